@@ -1,0 +1,236 @@
+//! Metadata in SQLite: what a look-up, a page and an insert cost, and whether that grows with the
+//! table.
+//!
+//! `cargo bench -p filestore-core --bench metadata` uses tables of 1,000 records. With
+//! `FILESTORE_BENCH_MILLION=1` each reading benchmark runs on 1,000,000 as well; filling that table
+//! takes some minutes and 2 GB below `TMPDIR`. The medians should be within a factor of two. What
+//! remains of a difference is memory: a small table is all in SQLite's own cache, while from a large
+//! one a random look-up, or each record of an old page of one organization, is a page read from the
+//! system's.
+
+use std::sync::{Arc, LazyLock};
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use filestore_core::domain::clock::Timestamp;
+use filestore_core::domain::config::Durability;
+use filestore_core::domain::id::{BlobId, FileId, OrganizationId, Sha256, SubSystem};
+use filestore_core::domain::lifecycle::FileState;
+use filestore_core::domain::path::BlobKey;
+use filestore_core::domain::provider::ProviderCode;
+use filestore_core::domain::record::{Blob, FileRecord};
+use filestore_core::domain::status::{Location, Status};
+use filestore_core::metadata::sqlite::SqliteMetadata;
+use filestore_core::metadata::{BindingSeen, InsertFiles, Inserted, ListFilter, Metadata, Scope};
+
+const ORGANIZATIONS: u64 = 20;
+
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime starts"));
+
+/// Filled tables, kept from benchmark to benchmark; statics are not dropped, so `main` clears it.
+static TABLES: Mutex<Vec<Arc<Mutex<Table>>>> = Mutex::new(Vec::new());
+
+fn main() {
+    divan::main();
+    TABLES.lock().clear();
+}
+
+fn sizes() -> Vec<u64> {
+    match std::env::var_os("FILESTORE_BENCH_MILLION") {
+        Some(_) => vec![1_000, 1_000_000],
+        None => vec![1_000],
+    }
+}
+
+/// A filled table, and its ids in an order that has nothing to do with theirs.
+struct Table {
+    records: u64,
+    ids: Vec<FileId>,
+    next: usize,
+    metadata: Arc<SqliteMetadata>,
+    directory: TempDir,
+}
+
+impl Table {
+    /// The table of that many records, filled when first asked for.
+    fn of(records: u64) -> Arc<Mutex<Self>> {
+        let mut tables = TABLES.lock();
+        if let Some(table) = tables.iter().find(|table| table.lock().records == records) {
+            return Arc::clone(table);
+        }
+        let table = Arc::new(Mutex::new(Self::fill(records)));
+        tables.push(Arc::clone(&table));
+        table
+    }
+
+    fn fill(records: u64) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let metadata = open(&directory, Durability::Process);
+        let mut ids = Vec::new();
+        for batch in 0..records / 1000 {
+            let batch: Vec<_> = (batch * 1000..(batch + 1) * 1000).map(record).collect();
+            ids.extend(batch.iter().map(|record| record.file_id));
+            insert(&metadata, batch);
+        }
+        fastrand::Rng::with_seed(7).shuffle(&mut ids);
+        Self { records, ids, next: 0, metadata: Arc::new(metadata), directory }
+    }
+
+    /// An id that this handle has not read yet, so that the database answers and not the cache.
+    fn unread(&mut self) -> (Arc<SqliteMetadata>, FileId) {
+        if self.next == self.ids.len() {
+            self.next = 0;
+            self.metadata = Arc::new(open(&self.directory, Durability::Process));
+        }
+        self.next += 1;
+        (Arc::clone(&self.metadata), self.ids[self.next - 1])
+    }
+
+    /// A place to go on from, in the newer half, so that a page is full.
+    fn place(&self) -> (Arc<SqliteMetadata>, FileId) {
+        let middle = FileId::generate(instant(self.records / 2));
+        let mut ids = std::iter::repeat_with(|| self.ids[fastrand::usize(..self.ids.len())]);
+        let place = ids.find(|id| *id > middle);
+        (Arc::clone(&self.metadata), place.expect("half of them are newer"))
+    }
+}
+
+fn open(directory: &TempDir, durability: Durability) -> SqliteMetadata {
+    SqliteMetadata::open(&directory.path().join("metadata.db"), durability, None).expect("opens")
+}
+
+fn instant(number: u64) -> Timestamp {
+    Timestamp::from_millis(1_795_248_930_000 + i64::try_from(number).expect("small"))
+}
+
+fn organization(number: u64) -> OrganizationId {
+    (number % ORGANIZATIONS + 1).to_string().parse().expect("an organization id")
+}
+
+/// One in ten files is TEMP.
+fn record(number: u64) -> FileRecord {
+    let now = instant(number);
+    let organization_id = organization(number);
+    let sub_system: SubSystem = "gallery".parse().expect("a sub-system");
+    let is_temp = (number / ORGANIZATIONS).is_multiple_of(10);
+    FileRecord {
+        file_id: FileId::generate(now),
+        blob: Blob {
+            provider: ProviderCode::local(),
+            key: BlobKey::new(&organization_id, &sub_system, now, BlobId::generate(now)),
+            size_bytes: 123_456,
+            sha256: Sha256([7; 32]),
+            sniffed_type: Some("image/jpeg".into()),
+            dimensions: None,
+            stored_at: now,
+        },
+        organization_id,
+        sub_system,
+        original_name: format!("photograph number {number}.jpeg"),
+        mime_type: "image/jpeg".into(),
+        ext: "jpeg".into(),
+        state: if is_temp { FileState::uploaded_temp() } else { FileState::uploaded(Location::Local) },
+        version: 1,
+        created_at: now,
+        updated_at: now,
+        expires_at: is_temp.then_some(now),
+    }
+}
+
+fn insert_of(records: Vec<FileRecord>) -> InsertFiles {
+    InsertFiles {
+        records,
+        binding: BindingSeen { organization: None, active: None },
+        quota_bytes: None,
+        idempotency: None,
+    }
+}
+
+fn insert(metadata: &SqliteMetadata, records: Vec<FileRecord>) {
+    let inserted = RUNTIME.block_on(metadata.insert_files(insert_of(records)));
+    assert_eq!(inserted.expect("inserts"), Inserted::Done);
+}
+
+#[divan::bench(args = sizes(), sample_count = 2000)]
+fn look_up_in_the_database(bencher: Bencher, records: u64) {
+    let table = Table::of(records);
+    bencher.with_inputs(|| table.lock().unread()).bench_values(|(metadata, id)| {
+        let file = RUNTIME.block_on(metadata.file(id, &Scope::All));
+        assert!(file.expect("reads").is_some());
+    });
+}
+
+#[divan::bench(args = sizes(), sample_count = 2000)]
+fn look_up_in_memory(bencher: Bencher, records: u64) {
+    let table = Table::of(records);
+    let (metadata, id) = table.lock().unread();
+    RUNTIME.block_on(metadata.file(id, &Scope::All)).expect("reads");
+    bencher.bench(|| metadata.cached_file(id, &Scope::All).expect("in memory"));
+}
+
+/// A page of `filter` within `scope`, from somewhere in the newer half.
+fn page(bencher: Bencher, records: u64, limit: usize, filter: &ListFilter, scope: &Scope) {
+    let table = Table::of(records);
+    bencher.with_inputs(|| table.lock().place()).bench_values(|(metadata, before)| {
+        let page = RUNTIME.block_on(metadata.list_files(filter, scope, Some(before), limit));
+        assert_eq!(page.expect("lists").len(), limit);
+    });
+}
+
+#[divan::bench(args = sizes(), sample_count = 2000)]
+fn page_of_all(bencher: Bencher, records: u64) {
+    page(bencher, records, 100, &ListFilter::default(), &Scope::All);
+}
+
+/// What a client asks for first.
+#[divan::bench(args = sizes(), sample_count = 2000)]
+fn newest_page_of_an_organization(bencher: Bencher, records: u64) {
+    let filter = ListFilter { organization_id: Some(organization(3)), ..ListFilter::default() };
+    let table = Table::of(records);
+    let (metadata, _) = table.lock().place();
+    bencher.bench(|| {
+        let page = RUNTIME.block_on(metadata.list_files(&filter, &Scope::All, None, 20));
+        assert_eq!(page.expect("lists").len(), 20);
+    });
+}
+
+#[divan::bench(args = sizes(), sample_count = 2000)]
+fn page_of_an_organization(bencher: Bencher, records: u64) {
+    let filter = ListFilter { organization_id: Some(organization(3)), ..ListFilter::default() };
+    page(bencher, records, 20, &filter, &Scope::All);
+}
+
+#[divan::bench(args = sizes(), sample_count = 2000)]
+fn page_of_ten_organizations(bencher: Bencher, records: u64) {
+    let scope = Scope::Organizations((0..10).map(organization).collect());
+    page(bencher, records, 100, &ListFilter::default(), &scope);
+}
+
+#[divan::bench(args = sizes(), sample_count = 2000)]
+fn page_of_temp_files(bencher: Bencher, records: u64) {
+    let filter = ListFilter { status: Some(Status::Temp), ..ListFilter::default() };
+    page(bencher, records, 50, &filter, &Scope::All);
+}
+
+/// Durable inserts, `callers` at a time.
+#[divan::bench(args = [1, 32])]
+fn insert_durably(bencher: Bencher, callers: u64) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let metadata = open(&directory, Durability::Full);
+    let mut number = 0;
+    let records = move || -> Vec<_> {
+        number += callers;
+        (number..number + callers).map(record).collect()
+    };
+    bencher.counter(ItemsCount::new(callers)).with_inputs(records).bench_local_values(|records| {
+        let inserts = records.into_iter().map(|record| metadata.insert_files(insert_of(vec![record])));
+        for inserted in RUNTIME.block_on(join_all(inserts)) {
+            assert_eq!(inserted.expect("inserts"), Inserted::Done);
+        }
+    });
+}

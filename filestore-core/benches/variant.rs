@@ -1,0 +1,94 @@
+//! A gallery variant from a photograph: the engine's way, and the plain way beside it (`image`
+//! decodes, `image` resizes with Lanczos3, libwebp encodes at its default method).
+//!
+//! Run with `cargo bench -p filestore-core --bench variant`.
+
+use std::fs::File;
+use std::io::{Cursor, Write as _};
+use std::path::Path;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use divan::{Bencher, black_box};
+use filestore_core::domain::clock::Timestamp;
+use filestore_core::domain::config::VariantConfig;
+use filestore_core::domain::id::{FileId, Sha256};
+use filestore_core::variant::{Fit, Variant, VariantEngine, VariantKey, VariantSize};
+use image::codecs::jpeg::JpegEncoder;
+use image::imageops::FilterType;
+use image::{ExtendedColorType, ImageReader};
+
+const WIDTH: u32 = 2725;
+const HEIGHT: u32 = 2225;
+
+fn main() {
+    divan::main();
+}
+
+/// A JPEG with the statistics of a photograph: smooth shapes, edges, and grain.
+static PHOTO: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut rgb = Vec::with_capacity((WIDTH * HEIGHT * 3) as usize);
+    for y in 0..HEIGHT {
+        for x in 0..WIDTH {
+            let (fx, fy) = (f64::from(x), f64::from(y));
+            let hill = (fx / 310.0).sin() + (fy / 270.0).cos() + ((fx + 2.0 * fy) / 97.0).sin() * 0.4;
+            let edge = if (fx * 0.8 - fy).sin() > 0.995 || (x / 180 + y / 220) % 5 == 0 { 30.0 } else { 0.0 };
+            for tint in [1.0, 0.9, 0.7] {
+                let value = 110.0 + 38.0 * hill * tint + edge + f64::from(random.u8(0..14));
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "clamped to a byte"
+                )]
+                rgb.push(value.clamp(0.0, 255.0) as u8);
+            }
+        }
+    }
+    let mut bytes = Vec::new();
+    let mut encoder = JpegEncoder::new_with_quality(&mut bytes, 88);
+    encoder.encode(&rgb, WIDTH, HEIGHT, ExtendedColorType::Rgb8).expect("encoding into memory");
+    bytes
+});
+
+/// Sizes in the contract's order of use: list, card, full view.
+const SIZES: [&str; 3] = ["200", "400", "1000"];
+
+#[divan::bench(args = SIZES, max_time = Duration::from_secs(6))]
+fn engine(bencher: Bencher, size: &str) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let directory = tempfile::tempdir().expect("a directory");
+    let photo = directory.path().join("photo.jpg");
+    File::create(&photo).and_then(|mut file| file.write_all(&PHOTO)).expect("writing the photograph");
+    let config = VariantConfig { memory_cache_bytes: 0, ..VariantConfig::default() };
+    let engine = VariantEngine::open(&directory.path().join("cache"), config).expect("an engine");
+    bencher.with_inputs(|| new_key(size)).bench_values(|key| runtime.block_on(make(&engine, key, &photo)));
+}
+
+/// A key nobody asked for before: always made anew.
+fn new_key(size: &str) -> VariantKey {
+    VariantKey {
+        organization_id: "1".parse().expect("an organization"),
+        file_id: FileId::generate(Timestamp::now()),
+        sha256: Sha256([0; 32]),
+        size: VariantSize::from_path(size, size).expect("an allowed size"),
+        fit: Fit::Cover,
+    }
+}
+
+async fn make(engine: &VariantEngine, key: VariantKey, photo: &Path) -> Variant {
+    let photo = photo.to_owned();
+    let source = async move { Ok(File::open(photo).expect("the photograph")) };
+    engine.get(key, source, || std::future::ready(true)).await.expect("a variant")
+}
+
+#[divan::bench(args = SIZES, max_time = Duration::from_secs(6))]
+fn plain(bencher: Bencher, size: &str) {
+    let side: u32 = size.parse().expect("a number");
+    bencher.bench(|| {
+        let reader = ImageReader::new(Cursor::new(&PHOTO[..])).with_guessed_format().expect("in memory");
+        let small = reader.decode().expect("a photograph").resize_to_fill(side, side, FilterType::Lanczos3);
+        let small = small.into_rgb8();
+        black_box(webp::Encoder::from_rgb(&small, side, side).encode(80.0).to_vec())
+    });
+}

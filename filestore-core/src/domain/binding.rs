@@ -1,0 +1,107 @@
+//! Bindings: which provider an organization's new files go to.
+
+use super::clock::Timestamp;
+use super::error::{Error, Result};
+use super::provider::ProviderCode;
+
+/// The largest `organizationId` of a binding: 2^53−1, the largest integer every JSON reader keeps.
+pub const MAX_ORGANIZATION_NUMBER: i64 = (1 << 53) - 1;
+
+/// The binding of an organization to a provider. At most one per organization is active.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Binding {
+    /// Its id.
+    pub id: i64,
+    /// The organization, 1 … 2^53−1.
+    pub organization_id: i64,
+    /// The organization's name, 1 to 255 characters without control characters.
+    pub organization_name: String,
+    /// The provider.
+    pub provider: ProviderCode,
+    /// Whether files go LOCAL first and follow in the background, rather than being written through.
+    pub sync_enabled: bool,
+    /// Whether it is in force.
+    pub is_active: bool,
+    /// When it came into force.
+    pub effective_from: Timestamp,
+    /// When it was terminated.
+    pub effective_to: Option<Timestamp>,
+}
+
+/// A binding to be created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewBinding {
+    /// The organization, 1 … 2^53−1.
+    pub organization_id: i64,
+    /// The organization's name, 1 to 255 characters without control characters.
+    pub organization_name: String,
+    /// The provider.
+    pub provider: ProviderCode,
+    /// See [`Binding::sync_enabled`].
+    pub sync_enabled: bool,
+}
+
+impl NewBinding {
+    /// Checks the ranges; the provider is checked by the registry.
+    pub fn check(&self) -> Result<()> {
+        check_organization(self.organization_id)?;
+        check_name(&self.organization_name)
+    }
+}
+
+/// Changes to a binding; what is `None` stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BindingChange {
+    /// The new name.
+    pub organization_name: Option<String>,
+    /// The new provider.
+    pub provider: Option<ProviderCode>,
+    /// The new sync flag.
+    pub sync_enabled: Option<bool>,
+    /// `false` terminates, `true` resumes the newest terminated one if none is active.
+    pub is_active: Option<bool>,
+}
+
+impl BindingChange {
+    /// Checks the ranges; the provider is checked by the registry.
+    pub fn check(&self) -> Result<()> {
+        self.organization_name.as_deref().map_or(Ok(()), check_name)
+    }
+}
+
+/// Checks that `number` is 1 … 2^53−1.
+pub fn check_organization(number: i64) -> Result<()> {
+    if (1..=MAX_ORGANIZATION_NUMBER).contains(&number) {
+        return Ok(());
+    }
+    Err(Error::invalid("organizationId", "organizationId is an integer from 1 to 9007199254740991"))
+}
+
+/// As with a file's name, control characters are refused: no name has them, and not every database
+/// can keep them (PostgreSQL's text has no U+0000).
+fn check_name(name: &str) -> Result<()> {
+    let field = "organizationName";
+    if name.chars().any(char::is_control) {
+        return Err(Error::invalid(field, "organizationName has a control character"));
+    }
+    if (1..=255).contains(&name.chars().count()) {
+        return Ok(());
+    }
+    Err(Error::invalid(field, "organizationName is a string of 1 to 255 characters").with_limit(255))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_1_to_255_characters_and_none_of_them_controls() {
+        for good in ["A", "Grüße & Söhne 🎉", &"é".repeat(255)] {
+            assert!(check_name(good).is_ok(), "{good}");
+        }
+        for bad in ["", &"é".repeat(256), "a\0", "a\nb", "\u{1b}[31m", "\u{85}"] {
+            let error = check_name(bad).unwrap_err();
+            assert_eq!(error.details().field.as_deref(), Some("organizationName"), "{bad:?}");
+        }
+    }
+}

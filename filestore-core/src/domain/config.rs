@@ -1,0 +1,121 @@
+//! What can be configured of the core, with its defaults.
+
+use std::time::Duration;
+
+/// How far an acknowledged write is on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Survives power loss: every acknowledged byte and record is flushed.
+    #[default]
+    Full,
+    /// Survives the end of the process only: nothing is flushed.
+    Process,
+}
+
+/// The configuration of a store. `Default` is the contract's.
+#[derive(Debug, Clone)]
+pub struct StoreConfig {
+    /// How far an acknowledged write is on the disk.
+    pub durability: Durability,
+    /// Whether an upload needs an active binding of its organization.
+    pub require_binding: bool,
+    /// How long a TEMP file lives.
+    pub temp_ttl: Duration,
+    /// How long a deleted file can be restored before the purge claims it.
+    pub purge_grace: Duration,
+    /// How long a replaced blob stays readable for those who know the old record.
+    pub blob_grace: Duration,
+    /// How many bytes one organization may store, all states counted; `None` for no limit.
+    pub quota_bytes: Option<u64>,
+    /// How long an idempotency key is remembered.
+    pub idempotency_ttl: Duration,
+    /// How much space to leave free: uploads are refused below it.
+    pub reserve_bytes: u64,
+    /// Sizes and counts.
+    pub limits: Limits,
+    /// The variant engine.
+    pub variants: VariantConfig,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Full,
+            require_binding: false,
+            temp_ttl: Duration::from_hours(24),
+            purge_grace: Duration::ZERO,
+            blob_grace: Duration::from_mins(15),
+            quota_bytes: None,
+            idempotency_ttl: Duration::from_hours(24),
+            reserve_bytes: 8 << 20,
+            limits: Limits::default(),
+            variants: VariantConfig::default(),
+        }
+    }
+}
+
+/// Sizes and counts an upload may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one file.
+    pub max_file_size: u64,
+    /// Items of one batch.
+    pub max_batch_items: usize,
+    /// Bytes of one batch.
+    pub max_batch_size: u64,
+    /// Characters of a given original name.
+    pub original_name_chars: usize,
+    /// Uploads that may be receiving bytes at once; more wait. Bounds memory and open files.
+    pub concurrent_uploads: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_file_size: 1 << 30,
+            max_batch_items: 100,
+            max_batch_size: 2 << 30,
+            original_name_chars: 255,
+            concurrent_uploads: 1024,
+        }
+    }
+}
+
+/// What the variant engine may spend.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct VariantConfig {
+    /// Pixels of an image (width × height).
+    pub max_pixels: u64,
+    /// Pixels of an image's longer side.
+    pub max_side: u32,
+    /// Bytes that all running decoders together may hold.
+    pub decode_memory_bytes: u64,
+    /// Requests that may wait for a decoder.
+    pub queue: usize,
+    /// Threads that decode; `0` for one per processor.
+    pub threads: usize,
+    /// How long one variant may take.
+    pub deadline: Duration,
+    /// WebP quality, 0 to 100.
+    pub quality: f32,
+    /// Bytes of variants kept in memory.
+    pub memory_cache_bytes: u64,
+    /// Bytes of variants kept on disk.
+    pub disk_cache_bytes: u64,
+}
+
+impl Default for VariantConfig {
+    fn default() -> Self {
+        Self {
+            max_pixels: 50_000_000,
+            max_side: 16_384,
+            decode_memory_bytes: 512 << 20,
+            queue: 64,
+            threads: 0,
+            deadline: Duration::from_secs(15),
+            quality: 80.0,
+            memory_cache_bytes: 64 << 20,
+            disk_cache_bytes: 10 << 30,
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Identifiers, each its own type, each checked where it is made.
+
+use std::fmt;
+use std::str::FromStr;
+
+use ulid::Ulid;
+
+use super::clock::Timestamp;
+use super::error::{Error, Result};
+
+/// The id of a file: an upper-case ULID with 80 fresh random bits. An identifier, never a secret.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(Ulid);
+
+impl FileId {
+    /// A new id whose time part is `now`.
+    pub fn generate(now: Timestamp) -> Self {
+        Self(fresh_ulid(now))
+    }
+
+    /// The 26 characters, without allocating.
+    pub fn encode(self, buffer: &mut [u8; 26]) -> &str {
+        self.0.array_to_str(buffer)
+    }
+
+    /// The 128 bits, for hashing.
+    pub fn to_bits(self) -> u128 {
+        self.0.0
+    }
+}
+
+impl FromStr for FileId {
+    type Err = Error;
+
+    /// Accepts an upper-case ULID of 26 characters, nothing else (lower case is 400, not a synonym).
+    fn from_str(text: &str) -> Result<Self> {
+        parse_ulid(text)
+            .map(Self)
+            .ok_or_else(|| Error::invalid("file_id", "a file id is an upper-case ULID of 26 characters"))
+    }
+}
+
+/// The id of one stored blob: the generated part of its key. New for every blob, never reused.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlobId(Ulid);
+
+impl BlobId {
+    /// A new id whose time part is `now`.
+    pub fn generate(now: Timestamp) -> Self {
+        Self(fresh_ulid(now))
+    }
+}
+
+impl FromStr for BlobId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        parse_ulid(text).map(Self).ok_or_else(|| Error::invalid("blob_id", "not a blob id"))
+    }
+}
+
+macro_rules! ulid_text {
+    ($($name:ident),*) => {$(
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let mut buffer = [0; 26];
+                f.write_str(self.0.array_to_str(&mut buffer))
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    )*};
+}
+ulid_text!(FileId, BlobId);
+
+fn fresh_ulid(now: Timestamp) -> Ulid {
+    Ulid::from_datetime(now.to_system_time())
+}
+
+fn parse_ulid(text: &str) -> Option<Ulid> {
+    let ulid = Ulid::from_string(text).ok()?;
+    let mut buffer = [0; 26];
+    (ulid.array_to_str(&mut buffer) == text).then_some(ulid)
+}
+
+/// An organization: `[A-Za-z0-9_-]{1,64}`. All digits with a leading zero are refused, except `0`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OrganizationId(Box<str>);
+
+impl OrganizationId {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The binding id that governs this organization: its decimal form, 1 … 2^53−1. `0` and ids
+    /// with other characters are governed by none.
+    pub fn binding_organization(&self) -> Option<i64> {
+        let number: i64 = self.0.parse().ok()?;
+        let canonical = self.0.bytes().all(|b| b.is_ascii_digit());
+        (canonical && (1..=super::binding::MAX_ORGANIZATION_NUMBER).contains(&number)).then_some(number)
+    }
+}
+
+impl FromStr for OrganizationId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let known = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+        if text.is_empty() || text.len() > 64 || !text.bytes().all(known) {
+            return Err(Error::invalid(
+                "organization_id",
+                "organization_id is 1 to 64 characters of A-Z a-z 0-9 _ -",
+            )
+            .with_limit(64));
+        }
+        if text.len() > 1 && text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(Error::invalid("organization_id", "a numeric organization_id has no leading zero"));
+        }
+        Ok(Self(text.into()))
+    }
+}
+
+impl fmt::Display for OrganizationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A part of the organization's application: `[A-Za-z0-9][A-Za-z0-9._-]{0,63}` without `..`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SubSystem(Box<str>);
+
+impl SubSystem {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for SubSystem {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let known = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+        let starts_well = text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric());
+        if !starts_well || text.len() > 64 || !text.bytes().all(known) || text.contains("..") {
+            return Err(Error::invalid(
+                "sub_system",
+                "sub_system is 1 to 64 characters of A-Z a-z 0-9 . _ -, starts with a letter or digit and has no ..",
+            )
+            .with_limit(64));
+        }
+        Ok(Self(text.into()))
+    }
+}
+
+impl fmt::Display for SubSystem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The SHA-256 of a blob.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Sha256(pub [u8; 32]);
+
+impl Sha256 {
+    /// 64 lower-case hexadecimal digits.
+    pub fn to_hex(self) -> String {
+        self.0.iter().fold(String::with_capacity(64), |mut text, byte| {
+            for nibble in [byte >> 4, byte & 15] {
+                text.push(char::from_digit(u32::from(nibble), 16).expect("a nibble is a hex digit"));
+            }
+            text
+        })
+    }
+}
+
+impl FromStr for Sha256 {
+    type Err = Error;
+
+    /// 64 hexadecimal digits of either case.
+    fn from_str(text: &str) -> Result<Self> {
+        let bad = || Error::invalid("sha256", "sha256 is 64 hexadecimal digits");
+        let bytes = text.as_bytes();
+        if bytes.len() != 64 {
+            return Err(bad());
+        }
+        let digit = |b: u8| char::from(b).to_digit(16).and_then(|d| u8::try_from(d).ok()).ok_or_else(bad);
+        let mut sum = [0; 32];
+        for (out, pair) in sum.iter_mut().zip(bytes.chunks_exact(2)) {
+            *out = digit(pair[0])? << 4 | digit(pair[1])?;
+        }
+        Ok(Self(sum))
+    }
+}
+
+impl fmt::Display for Sha256 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_hex())
+    }
+}
+
+impl fmt::Debug for Sha256 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_hex())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_file_id_is_an_upper_case_ulid() {
+        let id = FileId::generate(Timestamp::from_millis(1_700_000_000_000));
+        let text = id.to_string();
+        assert_eq!(text.parse::<FileId>().unwrap(), id);
+        assert!(text.to_lowercase().parse::<FileId>().is_err());
+        for bad in [
+            "",
+            "01ARZ3NDEKTSV4RRFFQ69G5FA",
+            "81ARZ3NDEKTSV4RRFFQ69G5FAV",
+            "01ARZ3NDEKTSV4RRFFQ69G5FIL",
+            "../../../../../etc/passwd0",
+        ] {
+            assert!(bad.parse::<FileId>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn ids_of_one_instant_have_fresh_random_bits() {
+        let now = Timestamp::from_millis(1);
+        let ids: std::collections::HashSet<_> = (0..1000).map(|_| FileId::generate(now)).collect();
+        assert_eq!(ids.len(), 1000);
+        let first = ids.iter().next().unwrap().to_bits();
+        assert!(ids.iter().any(|id| id.to_bits().abs_diff(first) > 1 << 64), "not a counter");
+    }
+
+    #[test]
+    fn organization_ids_follow_the_contract() {
+        for good in ["a", "0", "7", "9007199254740991", "acme_EU-1", "00a", "-", &"x".repeat(64)] {
+            assert!(good.parse::<OrganizationId>().is_ok(), "{good}");
+        }
+        for bad in ["", "007", "00", "a b", "a/b", "ä", "a.b", &"x".repeat(65)] {
+            assert!(bad.parse::<OrganizationId>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_binding_governs_the_decimal_form_only() {
+        let number = |text: &str| text.parse::<OrganizationId>().unwrap().binding_organization();
+        assert_eq!(number("7"), Some(7));
+        assert_eq!(number("9007199254740991"), Some(9_007_199_254_740_991));
+        for none in ["0", "9007199254740992", "acme", "-7", "7a", "99999999999999999999999"] {
+            assert_eq!(number(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn sub_systems_are_one_safe_path_segment() {
+        for good in ["gallery", "a", "v1.2", "a_b-c", &"x".repeat(64)] {
+            assert!(good.parse::<SubSystem>().is_ok(), "{good}");
+        }
+        for bad in ["", ".", "..", ".a", "-a", "a..b", "a/b", "a\\b", "ä", &"x".repeat(65)] {
+            assert!(bad.parse::<SubSystem>().is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn sha256_text_round_trips(bytes: [u8; 32]) {
+            let sum = Sha256(bytes);
+            prop_assert_eq!(sum.to_hex().parse::<Sha256>().unwrap(), sum);
+            prop_assert_eq!(sum.to_hex().to_uppercase().parse::<Sha256>().unwrap(), sum);
+        }
+
+        #[test]
+        fn no_text_makes_an_unsafe_segment(text in ".{0,80}") {
+            if let Ok(sub_system) = text.parse::<SubSystem>() {
+                prop_assert!(!sub_system.as_str().contains(['/', '\\', '\0']));
+                prop_assert!(!sub_system.as_str().starts_with('.'));
+            }
+        }
+    }
+}

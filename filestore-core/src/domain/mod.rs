@@ -1,0 +1,13 @@
+//! The vocabulary and the rules: ids, states, paths, limits, errors. Pure; nothing here does I/O.
+
+pub mod error;
+pub mod id;
+pub mod status;
+pub mod lifecycle;
+pub mod path;
+pub mod media;
+pub mod binding;
+pub mod provider;
+pub mod record;
+pub mod clock;
+pub mod config;

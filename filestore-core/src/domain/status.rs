@@ -1,0 +1,100 @@
+//! The axes of a file's state, with their stable names.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::error::{Error, Result};
+
+macro_rules! names {
+    ($(#[$doc:meta])* $type:ident $field:literal { $($(#[$vdoc:meta])* $name:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $type { $($(#[$vdoc])* $name,)* }
+
+        impl $type {
+            /// Every value.
+            pub const ALL: &'static [$type] = &[$($type::$name,)*];
+
+            /// The stable name, as in the API and the database.
+            pub const fn as_str(self) -> &'static str {
+                match self { $($type::$name => $text,)* }
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = Error;
+
+            fn from_str(text: &str) -> Result<Self> {
+                match text {
+                    $($text => Ok(Self::$name),)*
+                    _ => Err(Error::invalid($field, concat!($field, " has an unknown value"))
+                        .with_allowed(Self::ALL.iter().map(|value| value.as_str()))),
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+names! {
+    /// Where a file stands in its life.
+    Status "status" {
+        /// Temporary: local only, expires.
+        Temp = "TEMP",
+        /// A thumbnail source: local only, kept.
+        Thumbnail = "THUMBNAIL",
+        /// An ordinary file.
+        Ready = "READY",
+    }
+}
+
+names! {
+    /// Where a file stands on its way to the organization's provider.
+    SyncStatus "sync_status" {
+        /// Nothing to do.
+        None = "NONE",
+        /// Waiting for the sync worker.
+        Pending = "PENDING",
+        /// Claimed by the sync worker.
+        Syncing = "SYNCING",
+        /// Copied, verified and served from the provider.
+        Synced = "SYNCED",
+        /// Given up after the last attempt; served from where it is.
+        Failed = "FAILED",
+    }
+}
+
+names! {
+    /// Whether a file is on its way out.
+    PurgeStatus "purge_status" {
+        /// Deleted; the background job removes the bytes, then the record.
+        SystemPurge = "SYSTEM_PURGE",
+    }
+}
+
+names! {
+    /// Who serves a file's bytes.
+    Location "storage_location" {
+        /// The service itself, from its data directory.
+        Local = "LOCAL",
+        /// A provider, by redirect.
+        Cloud = "CLOUD",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_status_names_the_allowed_ones() {
+        let error = "ready".parse::<Status>().unwrap_err();
+        assert_eq!(error.details().field.as_deref(), Some("status"));
+        assert_eq!(error.details().allowed, ["TEMP", "THUMBNAIL", "READY"]);
+    }
+}

@@ -1,0 +1,234 @@
+//! The contract suite: what every [`Metadata`] engine does, as functions an engine's tests run.
+//!
+//! [`contract_tests!`] turns them all into tests of an engine. A function that is missing from its
+//! list is dead code, which the compiler reports.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{BindingSeen, Expected, InsertFiles, Inserted, Metadata, Scope, UpdateFile, Updated};
+use crate::domain::clock::Timestamp;
+use crate::domain::id::{BlobId, FileId, OrganizationId, Sha256};
+use crate::domain::lifecycle::FileState;
+use crate::domain::path::BlobKey;
+use crate::domain::provider::ProviderCode;
+use crate::domain::record::{Blob, FileRecord};
+use crate::domain::status::Location;
+
+pub(crate) mod files;
+pub(crate) mod changes;
+pub(crate) mod listing;
+pub(crate) mod idempotency;
+pub(crate) mod bindings;
+pub(crate) mod purge;
+pub(crate) mod sync;
+pub(crate) mod engine;
+
+/// Makes a test of each function of the suite. `$make` is the absolute path of a function that
+/// returns an empty engine and whatever must outlive it.
+macro_rules! contract_tests {
+    ($make:path) => {
+        $crate::metadata::contract::contract_tests! { @list $make:
+            files {
+                an_inserted_file_reads_back_whole,
+                an_unknown_file_is_none,
+                a_foreign_file_looks_like_an_unknown_one,
+                a_batch_with_a_bad_row_leaves_nothing,
+                a_batch_over_the_quota_leaves_nothing,
+                the_quota_lets_the_last_byte_in,
+                an_insert_placed_by_another_binding_is_refused,
+                an_organization_without_a_number_has_no_binding_to_check,
+                live_local_keys_are_those_that_records_refer_to,
+                usage_follows_inserts_replaces_and_purges,
+            }
+            changes {
+                an_update_changes_all_that_may_change,
+                an_update_from_another_state_is_lost,
+                of_two_concurrent_updates_one_is_done,
+                an_update_that_grows_is_checked_against_the_quota,
+                an_update_placed_by_another_binding_is_refused,
+                a_change_is_visible_at_once_in_memory_too,
+                deleting_marks_once_and_restoring_clears_the_mark,
+            }
+            listing {
+                every_filter_and_scope_shows_exactly_its_files,
+                paging_goes_on_past_ties_and_deletions,
+                a_filter_outside_the_scope_shows_nothing,
+            }
+            idempotency {
+                a_reply_is_remembered_with_its_files,
+                a_taken_key_inserts_nothing_and_beats_the_quota,
+                an_expired_reply_is_gone_and_gives_its_key_back,
+                expired_replies_are_forgotten_up_to_the_limit,
+                of_two_concurrent_inserts_with_one_key_one_is_done,
+            }
+            bindings {
+                a_created_binding_is_active_and_listed,
+                a_second_active_binding_is_refused,
+                of_concurrent_creations_one_is_done,
+                a_change_leaves_the_rest_as_it_was,
+                a_terminated_binding_resumes_with_its_id_and_start,
+                resuming_needs_an_active_provider,
+                without_a_binding_there_is_nothing_to_change,
+                the_newest_terminated_binding_resumes,
+            }
+            purge {
+                temp_files_expire_up_to_the_limit,
+                claims_come_oldest_first_and_only_after_the_grace,
+                a_claimed_file_is_not_claimed_twice_nor_restored,
+                of_two_concurrent_runs_each_file_goes_to_one,
+                a_lease_that_ended_can_be_taken_over,
+                a_failed_purge_waits_and_stays_claimed,
+                clearing_leases_frees_them_but_keeps_the_waits,
+                only_the_owner_finishes,
+                a_finished_purge_takes_the_dropped_blobs_along,
+                the_backlog_counts_what_a_run_would_find,
+                dropped_blobs_come_due_and_are_finished_or_postponed,
+            }
+            sync {
+                files_with_nowhere_to_go_are_settled,
+                files_bound_elsewhere_wait,
+                files_already_there_are_settled,
+                settling_stops_at_the_limit_and_goes_on,
+                deleted_files_are_not_settled,
+                counts_follow_every_change,
+            }
+            engine {
+                it_answers,
+                calls_of_many_tasks_all_succeed,
+                a_call_that_nobody_waits_for_is_done_all_the_same,
+                after_closing_every_call_fails,
+            }
+        }
+    };
+    (@list $make:path: $($group:ident { $($name:ident,)* })*) => {
+        $(mod $group { $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                let (engine, _guard) = $make();
+                $crate::metadata::contract::$group::$name(&engine).await;
+            }
+        )* })*
+    };
+}
+pub(crate) use contract_tests;
+
+/// An instant, `millis` after some fixed day in 2026.
+pub(crate) fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(1_795_248_930_000 + millis)
+}
+
+pub(crate) fn organization(text: &str) -> OrganizationId {
+    text.parse().unwrap()
+}
+
+pub(crate) fn provider(code: &str) -> ProviderCode {
+    code.parse().unwrap()
+}
+
+pub(crate) fn sorted<T: Ord>(mut values: Vec<T>) -> Vec<T> {
+    values.sort();
+    values
+}
+
+/// A READY, PENDING, LOCAL file of 10 bytes, uploaded at `at(0)`.
+pub(crate) fn ready(organization: &str) -> FileRecord {
+    uploaded(organization, at(0))
+}
+
+/// The same, uploaded at `now`.
+pub(crate) fn uploaded(organization: &str, now: Timestamp) -> FileRecord {
+    let organization_id: OrganizationId = organization.parse().unwrap();
+    let sub_system = "gallery".parse().unwrap();
+    FileRecord {
+        file_id: FileId::generate(now),
+        blob: Blob {
+            provider: ProviderCode::local(),
+            key: BlobKey::new(&organization_id, &sub_system, now, BlobId::generate(now)),
+            size_bytes: 10,
+            sha256: Sha256([7; 32]),
+            sniffed_type: None,
+            dimensions: None,
+            stored_at: now,
+        },
+        organization_id,
+        sub_system,
+        original_name: "grüße 🎉.txt".into(),
+        mime_type: "text/plain".into(),
+        ext: "txt".into(),
+        state: FileState::uploaded(Location::Local),
+        version: 1,
+        created_at: now,
+        updated_at: now,
+        expires_at: None,
+    }
+}
+
+/// A TEMP file that expires at `at(1000)`.
+pub(crate) fn temp(organization: &str) -> FileRecord {
+    FileRecord { state: FileState::uploaded_temp(), expires_at: Some(at(1000)), ..ready(organization) }
+}
+
+pub(crate) fn sized(record: FileRecord, size_bytes: u64) -> FileRecord {
+    FileRecord { blob: Blob { size_bytes, ..record.blob }, ..record }
+}
+
+/// A file whose bytes `code` holds.
+pub(crate) fn in_cloud(record: FileRecord, code: &str) -> FileRecord {
+    FileRecord {
+        state: FileState::uploaded(Location::Cloud),
+        blob: Blob { provider: provider(code), ..record.blob },
+        ..record
+    }
+}
+
+/// `record` with a new blob of `size_bytes`, as a replace at `now` leaves it.
+pub(crate) fn replaced(record: &FileRecord, size_bytes: u64, now: Timestamp) -> FileRecord {
+    let key = BlobKey::new(&record.organization_id, &record.sub_system, now, BlobId::generate(now));
+    FileRecord {
+        blob: Blob { key, size_bytes, stored_at: now, ..record.blob.clone() },
+        version: record.version + 1,
+        updated_at: now,
+        ..record.clone()
+    }
+}
+
+/// `record`, deleted at `now`.
+pub(crate) fn deleted(record: &FileRecord, now: Timestamp) -> FileRecord {
+    FileRecord { state: record.state.delete(), updated_at: now, ..record.clone() }
+}
+
+/// An insert without binding, quota or key.
+pub(crate) fn insert(records: impl Into<Vec<FileRecord>>) -> InsertFiles {
+    InsertFiles {
+        records: records.into(),
+        binding: BindingSeen { organization: None, active: None },
+        quota_bytes: None,
+        idempotency: None,
+    }
+}
+
+/// A change from `old` to `next` without dropped blob, quota or binding.
+pub(crate) fn change(old: &FileRecord, next: FileRecord) -> UpdateFile {
+    UpdateFile { expected: Expected::of(old), next, drop_blob: None, quota_bytes: None, binding: None }
+}
+
+/// Inserts the record.
+pub(crate) async fn put(metadata: &dyn Metadata, record: FileRecord) -> FileRecord {
+    assert_eq!(metadata.insert_files(insert([record.clone()])).await.unwrap(), Inserted::Done);
+    record
+}
+
+/// Inserts the record and deletes the file at `now`.
+pub(crate) async fn put_deleted(metadata: &dyn Metadata, record: FileRecord, now: Timestamp) -> FileRecord {
+    let record = put(metadata, record).await;
+    let next = deleted(&record, now);
+    assert_eq!(metadata.update_file(change(&record, next.clone())).await.unwrap(), Updated::Done);
+    next
+}
+
+pub(crate) async fn get(metadata: &dyn Metadata, id: FileId) -> Option<Arc<FileRecord>> {
+    metadata.file(id, &Scope::All).await.unwrap()
+}
+
+pub(crate) const MINUTE: Duration = Duration::from_mins(1);

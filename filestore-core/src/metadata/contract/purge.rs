@@ -1,0 +1,201 @@
+//! Expiry, claims, leases, dropped blobs.
+
+use super::*;
+use crate::metadata::{DroppedBlob, PurgeBacklog, PurgeClaim};
+
+fn ids(claims: &[PurgeClaim]) -> Vec<FileId> {
+    claims.iter().map(|claim| claim.record.file_id).collect()
+}
+
+/// Claims at `now` for ten milliseconds, without grace.
+async fn claim(metadata: &dyn Metadata, owner: &str, now: i64, limit: usize) -> Vec<PurgeClaim> {
+    metadata.claim_purges(owner, at(now), at(now), at(now + 10), limit).await.unwrap()
+}
+
+fn dropped(record: &FileRecord, not_before: Timestamp) -> DroppedBlob {
+    DroppedBlob {
+        file_id: record.file_id,
+        provider: record.blob.provider.clone(),
+        key: record.blob.key.clone(),
+        not_before,
+    }
+}
+
+/// Replaces the blob of `record`, dropping the old one until `not_before`.
+async fn replace(metadata: &dyn Metadata, record: &FileRecord, not_before: Timestamp) -> FileRecord {
+    let next = replaced(record, 5, at(1));
+    let drop_blob = Some(dropped(record, not_before));
+    let update = UpdateFile { drop_blob, ..change(record, next.clone()) };
+    assert_eq!(metadata.update_file(update).await.unwrap(), Updated::Done);
+    next
+}
+
+pub(crate) async fn temp_files_expire_up_to_the_limit(metadata: &dyn Metadata) {
+    let mut old = Vec::new();
+    for millis in [10, 20, 30] {
+        old.push(put(metadata, FileRecord { expires_at: Some(at(millis)), ..temp("acme") }).await);
+    }
+    let young = put(metadata, temp("acme")).await;
+    let kept = put(metadata, ready("acme")).await;
+    for record in &old {
+        get(metadata, record.file_id).await;
+    }
+    let mut expired = Vec::new();
+    for _ in 0..3 {
+        expired.push(metadata.expire_temp(at(30), 2).await.unwrap());
+    }
+    assert_eq!(expired, [2, 1, 0]);
+    for record in &old {
+        let now = get(metadata, record.file_id).await.unwrap();
+        let expected = FileRecord { expires_at: record.expires_at, ..deleted(record, at(30)) };
+        assert_eq!(*now, expected);
+    }
+    for record in [&young, &kept] {
+        assert_eq!(get(metadata, record.file_id).await.as_deref(), Some(record));
+    }
+    assert_eq!(claim(metadata, "run", 29, 10).await, [], "marked when they were expired");
+    assert_eq!(claim(metadata, "run", 30, 10).await.len(), 3);
+}
+
+pub(crate) async fn claims_come_oldest_first_and_only_after_the_grace(metadata: &dyn Metadata) {
+    let mut marked = Vec::new();
+    for millis in [30, 10, 20, 40] {
+        marked.push(put_deleted(metadata, ready("acme"), at(millis)).await);
+    }
+    put(metadata, ready("acme")).await;
+    let claims = metadata.claim_purges("run", at(30), at(1000), at(2000), 2).await.unwrap();
+    assert_eq!(ids(&claims), [marked[1].file_id, marked[2].file_id]);
+    assert_eq!(claims[0].record, marked[1]);
+    assert_eq!((claims[0].attempts, claims[0].dropped.as_slice()), (0, &[][..]));
+    let claims = metadata.claim_purges("run", at(30), at(1000), at(2000), 2).await.unwrap();
+    assert_eq!(ids(&claims), [marked[0].file_id], "the last one is within its grace");
+}
+
+pub(crate) async fn a_claimed_file_is_not_claimed_twice_nor_restored(metadata: &dyn Metadata) {
+    let dead = put_deleted(metadata, ready("acme"), at(0)).await;
+    assert_eq!(claim(metadata, "one", 0, 10).await.len(), 1);
+    assert_eq!(claim(metadata, "two", 9, 10).await, []);
+    let back = FileRecord { state: dead.state.restore(), ..dead.clone() };
+    for _ in ["while leased", "after the failure"] {
+        let restore = change(&dead, back.clone());
+        assert_eq!(metadata.update_file(restore).await.unwrap(), Updated::Lost);
+        metadata.fail_purge("one", dead.file_id, at(5)).await.unwrap();
+    }
+    assert_eq!(get(metadata, dead.file_id).await.as_deref(), Some(&dead));
+}
+
+pub(crate) async fn of_two_concurrent_runs_each_file_goes_to_one(metadata: &dyn Metadata) {
+    let mut all = Vec::new();
+    for _ in 0..40 {
+        all.push(put_deleted(metadata, ready("acme"), at(0)).await.file_id);
+    }
+    let run = async |owner: &str| {
+        let mut mine = Vec::new();
+        loop {
+            let claims = claim(metadata, owner, 0, 3).await;
+            if claims.is_empty() {
+                return mine;
+            }
+            mine.extend(ids(&claims));
+        }
+    };
+    let (one, two) = tokio::join!(run("one"), run("two"));
+    assert_eq!(sorted([one, two].concat()), sorted(all));
+}
+
+pub(crate) async fn a_lease_that_ended_can_be_taken_over(metadata: &dyn Metadata) {
+    let dead = put_deleted(metadata, ready("acme"), at(0)).await;
+    claim(metadata, "one", 0, 10).await;
+    assert_eq!(claim(metadata, "two", 9, 10).await, []);
+    assert_eq!(ids(&claim(metadata, "two", 10, 10).await), [dead.file_id]);
+    assert_eq!(metadata.finish_purges("one", &[dead.file_id]).await.unwrap(), 0, "not its own any more");
+    metadata.fail_purge("one", dead.file_id, at(10)).await.unwrap();
+    assert_eq!(claim(metadata, "three", 15, 10).await, [], "a stranger's failure changes nothing");
+    assert_eq!(metadata.finish_purges("two", &[dead.file_id]).await.unwrap(), 1);
+}
+
+pub(crate) async fn a_failed_purge_waits_and_stays_claimed(metadata: &dyn Metadata) {
+    let dead = put_deleted(metadata, ready("acme"), at(0)).await;
+    for attempts in 0..3 {
+        let now = i64::from(attempts) * 100;
+        assert_eq!(claim(metadata, "run", now - 1, 10).await, []);
+        let claims = claim(metadata, "run", now, 10).await;
+        assert_eq!((ids(&claims), claims[0].attempts), (vec![dead.file_id], attempts));
+        metadata.fail_purge("run", dead.file_id, at(now + 100)).await.unwrap();
+    }
+    assert_eq!(metadata.finish_purges("run", &[dead.file_id]).await.unwrap(), 0, "given back");
+}
+
+pub(crate) async fn clearing_leases_frees_them_but_keeps_the_waits(metadata: &dyn Metadata) {
+    let waits = put_deleted(metadata, ready("acme"), at(0)).await;
+    let leased = put_deleted(metadata, ready("acme"), at(1)).await;
+    assert_eq!(claim(metadata, "run", 1, 10).await.len(), 2);
+    metadata.fail_purge("run", waits.file_id, at(500)).await.unwrap();
+    metadata.clear_leases().await.unwrap();
+    assert_eq!(metadata.finish_purges("run", &[leased.file_id]).await.unwrap(), 0);
+    assert_eq!(ids(&claim(metadata, "next", 2, 10).await), [leased.file_id]);
+    assert_eq!(ids(&claim(metadata, "next", 500, 10).await), [waits.file_id, leased.file_id]);
+}
+
+pub(crate) async fn only_the_owner_finishes(metadata: &dyn Metadata) {
+    let live = put(metadata, ready("acme")).await;
+    let unclaimed = put_deleted(metadata, ready("acme"), at(50)).await;
+    let dead = put_deleted(metadata, ready("acme"), at(0)).await;
+    assert_eq!(ids(&claim(metadata, "run", 0, 10).await), [dead.file_id]);
+    let all = [live.file_id, unclaimed.file_id, dead.file_id, FileId::generate(at(0))];
+    assert_eq!(metadata.finish_purges("other", &all).await.unwrap(), 0);
+    assert_eq!(get(metadata, dead.file_id).await.as_deref(), Some(&dead));
+    assert_eq!(metadata.finish_purges("run", &all).await.unwrap(), 1);
+    assert_eq!(metadata.finish_purges("run", &all).await.unwrap(), 0, "a second time");
+    assert_eq!(get(metadata, dead.file_id).await, None);
+    assert!(get(metadata, live.file_id).await.is_some() && get(metadata, unclaimed.file_id).await.is_some());
+}
+
+pub(crate) async fn a_finished_purge_takes_the_dropped_blobs_along(metadata: &dyn Metadata) {
+    let first = put(metadata, ready("acme")).await;
+    let second = replace(metadata, &first, at(1000)).await;
+    let other = put(metadata, ready("acme")).await;
+    replace(metadata, &other, at(1000)).await;
+    let dead = deleted(&second, at(2));
+    metadata.update_file(change(&second, dead.clone())).await.unwrap();
+
+    let claims = claim(metadata, "run", 2, 10).await;
+    assert_eq!(claims[0].dropped, [dropped(&first, at(1000))]);
+    assert_eq!(metadata.due_blobs(at(1000), 10).await.unwrap().len(), 2);
+    metadata.finish_purges("run", &[dead.file_id]).await.unwrap();
+    let left = metadata.due_blobs(at(1000), 10).await.unwrap();
+    assert_eq!(left.iter().map(|due| due.blob.file_id).collect::<Vec<_>>(), [other.file_id]);
+}
+
+pub(crate) async fn the_backlog_counts_what_a_run_would_find(metadata: &dyn Metadata) {
+    assert_eq!(metadata.purge_backlog(at(0), at(0)).await.unwrap(), PurgeBacklog::default());
+    put(metadata, FileRecord { expires_at: Some(at(50)), ..temp("acme") }).await;
+    put(metadata, FileRecord { expires_at: Some(at(51)), ..temp("acme") }).await;
+    put_deleted(metadata, sized(ready("acme"), 7), at(10)).await;
+    put_deleted(metadata, sized(ready("acme"), 8), at(20)).await;
+    put_deleted(metadata, sized(ready("acme"), 9), at(21)).await;
+    let record = put(metadata, ready("acme")).await;
+    let record = replace(metadata, &record, at(50)).await;
+    replace(metadata, &record, at(51)).await;
+    let expected = PurgeBacklog { expired: 1, due: 2, due_bytes: 15, waiting: 1, due_blobs: 1 };
+    assert_eq!(metadata.purge_backlog(at(20), at(50)).await.unwrap(), expected);
+    assert_eq!(claim(metadata, "run", 10, 1).await.len(), 1);
+    assert_eq!(metadata.purge_backlog(at(20), at(50)).await.unwrap(), expected, "claimed ones too");
+}
+
+pub(crate) async fn dropped_blobs_come_due_and_are_finished_or_postponed(metadata: &dyn Metadata) {
+    let first = put(metadata, ready("acme")).await;
+    let second = replace(metadata, &first, at(20)).await;
+    replace(metadata, &second, at(10)).await;
+    assert_eq!(metadata.due_blobs(at(9), 10).await.unwrap(), []);
+    assert_eq!(metadata.due_blobs(at(20), 1).await.unwrap().len(), 1);
+    let due = metadata.due_blobs(at(20), 10).await.unwrap();
+    let blobs: Vec<_> = due.iter().map(|due| due.blob.clone()).collect();
+    assert_eq!(blobs, [dropped(&second, at(10)), dropped(&first, at(20))], "oldest first");
+
+    metadata.fail_blob(due[0].id, at(20).plus(MINUTE)).await.unwrap();
+    metadata.finish_blobs(&[due[1].id, due[1].id]).await.unwrap();
+    assert_eq!(metadata.due_blobs(at(20), 10).await.unwrap(), []);
+    let again = metadata.due_blobs(at(20).plus(MINUTE), 10).await.unwrap();
+    assert_eq!((again[0].id, again[0].attempts, again.len()), (due[0].id, 1, 1));
+}

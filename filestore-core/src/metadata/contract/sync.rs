@@ -1,0 +1,115 @@
+//! Settling files that wait for nothing; counts.
+
+use super::*;
+use crate::domain::binding::{BindingChange, NewBinding};
+use crate::domain::status::SyncStatus;
+
+async fn bind(metadata: &dyn Metadata, organization_id: i64, code: &str) {
+    let binding = NewBinding {
+        organization_id,
+        organization_name: "name".into(),
+        provider: provider(code),
+        sync_enabled: true,
+    };
+    metadata.create_binding(binding, at(0)).await.unwrap();
+}
+
+/// Settles with the cloud providers s3 and gcs.
+async fn settle(metadata: &dyn Metadata) -> Vec<FileId> {
+    sorted(metadata.settle_sync(&[provider("s3"), provider("gcs")], 100).await.unwrap())
+}
+
+pub(crate) async fn files_with_nowhere_to_go_are_settled(metadata: &dyn Metadata) {
+    assert_eq!(settle(metadata).await, []);
+    bind(metadata, 2, "LOCAL").await;
+    bind(metadata, 3, "retired").await;
+    bind(metadata, 4, "s3").await;
+    let terminate = BindingChange { is_active: Some(false), ..BindingChange::default() };
+    metadata.change_binding(4, terminate, &[], at(1)).await.unwrap();
+    let mut waiting = Vec::new();
+    for organization in ["acme", "0", "1", "2", "3", "4", "9007199254740992"] {
+        let record = put(metadata, ready(organization)).await;
+        get(metadata, record.file_id).await;
+        waiting.push(record);
+    }
+    let ids = sorted(waiting.iter().map(|record| record.file_id).collect());
+    assert_eq!(settle(metadata).await, ids);
+    for record in waiting {
+        let settled = FileRecord { state: record.state.settle().unwrap(), ..record };
+        assert_eq!(get(metadata, settled.file_id).await.as_deref(), Some(&settled), "updated_at stays");
+    }
+    assert_eq!(settle(metadata).await, []);
+}
+
+pub(crate) async fn files_bound_elsewhere_wait(metadata: &dyn Metadata) {
+    bind(metadata, 7, "s3").await;
+    bind(metadata, 70, "LOCAL").await;
+    let local = put(metadata, ready("7")).await;
+    let elsewhere = put(metadata, in_cloud(ready("7"), "gcs")).await;
+    let alike = put(metadata, ready("70")).await;
+    assert_eq!(settle(metadata).await, [alike.file_id]);
+    for record in [&local, &elsewhere] {
+        assert_eq!(get(metadata, record.file_id).await.as_deref(), Some(record));
+    }
+}
+
+pub(crate) async fn files_already_there_are_settled(metadata: &dyn Metadata) {
+    bind(metadata, 7, "s3").await;
+    let there = put(metadata, in_cloud(ready("7"), "s3")).await;
+    assert_eq!(settle(metadata).await, [there.file_id]);
+    let settled = get(metadata, there.file_id).await.unwrap();
+    assert_eq!((settled.state.sync(), settled.state.location()), (SyncStatus::None, Location::Cloud));
+}
+
+pub(crate) async fn settling_stops_at_the_limit_and_goes_on(metadata: &dyn Metadata) {
+    bind(metadata, 5, "s3").await;
+    for organization in ["1", "1", "1", "5", "5", "6", "6"] {
+        put(metadata, ready(organization)).await;
+    }
+    let mut settled = Vec::new();
+    for _ in 0..4 {
+        settled.push(metadata.settle_sync(&[provider("s3")], 2).await.unwrap().len());
+    }
+    assert_eq!(settled, [2, 2, 1, 0], "past the two that wait");
+    assert_eq!(metadata.settle_sync(&[], 0).await.unwrap(), []);
+    assert_eq!(metadata.settle_sync(&[], 9).await.unwrap().len(), 2, "without cloud providers none waits");
+}
+
+pub(crate) async fn deleted_files_are_not_settled(metadata: &dyn Metadata) {
+    put_deleted(metadata, ready("acme"), at(1)).await;
+    put(metadata, temp("acme")).await;
+    assert_eq!(settle(metadata).await, []);
+}
+
+pub(crate) async fn counts_follow_every_change(metadata: &dyn Metadata) {
+    let counts = async || metadata.sync_counts().await.unwrap();
+    let of = |status: SyncStatus| SyncStatus::ALL.iter().position(|known| *known == status).unwrap();
+    let (none, pending, synced) = (of(SyncStatus::None), of(SyncStatus::Pending), of(SyncStatus::Synced));
+    assert_eq!(counts().await, [0; 5]);
+    let record = put(metadata, ready("acme")).await;
+    put(metadata, temp("acme")).await;
+    let counted = counts().await;
+    assert_eq!((counted[none], counted[pending]), (1, 1));
+
+    settle(metadata).await;
+    let counted = counts().await;
+    assert_eq!((counted[none], counted[pending]), (2, 0));
+
+    let old = FileRecord { state: record.state.settle().unwrap(), ..record };
+    let state = FileState::from_row(old.state.status(), SyncStatus::Synced, None, Location::Cloud);
+    let next = FileRecord { state: state.unwrap(), ..old.clone() };
+    assert_eq!(metadata.update_file(change(&old, next.clone())).await.unwrap(), Updated::Done);
+    let counted = counts().await;
+    assert_eq!((counted[none], counted[synced]), (1, 1));
+
+    let dead = deleted(&next, at(1));
+    metadata.update_file(change(&next, dead.clone())).await.unwrap();
+    assert_eq!(counts().await[synced], 0, "deleted ones are left out");
+    let back = FileRecord { state: dead.state.restore(), ..dead.clone() };
+    metadata.update_file(change(&dead, back.clone())).await.unwrap();
+    assert_eq!(counts().await[synced], 1);
+    metadata.update_file(change(&back, deleted(&back, at(2)))).await.unwrap();
+    metadata.claim_purges("run", at(2), at(2), at(9), 9).await.unwrap();
+    metadata.finish_purges("run", &[back.file_id]).await.unwrap();
+    assert_eq!(counts().await.iter().sum::<u64>(), 1);
+}

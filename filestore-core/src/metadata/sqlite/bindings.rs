@@ -1,0 +1,146 @@
+//! Bindings. That an organization has at most one active is the database's own rule
+//! (`bindings_active`), not only this code's.
+
+use rusqlite::{Connection, Row, params};
+
+use crate::domain::binding::{Binding, BindingChange, NewBinding};
+use crate::domain::clock::Timestamp;
+use crate::domain::provider::ProviderCode;
+use crate::metadata::BindingChanged;
+
+use super::fault::{Fault, Source};
+use super::row;
+
+macro_rules! columns {
+    () => {
+        "id, organization_id, organization_name, storage_provider, sync_enabled, is_active, effective_from, effective_to"
+    };
+}
+
+pub(super) const ACTIVE: &str =
+    concat!("SELECT ", columns!(), " FROM bindings WHERE organization_id = ?1 AND is_active = 1");
+
+pub(super) const NEWEST: &str =
+    concat!("SELECT ", columns!(), " FROM bindings WHERE organization_id = ?1 ORDER BY id DESC LIMIT 1");
+
+pub(super) const LIST_OF_ONE: &str =
+    concat!("SELECT ", columns!(), " FROM bindings WHERE organization_id = ?1 ORDER BY id DESC");
+
+const LIST: &str = concat!("SELECT ", columns!(), " FROM bindings ORDER BY id DESC");
+
+const INSERT: &str = "INSERT INTO bindings
+     (organization_id, organization_name, storage_provider, sync_enabled, is_active, effective_from)
+     VALUES (?1, ?2, ?3, ?4, 1, ?5)";
+
+pub(super) const UPDATE: &str = "UPDATE bindings SET organization_name = ?2, storage_provider = ?3,
+     sync_enabled = ?4, is_active = ?5, effective_to = ?6 WHERE id = ?1";
+
+pub(super) fn active(sql: &Connection, organization: i64) -> Result<Option<Binding>, Fault> {
+    row::first(sql, ACTIVE, [organization], binding)
+}
+
+pub(super) fn list(sql: &Connection, organization: Option<i64>) -> Result<Vec<Binding>, Fault> {
+    match organization {
+        Some(organization) => row::collect(sql, LIST_OF_ONE, [organization], binding),
+        None => row::collect(sql, LIST, [], binding),
+    }
+}
+
+pub(super) fn create(sql: &Connection, new: &NewBinding, now: Timestamp) -> Result<BindingChanged, Fault> {
+    let params = params![
+        new.organization_id,
+        new.organization_name,
+        new.provider.as_str(),
+        new.sync_enabled,
+        now.as_millis(),
+    ];
+    match row::execute(sql, INSERT, params) {
+        Ok(_) => Ok(BindingChanged::Done(Binding {
+            id: sql.last_insert_rowid(),
+            organization_id: new.organization_id,
+            organization_name: new.organization_name.clone(),
+            provider: new.provider.clone(),
+            sync_enabled: new.sync_enabled,
+            is_active: true,
+            effective_from: now,
+            effective_to: None,
+        })),
+        Err(fault) if fault.is_duplicate() => Ok(BindingChanged::AlreadyActive),
+        Err(fault) => Err(fault),
+    }
+}
+
+pub(super) fn change(
+    sql: &Connection,
+    organization: i64,
+    change: &BindingChange,
+    active_providers: &[ProviderCode],
+    now: Timestamp,
+) -> Result<BindingChanged, Fault> {
+    if let Some(mut binding) = active(sql, organization)? {
+        apply(&mut binding, change);
+        if change.is_active == Some(false) {
+            binding.is_active = false;
+            binding.effective_to = Some(now);
+        }
+        return update(sql, binding);
+    }
+    if change.is_active != Some(true) {
+        return Ok(BindingChanged::NoneActive);
+    }
+    let Some(mut binding) = row::first(sql, NEWEST, [organization], binding)? else {
+        return Ok(BindingChanged::NoneActive);
+    };
+    apply(&mut binding, change);
+    if !active_providers.contains(&binding.provider) {
+        return Ok(BindingChanged::ProviderInactive(binding.provider));
+    }
+    binding.is_active = true;
+    binding.effective_to = None;
+    update(sql, binding)
+}
+
+fn apply(binding: &mut Binding, change: &BindingChange) {
+    if let Some(name) = &change.organization_name {
+        binding.organization_name.clone_from(name);
+    }
+    if let Some(provider) = &change.provider {
+        binding.provider.clone_from(provider);
+    }
+    if let Some(sync_enabled) = change.sync_enabled {
+        binding.sync_enabled = sync_enabled;
+    }
+}
+
+fn update(sql: &Connection, binding: Binding) -> Result<BindingChanged, Fault> {
+    let params = params![
+        binding.id,
+        binding.organization_name,
+        binding.provider.as_str(),
+        binding.sync_enabled,
+        binding.is_active,
+        binding.effective_to.map(Timestamp::as_millis),
+    ];
+    row::execute(sql, UPDATE, params)?;
+    Ok(BindingChanged::Done(binding))
+}
+
+fn binding(row: &Row<'_>) -> Result<Binding, Fault> {
+    read(row).map_err(|source| {
+        let id: i64 = row.get(0).unwrap_or_default();
+        Fault::Row { what: format!("binding {id}"), source }
+    })
+}
+
+fn read(row: &Row<'_>) -> Result<Binding, Source> {
+    Ok(Binding {
+        id: row.get(0)?,
+        organization_id: row.get(1)?,
+        organization_name: row.get(2)?,
+        provider: row::parse(row, 3)?,
+        sync_enabled: row.get(4)?,
+        is_active: row.get(5)?,
+        effective_from: Timestamp::from_millis(row.get(6)?),
+        effective_to: row.get::<_, Option<i64>>(7)?.map(Timestamp::from_millis),
+    })
+}

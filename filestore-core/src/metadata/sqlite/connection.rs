@@ -1,0 +1,158 @@
+//! How connections are set up: one for the writer, several for readers.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::domain::config::Durability;
+use crate::domain::error::{Error, ErrorKind, Result};
+
+use super::schema;
+
+/// Earlier ones have the WAL-reset bug, which can corrupt a database (<https://sqlite.org/wal.html>).
+const OLDEST_SQLITE: i32 = 3_051_003;
+
+/// How long a statement waits for another process's lock.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Statements a connection keeps prepared: more than the engine has.
+const STATEMENTS: usize = 128;
+
+/// No `CREATE`: the file is made by [`create`], with its mode.
+fn flags() -> OpenFlags {
+    OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX
+}
+
+/// Opens the writer's connection: creates the file if there is none, checks whose it is, brings its
+/// schema up to date.
+pub(super) fn open_writer(path: &Path, durability: Durability) -> Result<Connection> {
+    check_library(rusqlite::version_number())?;
+    create(path, durability)?;
+    let open = || -> Result<Connection, OpenError> {
+        let mut connection = Connection::open_with_flags(path, flags())?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        let version = schema::identify(&connection)?;
+        let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+        if mode != "wal" {
+            let message =
+                format!("the database cannot use a write-ahead log here, its journal mode is {mode}");
+            return Err(Error::new(ErrorKind::Unusable, message).into());
+        }
+        set_up(&connection)?;
+        connection.execute_batch(match durability {
+            // fullfsync: on macOS a plain fsync does not reach the medium.
+            Durability::Full => {
+                "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;"
+            }
+            Durability::Process => "PRAGMA synchronous = OFF;",
+        })?;
+        connection.execute_batch("PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -16384;")?;
+        schema::migrate(&mut connection, version)?;
+        Ok(connection)
+    };
+    open().map_err(OpenError::into_error)
+}
+
+/// Sets a reader's connection up; it cannot write.
+pub(super) fn set_up_reader(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    set_up(connection)?;
+    connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -8192;")
+}
+
+/// The flags of a reader's connection.
+pub(super) fn reader_flags() -> OpenFlags {
+    flags()
+}
+
+fn set_up(connection: &Connection) -> rusqlite::Result<()> {
+    // The writer alone checkpoints, when nobody waits; after an I/O error nobody may.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // temp_store: the savepoints' journal must not depend on another file system being writable.
+    // mmap_size: an I/O error must be an error, not a signal.
+    connection.execute_batch(
+        "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA mmap_size = 0;
+         PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 0;",
+    )
+}
+
+fn check_library(version: i32) -> Result<()> {
+    if version >= OLDEST_SQLITE {
+        return Ok(());
+    }
+    let message = format!("SQLite must be 3.51.3 or newer, linked is {}", rusqlite::version());
+    Err(Error::new(ErrorKind::Unusable, message))
+}
+
+/// Makes an empty file, readable by its owner only (the log and its index take over the mode), and
+/// makes its name durable.
+fn create(path: &Path, durability: Durability) -> Result<()> {
+    let doing = "creating the database";
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) if durability == Durability::Full => {
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let directory = File::open(parent.unwrap_or(Path::new(".")));
+            directory.and_then(|directory| directory.sync_all()).map_err(|error| Error::io(doing, error))
+        }
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(Error::io(doing, error)),
+    }
+}
+
+/// A failure to open: SQLite's, or a refusal of ours.
+pub(super) enum OpenError {
+    Sql(rusqlite::Error),
+    Refused(Error),
+}
+
+impl From<rusqlite::Error> for OpenError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<Error> for OpenError {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl OpenError {
+    fn into_error(self) -> Error {
+        let error = match self {
+            Self::Refused(error) => return error,
+            Self::Sql(error) => error,
+        };
+        let message = match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => {
+                return Error::new(ErrorKind::StorageFull, "the storage is full").with_source(error);
+            }
+            Some(ErrorCode::NotADatabase) => "the database file is not a SQLite database",
+            Some(ErrorCode::DatabaseCorrupt) => "the database file is corrupt",
+            Some(ErrorCode::CannotOpen) => "the database file cannot be opened",
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                "the database is locked by another process"
+            }
+            _ => return Error::internal("opening the database", error),
+        };
+        Error::new(ErrorKind::Unusable, message).with_source(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sqlite_with_the_wal_reset_bug_is_refused() {
+        assert!(check_library(3_051_003).is_ok());
+        assert_eq!(check_library(3_051_002).unwrap_err().kind(), ErrorKind::Unusable);
+        assert!(check_library(rusqlite::version_number()).is_ok(), "the bundled one");
+    }
+}

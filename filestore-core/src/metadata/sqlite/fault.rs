@@ -1,0 +1,170 @@
+//! What can go wrong inside the engine, and what follows from it.
+//!
+//! | class | cause | to the caller | afterwards |
+//! |---|---|---|---|
+//! | [`Class::Full`] | `SQLITE_FULL` | `StorageFull`, nothing was committed | goes on |
+//! | [`Class::Busy`] | a failed BEGIN, `SQLITE_BUSY` | `Busy`, nothing was committed | goes on |
+//! | [`Class::Poison`] | `SQLITE_IOERR`, `SQLITE_CORRUPT`, `SQLITE_NOTADB`, a lost transaction, any other failed COMMIT | `Internal` | nothing works until opened again |
+//! | [`Class::Other`] | anything else, such as an inconsistent row | `Internal` | goes on |
+//!
+//! Poison is final because a failed write or fsync leaves the page cache and the disk at odds; only
+//! reading from disk again tells what is there.
+
+use std::error::Error as StdError;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rusqlite::ErrorCode;
+use tokio::sync::watch;
+
+use crate::domain::error::{Error, ErrorKind, Result};
+
+pub(super) type Source = Box<dyn StdError + Send + Sync>;
+
+/// A failure inside the engine.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    /// A statement failed.
+    #[error("{0}")]
+    Sql(#[from] rusqlite::Error),
+    /// The transaction did not begin: nothing of it can have happened.
+    #[error("cannot begin: {0}")]
+    Begin(rusqlite::Error),
+    /// The transaction was not committed, or it is not known whether it was.
+    #[error("cannot commit: {0}")]
+    Commit(rusqlite::Error),
+    /// After an error the transaction could not be rolled back, or had ended by itself.
+    #[error("lost the transaction: {0}")]
+    Lost(String),
+    /// A stored row that no code of ours writes. `what` names it, as in `file 01J...`.
+    #[error("inconsistent row: {source}")]
+    Row { what: String, source: Source },
+    /// No reader connection.
+    #[error("no connection: {0}")]
+    Pool(#[from] r2d2::Error),
+}
+
+/// What follows from a fault; see the module's table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    Full,
+    Busy,
+    Poison,
+    Other,
+}
+
+impl Fault {
+    pub(super) fn class(&self) -> Class {
+        match self {
+            Self::Sql(error) => class_of(error),
+            Self::Begin(error) => match class_of(error) {
+                Class::Other => Class::Busy,
+                known => known,
+            },
+            // The log may hold the whole transaction although the call failed (it is indexed last):
+            // only SQLITE_FULL and SQLITE_BUSY come before that.
+            Self::Commit(error) => match class_of(error) {
+                Class::Other => Class::Poison,
+                known => known,
+            },
+            Self::Lost(_) => Class::Poison,
+            Self::Row { .. } => Class::Other,
+            Self::Pool(_) => Class::Busy,
+        }
+    }
+
+    /// Whether a UNIQUE index refused the row.
+    pub(super) fn is_duplicate(&self) -> bool {
+        let Self::Sql(rusqlite::Error::SqliteFailure(error, _)) = self else { return false };
+        error.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE
+    }
+
+    /// The error a caller gets.
+    pub(super) fn into_error(self, doing: &str) -> Error {
+        let doing = match &self {
+            Self::Row { what, .. } => format!("{doing}: the record of {what} is inconsistent"),
+            _ => doing.to_owned(),
+        };
+        error(self.class(), &doing, self)
+    }
+}
+
+/// The error a caller gets for a fault of `class`.
+pub(super) fn error(class: Class, doing: &str, source: impl Into<Source>) -> Error {
+    match class {
+        Class::Full => Error::new(ErrorKind::StorageFull, "the storage is full").with_source(source),
+        Class::Busy => {
+            Error::new(ErrorKind::Busy, "the database is busy").with_retry_after_secs(1).with_source(source)
+        }
+        Class::Poison | Class::Other => Error::internal(doing, source),
+    }
+}
+
+/// The error of every call after [`close`](crate::metadata::Metadata::close).
+pub(super) fn closed() -> Error {
+    Error::new(ErrorKind::Unusable, "the database is closed")
+}
+
+fn class_of(error: &rusqlite::Error) -> Class {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => Class::Full,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Class::Busy,
+        Some(ErrorCode::SystemIoFailure | ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            Class::Poison
+        }
+        _ => Class::Other,
+    }
+}
+
+/// Whether the engine met a poisonous fault, and which. Set once, never cleared.
+#[derive(Debug)]
+pub(super) struct Health {
+    /// For the hot path, which only asks whether.
+    poisoned: AtomicBool,
+    reason: watch::Sender<Option<String>>,
+}
+
+impl Health {
+    pub(super) fn new() -> Self {
+        Self { poisoned: AtomicBool::new(false), reason: watch::Sender::new(None) }
+    }
+
+    pub(super) fn is_poisoned(&self) -> bool {
+        self.poisoned.load(Ordering::Acquire)
+    }
+
+    /// Fails once poisoned.
+    pub(super) fn check(&self) -> Result<()> {
+        if !self.is_poisoned() {
+            return Ok(());
+        }
+        let reason = self.reason.borrow().clone().unwrap_or_default();
+        Err(Error::internal("using a database that must be opened again", reason))
+    }
+
+    /// Poisons the engine if `fault` is of that class.
+    pub(super) fn note(&self, fault: &Fault) {
+        if fault.class() == Class::Poison {
+            self.poison(fault.to_string());
+        }
+    }
+
+    /// Poisons the engine; the first reason stays.
+    pub(super) fn poison(&self, why: String) {
+        self.reason.send_if_modified(|reason| {
+            let first = reason.is_none();
+            if first {
+                tracing::error!(reason = %why, "the database must be opened again");
+                *reason = Some(why);
+            }
+            first
+        });
+        self.poisoned.store(true, Ordering::Release);
+    }
+
+    /// Resolves once poisoned.
+    pub(super) async fn poisoned(&self) -> String {
+        let mut reasons = self.reason.subscribe();
+        let reason = reasons.wait_for(Option::is_some).await.expect("the sender lives in self");
+        reason.clone().unwrap_or_default()
+    }
+}

@@ -1,0 +1,156 @@
+//! Records: look-up, insert, change.
+
+use rusqlite::{Connection, ToSql, params};
+
+use crate::domain::id::{BlobId, FileId, OrganizationId};
+use crate::domain::path::BlobKey;
+use crate::domain::record::FileRecord;
+use crate::domain::status::PurgeStatus;
+use crate::metadata::{BindingSeen, Expected, InsertFiles, Inserted, UpdateFile, Updated};
+
+use super::fault::Fault;
+use super::row::{self, COLUMNS, columns, id};
+use super::writer::WriteTx;
+use super::{bindings, dropped, idempotency};
+
+pub(super) const BY_ID: &str = concat!("SELECT ", columns!(), " FROM files WHERE file_id = ?1");
+
+pub(super) const LOCAL_KEY: &str =
+    "SELECT blob_key FROM files WHERE blob_id = ?1 AND storage_location = 'LOCAL'";
+
+pub(super) const STORED_BYTES: &str =
+    "SELECT coalesce(sum(bytes), 0) FROM organization_usage WHERE organization_id = ?1";
+
+const INSERT: &str = concat!(
+    "INSERT INTO files (",
+    columns!(),
+    ", purge_marked_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+);
+
+/// The row of a file, if it is as a change expects it.
+pub(super) const EXPECTED: &str = "SELECT rowid, size_bytes FROM files WHERE file_id = ?1 AND version = ?2
+     AND status = ?3 AND sync_status = ?4 AND purge_status IS ?5 AND storage_location = ?6 AND purge_claimed = 0";
+
+/// `?1` … `?22` are the record's columns; ids, `sub_system` and `created_at` stay as they are.
+pub(super) const UPDATE: &str = "UPDATE files SET original_name = ?4, mime_type = ?5, ext = ?6, status = ?7,
+     sync_status = ?8, purge_status = ?9, storage_location = ?10, storage_provider = ?11, blob_key = ?12,
+     size_bytes = ?13, sha256 = ?14, sniffed_type = ?15, width = ?16, height = ?17, stored_at = ?18, version = ?19,
+     updated_at = ?21, expires_at = ?22,
+     purge_marked_at = CASE WHEN ?9 IS NOT NULL THEN coalesce(purge_marked_at, ?21) END
+     WHERE rowid = ?23";
+
+pub(super) fn by_id(sql: &Connection, file_id: FileId) -> Result<Option<FileRecord>, Fault> {
+    row::first(sql, BY_ID, [id(file_id)], row::record)
+}
+
+pub(super) fn live_local_keys(sql: &Connection, ids: &[BlobId]) -> Result<Vec<BlobKey>, Fault> {
+    let mut keys = Vec::new();
+    for blob in ids {
+        let key = row::first(sql, LOCAL_KEY, [blob.to_string()], |row| {
+            row::parse(row, 0).map_err(|source| Fault::Row { what: format!("blob {blob}"), source })
+        })?;
+        keys.extend(key);
+    }
+    Ok(keys)
+}
+
+pub(super) fn stored_bytes(sql: &Connection, organization: &OrganizationId) -> Result<u64, Fault> {
+    let total = row::first(sql, STORED_BYTES, [organization.as_str()], |row| row::count(row, 0))?;
+    Ok(total.unwrap_or(0))
+}
+
+/// The key comes first: its reply is the answer even if the quota is full by now, of its own files.
+pub(super) fn insert(tx: &WriteTx<'_>, insert: &InsertFiles) -> Result<Inserted, Fault> {
+    let Some(first) = insert.records.first() else {
+        return Ok(Inserted::Done);
+    };
+    if let Some(entry) = &insert.idempotency
+        && idempotency::is_taken(tx.sql, entry, first.created_at)?
+    {
+        return Ok(Inserted::IdempotencyTaken);
+    }
+    if !still_holds(tx.sql, &insert.binding)? {
+        return Ok(Inserted::BindingChanged);
+    }
+    let added = insert.records.iter().map(|record| record.blob.size_bytes).fold(0, u64::saturating_add);
+    if exceeds(tx.sql, &first.organization_id, insert.quota_bytes, added)? {
+        return Ok(Inserted::OverQuota);
+    }
+    for record in &insert.records {
+        insert_row(tx.sql, record)?;
+    }
+    if let Some(entry) = &insert.idempotency {
+        idempotency::put(tx.sql, entry)?;
+    }
+    Ok(Inserted::Done)
+}
+
+fn insert_row(sql: &Connection, record: &FileRecord) -> Result<(), Fault> {
+    let marked_at = record.state.purge().map(|_| record.updated_at.as_millis());
+    row::with_record(record, |columns| execute(sql, INSERT, columns, &marked_at))
+}
+
+pub(super) fn update(tx: &mut WriteTx<'_>, update: &UpdateFile) -> Result<Updated, Fault> {
+    let next = &update.next;
+    let Some((rowid, old_size)) = expected_row(tx.sql, next.file_id, update.expected)? else {
+        return Ok(Updated::Lost);
+    };
+    if let Some(binding) = &update.binding
+        && !still_holds(tx.sql, binding)?
+    {
+        return Ok(Updated::BindingChanged);
+    }
+    let grows_by = next.blob.size_bytes.saturating_sub(old_size);
+    if grows_by > 0 && exceeds(tx.sql, &next.organization_id, update.quota_bytes, grows_by)? {
+        return Ok(Updated::OverQuota);
+    }
+    row::with_record(next, |columns| execute(tx.sql, UPDATE, columns, &rowid))?;
+    if let Some(blob) = &update.drop_blob {
+        dropped::put(tx.sql, blob)?;
+    }
+    tx.touch(next.file_id);
+    Ok(Updated::Done)
+}
+
+fn expected_row(sql: &Connection, file: FileId, expected: Expected) -> Result<Option<(i64, u64)>, Fault> {
+    let state = expected.state;
+    let params = params![
+        id(file),
+        row::integer(expected.version)?,
+        state.status().as_str(),
+        state.sync().as_str(),
+        state.purge().map(PurgeStatus::as_str),
+        state.location().as_str(),
+    ];
+    row::first(sql, EXPECTED, params, |row| Ok((row.get(0)?, row::count(row, 1)?)))
+}
+
+/// Whether the binding that placed the files is still the active one.
+fn still_holds(sql: &Connection, seen: &BindingSeen) -> Result<bool, Fault> {
+    let Some(organization) = seen.organization else { return Ok(true) };
+    let active = bindings::active(sql, organization)?;
+    Ok(active.map(|binding| (binding.provider, binding.sync_enabled)) == seen.active)
+}
+
+fn exceeds(
+    sql: &Connection,
+    organization: &OrganizationId,
+    quota_bytes: Option<u64>,
+    added: u64,
+) -> Result<bool, Fault> {
+    let Some(quota) = quota_bytes else { return Ok(false) };
+    Ok(stored_bytes(sql, organization)?.saturating_add(added) > quota)
+}
+
+/// Runs a statement on a record's columns and one value more.
+fn execute(
+    sql: &Connection,
+    statement: &str,
+    columns: &[&dyn ToSql; COLUMNS],
+    last: &dyn ToSql,
+) -> Result<(), Fault> {
+    let all = columns.iter().copied().chain([last]);
+    let changed = row::execute(sql, statement, rusqlite::params_from_iter(all))?;
+    debug_assert_eq!(changed, 1, "one row, or an error");
+    Ok(())
+}

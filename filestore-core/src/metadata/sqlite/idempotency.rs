@@ -1,0 +1,75 @@
+//! Remembered replies.
+
+use rusqlite::{Connection, Row, params};
+
+use crate::domain::clock::Timestamp;
+use crate::domain::id::OrganizationId;
+use crate::metadata::IdempotencyEntry;
+
+use super::fault::{Fault, Source};
+use super::row;
+
+pub(super) const GET: &str = "SELECT fingerprint, file_ids, reply, expires_at FROM idempotency
+     WHERE organization_id = ?1 AND key = ?2 AND expires_at > ?3";
+
+pub(super) const TAKEN: &str =
+    "SELECT 1 FROM idempotency WHERE organization_id = ?1 AND key = ?2 AND expires_at > ?3";
+
+const PUT: &str = "INSERT INTO idempotency (organization_id, key, fingerprint, file_ids, reply, expires_at)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+     ON CONFLICT (organization_id, key) DO UPDATE SET fingerprint = excluded.fingerprint,
+     file_ids = excluded.file_ids, reply = excluded.reply, expires_at = excluded.expires_at";
+
+pub(super) const FORGET: &str = "DELETE FROM idempotency WHERE rowid IN
+     (SELECT rowid FROM idempotency WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)";
+
+pub(super) fn get(
+    sql: &Connection,
+    organization: &OrganizationId,
+    key: &str,
+    now: Timestamp,
+) -> Result<Option<IdempotencyEntry>, Fault> {
+    let params = params![organization.as_str(), key, now.as_millis()];
+    row::first(sql, GET, params, |row| {
+        entry(row, organization, key).map_err(|source| {
+            let what = format!("an idempotency key of organization {organization}");
+            Fault::Row { what, source }
+        })
+    })
+}
+
+fn entry(row: &Row<'_>, organization: &OrganizationId, key: &str) -> Result<IdempotencyEntry, Source> {
+    let file_ids: String = row.get(1)?;
+    Ok(IdempotencyEntry {
+        organization: organization.clone(),
+        key: key.to_owned(),
+        fingerprint: row.get(0)?,
+        file_ids: file_ids.split_whitespace().map(str::parse).collect::<Result<_, _>>()?,
+        reply: row.get(2)?,
+        expires_at: Timestamp::from_millis(row.get(3)?),
+    })
+}
+
+/// Whether the key is remembered at `now`.
+pub(super) fn is_taken(sql: &Connection, entry: &IdempotencyEntry, now: Timestamp) -> Result<bool, Fault> {
+    let params = params![entry.organization.as_str(), entry.key, now.as_millis()];
+    Ok(row::first(sql, TAKEN, params, |_| Ok(()))?.is_some())
+}
+
+/// Remembers a reply; takes the place of an expired one.
+pub(super) fn put(sql: &Connection, entry: &IdempotencyEntry) -> Result<(), Fault> {
+    let file_ids: Vec<String> = entry.file_ids.iter().copied().map(row::id).collect();
+    let params = params![
+        entry.organization.as_str(),
+        entry.key,
+        entry.fingerprint.as_slice(),
+        file_ids.join(" "),
+        entry.reply,
+        entry.expires_at.as_millis(),
+    ];
+    row::execute(sql, PUT, params).map(drop)
+}
+
+pub(super) fn forget(sql: &Connection, now: Timestamp, limit: usize) -> Result<u64, Fault> {
+    Ok(row::execute(sql, FORGET, params![now.as_millis(), row::limit(limit)])? as u64)
+}

@@ -1,0 +1,82 @@
+//! Reader connections.
+//!
+//! # Locking
+//! A reader holds a connection only while it runs on the blocking pool, never across an await. As
+//! many reads run at once as there are connections; more wait as tasks, not as threads.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use r2d2_sqlite::SqliteConnectionManager;
+use rusqlite::Connection;
+use tokio::sync::Semaphore;
+
+use crate::domain::error::{Error, Result};
+
+use super::connection;
+use super::fault::{self, Fault, Health};
+
+type Pool = r2d2::Pool<SqliteConnectionManager>;
+
+/// The readers.
+pub(super) struct Readers {
+    /// `None` once closed.
+    pool: Mutex<Option<Pool>>,
+    slots: Arc<Semaphore>,
+    health: Arc<Health>,
+}
+
+impl Readers {
+    /// Opens all connections, so that none is missing later for want of a file descriptor.
+    pub(super) fn open(path: &Path, health: Arc<Health>) -> Result<Self> {
+        let size = std::thread::available_parallelism().map_or(4, |cpus| cpus.get().max(2) * 2);
+        let manager = SqliteConnectionManager::file(path)
+            .with_flags(connection::reader_flags())
+            .with_init(|connection| connection::set_up_reader(connection));
+        let pool = Pool::builder()
+            .max_size(u32::try_from(size).unwrap_or(u32::MAX))
+            .connection_timeout(Duration::from_secs(5))
+            .max_lifetime(None)
+            .idle_timeout(None)
+            .test_on_check_out(false)
+            .build(manager)
+            .map_err(|error| Error::internal("opening the database for reading", error))?;
+        Ok(Self { pool: Mutex::new(Some(pool)), slots: Arc::new(Semaphore::new(size)), health })
+    }
+
+    /// Runs `work` on the blocking pool. Several statements that must agree are to be run in one
+    /// (deferred) transaction.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T> {
+        self.check()?;
+        let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| fault::closed())?;
+        let pool = self.pool.lock().clone().ok_or_else(fault::closed)?;
+        let health = Arc::clone(&self.health);
+        let read = move || {
+            let result = pool.get().map_err(Fault::from).and_then(|connection| work(&connection));
+            drop(slot);
+            result.map_err(|fault| {
+                health.note(&fault);
+                fault.into_error(doing)
+            })
+        };
+        let task = tokio::task::spawn_blocking(read);
+        task.await.unwrap_or_else(|panic| Err(Error::internal(doing, panic)))
+    }
+
+    /// Fails once poisoned or closed.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.slots.is_closed() { Err(fault::closed()) } else { self.health.check() }
+    }
+
+    /// Refuses later reads; those that run keep their connections until they are done.
+    pub(super) fn close(&self) {
+        self.slots.close();
+        self.pool.lock().take();
+    }
+}

@@ -1,0 +1,53 @@
+//! The schema and its versions.
+//!
+//! # Compatibility
+//! `user_version` counts the migrations that were applied; they only ever get longer. A file of a
+//! newer program is refused untouched, and so is a file that is not ours (`application_id`).
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::domain::error::{Error, ErrorKind};
+
+use super::connection::OpenError;
+
+/// `FSTR`, in the header of every database file of ours.
+const APPLICATION_ID: i32 = 0x4653_5452;
+
+/// What each schema version adds to the one before it. Never edited, only appended to.
+const MIGRATIONS: &[&str] = &[include_str!("migrations/1.sql")];
+
+/// The schema version of the file: 0 if it is empty. Refuses foreign and newer files.
+pub(super) fn identify(connection: &Connection) -> Result<usize, OpenError> {
+    let application: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let objects: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if (application, version, objects) == (0, 0, 0) {
+        return Ok(0);
+    }
+    if application != APPLICATION_ID {
+        let message = "the database file belongs to another program";
+        return Err(Error::new(ErrorKind::Unusable, message).into());
+    }
+    match usize::try_from(version) {
+        Ok(version) if version <= MIGRATIONS.len() => Ok(version),
+        _ => {
+            let known = MIGRATIONS.len();
+            let message = format!(
+                "the database was written by a newer version of this program: it knows schema {known}, the file has {version}"
+            );
+            Err(Error::new(ErrorKind::Unusable, message).into())
+        }
+    }
+}
+
+/// Brings the schema from `version` up to date, each step in its own transaction.
+pub(super) fn migrate(connection: &mut Connection, version: usize) -> rusqlite::Result<()> {
+    for (number, step) in (1_i64..).zip(MIGRATIONS).skip(version) {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction.execute_batch(step)?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", number)?;
+        transaction.commit()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! No listing and no worker's query reads a whole table or sorts.
+
+use rusqlite::Connection;
+
+use super::super::{bindings, dropped, files, idempotency, listing, purge, sync};
+use super::*;
+use crate::domain::status::{PurgeStatus, Status};
+use crate::metadata::ListFilter;
+
+/// Every listing statement.
+fn listings() -> Vec<String> {
+    let mut queries = Vec::new();
+    for of_organization in [false, true] {
+        for sub_system in [None, Some("a".parse().unwrap())] {
+            for purge_status in [None, Some(PurgeStatus::SystemPurge)] {
+                for status in Status::ALL {
+                    let filter =
+                        ListFilter { sub_system: sub_system.clone(), purge_status, ..ListFilter::default() };
+                    queries.push(listing::query(of_organization, &filter, *status));
+                }
+            }
+        }
+    }
+    queries
+}
+
+fn plan(sql: &Connection, query: &str) -> Vec<String> {
+    let mut statement = sql.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
+    let mut rows = statement.raw_query();
+    let mut plan = Vec::new();
+    while let Some(row) = rows.next().unwrap() {
+        plan.push(row.get(3).unwrap());
+    }
+    plan
+}
+
+#[tokio::test]
+async fn no_query_scans_or_sorts() {
+    let (metadata, _directory) = fresh();
+    let fixed = [
+        files::BY_ID,
+        files::LOCAL_KEY,
+        files::STORED_BYTES,
+        files::EXPECTED,
+        files::UPDATE,
+        idempotency::GET,
+        idempotency::TAKEN,
+        idempotency::FORGET,
+        bindings::ACTIVE,
+        bindings::NEWEST,
+        bindings::LIST_OF_ONE,
+        bindings::UPDATE,
+        purge::EXPIRE,
+        purge::UNCLAIMED,
+        purge::CLAIMED,
+        purge::CLAIM,
+        purge::FINISH,
+        purge::FAIL,
+        purge::CLEAR_LEASES,
+        purge::EXPIRED,
+        purge::COUNT_DUE,
+        purge::COUNT_WAITING,
+        purge::COUNT_CLAIMED,
+        purge::COUNT_CLAIMED_WAITING,
+        dropped::DUE,
+        dropped::COUNT_DUE,
+        dropped::OF_FILE,
+        dropped::FORGET_FILE,
+        dropped::FINISH,
+        dropped::FAIL,
+        sync::NEXT_PAIR,
+        sync::WAITING,
+        sync::SETTLE,
+        sync::COUNTS,
+    ];
+    let queries: Vec<String> = fixed.into_iter().map(str::to_owned).chain(listings()).collect();
+    let plans = move |sql: &Connection| {
+        Ok(queries.into_iter().map(|query| (plan(sql, &query), query)).collect::<Vec<_>>())
+    };
+    for (plan, query) in metadata.readers.run("test", plans).await.unwrap() {
+        assert!(plan.iter().any(|step| step.starts_with("SEARCH")), "no search: {plan:#?} {query}");
+        for step in &plan {
+            assert!(!step.contains("SCAN") && !step.contains("TEMP B-TREE"), "{step}: {query}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_column_of_a_listings_index_narrows_it() {
+    let (metadata, _directory) = fresh();
+    let plans = |sql: &Connection| {
+        let all = listings();
+        Ok(all.into_iter().map(|query| (plan(sql, &query), query)).collect::<Vec<_>>())
+    };
+    for (plan, query) in metadata.readers.run("test", plans).await.unwrap() {
+        let [step] = &plan[..] else { panic!("{plan:#?}") };
+        assert!(step.ends_with("purge_status=? AND status=? AND file_id<?)"), "{step}: {query}");
+        assert_eq!(step.contains("organization_id=?"), query.contains(":organization"), "{step}");
+        assert_eq!(step.contains("sub_system=?"), query.contains(":sub_system"), "{step}");
+    }
+}

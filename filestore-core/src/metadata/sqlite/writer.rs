@@ -1,0 +1,402 @@
+//! The one writer: a thread that owns its connection and commits in groups.
+//!
+//! # Purpose
+//! A commit costs an fsync, whatever is in it. While one is under way the next jobs queue up; they
+//! then share the following one, a savepoint each, so that one that fails leaves the others alone.
+//! A lone job never waits for company.
+//!
+//! # Crash safety
+//! No reply is sent before COMMIT returned, not even a refusal: it may have been decided from a
+//! neighbour's uncommitted rows. If COMMIT fails the whole group fails. What follows from which error
+//! is in [`fault`](super::fault). A full disk is answered by freeing the reserve ([`OnFull`]) and one
+//! more try of the group; if that fails too, each job is tried alone, so that a large insert does not
+//! take a delete down with it.
+//!
+//! A caller that goes away does not cancel its job.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::domain::error::{Error, Result};
+use crate::domain::id::FileId;
+
+use super::cache::RecordCache;
+use super::fault::{self, Fault, Health, Source};
+
+/// Called by the writer when the disk is full, before it tries again: to free reserved space. Runs on
+/// the writer's thread and must not call the engine.
+pub type OnFull = Arc<dyn Fn() + Send + Sync>;
+
+/// Jobs that may wait; then callers do.
+const QUEUE: usize = 1024;
+
+/// Jobs that share a commit at most: bounds how long the first one waits.
+const GROUP: usize = 256;
+
+/// Pages in the log after which it is checkpointed (4 MiB of 4 KiB pages).
+const CHECKPOINT_PAGES: i32 = 1024;
+
+/// Pages in the log after which readers are waited for, so that it can start over (64 MiB).
+const RESTART_PAGES: i32 = 16 * CHECKPOINT_PAGES;
+
+thread_local! {
+    /// Pages in the log after this thread's last commit: SQLite's hook takes a plain function.
+    static LOG_PAGES: Cell<i32> = const { Cell::new(0) };
+}
+
+/// The transaction a job runs in.
+pub(super) struct WriteTx<'c> {
+    /// To read and write with. Not to begin or end a transaction with.
+    pub(super) sql: &'c Connection,
+    touched: Vec<FileId>,
+}
+
+impl WriteTx<'_> {
+    /// Says that the row of `id` was changed or deleted. (A new one is in no cache yet.)
+    pub(super) fn touch(&mut self, id: FileId) {
+        self.touched.push(id);
+    }
+}
+
+/// A queued change. May be run several times, each time from the start in a new transaction.
+trait Job: Send {
+    fn run(&mut self, tx: &mut WriteTx<'_>) -> Result<(), Fault>;
+    fn fail(&mut self, fault: &Arc<Fault>);
+    fn reply(self: Box<Self>);
+}
+
+struct Task<T, W> {
+    doing: &'static str,
+    work: W,
+    outcome: Option<Result<T>>,
+    caller: oneshot::Sender<Result<T>>,
+}
+
+impl<T: Send, W> Job for Task<T, W>
+where
+    W: FnMut(&mut WriteTx<'_>) -> Result<T, Fault> + Send,
+{
+    fn run(&mut self, tx: &mut WriteTx<'_>) -> Result<(), Fault> {
+        self.outcome = Some(Ok((self.work)(tx)?));
+        Ok(())
+    }
+
+    fn fail(&mut self, fault: &Arc<Fault>) {
+        let source: Source = Box::new(Arc::clone(fault));
+        self.outcome = Some(Err(fault::error(fault.class(), self.doing, source)));
+    }
+
+    fn reply(self: Box<Self>) {
+        let outcome = self.outcome.expect("every job of a finished group was run or failed");
+        // The caller may have gone away.
+        let _ = self.caller.send(outcome);
+    }
+}
+
+enum Message {
+    Job(Box<dyn Job>),
+    Close,
+}
+
+/// The handle to the writer's thread. Dropping it finishes the queue and joins the thread.
+pub(super) struct Writer {
+    queue: Option<mpsc::Sender<Message>>,
+    ended: watch::Receiver<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    /// Starts the thread, which owns `connection` from here on.
+    pub(super) fn start(
+        connection: Connection,
+        cache: Arc<RecordCache>,
+        health: Arc<Health>,
+        on_full: Option<OnFull>,
+    ) -> Result<Self> {
+        let (queue, jobs) = mpsc::channel(QUEUE);
+        let (end, ended) = watch::channel(false);
+        let run = move || {
+            let _end = End { end, health: Arc::clone(&health) };
+            Loop {
+                connection,
+                jobs,
+                cache,
+                health,
+                on_full,
+                closing: false,
+                checkpoint_at: CHECKPOINT_PAGES,
+            }
+            .run();
+        };
+        let thread = thread::Builder::new()
+            .name("filestore-writer".into())
+            .spawn(run)
+            .map_err(|error| Error::io("starting the writer", error))?;
+        Ok(Self { queue: Some(queue), ended, thread: Some(thread) })
+    }
+
+    /// Runs `work` in a transaction and returns once it is committed. `work` may run several times.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        work: impl FnMut(&mut WriteTx<'_>) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T> {
+        let (caller, answer) = oneshot::channel();
+        let job = Message::Job(Box::new(Task { doing, work, outcome: None, caller }));
+        self.queue().send(job).await.map_err(|_| fault::closed())?;
+        // The writer ended in the middle of the job, perhaps after its COMMIT: not to be told as a
+        // refusal, after which callers take the bytes away.
+        answer.await.unwrap_or_else(|lost| Err(Error::internal(doing, lost)))
+    }
+
+    /// Finishes what is queued, checkpoints, and ends the thread; later jobs are refused.
+    pub(super) async fn close(&self) {
+        // Fails if it is closed already.
+        let _ = self.queue().send(Message::Close).await;
+        let mut ended = self.ended.clone();
+        // Fails if the thread is gone: ended as well.
+        let _ = ended.wait_for(|ended| *ended).await;
+    }
+
+    fn queue(&self) -> &mpsc::Sender<Message> {
+        self.queue.as_ref().expect("taken on drop only")
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.queue.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic in there has poisoned the engine and was printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Says that the thread is over, also when it panics.
+struct End {
+    end: watch::Sender<bool>,
+    health: Arc<Health>,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.health.poison("the writer panicked".into());
+        }
+        self.end.send_replace(true);
+    }
+}
+
+/// What the thread works with.
+struct Loop {
+    connection: Connection,
+    jobs: mpsc::Receiver<Message>,
+    cache: Arc<RecordCache>,
+    health: Arc<Health>,
+    on_full: Option<OnFull>,
+    closing: bool,
+    /// The log's length at which to checkpoint next.
+    checkpoint_at: i32,
+}
+
+impl Loop {
+    fn run(mut self) {
+        self.connection.wal_hook(Some(|_, pages| {
+            LOG_PAGES.set(pages);
+            Ok(())
+        }));
+        while let Some(message) = self.jobs.blocking_recv() {
+            match message {
+                Message::Job(job) => self.group(job),
+                Message::Close => self.closing = true,
+            }
+            if self.closing {
+                // Lets what is queued be received, and refuses the rest.
+                self.jobs.close();
+            }
+        }
+        if !self.health.is_poisoned() {
+            self.checkpoint("PRAGMA wal_checkpoint(TRUNCATE)");
+        }
+    }
+
+    /// Runs `first` and whatever queues up meanwhile, commits, and replies.
+    fn group(&mut self, first: Box<dyn Job>) {
+        let mut jobs = vec![first];
+        if let Err(error) = self.health.check() {
+            fail_all(&mut jobs, Fault::Lost(error.chain()));
+        } else if let Err(fault) = self.commit_with_relief(&mut jobs) {
+            self.health.note(&fault);
+            fail_all(&mut jobs, fault);
+        }
+        for job in jobs {
+            job.reply();
+        }
+        self.checkpoint_if_long();
+    }
+
+    /// Commits the group; on a full disk makes room and tries again.
+    fn commit_with_relief(&mut self, jobs: &mut Vec<Box<dyn Job>>) -> Result<(), Fault> {
+        let is_full = |result: &Result<(), Fault>| {
+            result.as_ref().is_err_and(|fault| fault.class() == fault::Class::Full)
+        };
+        let mut result = self.commit(jobs, Company::Welcome);
+        if is_full(&result) {
+            self.make_room();
+            result = self.commit(jobs, Company::None);
+        }
+        if is_full(&result) && jobs.len() > 1 {
+            self.commit_each_alone(jobs);
+            return Ok(());
+        }
+        result
+    }
+
+    fn commit_each_alone(&mut self, jobs: &mut Vec<Box<dyn Job>>) {
+        for job in std::mem::take(jobs) {
+            let mut alone = vec![job];
+            let result = match self.health.check() {
+                Ok(()) => self.commit(&mut alone, Company::None),
+                Err(error) => Err(Fault::Lost(error.chain())),
+            };
+            if let Err(fault) = result {
+                self.health.note(&fault);
+                fail_all(&mut alone, fault);
+            }
+            jobs.append(&mut alone);
+        }
+    }
+
+    fn make_room(&mut self) {
+        if let Some(on_full) = &self.on_full {
+            on_full();
+        }
+        // A log that is all in the database can be written over from its start.
+        self.checkpoint("PRAGMA wal_checkpoint(PASSIVE)");
+    }
+
+    /// One transaction. On an error it is rolled back, or else the engine is poisoned.
+    fn commit(&mut self, jobs: &mut Vec<Box<dyn Job>>, company: Company) -> Result<(), Fault> {
+        self.execute("BEGIN IMMEDIATE").map_err(Fault::Begin)?;
+        let result = self.fill(jobs, company).and_then(|touched| {
+            let _changing = self.cache.changing(&touched);
+            self.execute("COMMIT").map_err(Fault::Commit)
+        });
+        if result.is_err() && !self.connection.is_autocommit() {
+            self.execute("ROLLBACK").map_err(|error| Fault::Lost(error.to_string()))?;
+        }
+        result
+    }
+
+    /// Runs the jobs, and more as they come; returns the ids they touched.
+    fn fill(&mut self, jobs: &mut Vec<Box<dyn Job>>, company: Company) -> Result<Vec<FileId>, Fault> {
+        // Nothing to protect from this job: spares the savepoint.
+        let alone = jobs.len() == 1 && (company == Company::None || self.jobs.is_empty());
+        let mut touched = Vec::new();
+        let mut next = 0;
+        loop {
+            if next == jobs.len() {
+                match self.joining(company, jobs.len()) {
+                    Some(job) => jobs.push(job),
+                    None => return Ok(touched),
+                }
+            }
+            let mut tx = WriteTx { sql: &self.connection, touched: Vec::new() };
+            if alone && next == 0 {
+                jobs[next].run(&mut tx)?;
+                touched.append(&mut tx.touched);
+            } else if self.run_in_savepoint(&mut jobs[next], &mut tx)? {
+                touched.append(&mut tx.touched);
+            }
+            next += 1;
+        }
+    }
+
+    /// Whether the job's changes stay; a fault that concerns the whole group is an error.
+    fn run_in_savepoint(&self, job: &mut Box<dyn Job>, tx: &mut WriteTx<'_>) -> Result<bool, Fault> {
+        self.execute("SAVEPOINT job")?;
+        let fault = match job.run(tx) {
+            Ok(()) => {
+                self.execute("RELEASE job")?;
+                return Ok(true);
+            }
+            Err(fault) => fault,
+        };
+        if matches!(fault.class(), fault::Class::Full | fault::Class::Poison) {
+            return Err(fault);
+        }
+        if self.connection.is_autocommit() {
+            return Err(Fault::Lost(fault.to_string()));
+        }
+        self.execute("ROLLBACK TO job")?;
+        self.execute("RELEASE job")?;
+        job.fail(&Arc::new(fault));
+        Ok(false)
+    }
+
+    /// A job that queued up meanwhile.
+    fn joining(&mut self, company: Company, so_far: usize) -> Option<Box<dyn Job>> {
+        if company == Company::None || self.closing || so_far >= GROUP {
+            return None;
+        }
+        match self.jobs.try_recv() {
+            Ok(Message::Job(job)) => Some(job),
+            Ok(Message::Close) => {
+                self.closing = true;
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    fn checkpoint_if_long(&mut self) {
+        let pages = LOG_PAGES.get();
+        if pages + CHECKPOINT_PAGES < self.checkpoint_at {
+            // The log started over.
+            self.checkpoint_at = CHECKPOINT_PAGES;
+        }
+        if pages < self.checkpoint_at || self.health.is_poisoned() {
+            return;
+        }
+        // The next one only after as much again: if a reader keeps the log from starting over, each
+        // commit would pay for one.
+        self.checkpoint_at = pages + CHECKPOINT_PAGES;
+        self.checkpoint(if pages < RESTART_PAGES {
+            "PRAGMA wal_checkpoint(PASSIVE)"
+        } else {
+            "PRAGMA wal_checkpoint(RESTART)"
+        });
+    }
+
+    /// A checkpoint that cannot be made now is no failure: the log holds everything.
+    fn checkpoint(&self, sql: &str) {
+        if let Err(error) = self.connection.query_row(sql, [], |_| Ok(())) {
+            let fault = Fault::from(error);
+            tracing::warn!(error = %fault, "the log was not checkpointed");
+            self.health.note(&fault);
+        }
+    }
+
+    fn execute(&self, sql: &str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(sql)?.execute([]).map(drop)
+    }
+}
+
+/// Whether more jobs may join a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Company {
+    Welcome,
+    None,
+}
+
+fn fail_all(jobs: &mut [Box<dyn Job>], fault: Fault) {
+    let fault = Arc::new(fault);
+    for job in jobs {
+        job.fail(&fault);
+    }
+}

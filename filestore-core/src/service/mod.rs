@@ -1,0 +1,120 @@
+//! The use cases: what an application does with a store, one file each.
+//!
+//! [`FileStore`] is the facade: cheap to clone, safe to share. A use case reads the record, lets the
+//! lifecycle decide, makes bytes durable, commits once, and leaves the rest to redo.
+//!
+//! # Cancellation
+//! A future that is dropped before the commit leaves nothing. From the commit on a use case runs in
+//! a task of its own, so that a caller that goes away cannot part a record from its bytes.
+
+mod open;
+mod placement;
+mod idempotency;
+mod quota;
+mod upload;
+mod commit;
+mod change;
+mod read;
+mod listing;
+mod variant;
+mod delete;
+mod bindings;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::domain::config::StoreConfig;
+use crate::domain::error::Result;
+use crate::domain::path::BlobKey;
+use crate::metadata::Metadata;
+use crate::storage::{DataDir, LocalStore, ProviderRegistry};
+use crate::variant::VariantEngine;
+
+pub use change::{Change, Changed, IfMatch, Replacement};
+pub use idempotency::IdempotencyGuard;
+pub use listing::{FilePage, ListRequest};
+pub use open::FileStoreBuilder;
+pub use quota::QuotaReservation;
+pub use read::Opened;
+pub use upload::{BatchItem, NewBatch, NewUpload, PartHints, Uploaded};
+
+/// A store of files. Cheap to clone; all clones are the same store.
+///
+/// ```no_run
+/// use filestore_core::service::NewUpload;
+/// use filestore_core::{FileStore, metadata::Scope};
+///
+/// # async fn example() -> filestore_core::Result<()> {
+/// let store = FileStore::open("./files").await?;
+/// let upload = NewUpload::new("42".parse()?, "gallery".parse()?).with_name("hello.txt");
+/// let record = store.upload(upload, &b"hello"[..]).await?;
+/// let bytes = store.read(record.file_id, &Scope::All).await?;
+/// assert_eq!(bytes, "hello");
+/// store.close().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct FileStore {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) config: StoreConfig,
+    pub(crate) dir: DataDir,
+    pub(crate) metadata: Arc<dyn Metadata>,
+    pub(crate) local: LocalStore,
+    pub(crate) variants: VariantEngine,
+    pub(crate) providers: ProviderRegistry,
+    /// Committed blobs whose rename failed: served from staging, retried by the publisher.
+    pub(crate) unpublished: Mutex<HashSet<BlobKey>>,
+    /// Wakes the purge worker.
+    pub(crate) purge_wanted: Notify,
+    idempotency: Arc<idempotency::Running>,
+    quota: Arc<quota::Ledger>,
+}
+
+impl FileStore {
+    /// The configuration it was opened with.
+    pub fn config(&self) -> &StoreConfig {
+        &self.inner.config
+    }
+
+    /// The data directory it holds.
+    pub fn data_dir(&self) -> &DataDir {
+        &self.inner.dir
+    }
+
+    /// The providers it knows.
+    pub fn providers(&self) -> &ProviderRegistry {
+        &self.inner.providers
+    }
+
+    /// Answers if the database does and the storage takes and gives back a byte.
+    pub async fn check(&self) -> (Result<()>, Result<()>) {
+        tokio::join!(self.inner.metadata.ping(), self.inner.local.check())
+    }
+
+    /// Resolves when the database met a fault after which the process must end and start again.
+    pub async fn poisoned(&self) -> String {
+        self.inner.metadata.poisoned().await
+    }
+
+    /// Finishes queued writes and closes the database. Other clones fail from then on.
+    pub async fn close(&self) {
+        self.inner.metadata.close().await;
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+}
+
+impl std::fmt::Debug for FileStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FileStore").field("dir", &self.inner.dir.path()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,220 @@
+//! Opening a store: lock, database, recovery.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::commit::leaves_nothing;
+use super::{FileStore, Inner, idempotency, quota};
+use crate::domain::config::StoreConfig;
+use crate::domain::error::{Error, Result};
+use crate::domain::id::BlobId;
+use crate::domain::path::BlobKey;
+use crate::metadata::sqlite::SqliteMetadata;
+use crate::storage::{DataDir, LocalOptions, LocalStore, ProviderRegistry};
+use crate::variant::VariantEngine;
+use crate::worker::recovery;
+
+impl FileStore {
+    /// Opens the store in `path` with the default configuration, creating it if need be.
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::builder(path).open().await
+    }
+
+    /// Prepares to open the store in `path`.
+    pub fn builder(path: impl AsRef<Path>) -> FileStoreBuilder {
+        FileStoreBuilder { path: path.as_ref().to_owned(), config: StoreConfig::default() }
+    }
+}
+
+/// How a store is to be opened.
+#[derive(Debug, Clone)]
+pub struct FileStoreBuilder {
+    path: PathBuf,
+    config: StoreConfig,
+}
+
+impl FileStoreBuilder {
+    /// Sets the configuration.
+    #[must_use]
+    pub fn config(mut self, config: StoreConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Takes the directory's lock, opens the database, and completes or undoes what a crash left.
+    ///
+    /// `Locked` if another process holds the directory, `Unusable` if it cannot be used as it is (no
+    /// directory, not writable, a newer schema).
+    pub async fn open(self) -> Result<FileStore> {
+        let Self { path, config } = self;
+        let (dir, local, metadata, variants) = {
+            let config = config.clone();
+            tokio::task::spawn_blocking(move || open_parts(&path, &config))
+                .await
+                .map_err(|e| Error::internal("opening the store", e))??
+        };
+        let store = FileStore {
+            inner: Arc::new(Inner {
+                config,
+                dir,
+                metadata: Arc::new(metadata),
+                local,
+                variants,
+                providers: ProviderRegistry::local_only(),
+                unpublished: Mutex::new(HashSet::new()),
+                purge_wanted: Notify::new(),
+                idempotency: Arc::new(idempotency::Running::default()),
+                quota: Arc::new(quota::Ledger::default()),
+            }),
+        };
+        recovery::recover(&store).await?;
+        Ok(store)
+    }
+}
+
+fn open_parts(
+    path: &Path,
+    config: &StoreConfig,
+) -> Result<(DataDir, LocalStore, SqliteMetadata, VariantEngine)> {
+    let dir = DataDir::open(path)?;
+    let options = LocalOptions {
+        durability: config.durability,
+        reserve_bytes: config.reserve_bytes,
+        concurrent_uploads: config.limits.concurrent_uploads,
+    };
+    let local = LocalStore::open(&dir, options)?;
+    let reserve = local.clone();
+    let on_full = Arc::new(move || {
+        reserve.free_reserve();
+    });
+    let metadata = SqliteMetadata::open(&dir.database(), config.durability, Some(on_full))?;
+    let room = local.clone();
+    let variants = VariantEngine::open_beside(&dir.variants(), config.variants, move || room.has_room())?;
+    Ok((dir, local, metadata, variants))
+}
+
+impl Inner {
+    /// Puts committed blobs under their final names. A rename that fails is not an error for the
+    /// caller: the record is committed, readers find the staged name, and upkeep tries again.
+    pub(crate) async fn publish_all(&self, keys: Vec<BlobKey>) {
+        let outcomes = self.local.publish_all(keys.clone()).await;
+        for (key, outcome) in keys.into_iter().zip(outcomes) {
+            if let Err(error) = outcome {
+                tracing::warn!(error = %error.chain(), "a committed blob stays in staging for now");
+                self.unpublished.lock().insert(key);
+            }
+        }
+    }
+
+    /// Settles staged blobs after their commit failed with `error`: those that no record names go. Where
+    /// the error leaves it open whether it was committed the database is asked; if it does not
+    /// answer either, they stay until the next start, which asks again.
+    pub(super) async fn undo(&self, staged: Vec<BlobId>, error: &Error) {
+        if leaves_nothing(error) {
+            return self.discard(staged).await;
+        }
+        match self.metadata.live_local_keys(&staged).await {
+            Ok(live) => {
+                let is_live = |id: &BlobId| live.iter().any(|key| key.blob_id() == *id);
+                let dead = staged.into_iter().filter(|id| !is_live(id)).collect();
+                self.publish_all(live).await;
+                self.discard(dead).await;
+            }
+            Err(error) => {
+                tracing::warn!(error = %error.chain(), "staged blobs stay until the next start");
+            }
+        }
+    }
+
+    /// Removes staged blobs that no record will name. What cannot be removed now goes at the next
+    /// start.
+    pub(super) async fn discard(&self, staged: Vec<BlobId>) {
+        if let Err(error) = self.local.discard_staged(staged).await {
+            tracing::warn!(error = %error.chain(), "staged blobs stay until the next start");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+    use crate::domain::error::ErrorKind;
+    use crate::metadata::Scope;
+    use crate::service::{Change, NewUpload, PartHints, Replacement};
+
+    fn staged_names(store: &FileStore) -> usize {
+        std::fs::read_dir(store.data_dir().path().join("staging")).unwrap().count()
+    }
+
+    /// A store whose organization 42 has a binding that cannot be read, and a file of it.
+    async fn with_a_broken_binding(dir: &Path) -> (FileStore, crate::domain::record::FileRecord) {
+        let store = FileStore::open(dir).await.unwrap();
+        let record = store.upload(new(), &b"old"[..]).await.unwrap();
+        let other = Connection::open(store.data_dir().database()).unwrap();
+        let sql = "INSERT INTO bindings (organization_id, organization_name, storage_provider, sync_enabled,
+             is_active, effective_from) VALUES (42, 'x', 'no code', 0, 1, 0)";
+        assert_eq!(other.execute(sql, []).unwrap(), 1);
+        (store, record)
+    }
+
+    fn new() -> NewUpload {
+        NewUpload::new("42".parse().unwrap(), "docs".parse().unwrap())
+    }
+
+    #[tokio::test]
+    async fn an_internal_error_before_the_commit_leaves_nothing_in_staging() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, record) = with_a_broken_binding(dir.path()).await;
+        let error = store.upload(new(), &b"bytes"[..]).await.unwrap_err();
+        assert_eq!((error.kind(), staged_names(&store)), (ErrorKind::Internal, 0));
+
+        let staged = store.stage_bytes("new".into()).await.unwrap();
+        let hints = PartHints::default();
+        let change = Change::Replace(Replacement { staged, original_name: None, mime_type: None, hints });
+        let error = store.change(record.file_id, &Scope::All, change, None).await.unwrap_err();
+        assert_eq!((error.kind(), staged_names(&store)), (ErrorKind::Internal, 0));
+        assert_eq!(store.read(record.file_id, &Scope::All).await.unwrap(), "old");
+    }
+
+    #[tokio::test]
+    async fn an_unknown_outcome_is_settled_by_what_the_database_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path()).await.unwrap();
+        let key = store.upload(new(), &b"kept"[..]).await.unwrap().blob.key;
+        let stored = dir.path().join("blobs").join(key.as_str());
+        std::fs::rename(&stored, dir.path().join("staging").join(key.blob_id().to_string())).unwrap();
+        let nobodys = store.stage_bytes("nobody's".into()).await.unwrap().keep();
+
+        let unknown = Error::internal("committing", "no answer");
+        store.inner.undo(vec![key.blob_id(), nobodys], &unknown).await;
+        assert!(stored.exists());
+        assert_eq!(staged_names(&store), 0);
+    }
+
+    #[tokio::test]
+    async fn what_a_closed_database_cannot_settle_stays_for_the_next_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path()).await.unwrap();
+        let id = store.stage_bytes("x".into()).await.unwrap().keep();
+        store.close().await;
+        store.inner.undo(vec![id], &Error::internal("committing", "no answer")).await;
+        assert_eq!(staged_names(&store), 1);
+    }
+
+    #[tokio::test]
+    async fn a_second_process_is_kept_out_until_the_first_closes() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = FileStore::open(dir.path()).await.unwrap();
+        let second = FileStore::open(dir.path()).await.unwrap_err();
+        assert_eq!(second.kind(), ErrorKind::Locked);
+        first.close().await;
+        drop(first);
+        FileStore::open(dir.path()).await.unwrap();
+    }
+}

@@ -1,0 +1,64 @@
+//! Quotas: how many bytes an organization may store.
+//!
+//! What counts is decided in the commit, by the database. Before that, uploads that still run
+//! reserve what they announced, so that a hundred of them at once do not all find the same room.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::FileStore;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::OrganizationId;
+
+#[derive(Debug, Default)]
+pub(super) struct Ledger(Mutex<HashMap<OrganizationId, u64>>);
+
+/// Room that a running upload holds. Dropping it gives the room back.
+#[derive(Debug)]
+pub struct QuotaReservation {
+    ledger: Arc<Ledger>,
+    organization: OrganizationId,
+    bytes: u64,
+}
+
+impl Drop for QuotaReservation {
+    fn drop(&mut self) {
+        let mut reserved = self.ledger.0.lock();
+        if let Some(sum) = reserved.get_mut(&self.organization) {
+            *sum -= self.bytes;
+            if *sum == 0 {
+                reserved.remove(&self.organization);
+            }
+        }
+    }
+}
+
+impl FileStore {
+    /// Reserves room for an upload of about `bytes` (its announced length; 0 if unknown). `None`
+    /// without a quota; `QuotaExceeded` if there is no room.
+    pub async fn reserve_quota(
+        &self,
+        organization: &OrganizationId,
+        bytes: u64,
+    ) -> Result<Option<QuotaReservation>> {
+        let Some(quota) = self.inner.config.quota_bytes else { return Ok(None) };
+        let stored = self.inner.metadata.stored_bytes(organization).await?;
+        let ledger = &self.inner.quota;
+        let mut reserved = ledger.0.lock();
+        let sum = reserved.get(organization).copied().unwrap_or(0);
+        if stored.saturating_add(sum).saturating_add(bytes) > quota {
+            return Err(over_quota(quota));
+        }
+        *reserved.entry(organization.clone()).or_default() += bytes;
+        drop(reserved);
+        Ok(Some(QuotaReservation { ledger: Arc::clone(ledger), organization: organization.clone(), bytes }))
+    }
+}
+
+pub(super) fn over_quota(quota: u64) -> Error {
+    Error::new(ErrorKind::QuotaExceeded, format!("the organization's quota is {quota} bytes"))
+        .with_field("organization_id")
+        .with_limit(quota)
+}

@@ -1,0 +1,221 @@
+//! The data directory of one store.
+//!
+//! ```text
+//! filestore.lock      held by the one process that works on the directory
+//! metadata.sqlite3    the records
+//! blobs/<key>         blobs under their final names
+//! staging/<blob id>   blobs that are being received, or not renamed yet
+//! variants/           a cache; may be deleted at any time
+//! reserve             space kept for deletes on a full disk
+//! admin.sock          the administration of a running server
+//! ```
+//!
+//! # Locking
+//! [`DataDir`] holds an exclusive `flock` on `filestore.lock` until its last clone is gone. The
+//! kernel releases it when the process ends, however it ends, so there are no stale locks. The
+//! directory has to be on a local file system: SQLite's write-ahead log needs shared memory.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::io::Errno;
+
+use crate::domain::error::{Error, ErrorKind, Result};
+
+const LOCK_FILE: &str = "filestore.lock";
+
+/// [`DataDir::is_held`] takes the lock for a moment to find out. An opener that meets such a moment
+/// must not conclude that a server runs, so it tries again this often, this far apart.
+const LOCK_ATTEMPTS: u32 = 5;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+/// A locked data directory. Clones share the lock; it is released with the last of them.
+#[derive(Debug, Clone)]
+pub struct DataDir {
+    held: Arc<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl DataDir {
+    /// Opens the directory, creating it (mode 0700) and its missing parents durably, and locks it.
+    ///
+    /// [`ErrorKind::Locked`] if another process, or another opener in this one, holds it;
+    /// [`ErrorKind::Unusable`] if it is not a directory or cannot be written. Blocks for a moment.
+    pub fn open(path: &Path) -> Result<Self> {
+        let path = std::path::absolute(path).map_err(|error| unusable(path, error))?;
+        create_with_parents(&path).map_err(|error| unusable(&path, error))?;
+        let lock = lock(&path)?;
+        let dir = Self { held: Arc::new(Held { path, _lock: lock }) };
+        for part in [dir.blobs(), dir.staging(), dir.variants()] {
+            create_with_parents(&part).map_err(|error| unusable(dir.path(), error))?;
+        }
+        Ok(dir)
+    }
+
+    /// Whether `path` was opened as a data directory before. Creates nothing.
+    pub fn exists(path: &Path) -> bool {
+        path.join(LOCK_FILE).is_file()
+    }
+
+    /// Whether some process holds the directory at `path`. Creates nothing; a directory that does
+    /// not exist is not held.
+    pub fn is_held(path: &Path) -> bool {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let Ok(file) = open(path.join(LOCK_FILE), flags, Mode::empty()) else {
+            return false;
+        };
+        flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+    }
+
+    /// The directory, absolute.
+    pub fn path(&self) -> &Path {
+        &self.held.path
+    }
+
+    /// The SQLite database.
+    pub fn database(&self) -> PathBuf {
+        self.path().join("metadata.sqlite3")
+    }
+
+    /// The variant cache, an existing directory.
+    pub fn variants(&self) -> PathBuf {
+        self.path().join("variants")
+    }
+
+    /// The socket of a running server's administration.
+    pub fn admin_socket(&self) -> PathBuf {
+        self.path().join("admin.sock")
+    }
+
+    /// Blobs under their final names, an existing directory.
+    pub(super) fn blobs(&self) -> PathBuf {
+        self.path().join("blobs")
+    }
+
+    /// Blobs under their staged names, an existing directory.
+    pub(super) fn staging(&self) -> PathBuf {
+        self.path().join("staging")
+    }
+}
+
+fn lock(path: &Path) -> Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = open(path.join(LOCK_FILE), flags, Mode::RUSR | Mode::WUSR)
+        .map_err(|error| unusable(path, error.into()))?;
+    for attempt in 1.. {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => break,
+            Err(Errno::WOULDBLOCK) if attempt < LOCK_ATTEMPTS => std::thread::sleep(LOCK_PAUSE),
+            Err(Errno::WOULDBLOCK) => {
+                let text = format!("another process holds the data directory {}", path.display());
+                return Err(Error::new(ErrorKind::Locked, text));
+            }
+            Err(error) => return Err(unusable(path, error.into())),
+        }
+    }
+    Ok(file.into())
+}
+
+/// Creates `path` and what is missing above it; each new name is durable when this returns.
+fn create_with_parents(path: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => sync_parent(path),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            if path.is_dir() {
+                Ok(())
+            } else {
+                Err(io::ErrorKind::NotADirectory.into())
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let Some(parent) = path.parent() else { return Err(error) };
+            create_with_parents(parent)?;
+            DirBuilder::new().mode(0o700).create(path)?;
+            sync_parent(path)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn sync_parent(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), |parent| fs::File::open(parent)?.sync_all())
+}
+
+fn unusable(path: &Path, error: io::Error) -> Error {
+    let what = match error.kind() {
+        io::ErrorKind::NotADirectory => "the data directory is not a directory",
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "the data directory cannot be written"
+        }
+        io::ErrorKind::StorageFull => "the disk of the data directory is full",
+        _ => "the data directory cannot be opened",
+    };
+    Error::new(ErrorKind::Unusable, format!("{what}: {}", path.display())).with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn it_is_created_with_its_parents_and_for_its_owner_only() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a/b/data");
+        let dir = DataDir::open(&path).unwrap();
+        assert_eq!(dir.path(), path);
+        for made in [dir.path().to_owned(), dir.blobs(), dir.staging(), dir.variants()] {
+            assert_eq!(fs::metadata(&made).unwrap().permissions().mode() & 0o777, 0o700, "{made:?}");
+        }
+        assert_eq!(fs::metadata(path.join(LOCK_FILE)).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_second_opener_is_refused_by_name_until_the_last_clone_is_gone() {
+        let home = tempfile::tempdir().unwrap();
+        let first = DataDir::open(home.path()).unwrap();
+        let clone = first.clone();
+        drop(first);
+        let error = DataDir::open(home.path()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Locked);
+        assert!(error.message().contains(home.path().to_str().unwrap()), "{error}");
+        drop(clone);
+        DataDir::open(home.path()).unwrap();
+    }
+
+    #[test]
+    fn asking_whether_it_is_held_creates_nothing_and_keeps_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("data");
+        assert!(!DataDir::is_held(&path));
+        assert!(!path.exists());
+        let dir = DataDir::open(&path).unwrap();
+        assert!(DataDir::is_held(&path));
+        drop(dir);
+        assert!(!DataDir::is_held(&path));
+        DataDir::open(&path).unwrap();
+    }
+
+    #[test]
+    fn a_file_in_its_place_is_unusable() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file");
+        fs::write(&path, b"x").unwrap();
+        for bad in [path.clone(), path.join("below")] {
+            let error = DataDir::open(&bad).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unusable);
+            assert!(error.message().starts_with("the data directory is not a directory"), "{error}");
+        }
+        assert_eq!(fs::read(&path).unwrap(), b"x");
+    }
+}

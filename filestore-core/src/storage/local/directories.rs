@@ -1,0 +1,186 @@
+//! The day directories below `blobs/`: made when first needed, synced in the background, removed
+//! when empty.
+//!
+//! # Locking
+//! `changing` is held while directories are made or removed, so that a chain of parents cannot lose
+//! a link while it grows. Renames into a directory take no lock: one that meets a removal fails with
+//! ENOENT, and its caller forgets the directory and tries again.
+//!
+//! # Crash safety
+//! A new directory's name is durable before anything is renamed into it. The rename itself is synced
+//! later: until then a crash leaves the staged name, which is durable already.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::mem;
+
+use parking_lot::Mutex;
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
+use rustix::io::Errno;
+
+use crate::domain::config::Durability;
+
+/// How many directories are remembered as existing. One more costs a `mkdir` that fails.
+const KNOWN_LIMIT: usize = 16_384;
+
+/// The directories of `blobs/`, by the directory part of a key.
+pub(super) struct Directories {
+    blobs: File,
+    durability: Durability,
+    known: Mutex<HashSet<Box<str>>>,
+    changing: Mutex<()>,
+    renamed_into: Mutex<HashSet<Box<str>>>,
+}
+
+impl Directories {
+    /// Those below `blobs`.
+    pub(super) fn new(blobs: File, durability: Durability) -> Self {
+        Self {
+            blobs,
+            durability,
+            known: Mutex::default(),
+            changing: Mutex::default(),
+            renamed_into: Mutex::default(),
+        }
+    }
+
+    /// Makes `directory` and its parents where missing; new names are durable when this returns.
+    pub(super) fn ensure(&self, directory: &str) -> io::Result<()> {
+        if self.known.lock().contains(directory) {
+            return Ok(());
+        }
+        let _changing = self.changing.lock();
+        self.make(directory)?;
+        let mut known = self.known.lock();
+        if known.len() >= KNOWN_LIMIT {
+            known.clear();
+        }
+        known.insert(directory.into());
+        Ok(())
+    }
+
+    /// Takes note that `directory` may be gone.
+    pub(super) fn forget(&self, directory: &str) {
+        self.known.lock().remove(directory);
+    }
+
+    fn make(&self, directory: &str) -> io::Result<()> {
+        match mkdirat(&self.blobs, directory, Mode::RWXU) {
+            Ok(()) => self.sync_nearest(parent(directory)),
+            Err(Errno::EXIST) => Ok(()),
+            Err(Errno::NOENT) if !parent(directory).is_empty() => {
+                self.make(parent(directory))?;
+                mkdirat(&self.blobs, directory, Mode::RWXU)?;
+                self.sync_nearest(parent(directory))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes `directory` and its parents as far as they are empty. Best effort: what stays is
+    /// harmless.
+    pub(super) fn prune(&self, directory: &str) {
+        let _changing = self.changing.lock();
+        let mut empty = directory;
+        while !empty.is_empty() {
+            self.forget(empty);
+            if unlinkat(&self.blobs, empty, AtFlags::REMOVEDIR).is_err() {
+                return;
+            }
+            empty = parent(empty);
+        }
+    }
+
+    /// Syncs `directory`, or the nearest of its parents that still exists: where the directory was
+    /// removed, that is the one that remembers its entries being gone.
+    pub(super) fn sync_nearest(&self, directory: &str) -> io::Result<()> {
+        if self.durability == Durability::Process {
+            return Ok(());
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut nearest = directory;
+        loop {
+            // A descriptor of its own: the kernel reports a failed write-back once per descriptor.
+            let name = if nearest.is_empty() { "." } else { nearest };
+            match openat(&self.blobs, name, flags, Mode::empty()) {
+                Ok(opened) => return File::from(opened).sync_all(),
+                Err(Errno::NOENT) if !nearest.is_empty() => nearest = parent(nearest),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Notes a rename into `directory`, to be synced by [`Self::sync_renamed`]. True for the first
+    /// note since: the caller then sees to it that someone calls.
+    pub(super) fn note_rename(&self, directory: &str) -> bool {
+        if self.durability == Durability::Process {
+            return false;
+        }
+        let mut renamed_into = self.renamed_into.lock();
+        let is_first = renamed_into.is_empty();
+        if !renamed_into.contains(directory) {
+            renamed_into.insert(directory.into());
+        }
+        is_first
+    }
+
+    /// Syncs every directory noted since the last call, each once; returns the first failure. A
+    /// failed one is not tried again: its entries are found under their staged names if at all lost.
+    pub(super) fn sync_renamed(&self) -> io::Result<()> {
+        let due = mem::take(&mut *self.renamed_into.lock());
+        let mut outcome = Ok(());
+        for directory in due {
+            let synced = self.sync_nearest(&directory);
+            outcome = outcome.and(synced);
+        }
+        outcome
+    }
+}
+
+/// What `directory` is in; empty for the topmost.
+fn parent(directory: &str) -> &str {
+    directory.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directories(home: &tempfile::TempDir) -> Directories {
+        Directories::new(File::open(home.path()).unwrap(), Durability::Full)
+    }
+
+    #[test]
+    fn a_directory_is_made_with_its_parents_and_removed_with_those_that_are_empty() {
+        let home = tempfile::tempdir().unwrap();
+        let directories = directories(&home);
+        directories.ensure("a/b/2026/01/01").unwrap();
+        directories.ensure("a/b/2026/01/02").unwrap();
+        directories.prune("a/b/2026/01/01");
+        assert!(!home.path().join("a/b/2026/01/01").exists());
+        assert!(home.path().join("a/b/2026/01/02").is_dir());
+        directories.prune("a/b/2026/01/02");
+        assert!(!home.path().join("a").exists());
+        directories.ensure("a/b/2026/01/02").unwrap();
+        assert!(home.path().join("a/b/2026/01/02").is_dir(), "a removed directory is not remembered");
+    }
+
+    #[test]
+    fn a_removed_directory_is_synced_through_its_nearest_parent() {
+        let home = tempfile::tempdir().unwrap();
+        directories(&home).sync_nearest("a/b/2026/01/01").unwrap();
+    }
+
+    #[test]
+    fn only_the_first_rename_since_a_sync_asks_for_one() {
+        let home = tempfile::tempdir().unwrap();
+        let directories = directories(&home);
+        directories.ensure("a/b/2026/01/01").unwrap();
+        assert!(directories.note_rename("a/b/2026/01/01"));
+        assert!(!directories.note_rename("a/b/2026/01/01"));
+        assert!(!directories.note_rename("a/b/2026/01/02"));
+        directories.sync_renamed().unwrap();
+        assert!(directories.note_rename("a/b/2026/01/01"));
+    }
+}

@@ -1,0 +1,146 @@
+//! One fsync for all who wait for it.
+//!
+//! Whoever comes first is to see that somebody leads: runs the fsync, on a thread that may block. Who
+//! arrives meanwhile may have changed the directory after that fsync began, so it waits for the next
+//! one, which serves all that arrived until then. A lone caller never waits for company.
+
+use std::io;
+use std::mem;
+
+use parking_lot::Mutex;
+
+type Sync = Box<dyn Fn() -> io::Result<()> + Send + std::marker::Sync>;
+type Done = Box<dyn FnOnce(io::Result<()>) + Send>;
+
+/// An fsync shared by its callers.
+pub(super) struct GroupSync {
+    sync: Sync,
+    queue: Mutex<Queue>,
+}
+
+/// Who leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lead {
+    /// Whoever was just told so.
+    IsYours,
+    /// Somebody before.
+    IsTaken,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<Done>,
+    is_led: bool,
+}
+
+impl GroupSync {
+    /// `sync` makes durable what was done before it was called.
+    pub(super) fn new(sync: impl Fn() -> io::Result<()> + Send + std::marker::Sync + 'static) -> Self {
+        Self { sync: Box::new(sync), queue: Mutex::default() }
+    }
+
+    /// Calls `done` with the outcome of an fsync that begins after this call. An outcome is final for
+    /// those who waited for it: what failed is not tried again. `done` runs on the leader's thread and
+    /// must neither block nor panic.
+    ///
+    /// Returns at once. The caller has to see that [`lead`](Self::lead) runs if told so.
+    #[must_use = "nobody is served unless somebody leads"]
+    pub(super) fn join(&self, done: impl FnOnce(io::Result<()>) + Send + 'static) -> Lead {
+        let mut queue = self.queue.lock();
+        queue.waiting.push(Box::new(done));
+        if mem::replace(&mut queue.is_led, true) { Lead::IsTaken } else { Lead::IsYours }
+    }
+
+    /// Runs fsyncs until nobody waits any more. Blocks.
+    pub(super) fn lead(&self) {
+        while let Some(round) = self.next_round() {
+            let outcome = (self.sync)();
+            for done in round {
+                done(outcome.as_ref().copied().map_err(same));
+            }
+        }
+    }
+
+    fn next_round(&self) -> Option<Vec<Done>> {
+        let mut queue = self.queue.lock();
+        queue.is_led = !queue.waiting.is_empty();
+        queue.is_led.then(|| mem::take(&mut queue.waiting))
+    }
+}
+
+/// The same failure for one more waiter.
+fn same(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::mpsc;
+    use std::thread;
+
+    #[test]
+    fn all_who_arrive_during_an_fsync_are_served_by_the_next_one() {
+        let (entered, has_entered) = mpsc::channel();
+        let (release, released) = mpsc::channel();
+        let released = Mutex::new(released);
+        let calls = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&calls);
+        let group = Arc::new(GroupSync::new(move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+            entered.send(()).unwrap();
+            released.lock().recv().unwrap();
+            Ok(())
+        }));
+        let (served, serving) = mpsc::channel();
+        let report = |who: u32| {
+            let (served, calls) = (served.clone(), Arc::clone(&calls));
+            move |outcome: io::Result<()>| {
+                outcome.unwrap();
+                served.send((who, calls.load(Ordering::SeqCst))).unwrap();
+            }
+        };
+
+        let leader = thread::spawn({
+            let (group, report) = (Arc::clone(&group), report(0));
+            move || {
+                assert_eq!(group.join(report), Lead::IsYours);
+                group.lead();
+            }
+        });
+        has_entered.recv().unwrap();
+        for who in 1..=10 {
+            assert_eq!(group.join(report(who)), Lead::IsTaken);
+        }
+        assert!(serving.try_recv().is_err(), "nobody is served before an fsync ends");
+        release.send(()).unwrap();
+        has_entered.recv().unwrap();
+        release.send(()).unwrap();
+        leader.join().unwrap();
+
+        let served: Vec<_> = serving.try_iter().collect();
+        assert_eq!(served[0], (0, 1), "the leader is not delayed by the second round");
+        assert_eq!(served[1..], (1..=10).map(|who| (who, 2)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_failed_fsync_fails_its_own_waiters_only() {
+        let calls = AtomicU32::new(0);
+        let group = GroupSync::new(move || match calls.fetch_add(1, Ordering::SeqCst) {
+            0 => Err(io::Error::from_raw_os_error(5)),
+            _ => Ok(()),
+        });
+        let (send, outcomes) = mpsc::channel();
+        for _ in 0..2 {
+            let send = send.clone();
+            let done = move |outcome: io::Result<()>| {
+                send.send(outcome.map_err(|e| e.raw_os_error())).unwrap();
+            };
+            assert_eq!(group.join(done), Lead::IsYours);
+            group.lead();
+        }
+        assert_eq!(outcomes.try_iter().collect::<Vec<_>>(), [Err(Some(5)), Ok(())]);
+    }
+}

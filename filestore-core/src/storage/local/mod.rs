@@ -1,0 +1,292 @@
+//! The LOCAL blob store: blobs as files of the data directory.
+//!
+//! # Purpose
+//! A blob is received into `staging/<blob id>` and made durable there; a record that names it is
+//! committed by the caller; then it is renamed to `blobs/<key>`. Whoever reads looks under both names,
+//! so from the commit on the blob is there at every instant.
+//!
+//! # Locking
+//! None between operations on different blobs. Uploads share the fsync of the staging directory
+//! (`group_sync`); making and removing day directories excludes each other (`directories`). The
+//! data directory stays locked for as long as a clone of the store, or work it began, lives.
+//!
+//! # Crash safety
+//! Names are made exclusively and renamed without replacing: nothing is ever overwritten. `Ok` of
+//! [`StagingWriter::finish`] means bytes and staged name are durable; `Ok` of [`LocalStore::remove`]
+//! means both names are durably gone. With [`Durability::Process`] both hold for the end of the
+//! process only.
+//!
+//! # Runtime
+//! All file operations run on tokio's blocking pool. The runtime needs its timer.
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use self::cached_read::CachedReads;
+use self::directories::Directories;
+use self::group_sync::GroupSync;
+use self::space::Space;
+use self::staging::StagedName;
+use super::data_dir::DataDir;
+use crate::domain::clock::Timestamp;
+use crate::domain::config::{Durability, StoreConfig};
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::BlobId;
+use crate::domain::path::BlobKey;
+
+mod pool;
+mod space;
+mod group_sync;
+mod staging;
+mod directories;
+mod rename;
+mod publish;
+mod cached_read;
+mod read;
+#[cfg(test)]
+mod tests;
+
+pub use read::{LocalBlob, READ_BLOCK_BYTES, SmallOrOpen};
+pub use staging::{StagedBlob, StagingWriter};
+
+/// How long an upload waits for its turn before it is told to come back.
+const TURN_PATIENCE: Duration = Duration::from_secs(30);
+
+/// When an upload that got no turn may come back.
+const RETRY_AFTER_SECS: u64 = 5;
+
+const OPENING: &str = "opening the data directory";
+
+/// What can be configured of the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LocalOptions {
+    /// How far an acknowledged write is on the disk.
+    pub durability: Durability,
+    /// Uploads are refused below this much free space, and a reserve file of this size is kept for
+    /// deletes on a full disk. 0 for neither.
+    pub reserve_bytes: u64,
+    /// Uploads that may be receiving bytes at once; each holds at most 1 MiB and one open file.
+    pub concurrent_uploads: usize,
+}
+
+impl From<&StoreConfig> for LocalOptions {
+    fn from(config: &StoreConfig) -> Self {
+        Self {
+            durability: config.durability,
+            reserve_bytes: config.reserve_bytes,
+            concurrent_uploads: config.limits.concurrent_uploads,
+        }
+    }
+}
+
+/// The store. Clones are cheap and are the same store.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> filestore_core::Result<()> {
+/// # let home = tempfile::tempdir().unwrap();
+/// use filestore_core::domain::{clock::Timestamp, config::StoreConfig, id::BlobId, path::BlobKey};
+/// use filestore_core::storage::{DataDir, LocalOptions, LocalStore};
+///
+/// let dir = DataDir::open(&home.path().join("data"))?;
+/// let store = LocalStore::open(&dir, LocalOptions::from(&StoreConfig::default()))?;
+///
+/// let now = Timestamp::now();
+/// let key = BlobKey::new(&"42".parse()?, &"gallery".parse()?, now, BlobId::generate(now));
+/// let mut writer = store.stage(key.blob_id(), 1 << 20).await?;
+/// writer.write("hello".into()).await?;
+/// let staged = writer.finish().await?;
+/// let size_bytes = staged.size_bytes;
+/// staged.keep();
+/// // Here a record that names `key` is committed; if that fails, `discard_staged`.
+/// store.publish(&key).await?;
+///
+/// let blob = store.open_blob(&key, size_bytes).await?.expect("just published");
+/// assert_eq!(blob.read().await?, "hello");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct LocalStore {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    dir: DataDir,
+    durability: Durability,
+    blobs: File,
+    staging: File,
+    staging_sync: GroupSync,
+    directories: Directories,
+    space: Space,
+    uploads: Arc<Semaphore>,
+    cached_reads: CachedReads,
+}
+
+impl LocalStore {
+    /// Opens the store in `dir`. A disk too full for the reserve file does not keep it from opening:
+    /// reads and deletes work, uploads are refused.
+    ///
+    /// [`ErrorKind::Unusable`] if `staging` and `blobs` are on different file systems. Blocks.
+    pub fn open(dir: &DataDir, options: LocalOptions) -> Result<Self> {
+        let synced = open(dir.staging())?;
+        Self::assemble(dir, options, GroupSync::new(move || synced.sync_all()))
+    }
+
+    fn assemble(dir: &DataDir, options: LocalOptions, staging_sync: GroupSync) -> Result<Self> {
+        let (blobs, staging) = (open(dir.blobs())?, open(dir.staging())?);
+        check_same_file_system(&blobs, &staging)?;
+        let shared = Shared {
+            directories: Directories::new(open(dir.blobs())?, options.durability),
+            space: Space::new(open(dir.path().to_owned())?, options.reserve_bytes),
+            uploads: Arc::new(Semaphore::new(options.concurrent_uploads.clamp(1, Semaphore::MAX_PERMITS))),
+            cached_reads: CachedReads::default(),
+            dir: dir.clone(),
+            durability: options.durability,
+            blobs,
+            staging,
+            staging_sync,
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Begins to receive a blob of at most `max_bytes`. Waits for its turn up to 30 s.
+    ///
+    /// [`ErrorKind::Busy`] if no turn came, [`ErrorKind::StorageFull`] if less than the reserve is
+    /// free. A second upload under one id fails at its first write to disk and leaves the other alone.
+    pub async fn stage(&self, blob_id: BlobId, max_bytes: u64) -> Result<StagingWriter> {
+        self.stage_within(TURN_PATIENCE, blob_id, max_bytes).await
+    }
+
+    async fn stage_within(&self, patience: Duration, id: BlobId, max_bytes: u64) -> Result<StagingWriter> {
+        self.check_space().await?;
+        let turn = tokio::time::timeout(patience, Arc::clone(&self.shared.uploads).acquire_owned());
+        let permit = turn
+            .await
+            .map_err(|_| {
+                Error::new(ErrorKind::Busy, "too many uploads at once")
+                    .with_retry_after_secs(RETRY_AFTER_SECS)
+            })?
+            .map_err(|closed| Error::internal("waiting for a turn to upload", closed))?;
+        Ok(StagingWriter::new(Arc::clone(&self.shared), id, max_bytes, permit))
+    }
+
+    async fn check_space(&self) -> Result<()> {
+        match self.shared.space.recent() {
+            Some(verdict) => verdict,
+            None => self.on_pool("looking at the free space", |shared| shared.space.look()).await,
+        }
+    }
+
+    /// Gives a staged blob its final name, in a directory that is made for it if need be. A second
+    /// call, or a concurrent one, finds it done. The rename is durable soon after; until then a crash
+    /// leaves the staged name.
+    ///
+    /// [`ErrorKind::NotFound`] if the blob has neither name: it was removed meanwhile.
+    pub async fn publish(&self, key: &BlobKey) -> Result<()> {
+        let key = key.clone();
+        self.on_pool("publishing a blob", move |shared| shared.publish(&key)).await
+    }
+
+    /// [`publish`](Self::publish) for several blobs, in order; the outcomes are in that order too. A
+    /// failure does not keep the rest from being published.
+    pub async fn publish_all(&self, keys: Vec<BlobKey>) -> Vec<Result<()>> {
+        self.each_on_pool(keys, |shared, keys| keys.iter().map(|key| shared.publish(key)).collect()).await
+    }
+
+    /// Removes blobs, wherever they are. `Ok` means that the bytes are gone for good, or were absent
+    /// already; the outcomes are in the order of the keys. Who has a blob open can read it to its end.
+    pub async fn remove(&self, keys: Vec<BlobKey>) -> Vec<Result<()>> {
+        self.each_on_pool(keys, |shared, keys| shared.remove(keys)).await
+    }
+
+    /// The blobs that have a staged name. Foreign names are logged and left alone.
+    pub async fn staged(&self) -> Result<Vec<BlobId>> {
+        const SCANNING: &str = "scanning the staging directory";
+        self.on_pool(SCANNING, |shared| shared.staged().map_err(|error| Error::io(SCANNING, error))).await
+    }
+
+    /// Unlinks staged names, durably; absent ones are done.
+    pub async fn discard_staged(&self, ids: Vec<BlobId>) -> Result<()> {
+        self.on_pool("discarding staged blobs", move |shared| shared.discard_staged(&ids)).await
+    }
+
+    /// Deletes the reserve file, so that a delete can commit on a full disk; false if there was none.
+    /// Blocks.
+    pub fn free_reserve(&self) -> bool {
+        self.shared.space.free_reserve()
+    }
+
+    /// Whether more is free than what is kept back: a cache has to stop where uploads have to. Blocks.
+    pub fn has_room(&self) -> bool {
+        self.shared.space.look().is_ok()
+    }
+
+    /// Makes the reserve file again if it is missing and there is room. Uploads are refused until
+    /// there is.
+    pub async fn refill_reserve(&self) {
+        let refill = |shared: &Arc<Shared>| {
+            shared.space.refill_reserve();
+            Ok(())
+        };
+        self.on_pool("making the reserve file", refill).await.ok();
+    }
+
+    /// Whether the store can take a file just now: makes, writes and unlinks one in staging.
+    pub async fn check(&self) -> Result<()> {
+        self.on_pool("checking the storage", |shared| {
+            let (_name, mut file) = StagedName::create(shared, BlobId::generate(Timestamp::now()))?;
+            std::io::Write::write_all(&mut file, b"probe")
+                .map_err(|error| Error::io("checking the storage", error))
+        })
+        .await
+    }
+
+    /// Syncs the directories of all renames so far, which otherwise happens in the background. For a
+    /// clean end; nothing depends on it.
+    pub async fn sync_directories(&self) -> Result<()> {
+        self.on_pool("syncing a directory of blobs", |shared| shared.sync_renamed()).await
+    }
+
+    async fn on_pool<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Arc<Shared>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let shared = Arc::clone(&self.shared);
+        pool::run(doing, move || work(&shared)).await
+    }
+
+    async fn each_on_pool(
+        &self,
+        keys: Vec<BlobKey>,
+        work: impl FnOnce(&Arc<Shared>, &[BlobKey]) -> Vec<Result<()>> + Send + 'static,
+    ) -> Vec<Result<()>> {
+        let count = keys.len();
+        let outcomes = self.on_pool("changing blobs", move |shared| Ok(work(shared, &keys))).await;
+        outcomes.unwrap_or_else(|error| {
+            let lost = || Err(Error::internal("changing blobs", error.chain()));
+            std::iter::repeat_with(lost).take(count).collect()
+        })
+    }
+}
+
+fn open(path: PathBuf) -> Result<File> {
+    File::open(path).map_err(|error| Error::io(OPENING, error))
+}
+
+/// A rename needs both names on one file system; a mount over one of them is found out here rather
+/// than after a commit.
+fn check_same_file_system(blobs: &File, staging: &File) -> Result<()> {
+    let device =
+        |dir: &File| dir.metadata().map(|metadata| metadata.dev()).map_err(|error| Error::io(OPENING, error));
+    if device(blobs)? == device(staging)? {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Unusable, "blobs and staging are on different file systems"))
+}

@@ -1,0 +1,43 @@
+//! The blocking pool: all file operations run there.
+
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+
+use crate::domain::error::{Error, Result};
+
+/// Runs `work` on the blocking pool.
+pub(super) async fn run<T: Send + 'static>(
+    doing: &'static str,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    spawn_blocking(work).await.unwrap_or_else(|lost| Err(Error::internal(doing, lost)))
+}
+
+/// A value whose drop does file operations: dropped anywhere, it goes to the blocking pool for that.
+/// Where there is no runtime (any more) it is dropped on the spot.
+pub(super) struct DropOnPool<T: Send + 'static>(Option<T>);
+
+impl<T: Send + 'static> DropOnPool<T> {
+    pub(super) fn new(value: T) -> Self {
+        Self(Some(value))
+    }
+
+    pub(super) fn get(&self) -> &T {
+        self.0.as_ref().expect("the value is there until it is taken or dropped")
+    }
+
+    /// Takes the value out; from here on it drops where it is.
+    pub(super) fn take(mut self) -> T {
+        self.0.take().expect("the value is there until it is taken or dropped")
+    }
+}
+
+impl<T: Send + 'static> Drop for DropOnPool<T> {
+    fn drop(&mut self) {
+        let Some(value) = self.0.take() else { return };
+        if let Ok(runtime) = Handle::try_current() {
+            // A runtime that shuts down drops the closure, and with it the value, right here.
+            runtime.spawn_blocking(move || drop(value));
+        }
+    }
+}

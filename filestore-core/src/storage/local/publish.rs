@@ -1,0 +1,172 @@
+//! Publishing: from the staged name to the final one (steps U6 and U7), and the way back out.
+//!
+//! # Crash safety
+//! A rename is one step: a blob always has at least one of its names. Both names at once are left
+//! only by a crash on a file system without a renaming that does not replace (see [`super::rename`]),
+//! and then they are links to one file.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::{AtFlags, Stat, statat, unlinkat};
+use rustix::io::Errno;
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+
+use super::{Shared, rename};
+use crate::domain::config::Durability;
+use crate::domain::error::{Error, Result};
+use crate::domain::id::BlobId;
+use crate::domain::path::BlobKey;
+
+/// How often a directory may be removed between its making and the rename into it. Each time takes a
+/// purge that empties it at just that moment.
+const ATTEMPTS: usize = 64;
+
+/// How long renames gather before their directories are synced. Nobody waits for it.
+const SYNC_DELAY: Duration = Duration::from_millis(500);
+
+const PUBLISHING: &str = "publishing a blob";
+const REMOVING: &str = "removing a blob";
+
+impl Shared {
+    pub(super) fn publish(self: &Arc<Self>, key: &BlobKey) -> Result<()> {
+        let staged = key.blob_id().to_string();
+        for _ in 0..ATTEMPTS {
+            self.directories.ensure(key.directory()).map_err(|error| Error::io(PUBLISHING, error))?;
+            match rename::no_replace(&self.staging, &staged, &self.blobs, key.as_str()) {
+                Ok(()) => {
+                    self.sync_later(key.directory());
+                    return Ok(());
+                }
+                Err(Errno::NOENT) if self.stat_staged(&staged)?.is_none() => {
+                    return self.stat_final(key)?.map(drop).ok_or_else(|| Error::not_found("blob"));
+                }
+                Err(Errno::NOENT) => self.directories.forget(key.directory()),
+                Err(Errno::EXIST) => return self.settle_both_names(key, &staged),
+                Err(error) => return Err(Error::io(PUBLISHING, error.into())),
+            }
+        }
+        Err(Error::internal(PUBLISHING, "its directory is removed again and again"))
+    }
+
+    /// Finishes what a crash between link and unlink left. Two files under one key are a fault that
+    /// is not ours to resolve: both stay.
+    fn settle_both_names(&self, key: &BlobKey, staged: &str) -> Result<()> {
+        let inode = |stat: Stat| (stat.st_dev, stat.st_ino);
+        let (here, there) = (self.stat_staged(staged)?.map(inode), self.stat_final(key)?.map(inode));
+        if here.is_some() && here != there {
+            return Err(Error::internal(PUBLISHING, format!("another blob has the key {key}")));
+        }
+        unlink(&self.staging, staged).map_err(|error| Error::io(PUBLISHING, error))
+    }
+
+    fn stat_staged(&self, staged: &str) -> Result<Option<Stat>> {
+        stat(&self.staging, staged)
+    }
+
+    fn stat_final(&self, key: &BlobKey) -> Result<Option<Stat>> {
+        stat(&self.blobs, key.as_str())
+    }
+
+    /// Sees to it that the directory is synced soon, together with others.
+    fn sync_later(self: &Arc<Self>, directory: &str) {
+        if !self.directories.note_rename(directory) {
+            return;
+        }
+        // Weak, or the wait would hold the data directory's lock after the store is gone.
+        let shared = Arc::downgrade(self);
+        Handle::current().spawn(async move {
+            tokio::time::sleep(SYNC_DELAY).await;
+            let Some(shared) = shared.upgrade() else { return };
+            spawn_blocking(move || shared.sync_renamed().ok()).await.ok();
+        });
+    }
+
+    pub(super) fn sync_renamed(&self) -> Result<()> {
+        self.directories.sync_renamed().map_err(|error| {
+            tracing::error!(%error, "a directory of blobs could not be synced");
+            Error::io("syncing a directory of blobs", error)
+        })
+    }
+
+    /// Removes both names of each key; `Ok` means gone for good.
+    pub(super) fn remove(&self, keys: &[BlobKey]) -> Vec<Result<()>> {
+        let mut outcomes: Vec<_> = keys.iter().map(|key| self.unlink_both(key)).collect();
+        let staging = self.sync_staging();
+        let mut directories: BTreeMap<&str, io::Result<()>> = BTreeMap::new();
+        for (key, outcome) in keys.iter().zip(&mut outcomes) {
+            let directory = key.directory();
+            let synced =
+                directories.entry(directory).or_insert_with(|| self.directories.sync_nearest(directory));
+            if outcome.is_ok() {
+                *outcome = match (&staging, &*synced) {
+                    (Ok(()), Ok(())) => Ok(()),
+                    (Err(error), _) | (_, Err(error)) => {
+                        Err(Error::internal("syncing a removal", error.to_string()))
+                    }
+                };
+            }
+        }
+        for directory in directories.keys() {
+            self.directories.prune(directory);
+        }
+        outcomes
+    }
+
+    /// The staged name first: once it is gone no publishing can bring the final one back.
+    fn unlink_both(&self, key: &BlobKey) -> Result<()> {
+        unlink(&self.staging, &key.blob_id().to_string())
+            .and_then(|()| unlink(&self.blobs, key.as_str()))
+            .map_err(|error| Error::io(REMOVING, error))
+    }
+
+    pub(super) fn discard_staged(&self, ids: &[BlobId]) -> Result<()> {
+        let discard = || {
+            ids.iter().try_for_each(|id| unlink(&self.staging, &id.to_string()))?;
+            self.sync_staging()
+        };
+        discard().map_err(|error| Error::io("discarding staged blobs", error))
+    }
+
+    /// Syncs the staging directory on a descriptor of its own: a failed write-back is reported once
+    /// per descriptor, and the one of the uploads must not miss theirs.
+    fn sync_staging(&self) -> io::Result<()> {
+        match self.durability {
+            Durability::Full => std::fs::File::open(self.dir.staging())?.sync_all(),
+            Durability::Process => Ok(()),
+        }
+    }
+
+    /// The blobs in `staging/`. What is not a file with a blob's name is reported and left alone.
+    pub(super) fn staged(&self) -> io::Result<Vec<BlobId>> {
+        let mut ids = Vec::new();
+        for entry in std::fs::read_dir(self.dir.staging())? {
+            let entry = entry?;
+            let id = entry.file_name().to_str().and_then(|name| name.parse().ok());
+            match id {
+                Some(id) if entry.file_type()?.is_file() => ids.push(id),
+                _ => tracing::warn!(name = ?entry.file_name(), "a foreign name in the staging directory"),
+            }
+        }
+        Ok(ids)
+    }
+}
+
+fn stat(dir: &std::fs::File, name: &str) -> Result<Option<Stat>> {
+    match statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(Error::io("looking for a blob", error.into())),
+    }
+}
+
+/// Unlinks a name; one that is absent is done.
+fn unlink(dir: &std::fs::File, name: &str) -> io::Result<()> {
+    match unlinkat(dir, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,210 @@
+//! Reading blobs: `pread` in blocks on the blocking pool, never a memory map, so that a failing disk
+//! is an error and not a signal.
+//!
+//! A blob is looked for under its final name, then under the staged one, then under the final one
+//! again: between the first two looks it may have been renamed. Its length has to be the record's.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use rustix::buffer::spare_capacity;
+use rustix::fs::{Mode, OFlags, fstat, openat};
+use rustix::io::{Errno, pread};
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use super::{LocalStore, Shared, pool};
+use crate::domain::error::{Error, Result};
+use crate::domain::path::BlobKey;
+
+/// How much is read at a time, and how much at most is read without a stream.
+pub const READ_BLOCK_BYTES: u64 = 256 * 1024;
+
+const READING: &str = "reading a blob";
+const OPENING: &str = "opening a blob";
+
+/// An open blob. It stays readable to its end, also when it is removed meanwhile.
+#[derive(Debug)]
+pub struct LocalBlob {
+    file: File,
+    size_bytes: u64,
+}
+
+/// The answer of [`LocalStore::read_small`].
+#[derive(Debug)]
+pub enum SmallOrOpen {
+    /// The range was small: these are its bytes.
+    Small(Bytes),
+    /// It was not: the blob, to be streamed.
+    Open(LocalBlob),
+}
+
+impl LocalStore {
+    /// Opens the blob under `key`; `None` if it is absent. A length other than `size_bytes` is an
+    /// internal error.
+    pub async fn open_blob(&self, key: &BlobKey, size_bytes: u64) -> Result<Option<LocalBlob>> {
+        let (shared, key) = (Arc::clone(&self.shared), key.clone());
+        pool::run(OPENING, move || shared.open(&key)?.map(|file| checked(file, size_bytes)).transpose()).await
+    }
+
+    /// Reads `range` of the blob under `key` if it has at most [`READ_BLOCK_BYTES`], in one visit to
+    /// the blocking pool, or in none if it has at most 64 KiB and the kernel holds them in memory;
+    /// opens the blob if the range has more; `None` if the blob is absent. A length other than
+    /// `size_bytes`, or a range beyond it, is an internal error.
+    pub async fn read_small(
+        &self,
+        key: &BlobKey,
+        size_bytes: u64,
+        range: Range<u64>,
+    ) -> Result<Option<SmallOrOpen>> {
+        let shared = &self.shared;
+        if let Some(bytes) = shared.cached_reads.read(&shared.blobs, key.as_str(), size_bytes, &range) {
+            return Ok(Some(SmallOrOpen::Small(bytes)));
+        }
+        let (shared, key) = (Arc::clone(&self.shared), key.clone());
+        pool::run(READING, move || {
+            let Some(file) = shared.open(&key)? else { return Ok(None) };
+            if range.end.saturating_sub(range.start) > READ_BLOCK_BYTES {
+                return checked(file, size_bytes).map(SmallOrOpen::Open).map(Some);
+            }
+            let bytes = if range == (0..size_bytes) {
+                read_whole(&file, size_bytes)?
+            } else {
+                let blob = checked(file, size_bytes)?;
+                read_exact(&blob.file, &range).map_err(|error| Error::io(READING, error))?
+            };
+            Ok(Some(SmallOrOpen::Small(bytes)))
+        })
+        .await
+    }
+}
+
+impl Shared {
+    fn open(&self, key: &BlobKey) -> Result<Option<File>> {
+        let open = |dir: &File, name: &str| {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            match openat(dir, name, flags, Mode::empty()) {
+                Ok(file) => Ok(Some(File::from(file))),
+                Err(Errno::NOENT) => Ok(None),
+                Err(error) => Err(Error::io(OPENING, error.into())),
+            }
+        };
+        if let Some(file) = open(&self.blobs, key.as_str())? {
+            return Ok(Some(file));
+        }
+        if let Some(file) = open(&self.staging, &key.blob_id().to_string())? {
+            return Ok(Some(file));
+        }
+        open(&self.blobs, key.as_str())
+    }
+}
+
+fn checked(file: File, size_bytes: u64) -> Result<LocalBlob> {
+    let stat = fstat(&file).map_err(|error| Error::io(OPENING, error.into()))?;
+    let found = u64::try_from(stat.st_size).unwrap_or(0);
+    if found == size_bytes { Ok(LocalBlob { file, size_bytes }) } else { Err(other_size(size_bytes, found)) }
+}
+
+fn other_size(recorded: u64, found: u64) -> Error {
+    Error::internal(OPENING, format!("{recorded} bytes are recorded, found are {found}"))
+}
+
+/// Reads a whole blob. Asking for one byte more than there should be checks the length on the way.
+fn read_whole(file: &File, size_bytes: u64) -> Result<Bytes> {
+    let length = usize::try_from(size_bytes).map_err(|error| Error::internal(READING, error))?;
+    let mut bytes = Vec::with_capacity(length + 1);
+    // At least one, or the length of an empty blob would not be checked.
+    let wanted = length.max(1);
+    fill(file, &mut bytes, 0, wanted).map_err(|error| Error::io(READING, error))?;
+    if bytes.len() as u64 == size_bytes {
+        Ok(bytes.into())
+    } else {
+        Err(other_size(size_bytes, bytes.len() as u64))
+    }
+}
+
+/// Reads all of `range`; a file that ends within it is [`io::ErrorKind::UnexpectedEof`].
+fn read_exact(file: &File, range: &Range<u64>) -> io::Result<Bytes> {
+    let length = usize::try_from(range.end.saturating_sub(range.start)).map_err(io::Error::other)?;
+    let mut bytes = Vec::with_capacity(length);
+    fill(file, &mut bytes, range.start, length)?;
+    // More than asked for is never read: an allocator may give more capacity than was requested.
+    bytes.truncate(length);
+    if bytes.len() == length { Ok(bytes.into()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+/// Reads into the spare capacity until at least `wanted` bytes are there or the file ends.
+fn fill(file: &File, bytes: &mut Vec<u8>, start: u64, wanted: usize) -> io::Result<()> {
+    while bytes.len() < wanted {
+        let offset = start + bytes.len() as u64;
+        match pread(file, spare_capacity(bytes), offset) {
+            Ok(0) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+impl LocalBlob {
+    /// How many bytes it has.
+    pub fn len(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.size_bytes == 0
+    }
+
+    /// The file itself.
+    pub fn into_file(self) -> File {
+        self.file
+    }
+
+    /// All of it, in memory: for blobs that the caller knows to be small enough.
+    pub async fn read(self) -> Result<Bytes> {
+        pool::run(READING, move || {
+            read_exact(&self.file, &(0..self.size_bytes)).map_err(|error| Error::io(READING, error))
+        })
+        .await
+    }
+
+    /// The bytes of `range`, in blocks of [`READ_BLOCK_BYTES`], one read ahead. If the file turns out
+    /// to end early, or a read fails, the last item is an error: a stream never just ends short.
+    pub fn into_stream(self, range: Range<u64>) -> impl Stream<Item = Result<Bytes>> + Send + 'static {
+        let first = (range.start < range.end).then(|| Ahead::start(self.file, range));
+        stream::unfold(first, |ahead| async move { Some(ahead?.next().await) })
+    }
+}
+
+/// A block that is being read. The file travels with the work, so that it is closed on the pool.
+struct Ahead {
+    block: JoinHandle<(io::Result<Bytes>, Option<File>)>,
+    rest: Range<u64>,
+}
+
+impl Ahead {
+    fn start(file: File, range: Range<u64>) -> Self {
+        let middle = range.end.min(range.start.saturating_add(READ_BLOCK_BYTES));
+        let (block, rest) = (range.start..middle, middle..range.end);
+        let is_last = rest.is_empty();
+        let block = spawn_blocking(move || {
+            let bytes = read_exact(&file, &block);
+            let is_over = is_last || bytes.is_err();
+            (bytes, (!is_over).then_some(file))
+        });
+        Self { block, rest }
+    }
+
+    async fn next(self) -> (Result<Bytes>, Option<Self>) {
+        match self.block.await {
+            Ok((Ok(bytes), file)) => (Ok(bytes), file.map(|file| Self::start(file, self.rest))),
+            Ok((Err(error), _)) => (Err(Error::io(READING, error)), None),
+            Err(lost) => (Err(Error::internal(READING, lost)), None),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The registry of providers: which there are, which take new files, which a binding may name.
+//!
+//! `LOCAL` is built in and always active. Providers of location CLOUD come from the configuration;
+//! a registry does not change while the store is open.
+
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::provider::{Provider, ProviderCode};
+use crate::domain::status::Location;
+
+/// The providers of a store, `LOCAL` first.
+#[derive(Debug, Clone)]
+pub struct ProviderRegistry {
+    providers: Vec<Provider>,
+}
+
+impl ProviderRegistry {
+    /// Only the built-in provider: the service's own disk.
+    pub fn local_only() -> Self {
+        Self {
+            providers: vec![Provider {
+                code: ProviderCode::local(),
+                name: "Local disk".to_owned(),
+                location: Location::Local,
+                is_active: true,
+            }],
+        }
+    }
+
+    /// Every provider, inactive ones included.
+    pub fn all(&self) -> &[Provider] {
+        &self.providers
+    }
+
+    /// Those that take new files.
+    pub fn active(&self) -> Vec<&Provider> {
+        self.providers.iter().filter(|provider| provider.is_active).collect()
+    }
+
+    /// The provider of that code; `None` for one that is not, or no longer, configured.
+    pub fn get(&self, code: &ProviderCode) -> Option<&Provider> {
+        self.providers.iter().find(|provider| provider.code == *code)
+    }
+
+    /// The codes of the providers that hold bytes elsewhere, inactive ones included: a file bound to
+    /// one of these has somewhere to sync to, now or once it is active again.
+    pub fn cloud_codes(&self) -> Vec<ProviderCode> {
+        let is_cloud = |provider: &&Provider| provider.location == Location::Cloud;
+        self.providers.iter().filter(is_cloud).map(|provider| provider.code.clone()).collect()
+    }
+
+    /// Whether a binding may name `code`: else [`ErrorKind::UnknownProvider`], which lists the codes
+    /// that it may name, or [`ErrorKind::ProviderInactive`].
+    pub fn check_for_binding(&self, code: &ProviderCode) -> Result<()> {
+        match self.get(code) {
+            Some(provider) if provider.is_active => Ok(()),
+            Some(_) => Err(Error::new(
+                ErrorKind::ProviderInactive,
+                format!("the provider takes no new files: {code}"),
+            )
+            .with_field("storageProvider")),
+            None => Err(Error::new(ErrorKind::UnknownProvider, format!("no provider has the code {code}"))
+                .with_field("storageProvider")
+                .with_allowed(self.active().into_iter().map(|provider| provider.code.as_str()))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_clouds() -> ProviderRegistry {
+        let mut registry = ProviderRegistry::local_only();
+        for (code, is_active) in [("s3-eu", true), ("s3-old", false)] {
+            registry.providers.push(Provider {
+                code: code.parse().unwrap(),
+                name: code.to_owned(),
+                location: Location::Cloud,
+                is_active,
+            });
+        }
+        registry
+    }
+
+    #[test]
+    fn the_local_disk_is_always_there_and_active() {
+        let registry = ProviderRegistry::local_only();
+        let local = registry.get(&ProviderCode::local()).unwrap();
+        assert_eq!((local.name.as_str(), local.location), ("Local disk", Location::Local));
+        assert_eq!(registry.active(), [local]);
+        assert!(registry.cloud_codes().is_empty());
+        registry.check_for_binding(&ProviderCode::local()).unwrap();
+    }
+
+    #[test]
+    fn an_unknown_provider_is_refused_with_the_codes_that_would_do() {
+        let error = with_clouds().check_for_binding(&"nope".parse().unwrap()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::UnknownProvider);
+        assert_eq!(error.details().field.as_deref(), Some("storageProvider"));
+        assert_eq!(error.details().allowed, ["LOCAL", "s3-eu"]);
+    }
+
+    #[test]
+    fn an_inactive_provider_takes_no_binding_but_is_still_found() {
+        let registry = with_clouds();
+        let code = "s3-old".parse().unwrap();
+        assert_eq!(registry.check_for_binding(&code).unwrap_err().kind(), ErrorKind::ProviderInactive);
+        assert!(registry.get(&code).is_some());
+        assert_eq!(registry.active().len(), 2);
+        assert_eq!(registry.cloud_codes().len(), 2);
+    }
+}

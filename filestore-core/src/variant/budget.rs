@@ -1,0 +1,141 @@
+//! The limits a picture must keep before a single pixel of it is decoded, and the memory that
+//! decoding it will take.
+
+use super::header::{Format, Header};
+use super::plan::Geometry;
+use crate::domain::config::VariantConfig;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::record::Dimensions;
+
+/// What every decoder and the encoder take besides pixels: tables, buffers, a colour profile.
+const OVERHEAD_BYTES: u64 = 16 << 20;
+
+/// How many pixels a JPEG's scans may touch, all together. A usual progressive picture has about
+/// ten scans, so one of 50 megapixels passes; a small file with hundreds of scans over a large
+/// frame does not.
+const MAX_SCAN_PIXELS: u64 = 1 << 30;
+
+/// Refuses pictures over the configured size; the details carry the limit.
+pub(super) fn check_size(size: Dimensions, config: &VariantConfig) -> Result<()> {
+    let side = size.width.max(size.height);
+    if side > config.max_side {
+        return Err(too_large(format!("the image is over {} pixels a side: {side}", config.max_side))
+            .with_limit(config.max_side.into()));
+    }
+    let pixels = area(size);
+    if pixels > config.max_pixels {
+        return Err(too_large(format!("the image has more than {} pixels: {pixels}", config.max_pixels))
+            .with_limit(config.max_pixels));
+    }
+    Ok(())
+}
+
+/// Refuses a JPEG whose `scans` over a frame of `size` would take too long.
+pub(super) fn check_scans(size: Dimensions, scans: u64) -> Result<()> {
+    if area(size).saturating_mul(scans) <= MAX_SCAN_PIXELS {
+        return Ok(());
+    }
+    Err(too_large(format!("the image has too many scans: {scans}"))
+        .with_limit(MAX_SCAN_PIXELS / area(size).max(1)))
+}
+
+/// The bytes that making a variant will hold at its peak, at most. More than the whole budget for
+/// decoding is refused: it could never run.
+pub(super) fn memory_needed(
+    header: &Header,
+    stored: Geometry,
+    file_bytes: u64,
+    config: &VariantConfig,
+) -> Result<u64> {
+    let needed =
+        decode_bytes(header, file_bytes).saturating_add(resize_bytes(stored)).saturating_add(OVERHEAD_BYTES);
+    if needed <= config.decode_memory_bytes {
+        return Ok(needed);
+    }
+    Err(too_large(format!("the image needs too much memory to decode: {needed} bytes"))
+        .with_limit(config.decode_memory_bytes))
+}
+
+/// What a decoder holds for a picture of this format, the pixels it returns included. Also the
+/// limit given to the decoders that keep one.
+pub(super) fn decode_bytes(header: &Header, file_bytes: u64) -> u64 {
+    let pixels = area(header.stored);
+    match &header.format {
+        Format::Jpeg(jpeg) => {
+            let components = u64::from(jpeg.components);
+            // Coefficients are 16 bits each, and blocks are filled up to whole units of 16 or 32.
+            let padded = (u64::from(header.stored.width) + 32) * (u64::from(header.stored.height) + 32);
+            let coefficients = if jpeg.holds_coefficients { 2 * padded * components } else { 0 };
+            pixels * components + coefficients + file_bytes
+        }
+        Format::Png(png) => pixels * u64::from(png.channels),
+        // The screen and a frame of the same size, four channels each.
+        Format::Gif => 8 * pixels,
+        // Planes, their upsampled form and the result; animated ones are composed on a canvas.
+        Format::WebP(webp) => pixels * if webp.animated { 16 } else { 10 } + file_bytes,
+        Format::Bmp => 4 * pixels,
+        // The decoder's own buffer, the caller's, and the same with 8 bits.
+        Format::Tiff(tiff) => pixels.saturating_mul(3 * tiff.pixel_bytes.max(4)),
+    }
+}
+
+/// The intermediate picture between the two passes of the resize, and the results.
+fn resize_bytes(stored: Geometry) -> u64 {
+    let between = u64::from(stored.target.width) * u64::from(stored.crop.height);
+    4 * (between + 4 * area(stored.target))
+}
+
+fn area(size: Dimensions) -> u64 {
+    u64::from(size.width) * u64::from(size.height)
+}
+
+fn too_large(message: String) -> Error {
+    Error::new(ErrorKind::ImageTooLarge, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::variant::header::{JpegHeader, TiffHeader};
+    use crate::variant::orient::Orientation;
+    use crate::variant::plan::Rectangle;
+
+    fn size(width: u32, height: u32) -> Dimensions {
+        Dimensions { width, height }
+    }
+
+    #[test]
+    fn the_limits_are_inclusive_and_named() {
+        let config = VariantConfig::default();
+        assert!(check_size(size(16_384, 3051), &config).is_ok());
+        let side = check_size(size(16_385, 1), &config).unwrap_err();
+        assert_eq!((side.kind(), side.details().limit), (ErrorKind::ImageTooLarge, Some(16_384)));
+        let pixels = check_size(size(10_000, 5_001), &config).unwrap_err();
+        assert_eq!((pixels.kind(), pixels.details().limit), (ErrorKind::ImageTooLarge, Some(50_000_000)));
+        assert!(check_size(size(u32::MAX, u32::MAX), &config).is_err());
+    }
+
+    #[test]
+    fn a_large_progressive_photograph_passes_and_a_deep_tiff_of_that_size_does_not() {
+        let config = VariantConfig::default();
+        let stored = size(8000, 6250);
+        let geometry = Geometry {
+            crop: Rectangle { left: 0, top: 0, width: 8000, height: 6250 },
+            target: size(1000, 781),
+        };
+        let header = |format| Header { format, stored, orientation: Orientation::default() };
+        let jpeg = JpegHeader { components: 3, holds_coefficients: true, adobe: false };
+        assert!(check_scans(stored, 12).is_ok());
+        assert!(memory_needed(&header(Format::Jpeg(jpeg)), geometry, 12 << 20, &config).is_ok());
+        let tiff = TiffHeader { pixel_bytes: 8 };
+        let error = memory_needed(&header(Format::Tiff(tiff)), geometry, 400 << 20, &config).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ImageTooLarge);
+    }
+
+    #[test]
+    fn scans_times_pixels_are_bounded() {
+        assert!(check_scans(size(1000, 1000), 1000).is_ok());
+        let error = check_scans(size(8000, 6250), 100).unwrap_err();
+        assert_eq!((error.kind(), error.details().limit), (ErrorKind::ImageTooLarge, Some(21)));
+    }
+}

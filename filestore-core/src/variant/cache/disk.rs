@@ -1,0 +1,497 @@
+//! Variants on disk: `<root>/<last two characters of the file id>/<file id>/<key digest>`.
+//!
+//! Purpose: survive a restart and hold far more than memory does. Keyed by file in the path, so a
+//! file's variants are removed without knowing their keys.
+//!
+//! Locking: none around entries; the file system's rename and unlink are the only steps that
+//! others see. Two counters under one mutex estimate the size.
+//!
+//! Crash safety: an entry is written under a temporary name and renamed, without any fsync. After
+//! a power cut it may hold anything; length and checksum in its header make that a miss, never a
+//! wrong picture. Leftover temporary files go when the cache is opened.
+//!
+//! Compatibility: an entry of another format, recipe or quality is a miss and is replaced.
+
+use std::fs::{self, DirEntry, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+
+use super::super::{KeyDigest, RECIPE, Variant};
+use crate::domain::error::{Error, Result};
+use crate::domain::id::FileId;
+
+/// Where entries are written before they are renamed; no file id ends in these two characters.
+const TEMPORARY: &str = "tmp";
+const MAGIC: [u8; 4] = *b"FSVR";
+/// Magic, format, kind, two reserved bytes, recipe, quality, body length, checksum.
+const HEADER_BYTES: usize = 4 + 1 + 1 + 2 + 4 + 4 + 4 + 16;
+const FORMAT: u8 = 1;
+/// No variant is larger; a longer file is not read.
+const MAX_ENTRY_BYTES: u64 = 16 << 20;
+/// How old the mark of an entry's last use may get before a hit renews it.
+const TOUCH_AFTER: Duration = Duration::from_hours(1);
+
+/// What besides the key decides how a variant looks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::variant) struct Recipe {
+    /// WebP quality.
+    pub(in crate::variant) quality: f32,
+}
+
+/// How many entries, and their bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::variant) struct Usage {
+    pub(in crate::variant) entries: u64,
+    pub(in crate::variant) bytes: u64,
+}
+
+/// The cache. All methods block.
+pub(in crate::variant) struct DiskCache {
+    root: PathBuf,
+    recipe: Recipe,
+    budget_bytes: u64,
+    /// Exact after a sweep, else an estimate: it errs only until the next one.
+    usage: Mutex<Usage>,
+    sweeping: AtomicBool,
+}
+
+impl DiskCache {
+    /// Opens the cache at `root`, making the directory if there is none. What it holds is counted
+    /// by the first [`sweep`](Self::sweep), not here.
+    pub(in crate::variant) fn open(root: &Path, recipe: Recipe, budget_bytes: u64) -> Result<Self> {
+        let temporary = root.join(TEMPORARY);
+        let made = remove_tree(&temporary).and_then(|()| fs::create_dir_all(&temporary));
+        made.map_err(|error| Error::io("opening the variant cache", error))?;
+        Ok(Self {
+            root: root.to_owned(),
+            recipe,
+            budget_bytes,
+            usage: Mutex::default(),
+            sweeping: AtomicBool::new(false),
+        })
+    }
+
+    /// The entry, if it is here and whole. A bad one is removed.
+    pub(in crate::variant) fn read(&self, file_id: FileId, digest: KeyDigest) -> Option<Variant> {
+        let path = self.path(file_id, digest);
+        let mut file = File::open(&path).ok()?;
+        let metadata = file.metadata().ok()?;
+        if let Some(variant) = self.read_entry(&mut file, metadata.len(), digest) {
+            touch(&file, &metadata);
+            return Some(variant);
+        }
+        self.forget(&path, &metadata);
+        None
+    }
+
+    /// Writes the entry. A cache that cannot be written to is a cache that misses: what went wrong
+    /// is returned to be logged.
+    pub(in crate::variant) fn write(
+        &self,
+        file_id: FileId,
+        digest: KeyDigest,
+        variant: &Variant,
+    ) -> io::Result<()> {
+        let temporary = self.root.join(TEMPORARY).join(format!("{:032x}", fastrand::u128(..)));
+        let outcome = self.write_temporary(&temporary, digest, variant).and_then(|bytes| {
+            self.rename_into_place(&temporary, file_id, digest)?;
+            let mut usage = self.usage.lock();
+            usage.entries += 1;
+            usage.bytes += bytes;
+            Ok(())
+        });
+        if outcome.is_err() {
+            let _ = fs::remove_file(&temporary);
+        }
+        outcome
+    }
+
+    /// Removes one entry.
+    pub(in crate::variant) fn remove(&self, file_id: FileId, digest: KeyDigest) {
+        let path = self.path(file_id, digest);
+        if let Ok(metadata) = fs::metadata(&path) {
+            self.forget(&path, &metadata);
+        }
+    }
+
+    /// Removes all entries of a file. Nothing there is fine.
+    pub(in crate::variant) fn remove_file(&self, file_id: FileId) -> io::Result<()> {
+        let directory = self.directory(file_id);
+        let entries = match fs::read_dir(&directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        for entry in entries {
+            let entry = entry?;
+            match entry.metadata() {
+                Ok(metadata) => self.forget(&entry.path(), &metadata),
+                // A sweep was faster.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        remove_tree(&directory)
+    }
+
+    /// Whether the budget is passed and nobody is seeing to it.
+    pub(in crate::variant) fn is_over_budget(&self) -> bool {
+        self.usage.lock().bytes > self.budget_bytes && !self.sweeping.load(Ordering::Relaxed)
+    }
+
+    /// Counts everything and, if that is over the budget, removes what was not used for longest
+    /// until a tenth of the budget is free. Returns at once if another sweep runs.
+    pub(in crate::variant) fn sweep(&self) {
+        if self.sweeping.swap(true, Ordering::Acquire) {
+            return;
+        }
+        let mut found = Vec::new();
+        self.each_entry(|entry| found.push(entry));
+        let mut usage =
+            Usage { entries: found.len() as u64, bytes: found.iter().map(|entry| entry.bytes).sum() };
+        if usage.bytes > self.budget_bytes {
+            found.sort_unstable_by_key(|entry| entry.used);
+            let goal = self.budget_bytes - self.budget_bytes / 10;
+            for entry in found {
+                if usage.bytes <= goal {
+                    break;
+                }
+                self.evict(&entry);
+                usage.entries -= 1;
+                usage.bytes -= entry.bytes;
+            }
+        }
+        *self.usage.lock() = usage;
+        self.sweeping.store(false, Ordering::Release);
+    }
+
+    /// What is there, counted.
+    pub(in crate::variant) fn count(&self) -> Usage {
+        let mut usage = Usage::default();
+        self.each_entry(|entry| {
+            usage.entries += 1;
+            usage.bytes += entry.bytes;
+        });
+        usage
+    }
+
+    /// Removes everything; returns how much that was.
+    pub(in crate::variant) fn clear(&self) -> Usage {
+        let mut removed = Usage::default();
+        self.each_entry(|entry| {
+            removed.entries += 1;
+            removed.bytes += entry.bytes;
+            self.evict(&entry);
+        });
+        *self.usage.lock() = Usage::default();
+        removed
+    }
+
+    fn directory(&self, file_id: FileId) -> PathBuf {
+        let mut buffer = [0; 26];
+        let id = file_id.encode(&mut buffer);
+        self.root.join(&id[id.len() - 2..]).join(id)
+    }
+
+    fn path(&self, file_id: FileId, digest: KeyDigest) -> PathBuf {
+        self.directory(file_id).join(digest.to_hex())
+    }
+
+    fn read_entry(&self, file: &mut File, len: u64, digest: KeyDigest) -> Option<Variant> {
+        if !(HEADER_BYTES as u64..=MAX_ENTRY_BYTES).contains(&len) {
+            return None;
+        }
+        let mut entry = Vec::with_capacity(usize::try_from(len).ok()?);
+        file.take(MAX_ENTRY_BYTES).read_to_end(&mut entry).ok()?;
+        let entry = Bytes::from(entry);
+        let body = entry.slice_ref(entry.get(HEADER_BYTES..)?);
+        let kind = entry[5];
+        if entry[..HEADER_BYTES] != self.header(digest, kind, &body)? {
+            return None;
+        }
+        unpack(kind, body)
+    }
+
+    /// The header that an entry with this body must have, checksum included.
+    fn header(&self, digest: KeyDigest, kind: u8, body: &[u8]) -> Option<[u8; HEADER_BYTES]> {
+        let mut header = Vec::with_capacity(HEADER_BYTES);
+        header.extend(MAGIC);
+        header.extend([FORMAT, kind, 0, 0]);
+        header.extend(RECIPE.to_le_bytes());
+        header.extend(self.recipe.quality.to_le_bytes());
+        header.extend(u32::try_from(body.len()).ok()?.to_le_bytes());
+        let mut hasher = Sha256::new();
+        hasher.update(&header);
+        hasher.update(digest.0);
+        hasher.update(body);
+        header.extend(&hasher.finalize()[..16]);
+        header.try_into().ok()
+    }
+
+    /// Returns how much room the file takes.
+    fn write_temporary(&self, path: &Path, digest: KeyDigest, variant: &Variant) -> io::Result<u64> {
+        let (kind, body) = pack(variant);
+        let header = self.header(digest, kind, body).ok_or(io::ErrorKind::FileTooLarge)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        file.write_all(&header)?;
+        file.write_all(body)?;
+        Ok(room((header.len() + body.len()) as u64))
+    }
+
+    fn rename_into_place(&self, temporary: &Path, file_id: FileId, digest: KeyDigest) -> io::Result<()> {
+        let directory = self.directory(file_id);
+        let target = directory.join(digest.to_hex());
+        fs::create_dir_all(&directory)?;
+        match fs::rename(temporary, &target) {
+            // The directory went while this ran (an eviction took its last entry): once more.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir_all(&directory)?;
+                fs::rename(temporary, &target)
+            }
+            other => other,
+        }
+    }
+
+    /// Unlinks an entry and takes it off the estimate.
+    fn forget(&self, path: &Path, metadata: &fs::Metadata) {
+        if fs::remove_file(path).is_ok() {
+            let mut usage = self.usage.lock();
+            usage.entries = usage.entries.saturating_sub(1);
+            usage.bytes = usage.bytes.saturating_sub(room(metadata.len()));
+        }
+    }
+
+    fn evict(&self, entry: &Found) {
+        let directory = self.directory(entry.file_id);
+        let _ = fs::remove_file(directory.join(entry.digest.to_hex()));
+        // Fails, as it should, while other entries are in it.
+        let _ = fs::remove_dir(directory);
+    }
+
+    /// Calls `visit` for every entry. What vanishes or cannot be read meanwhile is left out.
+    fn each_entry(&self, mut visit: impl FnMut(Found)) {
+        for shard in children(&self.root).filter(|shard| shard.file_name() != TEMPORARY) {
+            for directory in children(&shard.path()) {
+                let file_id = directory.file_name().to_str().and_then(|name| name.parse().ok());
+                let Some(file_id) = file_id else { continue };
+                for entry in children(&directory.path()) {
+                    if let Some(found) = Found::of(file_id, &entry) {
+                        visit(found);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// An entry as a walk of the directories sees it.
+struct Found {
+    file_id: FileId,
+    digest: KeyDigest,
+    bytes: u64,
+    used: SystemTime,
+}
+
+impl Found {
+    fn of(file_id: FileId, entry: &DirEntry) -> Option<Self> {
+        let digest = KeyDigest::from_hex(entry.file_name().to_str()?)?;
+        let metadata = entry.metadata().ok()?;
+        Some(Self { file_id, digest, bytes: room(metadata.len()), used: metadata.modified().ok()? })
+    }
+}
+
+fn children(directory: &Path) -> impl Iterator<Item = DirEntry> {
+    fs::read_dir(directory).into_iter().flatten().flatten()
+}
+
+fn remove_tree(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// The room a file of `bytes` takes: whole blocks, and its inode.
+fn room(bytes: u64) -> u64 {
+    bytes.next_multiple_of(4096)
+}
+
+/// Marks an entry as used now. The time of last access would do, but most disks are mounted
+/// without it.
+fn touch(file: &File, metadata: &fs::Metadata) {
+    let age = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let used = Duration::from_secs(u64::try_from(metadata.mtime()).unwrap_or(0));
+    if age.saturating_sub(used) > TOUCH_AFTER {
+        // Failing only makes the entry look older than it is.
+        let _ = file.set_modified(SystemTime::now());
+    }
+}
+
+const PASS_THROUGH: u8 = 0;
+const WEBP: u8 = 1;
+
+fn pack(variant: &Variant) -> (u8, &[u8]) {
+    match variant {
+        Variant::PassThrough { mime } => (PASS_THROUGH, mime.as_bytes()),
+        Variant::WebP(bytes) => (WEBP, bytes),
+    }
+}
+
+fn unpack(kind: u8, body: Bytes) -> Option<Variant> {
+    const TYPES: [&str; 6] =
+        ["image/jpeg", "image/png", "image/gif", "image/webp", "image/bmp", "image/tiff"];
+    match kind {
+        PASS_THROUGH => {
+            TYPES.into_iter().find(|mime| mime.as_bytes() == body).map(|mime| Variant::PassThrough { mime })
+        }
+        WEBP => Some(Variant::WebP(body)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::variant::fixtures::{file_id, key};
+
+    const RECIPE_80: Recipe = Recipe { quality: 80.0 };
+
+    fn open(root: &Path, budget_bytes: u64) -> DiskCache {
+        DiskCache::open(root, RECIPE_80, budget_bytes).unwrap()
+    }
+
+    fn webp(bytes: usize) -> Variant {
+        Variant::WebP(Bytes::from(vec![7; bytes]))
+    }
+
+    fn digest(file: FileId) -> KeyDigest {
+        key(file, "200").digest()
+    }
+
+    #[test]
+    fn an_entry_survives_reopening() {
+        let root = tempfile::tempdir().unwrap();
+        let (one, two) = (file_id(), file_id());
+        let pass = Variant::PassThrough { mime: "image/gif" };
+        let cache = open(root.path(), 1 << 20);
+        cache.write(one, digest(one), &webp(5000)).unwrap();
+        cache.write(two, digest(two), &pass).unwrap();
+        let cache = open(root.path(), 1 << 20);
+        assert_eq!(cache.read(one, digest(one)), Some(webp(5000)));
+        assert_eq!(cache.read(two, digest(two)), Some(pass));
+        assert_eq!(cache.count(), Usage { entries: 2, bytes: 8192 + 4096 });
+    }
+
+    #[test]
+    fn a_file_is_removed_while_a_sweep_takes_its_entries() {
+        let root = tempfile::tempdir().unwrap();
+        // Nothing fits: a sweep takes all there is.
+        let cache = open(root.path(), 0);
+        for _ in 0..100 {
+            let file = file_id();
+            for size in ["200", "250", "300", "400", "500", "700", "1000"] {
+                cache.write(file, key(file, size).digest(), &webp(10)).unwrap();
+            }
+            std::thread::scope(|threads| {
+                threads.spawn(|| cache.sweep());
+                cache.remove_file(file).unwrap();
+            });
+            assert!(!cache.directory(file).exists());
+        }
+    }
+
+    #[test]
+    fn every_damage_to_an_entry_makes_it_a_miss() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = open(root.path(), 1 << 20);
+        let file = file_id();
+        let path = cache.path(file, digest(file));
+        cache.write(file, digest(file), &webp(40)).unwrap();
+        let good = fs::read(&path).unwrap();
+        let mut damaged: Vec<Vec<u8>> = (0..good.len()).map(|end| good[..end].to_vec()).collect();
+        damaged.extend((0..good.len()).map(|at| {
+            let mut bytes = good.clone();
+            bytes[at] ^= 1;
+            bytes
+        }));
+        damaged.push([&good[..], b"x"].concat());
+        for bytes in damaged {
+            fs::write(&path, &bytes).unwrap();
+            assert_eq!(cache.read(file, digest(file)), None);
+            assert!(!path.exists(), "a bad entry stays");
+        }
+        fs::write(&path, &good).unwrap();
+        assert_eq!(cache.read(file, digest(file)), Some(webp(40)));
+    }
+
+    #[test]
+    fn an_entry_under_another_key_or_of_another_quality_is_a_miss() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = open(root.path(), 1 << 20);
+        let (one, two) = (file_id(), file_id());
+        cache.write(one, digest(one), &webp(40)).unwrap();
+        cache.write(two, digest(two), &webp(50)).unwrap();
+        fs::copy(cache.path(one, digest(one)), cache.path(two, digest(two))).unwrap();
+        assert_eq!(cache.read(two, digest(two)), None);
+        let other = DiskCache::open(root.path(), Recipe { quality: 70.0 }, 1 << 20).unwrap();
+        assert_eq!(other.read(one, digest(one)), None);
+    }
+
+    #[test]
+    fn a_file_loses_all_its_entries_and_no_other_does() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = open(root.path(), 1 << 20);
+        let (one, two) = (file_id(), file_id());
+        for size in ["200", "400", "1000"] {
+            cache.write(one, key(one, size).digest(), &webp(10)).unwrap();
+        }
+        cache.write(two, digest(two), &webp(10)).unwrap();
+        cache.remove_file(one).unwrap();
+        cache.remove_file(one).unwrap();
+        assert!(!cache.directory(one).exists());
+        assert_eq!(cache.count().entries, 1);
+        assert_eq!(*cache.usage.lock(), cache.count());
+    }
+
+    #[test]
+    fn the_budget_is_kept_and_the_latest_used_stay() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = open(root.path(), 10 * 4096);
+        let files: Vec<FileId> = (0..20).map(|_| file_id()).collect();
+        for (age, file) in files.iter().enumerate() {
+            cache.write(*file, digest(*file), &webp(100)).unwrap();
+            let entry = File::open(cache.path(*file, digest(*file))).unwrap();
+            entry.set_modified(SystemTime::now() - Duration::from_secs(100_000 * age as u64)).unwrap();
+        }
+        // Used a moment ago: a hit renews the oldest of them.
+        assert!(cache.read(files[19], digest(files[19])).is_some());
+        assert!(cache.is_over_budget());
+        cache.sweep();
+        assert!(!cache.is_over_budget());
+        assert_eq!(cache.count(), Usage { entries: 9, bytes: 9 * 4096 });
+        for kept in files[..8].iter().chain(&files[19..]) {
+            assert!(cache.read(*kept, digest(*kept)).is_some());
+        }
+    }
+
+    #[test]
+    fn opening_counts_nothing_and_clears_what_was_half_written() {
+        let root = tempfile::tempdir().unwrap();
+        let leftover = root.path().join(TEMPORARY).join("half");
+        fs::create_dir_all(leftover.parent().unwrap()).unwrap();
+        fs::write(&leftover, b"x").unwrap();
+        let cache = open(root.path(), 1 << 20);
+        assert!(!leftover.exists());
+        let file = file_id();
+        cache.write(file, digest(file), &webp(10)).unwrap();
+        assert_eq!(cache.clear(), Usage { entries: 1, bytes: 4096 });
+        assert_eq!(cache.count(), Usage::default());
+    }
+}

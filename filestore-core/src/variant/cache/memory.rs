@@ -1,0 +1,148 @@
+//! Variants in memory, all of a file under one entry.
+//!
+//! Purpose: answer a hot variant without touching the disk. Keyed by file, because that is how variants go: a replaced or purged file loses all of them in
+//! one step, and a file has few. Locking: the cache's own shards for look-ups; one mutex for
+//! insertions, which read, extend and write back.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+
+use super::super::{Variant, VariantKey};
+use crate::domain::id::FileId;
+
+/// What an entry weighs besides its bytes.
+const ENTRY_BYTES: u64 = 256;
+/// The weight below which a shard could not hold a file's variants.
+const SHARD_BYTES: u64 = 16 << 20;
+
+type Variants = Arc<[(VariantKey, Variant)]>;
+
+/// The cache.
+pub(in crate::variant) struct MemoryCache {
+    files: Cache<FileId, Variants, ByBytes>,
+    inserting: Mutex<()>,
+}
+
+#[derive(Clone)]
+struct ByBytes;
+
+impl Weighter<FileId, Variants> for ByBytes {
+    fn weight(&self, _: &FileId, variants: &Variants) -> u64 {
+        variants.iter().map(|(_, variant)| ENTRY_BYTES + body_bytes(variant)).sum()
+    }
+}
+
+fn body_bytes(variant: &Variant) -> u64 {
+    match variant {
+        Variant::PassThrough { .. } => 0,
+        Variant::WebP(bytes) => bytes.len() as u64,
+    }
+}
+
+impl MemoryCache {
+    /// Holds at most `capacity_bytes`; 0 holds nothing.
+    pub(in crate::variant) fn new(capacity_bytes: u64) -> Self {
+        let shards = usize::try_from(capacity_bytes / SHARD_BYTES).unwrap_or(1).clamp(1, 16);
+        let options = OptionsBuilder::new()
+            .weight_capacity(capacity_bytes)
+            .estimated_items_capacity(usize::try_from(capacity_bytes / (16 << 10)).unwrap_or(0).max(32))
+            .shards(shards)
+            .build()
+            .expect("the two required options are set");
+        let files =
+            Cache::with_options(options, ByBytes, DefaultHashBuilder::default(), DefaultLifecycle::default());
+        Self { files, inserting: Mutex::new(()) }
+    }
+
+    /// The variant, if it is here.
+    pub(in crate::variant) fn get(&self, key: &VariantKey) -> Option<Variant> {
+        let variants = self.files.get(&key.file_id)?;
+        variants.iter().find(|(held, _)| held == key).map(|(_, variant)| variant.clone())
+    }
+
+    /// Keeps the variant, perhaps at the cost of others.
+    pub(in crate::variant) fn insert(&self, key: &VariantKey, variant: &Variant) {
+        let _inserting = self.inserting.lock();
+        let held = self.files.peek(&key.file_id);
+        let others = held.iter().flat_map(|held| held.iter()).filter(|(other, _)| other != key).cloned();
+        let variants = others.chain([(key.clone(), variant.clone())]).collect();
+        self.files.insert(key.file_id, variants);
+    }
+
+    /// Forgets this one variant.
+    pub(in crate::variant) fn remove(&self, key: &VariantKey) {
+        let _inserting = self.inserting.lock();
+        let Some(held) = self.files.peek(&key.file_id) else { return };
+        let others: Variants = held.iter().filter(|(other, _)| other != key).cloned().collect();
+        if others.is_empty() {
+            self.files.remove(&key.file_id);
+        } else {
+            self.files.insert(key.file_id, others);
+        }
+    }
+
+    /// Forgets all variants of a file.
+    pub(in crate::variant) fn remove_file(&self, file_id: FileId) {
+        let _inserting = self.inserting.lock();
+        self.files.remove(&file_id);
+    }
+
+    /// Forgets everything; returns how many variants that were.
+    pub(in crate::variant) fn clear(&self) -> u64 {
+        let _inserting = self.inserting.lock();
+        let (entries, _) = self.size();
+        self.files.clear();
+        entries
+    }
+
+    /// How many variants, and their bytes.
+    pub(in crate::variant) fn size(&self) -> (u64, u64) {
+        let count = |(entries, bytes), (_, variants): (FileId, Variants)| {
+            let held: u64 = variants.iter().map(|(_, variant)| body_bytes(variant)).sum();
+            (entries + variants.len() as u64, bytes + held)
+        };
+        self.files.iter().fold((0, 0), count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::variant::fixtures::{file_id, key};
+
+    fn webp(bytes: usize) -> Variant {
+        Variant::WebP(Bytes::from(vec![7; bytes]))
+    }
+
+    #[test]
+    fn the_variants_of_a_file_go_together() {
+        let cache = MemoryCache::new(1 << 20);
+        let (one, other) = (file_id(), file_id());
+        for size in ["200", "400"] {
+            cache.insert(&key(one, size), &webp(10));
+            cache.insert(&key(other, size), &webp(20));
+        }
+        assert_eq!(cache.size(), (4, 60));
+        cache.remove_file(one);
+        assert_eq!(cache.get(&key(one, "200")), None);
+        assert_eq!(cache.get(&key(other, "400")), Some(webp(20)));
+        cache.remove(&key(other, "400"));
+        assert_eq!(cache.size(), (1, 20));
+        assert_eq!((cache.clear(), cache.size()), (1, (0, 0)));
+    }
+
+    #[test]
+    fn the_capacity_is_kept() {
+        let cache = MemoryCache::new(100 << 10);
+        for _ in 0..100 {
+            cache.insert(&key(file_id(), "200"), &webp(10 << 10));
+        }
+        let (entries, bytes) = cache.size();
+        assert!(entries > 0 && bytes <= 100 << 10, "{entries} entries, {bytes} bytes");
+    }
+}

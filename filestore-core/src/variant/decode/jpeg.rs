@@ -1,0 +1,192 @@
+//! JPEG with zune-jpeg.
+//!
+//! Called directly, not through `image`: four-component pictures are wanted as the inks they are
+//! (a profile may belong to them), and the decoder must notice the deadline.
+
+use zune_core::bytestream::{ZByteIoError, ZByteReaderTrait, ZCursor, ZSeekFrom};
+use zune_core::colorspace::ColorSpace;
+use zune_core::options::DecoderOptions;
+use zune_jpeg::JpegDecoder;
+use zune_jpeg::errors::DecodeErrors;
+
+use super::{Decoded, InkModel, Inks, Layout, Pixels, check_same_size, unsupported};
+use crate::domain::error::{Error, Result};
+use crate::variant::budget::check_scans;
+use crate::variant::header::{Header, JpegHeader};
+use crate::variant::source::{Source, corrupt};
+
+pub(super) fn decode(source: &Source<'_>, header: &Header, jpeg: JpegHeader) -> Result<Decoded> {
+    let file = source.read_all()?;
+    let survey = survey(&file);
+    check_scans(header.stored, survey.scans)?;
+
+    let options = DecoderOptions::default()
+        // Cameras and old programs write much that a strict reading refuses.
+        .set_strict_mode(false)
+        .set_max_width(usize::MAX)
+        .set_max_height(usize::MAX);
+    let mut decoder = JpegDecoder::new_with_options(Watched::new(&file[..survey.end], source), options);
+    decoder.decode_headers().map_err(|error| explain(source, &error))?;
+    let (width, height) = decoder.dimensions().ok_or_else(|| corrupt("no dimensions"))?;
+    check_same_size(header, width, height)?;
+
+    let input = decoder.input_colorspace().ok_or_else(|| corrupt("no colour space"))?;
+    let (layout, output) = layout(input, jpeg)?;
+    decoder.set_options(options.jpeg_set_out_colorspace(output));
+    let mut data = vec![0; width * height * layout.channels()];
+    decoder.decode_into(&mut data).map_err(|error| explain(source, &error))?;
+    // A lenient decoder may take the end of its input for the end of the picture.
+    source.check()?;
+
+    let pixels = Pixels { layout, width: header.stored.width, height: header.stored.height, data };
+    Ok(Decoded::whole(pixels, decoder.icc_profile()))
+}
+
+/// How the pixels of a picture stored in `input` are asked for.
+fn layout(input: ColorSpace, jpeg: JpegHeader) -> Result<(Layout, ColorSpace)> {
+    let inks = |model| Layout::Inks(Inks { model, inverted: jpeg.adobe });
+    match input {
+        ColorSpace::Luma => Ok((Layout::Grey, ColorSpace::Luma)),
+        ColorSpace::YCbCr | ColorSpace::RGB => Ok((Layout::Rgb, ColorSpace::RGB)),
+        ColorSpace::CMYK => Ok((inks(InkModel::Cmyk), ColorSpace::CMYK)),
+        ColorSpace::YCCK => Ok((inks(InkModel::Ycck), ColorSpace::YCCK)),
+        _ => Err(unsupported("JPEG")),
+    }
+}
+
+fn explain(source: &Source<'_>, error: &DecodeErrors) -> Error {
+    match error {
+        DecodeErrors::Unsupported(_) => source.outside_failure().unwrap_or_else(|| unsupported("JPEG")),
+        other => source.explain(format!("{other:?}")),
+    }
+}
+
+/// What the markers of a whole file say.
+struct Survey {
+    /// How many scans it has.
+    scans: u64,
+    /// Where the picture ends: phones append videos and further pictures.
+    end: usize,
+}
+
+fn survey(file: &[u8]) -> Survey {
+    let mut scans = 0;
+    let mut at = 2;
+    while let Some(found) = file.get(at..).and_then(|rest| memchr::memchr(0xFF, rest)) {
+        at += found + 1;
+        match file.get(at) {
+            // Fill: the marker's code is still to come.
+            Some(0xFF) => {}
+            // Stuffing, and markers that stand alone.
+            Some(0x00 | 0x01 | 0xD0..=0xD8) => at += 1,
+            Some(0xD9) => return Survey { scans, end: at + 1 },
+            Some(marker) => {
+                scans += u64::from(*marker == 0xDA);
+                let length =
+                    file.get(at + 1..at + 3).map_or(2, |b| usize::from(b[0]) << 8 | usize::from(b[1]));
+                at += 1 + length;
+            }
+            None => break,
+        }
+    }
+    Survey { scans, end: file.len() }
+}
+
+/// How many reads pass between two looks at the clock.
+const READS_PER_CHECK: u32 = 16 * 1024;
+
+/// The file in memory, as the decoder pulls it: fails once the deadline has passed.
+struct Watched<'a> {
+    inner: ZCursor<&'a [u8]>,
+    source: &'a Source<'a>,
+    reads_left: u32,
+    late: bool,
+}
+
+impl<'a> Watched<'a> {
+    fn new(bytes: &'a [u8], source: &'a Source<'a>) -> Self {
+        Self { inner: ZCursor::new(bytes), source, reads_left: 0, late: false }
+    }
+
+    #[inline]
+    fn tick(&mut self) -> Result<(), ZByteIoError> {
+        if self.reads_left == 0 {
+            self.reads_left = READS_PER_CHECK;
+            self.late = self.source.is_late();
+        }
+        self.reads_left -= 1;
+        if self.late { Err(ZByteIoError::Generic("deadline")) } else { Ok(()) }
+    }
+}
+
+impl ZByteReaderTrait for Watched<'_> {
+    #[inline]
+    fn read_byte_no_error(&mut self) -> u8 {
+        // The caller asks `is_eof` next, which does report it.
+        if self.tick().is_err() { 0 } else { self.inner.read_byte_no_error() }
+    }
+
+    #[inline]
+    fn read_exact_bytes(&mut self, buffer: &mut [u8]) -> Result<(), ZByteIoError> {
+        self.tick()?;
+        self.inner.read_exact_bytes(buffer)
+    }
+
+    fn read_bytes(&mut self, buffer: &mut [u8]) -> Result<usize, ZByteIoError> {
+        self.tick()?;
+        self.inner.read_bytes(buffer)
+    }
+
+    fn peek_bytes(&mut self, buffer: &mut [u8]) -> Result<usize, ZByteIoError> {
+        self.inner.peek_bytes(buffer)
+    }
+
+    fn peek_exact_bytes(&mut self, buffer: &mut [u8]) -> Result<(), ZByteIoError> {
+        self.inner.peek_exact_bytes(buffer)
+    }
+
+    fn z_seek(&mut self, to: ZSeekFrom) -> Result<u64, ZByteIoError> {
+        self.inner.z_seek(to)
+    }
+
+    #[inline]
+    fn is_eof(&mut self) -> Result<bool, ZByteIoError> {
+        if self.late {
+            return Err(ZByteIoError::Generic("deadline"));
+        }
+        self.inner.is_eof()
+    }
+
+    fn z_position(&mut self) -> Result<u64, ZByteIoError> {
+        self.inner.z_position()
+    }
+
+    fn read_remaining(&mut self, sink: &mut Vec<u8>) -> Result<usize, ZByteIoError> {
+        self.inner.read_remaining(sink)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scans_are_counted_and_what_is_appended_is_left_out() {
+        let mut file = b"\xFF\xD8\xFF\xE0\0\x04\xFF\xD9".to_vec();
+        for _ in 0..3 {
+            file.extend(b"\xFF\xDA\0\x02entropy\xFF\0coded\xFF\xD0more");
+        }
+        file.extend(b"\xFF\xFF\xD9");
+        let end = file.len();
+        file.extend(b"\0\0ftypmp42\xFF\xDA\0\x02");
+        let survey = survey(&file);
+        assert_eq!((survey.scans, survey.end), (3, end));
+    }
+
+    #[test]
+    fn a_survey_of_nonsense_ends() {
+        for file in [&b""[..], b"\xFF", b"\xFF\xD8\xFF", b"\xFF\xD8\xFF\xDA", b"\xFF\xD8\xFF\xDA\xFF\xFF"] {
+            assert_eq!(survey(file).end, file.len());
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! From a blob to pixels, one module for each decoder.
+//!
+//! The seam for faster decoders: [`decode`] is told what is wanted of the picture, and a decoder
+//! that can hand out a reduced picture more cheaply than the whole one returns it with its scale.
+//! The resize takes its crop in the true extent of the reduced picture, so a scaled decode whose
+//! size was rounded up does not shift the result.
+
+use super::header::{Format, Header, not_an_image};
+use super::plan::Geometry;
+use super::source::{Source, corrupt};
+use crate::domain::error::{Error, ErrorKind, Result};
+
+mod jpeg;
+mod png;
+mod webp;
+mod generic;
+
+/// The largest colour profile taken into account, in bytes; real ones end at 3 MiB.
+const MAX_PROFILE_BYTES: usize = 4 << 20;
+
+/// A decoded picture, not yet turned upright.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    pub(super) pixels: Pixels,
+    /// Decoded pixels for each stored one: 1, or less from a decoder that scales.
+    pub(super) scale: f64,
+    /// The embedded ICC profile, as found.
+    pub(super) profile: Option<Vec<u8>>,
+}
+
+impl Decoded {
+    /// A picture decoded whole.
+    fn whole(pixels: Pixels, profile: Option<Vec<u8>>) -> Self {
+        let profile = profile.filter(|bytes| !bytes.is_empty() && bytes.len() <= MAX_PROFILE_BYTES);
+        Self { pixels, scale: 1.0, profile }
+    }
+}
+
+/// Rows of pixels, 8 bits a channel, interleaved, without padding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pixels {
+    pub(super) layout: Layout,
+    pub(super) width: u32,
+    pub(super) height: u32,
+    pub(super) data: Vec<u8>,
+}
+
+/// What the channels of a pixel mean. Alpha is straight, never premultiplied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Layout {
+    Grey,
+    GreyAlpha,
+    Rgb,
+    Rgba,
+    /// Four inks, as the file stores them.
+    Inks(Inks),
+}
+
+/// How a file stores four inks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Inks {
+    pub(super) model: InkModel,
+    /// Whether 255 is no ink (Adobe) rather than full ink.
+    pub(super) inverted: bool,
+}
+
+/// The axes of a picture with four inks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum InkModel {
+    Cmyk,
+    /// The first three as luminance and chrominance of their complements (Adobe TN 5116).
+    Ycck,
+}
+
+impl Layout {
+    /// Bytes of a pixel.
+    pub(super) const fn channels(self) -> usize {
+        match self {
+            Self::Grey => 1,
+            Self::GreyAlpha => 2,
+            Self::Rgb => 3,
+            Self::Rgba | Self::Inks(_) => 4,
+        }
+    }
+
+    /// Whether the last channel is alpha.
+    pub(super) const fn has_alpha(self) -> bool {
+        matches!(self, Self::GreyAlpha | Self::Rgba)
+    }
+}
+
+/// Decodes the picture that `header` describes, whose size has passed the limits. `wanted` is the
+/// part and size needed of it, in stored axes.
+pub(super) fn decode(source: &Source<'_>, header: &Header, wanted: Geometry) -> Result<Decoded> {
+    // No decoder here scales yet: every one returns the whole picture.
+    let _ = wanted;
+    match &header.format {
+        Format::Jpeg(jpeg) => jpeg::decode(source, header, *jpeg),
+        Format::Png(png) => png::decode(source, header, *png),
+        Format::WebP(_) => webp::decode(source, header),
+        Format::Gif | Format::Bmp | Format::Tiff(_) => generic::decode(source, header),
+    }
+}
+
+/// The error of a picture that is what it says but of a kind that is not decoded.
+fn unsupported(what: &str) -> Error {
+    let error = not_an_image();
+    Error::new(error.kind(), format!("this kind of {what} image is not supported"))
+}
+
+/// The error of a picture that grows over its limits while it is decoded.
+fn over_memory() -> Error {
+    Error::new(ErrorKind::ImageTooLarge, "the image needs too much memory to decode")
+}
+
+/// Fails unless the decoder sees the size that passed the limits.
+fn check_same_size(header: &Header, width: usize, height: usize) -> Result<()> {
+    if (width, height) == (header.stored.width as usize, header.stored.height as usize) {
+        return Ok(());
+    }
+    Err(corrupt(format!("header and decoder disagree about the size: {width}×{height}")))
+}

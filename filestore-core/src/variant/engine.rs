@@ -1,0 +1,329 @@
+//! The variant engine: caches in front, one flight for each key, a pool behind.
+//!
+//! Purpose: answer a variant from memory, else from disk, else make it once for all who wait.
+//!
+//! Locking: look-ups in memory take the cache's own short locks; everything else runs in a task of
+//! its own that holds no lock across an await. Work is bounded three times: by the places for
+//! requests (`queue` and `threads`), by the memory that all running decoders may hold together,
+//! and by the threads. Places and memory are given back when the thread has really ended its job,
+//! even if nobody waits for it any more.
+//!
+//! Staleness: a caller removes a file's variants *after* its record has changed. A result is
+//! published first and checked against the record after that: either the check sees the change
+//! and withdraws it, or the change comes later and its removal finds it.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use quick_cache::sync::Cache;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use super::cache::{CacheReport, DiskCache, MemoryCache, Recipe};
+use super::flight::{Flights, copy};
+use super::pool::Pool;
+use super::render::{Assessment, Work, assess, render};
+use super::source::{Deadline, corrupt, is_final, too_slow};
+use super::{KeyDigest, Variant, VariantKey};
+use crate::domain::config::VariantConfig;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::FileId;
+
+/// How many refusals (not an image, corrupt, too large) are remembered, so that a page full of
+/// broken pictures is not decoded again at every look.
+const REFUSALS: usize = 4096;
+/// More requests than this never wait, whatever is configured: places are made in advance.
+const MAX_PLACES: usize = 1 << 16;
+/// The unit in which decode memory is handed out.
+const MEMORY_UNIT: u64 = 1024;
+
+/// Makes variants and keeps them. A handle: clones share everything.
+///
+/// ```
+/// use std::fs::File;
+/// use filestore_core::domain::{clock::Timestamp, config::VariantConfig, id::{FileId, Sha256}};
+/// use filestore_core::variant::{Fit, VariantEngine, VariantKey, VariantSize};
+/// # use filestore_core::Result;
+///
+/// # async fn example(cache: &std::path::Path) -> Result<()> {
+/// let engine = VariantEngine::open(cache, VariantConfig::default())?;
+/// let key = VariantKey {
+///     organization_id: "7".parse()?,
+///     file_id: FileId::generate(Timestamp::now()),
+///     sha256: Sha256([0; 32]), // the blob's, from its record
+///     size: VariantSize::from_path("400", "400")?,
+///     fit: Fit::Cover,
+/// };
+/// let open = async { File::open("photo.jpg").map_err(|error| filestore_core::Error::io("opening", error)) };
+/// let variant = engine.get(key, open, || async { true }).await?;
+/// # drop(variant);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct VariantEngine {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: VariantConfig,
+    /// Whether the disk has room for a cache.
+    has_room: HasRoom,
+    memory: MemoryCache,
+    disk: Arc<DiskCache>,
+    refusals: Cache<KeyDigest, Arc<Error>>,
+    flights: Flights<KeyDigest, Variant>,
+    places: Arc<Semaphore>,
+    decode_memory: Arc<Semaphore>,
+    pool: Pool,
+}
+
+/// Says whether something may be written to the cache now. May block.
+type HasRoom = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// The error of a request that finds no place.
+pub(super) fn busy() -> Error {
+    Error::new(ErrorKind::Busy, "too many variants are being made").with_retry_after_secs(1)
+}
+
+impl VariantEngine {
+    /// Starts the threads and opens the cache in `cache_dir`, which belongs to this engine alone
+    /// and is made if it is not there. What the cache holds is counted, and cut to its budget, in
+    /// the background.
+    pub fn open(cache_dir: &Path, config: VariantConfig) -> Result<Self> {
+        Self::open_beside(cache_dir, config, || true)
+    }
+
+    /// [`open`](Self::open) on a disk that others need more: while `has_room` says no, variants are
+    /// made and kept in memory, but not written. It may block.
+    pub fn open_beside(
+        cache_dir: &Path,
+        config: VariantConfig,
+        has_room: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let threads = match config.threads {
+            0 => thread::available_parallelism().map_or(1, usize::from),
+            given => given,
+        };
+        let places = threads.saturating_add(config.queue).min(MAX_PLACES);
+        let recipe = Recipe { quality: config.quality };
+        let disk = Arc::new(DiskCache::open(cache_dir, recipe, config.disk_cache_bytes)?);
+        let counted = disk.clone();
+        thread::Builder::new()
+            .name("variant-sweep".to_owned())
+            .spawn(move || counted.sweep())
+            .map_err(|error| Error::io("starting a variant thread", error))?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                memory: MemoryCache::new(config.memory_cache_bytes),
+                disk,
+                refusals: Cache::new(REFUSALS),
+                flights: Flights::default(),
+                places: Arc::new(Semaphore::new(places)),
+                decode_memory: Arc::new(Semaphore::new(memory_units(config.decode_memory_bytes) as usize)),
+                pool: Pool::start(threads, places)?,
+                has_room: Arc::new(has_room),
+                config,
+            }),
+        })
+    }
+
+    /// The variant if it is in memory: never blocks, never waits.
+    pub fn cached(&self, key: &VariantKey) -> Option<Variant> {
+        self.inner.memory.get(key)
+    }
+
+    /// The variant, from memory or disk, else made now.
+    ///
+    /// `source` opens the blob of `key`; it runs only if something must be made. `still_current`
+    /// says whether `key.sha256` is still the file's blob and the file still there; it is asked
+    /// before the work and around publishing its result. Both may run, and the work goes on, after
+    /// this future is dropped; callers with the same key at the same time share one outcome.
+    ///
+    /// Errors: [`NotAnImage`](ErrorKind::NotAnImage), [`CorruptImage`](ErrorKind::CorruptImage),
+    /// [`ImageTooLarge`](ErrorKind::ImageTooLarge) (also for pictures that take longer than the
+    /// deadline), [`Busy`](ErrorKind::Busy) with a retry time, [`Conflict`](ErrorKind::Conflict) if
+    /// the blob is no longer current before the work begins (look the record up again), what
+    /// `source` fails with, and [`Internal`](ErrorKind::Internal).
+    pub async fn get<S, C, F>(&self, key: VariantKey, source: S, still_current: C) -> Result<Variant>
+    where
+        S: Future<Output = Result<File>> + Send + 'static,
+        C: Fn() -> F + Send + Sync + 'static,
+        F: Future<Output = bool> + Send + 'static,
+    {
+        if let Some(variant) = self.cached(&key) {
+            return Ok(variant);
+        }
+        let digest = key.digest();
+        if let Some(refusal) = self.inner.refusals.get(&digest) {
+            return Err(copy(&refusal));
+        }
+        let inner = self.inner.clone();
+        let work = move || async move { inner.obtain(&key, digest, source, still_current).await };
+        self.inner.flights.join(digest, work).await
+    }
+
+    /// Removes every variant of a file from memory and disk. To be called after the file's record
+    /// has changed, so that work under way does not bring one back. `Ok` means that none is left. What
+    /// the disk refuses to remove is never served, since no key leads to it.
+    pub async fn remove_file(&self, file_id: FileId) -> Result<()> {
+        const REMOVING: &str = "removing cached variants";
+        self.inner.memory.remove_file(file_id);
+        let disk = self.inner.disk.clone();
+        let removed = spawn_blocking(move || disk.remove_file(file_id)).await;
+        removed.map_err(|lost| Error::internal(REMOVING, lost))?.map_err(|error| Error::io(REMOVING, error))
+    }
+
+    /// What the cache holds, counted now.
+    pub async fn report(&self) -> CacheReport {
+        let disk = self.inner.disk.clone();
+        let on_disk = spawn_blocking(move || disk.count()).await.unwrap_or_default();
+        let (memory_entries, memory_bytes) = self.inner.memory.size();
+        CacheReport {
+            disk_entries: on_disk.entries,
+            disk_bytes: on_disk.bytes,
+            memory_entries,
+            memory_bytes,
+            removed: 0,
+        }
+    }
+
+    /// Removes every variant of every file; what is still asked for is made again.
+    pub async fn prune(&self) -> CacheReport {
+        let from_memory = self.inner.memory.clear();
+        let disk = self.inner.disk.clone();
+        let from_disk = spawn_blocking(move || disk.clear()).await.unwrap_or_default();
+        CacheReport { removed: from_memory + from_disk.entries, ..self.report().await }
+    }
+}
+
+impl Inner {
+    async fn obtain<C, F>(
+        &self,
+        key: &VariantKey,
+        digest: KeyDigest,
+        source: impl Future<Output = Result<File>> + Send,
+        still_current: C,
+    ) -> Result<Variant>
+    where
+        C: Fn() -> F + Send + Sync,
+        F: Future<Output = bool> + Send,
+    {
+        // Another flight may have landed between the look-up and this one.
+        if let Some(variant) = self.memory.get(key) {
+            return Ok(variant);
+        }
+        if let Some(variant) = self.read_disk(key.file_id, digest).await {
+            self.memory.insert(key, &variant);
+            self.withdraw_unless(still_current().await, key, digest).await;
+            return Ok(variant);
+        }
+        if !still_current().await {
+            return Err(Error::new(ErrorKind::Conflict, "the file was changed at the same moment"));
+        }
+        let variant = self.make(key, source).await.inspect_err(|error| self.remember(digest, error))?;
+        if still_current().await {
+            self.publish(key, digest, &variant).await;
+            self.withdraw_unless(still_current().await, key, digest).await;
+        }
+        Ok(variant)
+    }
+
+    async fn read_disk(&self, file_id: FileId, digest: KeyDigest) -> Option<Variant> {
+        let disk = self.disk.clone();
+        spawn_blocking(move || disk.read(file_id, digest)).await.ok().flatten()
+    }
+
+    fn remember(&self, digest: KeyDigest, error: &Error) {
+        if is_final(error) {
+            self.refusals.insert(digest, Arc::new(copy(error)));
+        }
+    }
+
+    async fn make(
+        &self,
+        key: &VariantKey,
+        source: impl Future<Output = Result<File>> + Send,
+    ) -> Result<Variant> {
+        let place = self.places.clone().try_acquire_owned().map_err(|_| busy())?;
+        let file = source.await?;
+        let (config, size, fit) = (self.config, key.size, key.fit);
+        let assessed = spawn_blocking(move || assess(&file, size, fit, &config).map(|next| (file, next)));
+        let (file, work) = match assessed.await.map_err(|error| corrupt(error.to_string()))?? {
+            (_, Assessment::Done(variant)) => return Ok(variant),
+            (file, Assessment::Work(work)) => (file, work),
+        };
+        let memory = self.decode_memory.clone().acquire_many_owned(memory_units(work.memory_bytes));
+        // Waiting for memory as long as a whole rendering may take is waiting too long.
+        let memory = timeout(self.config.deadline, memory).await.map_err(|_| busy())?;
+        let memory = memory.map_err(|error| Error::internal("waiting for decode memory", error))?;
+        self.run(file, work, [place, memory]).await
+    }
+
+    /// Renders on the pool. `held` is released when the rendering has ended, not when its caller
+    /// stops waiting.
+    async fn run(&self, file: File, work: Work, held: [OwnedSemaphorePermit; 2]) -> Result<Variant> {
+        let VariantConfig { quality, deadline, .. } = self.config;
+        let (start, started) = oneshot::channel();
+        let (report, outcome) = oneshot::channel();
+        self.pool.submit(move || {
+            // Nobody waits any more for a job that was queued for too long.
+            if start.send(()).is_ok() {
+                let rendered = render(&file, &work, quality, Deadline::after(deadline));
+                // Before the report, so that who hears of it finds the place free.
+                drop(held);
+                let _ = report.send(rendered);
+            }
+        })?;
+        let in_time = timeout(deadline, started).await.map_err(|_| busy())?;
+        in_time.map_err(|error| Error::internal("waiting for a variant thread", error))?;
+        match timeout(deadline, outcome).await {
+            Ok(Ok(rendered)) => rendered,
+            // The sender went without a word: the decoder panicked.
+            Ok(Err(_)) => Err(corrupt("the decoder panicked")),
+            Err(_) => Err(too_slow()),
+        }
+    }
+
+    async fn publish(&self, key: &VariantKey, digest: KeyDigest, variant: &Variant) {
+        let (disk, file_id, written) = (self.disk.clone(), key.file_id, variant.clone());
+        let has_room = Arc::clone(&self.has_room);
+        let write = move || if has_room() { disk.write(file_id, digest, &written) } else { Ok(()) };
+        match spawn_blocking(write).await {
+            Ok(Ok(())) => {}
+            // A cache that cannot be written to only costs time.
+            Ok(Err(error)) => tracing::warn!(%error, "cannot write to the variant cache"),
+            Err(error) => tracing::error!(%error, "writing to the variant cache ended early"),
+        }
+        self.memory.insert(key, variant);
+        if self.disk.is_over_budget() {
+            let disk = self.disk.clone();
+            spawn_blocking(move || disk.sweep());
+        }
+    }
+
+    /// Takes a published variant back if its blob was replaced or purged meanwhile.
+    async fn withdraw_unless(&self, current: bool, key: &VariantKey, digest: KeyDigest) {
+        if current {
+            return;
+        }
+        self.memory.remove(key);
+        let (disk, file_id) = (self.disk.clone(), key.file_id);
+        if let Err(error) = spawn_blocking(move || disk.remove(file_id, digest)).await {
+            tracing::error!(%error, "withdrawing a variant ended early");
+        }
+    }
+}
+
+/// Memory in the semaphore's units, at least one and no more than it can count.
+fn memory_units(bytes: u64) -> u32 {
+    let most = u32::try_from(Semaphore::MAX_PERMITS).unwrap_or(u32::MAX);
+    u32::try_from(bytes.div_ceil(MEMORY_UNIT)).unwrap_or(most).clamp(1, most)
+}
+
+#[cfg(test)]
+#[path = "engine_tests.rs"]
+mod tests;

@@ -1,0 +1,163 @@
+//! Single flight: who asks for what is already being made waits for that.
+//!
+//! Purpose: one piece of work for each key, whoever comes and goes. Locking: one mutex around a
+//! map of the keys under way, held for look-ups only, never across an await. The work runs as a
+//! task of its own, so a caller that goes away (a closed connection) takes nothing from the others.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::domain::error::{Details, Error, Result};
+
+/// The work under way, by key.
+pub(super) struct Flights<K, V> {
+    under_way: Arc<Mutex<UnderWay<K, V>>>,
+}
+
+type UnderWay<K, V> = HashMap<K, watch::Receiver<Option<Outcome<V>>>>;
+type Outcome<V> = Result<V, Arc<Error>>;
+
+impl<K, V> Default for Flights<K, V> {
+    fn default() -> Self {
+        Self { under_way: Arc::default() }
+    }
+}
+
+impl<K, V> Flights<K, V>
+where
+    K: Hash + Eq + Copy + Send + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    /// The outcome of the work for `key`: of the one under way, else of `work`, which starts now.
+    /// All who wait get the same outcome; the next who asks after it starts anew.
+    pub(super) async fn join<W>(&self, key: K, work: impl FnOnce() -> W) -> Result<V>
+    where
+        W: Future<Output = Result<V>> + Send + 'static,
+    {
+        let mut outcome = match self.under_way.lock().entry(key) {
+            Entry::Occupied(entry) => entry.get().clone(),
+            Entry::Vacant(entry) => {
+                let (report, outcome) = watch::channel(None);
+                entry.insert(outcome.clone());
+                let landing = Landing { under_way: self.under_way.clone(), key };
+                let work = work();
+                tokio::spawn(async move {
+                    let finished = work.await.map_err(Arc::new);
+                    // First off the map, so that nobody who has seen the outcome meets it again.
+                    drop(landing);
+                    let _ = report.send(Some(finished));
+                });
+                outcome
+            }
+        };
+        let reported = outcome.wait_for(Option::is_some).await;
+        match reported.as_deref() {
+            Ok(Some(Ok(value))) => Ok(value.clone()),
+            Ok(Some(Err(error))) => Err(copy(error)),
+            // The task ended without a report: it panicked, or the runtime shuts down.
+            Ok(None) | Err(_) => Err(Error::internal("making a variant", "the work ended early")),
+        }
+    }
+}
+
+/// Takes the key off the map however the work ends.
+struct Landing<K: Hash + Eq + Copy, V> {
+    under_way: Arc<Mutex<UnderWay<K, V>>>,
+    key: K,
+}
+
+impl<K: Hash + Eq + Copy, V> Drop for Landing<K, V> {
+    fn drop(&mut self) {
+        self.under_way.lock().remove(&self.key);
+    }
+}
+
+/// The same error for another waiter: kind, message, details, and the chain as text.
+pub(super) fn copy(error: &Error) -> Error {
+    let mut copy = Error::new(error.kind(), error.message());
+    let Details { field, item, allowed, limit, from, to, retry_after_secs } = error.details().clone();
+    if let Some(field) = field {
+        copy = copy.with_field(field);
+    }
+    if let Some(item) = item {
+        copy = copy.with_item(item);
+    }
+    if let Some(limit) = limit {
+        copy = copy.with_limit(limit);
+    }
+    if let (Some(from), Some(to)) = (from, to) {
+        copy = copy.with_transition(from, to);
+    }
+    if let Some(secs) = retry_after_secs {
+        copy = copy.with_retry_after_secs(secs);
+    }
+    if std::error::Error::source(error).is_some() {
+        copy = copy.with_source(error.chain());
+    }
+    copy.with_allowed(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::sync::Notify;
+
+    use super::*;
+    use crate::domain::error::ErrorKind;
+
+    #[tokio::test]
+    async fn an_error_reaches_everyone_with_its_details_and_is_not_kept() {
+        let flights = Flights::<u8, u8>::default();
+        let fail = || async { Err(Error::new(ErrorKind::ImageTooLarge, "too large").with_limit(9)) };
+        let (one, two) = tokio::join!(flights.join(1, fail), flights.join(1, fail));
+        for error in [one.unwrap_err(), two.unwrap_err()] {
+            assert_eq!((error.kind(), error.details().limit), (ErrorKind::ImageTooLarge, Some(9)));
+        }
+        assert_eq!(flights.join(1, || async { Ok(5) }).await.unwrap(), 5);
+    }
+
+    #[tokio::test]
+    async fn work_that_panics_fails_its_callers_and_frees_the_key() {
+        let flights = Flights::<u8, u8>::default();
+        let error = flights.join(1, || async { panic!("expected by this test") }).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Internal);
+        while !flights.under_way.lock().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(flights.join(1, || async { Ok(5) }).await.unwrap(), 5);
+    }
+
+    #[tokio::test]
+    async fn the_first_caller_may_go_away() {
+        let flights = Arc::new(Flights::<u8, u8>::default());
+        let (runs, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+        let ask = || {
+            let (flights, runs, gate) = (flights.clone(), runs.clone(), gate.clone());
+            tokio::spawn(async move {
+                flights
+                    .join(1, || async move {
+                        runs.fetch_add(1, Ordering::SeqCst);
+                        gate.notified().await;
+                        Ok(5)
+                    })
+                    .await
+            })
+        };
+        let first = ask();
+        while runs.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        let second = ask();
+        first.abort();
+        assert!(first.await.unwrap_err().is_cancelled());
+        gate.notify_one();
+        assert_eq!(second.await.unwrap().unwrap(), 5);
+        assert_eq!(runs.load(Ordering::SeqCst), 1);
+    }
+}

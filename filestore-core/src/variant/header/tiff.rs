@@ -1,0 +1,32 @@
+//! TIFF (TIFF 6.0; BigTIFF): the first directory.
+
+use std::io::{self, Read, Seek};
+
+use super::fields::{Fields, broken};
+use super::ifd;
+use super::{Format, Header};
+use crate::domain::record::Dimensions;
+use crate::variant::orient::Orientation;
+
+/// What decoding a TIFF needs to know in advance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::variant) struct TiffHeader {
+    /// Bytes of a decoded pixel, all samples, before it is made 8 bits deep.
+    pub(in crate::variant) pixel_bytes: u64,
+}
+
+pub(super) fn parse<R: Read + Seek>(mut fields: Fields<R>) -> io::Result<Header> {
+    let mut directory = ifd::Directory::default();
+    ifd::read_first(&mut fields, &mut directory)?;
+    let side = |value: Option<u64>| {
+        u32::try_from(value.ok_or_else(|| broken("no size"))?).map_err(|_| broken("an absurd size"))
+    };
+    let stored = Dimensions { width: side(directory.width)?, height: side(directory.height)? };
+    let samples = directory.samples_per_pixel.unwrap_or(1).clamp(1, u64::from(u16::MAX));
+    let bits = directory.bits_per_sample.unwrap_or(1).clamp(8, u64::from(u16::MAX));
+    Ok(Header {
+        format: Format::Tiff(TiffHeader { pixel_bytes: samples * bits.div_ceil(8) }),
+        stored,
+        orientation: Orientation::from_exif(directory.orientation.unwrap_or(1)),
+    })
+}

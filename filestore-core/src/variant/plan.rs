@@ -1,0 +1,234 @@
+//! Which part of a picture becomes a variant of which size. Pure: no I/O, no pixels.
+
+use std::str::FromStr;
+
+use crate::api::VARIANT_SIZES;
+use crate::domain::error::{Error, Result};
+use crate::domain::record::Dimensions;
+
+/// The side of a variant's square, in pixels: one of [`VARIANT_SIZES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VariantSize(u32);
+
+impl VariantSize {
+    /// From the two numbers of a request's path. They are plain decimal digits (`0200`, `+200` and
+    /// `2e2` are not), equal and one of the allowed sizes; the error names the one at fault.
+    pub fn from_path(width: &str, height: &str) -> Result<Self> {
+        let size = parse_side("width", width)?;
+        if parse_side("height", height)? == size {
+            return Ok(Self(size));
+        }
+        Err(Error::invalid("height", format!("width and height are equal, width is {size}"))
+            .with_allowed([size.to_string()]))
+    }
+
+    /// The side.
+    pub const fn pixels(self) -> u32 {
+        self.0
+    }
+}
+
+impl TryFrom<u32> for VariantSize {
+    type Error = Error;
+
+    /// `InvalidField` with the allowed sizes for any other number.
+    fn try_from(pixels: u32) -> Result<Self> {
+        parse_side("size", &pixels.to_string()).map(Self)
+    }
+}
+
+fn parse_side(field: &str, text: &str) -> Result<u32> {
+    // Comparing with the written form of each size leaves no other spelling of it.
+    VARIANT_SIZES.into_iter().find(|size| size.to_string() == text).ok_or_else(|| {
+        let allowed = VARIANT_SIZES.map(|size| size.to_string());
+        Error::invalid(field, format!("{field} is one of {}", allowed.join(", "))).with_allowed(allowed)
+    })
+}
+
+/// How a picture fills the square.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Fit {
+    /// The square is filled; what overhangs is cut off evenly on both sides.
+    #[default]
+    Cover,
+    /// The whole picture is within the square; the result is square only if the picture is.
+    Inside,
+}
+
+impl FromStr for Fit {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "cover" => Ok(Self::Cover),
+            "inside" => Ok(Self::Inside),
+            _ => Err(Error::invalid("fit", "fit is cover or inside").with_allowed(["cover", "inside"])),
+        }
+    }
+}
+
+/// What to do with a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// Nothing: it is no larger than asked.
+    PassThrough,
+    /// Make a new one.
+    Render(Geometry),
+}
+
+/// Which rectangle of the picture becomes which size. In the orientation of its user: displayed
+/// when [`plan`] returns it, stored after [`Orientation::to_stored`](super::orient::Orientation).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Geometry {
+    /// The rectangle, in whole pixels of the picture.
+    pub(super) crop: Rectangle,
+    /// The size it becomes; never larger than `crop`.
+    pub(super) target: Dimensions,
+}
+
+/// A rectangle within a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rectangle {
+    pub(super) left: u32,
+    pub(super) top: u32,
+    pub(super) width: u32,
+    pub(super) height: u32,
+}
+
+/// Plans a variant of a picture that is `displayed` pixels large, both sides at least 1.
+///
+/// The longest edge at most `size`: pass through. Else [`Fit::Cover`] gives a square of side
+/// min(size, shortest edge) from the centre, [`Fit::Inside`] the whole picture with its longest
+/// edge at `size`. Nothing is ever enlarged, and no side becomes 0.
+pub(super) fn plan(displayed: Dimensions, size: VariantSize, fit: Fit) -> Plan {
+    let Dimensions { width, height } = displayed;
+    let (longest, shortest) = (width.max(height), width.min(height));
+    if longest <= size.0 {
+        return Plan::PassThrough;
+    }
+    Plan::Render(match fit {
+        Fit::Cover => {
+            let side = size.0.min(shortest);
+            Geometry {
+                crop: Rectangle {
+                    left: (width - shortest) / 2,
+                    top: (height - shortest) / 2,
+                    width: shortest,
+                    height: shortest,
+                },
+                target: Dimensions { width: side, height: side },
+            }
+        }
+        Fit::Inside => Geometry {
+            crop: Rectangle { left: 0, top: 0, width, height },
+            target: Dimensions {
+                width: scaled(width, size.0, longest),
+                height: scaled(height, size.0, longest),
+            },
+        },
+    })
+}
+
+/// `side · numerator / denominator`, rounded to the nearest, at least 1.
+fn scaled(side: u32, numerator: u32, denominator: u32) -> u32 {
+    let exact = u64::from(side) * u64::from(numerator);
+    let rounded = (exact + u64::from(denominator) / 2) / u64::from(denominator);
+    u32::try_from(rounded).expect("a side scaled down is no larger than before").max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::error::ErrorKind;
+
+    fn size(pixels: u32) -> VariantSize {
+        VariantSize::from_path(&pixels.to_string(), &pixels.to_string()).unwrap()
+    }
+
+    fn geometry(width: u32, height: u32, pixels: u32, fit: Fit) -> Geometry {
+        match plan(Dimensions { width, height }, size(pixels), fit) {
+            Plan::Render(geometry) => geometry,
+            Plan::PassThrough => panic!("{width}×{height} passes through"),
+        }
+    }
+
+    #[test]
+    fn only_equal_allowed_plain_numbers_are_a_size() {
+        assert_eq!(VariantSize::from_path("700", "700").unwrap().pixels(), 700);
+        for bad in ["", "0", "0200", "+200", "2e2", "200.0", " 200", "201", "-200", "٢٠٠", "99999999999"] {
+            for (width, height, field) in [(bad, "200", "width"), ("200", bad, "height")] {
+                let error = VariantSize::from_path(width, height).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::InvalidField, "{bad:?}");
+                assert_eq!(error.details().field.as_deref(), Some(field), "{bad:?}");
+                assert_eq!(error.details().allowed.len(), VARIANT_SIZES.len());
+            }
+        }
+        let unequal = VariantSize::from_path("200", "400").unwrap_err();
+        assert_eq!(unequal.details().field.as_deref(), Some("height"));
+    }
+
+    #[test]
+    fn the_fit_is_cover_unless_said_otherwise() {
+        assert_eq!(Fit::default(), Fit::Cover);
+        assert_eq!("inside".parse::<Fit>().unwrap(), Fit::Inside);
+        assert_eq!("Cover".parse::<Fit>().unwrap_err().details().allowed, ["cover", "inside"]);
+    }
+
+    #[test]
+    fn a_picture_passes_through_up_to_the_size_and_not_a_pixel_beyond() {
+        let plan_of = |width, height| plan(Dimensions { width, height }, size(200), Fit::Cover);
+        assert_eq!(plan_of(200, 200), Plan::PassThrough);
+        assert_eq!(plan_of(200, 1), Plan::PassThrough);
+        assert_ne!(plan_of(201, 1), Plan::PassThrough);
+        assert_ne!(plan_of(1, 201), Plan::PassThrough);
+    }
+
+    #[test]
+    fn extreme_aspects_keep_a_pixel() {
+        assert_eq!(geometry(1, 10_000, 200, Fit::Cover).target, Dimensions { width: 1, height: 1 });
+        assert_eq!(geometry(10_000, 1, 200, Fit::Inside).target, Dimensions { width: 200, height: 1 });
+    }
+
+    #[test]
+    fn a_short_edge_below_the_size_gives_the_side() {
+        let geometry = geometry(300, 150, 200, Fit::Cover);
+        assert_eq!(geometry.target, Dimensions { width: 150, height: 150 });
+        assert_eq!(geometry.crop, Rectangle { left: 75, top: 0, width: 150, height: 150 });
+    }
+
+    proptest! {
+        #[test]
+        fn a_plan_stays_within_the_picture_and_never_enlarges(
+            width in 1u32..=70_000, height in 1u32..=70_000,
+            pick in 0usize..VARIANT_SIZES.len(), inside: bool,
+        ) {
+            let pixels = VARIANT_SIZES[pick];
+            let fit = if inside { Fit::Inside } else { Fit::Cover };
+            match plan(Dimensions { width, height }, size(pixels), fit) {
+                Plan::PassThrough => prop_assert!(width.max(height) <= pixels),
+                Plan::Render(Geometry { crop, target }) => {
+                    prop_assert!(width.max(height) > pixels);
+                    prop_assert!(crop.left + crop.width <= width && crop.top + crop.height <= height);
+                    prop_assert!(target.width >= 1 && target.width <= crop.width);
+                    prop_assert!(target.height >= 1 && target.height <= crop.height);
+                    // The crop is centred: what is cut off on two sides differs by a pixel at most.
+                    prop_assert!(width - crop.width - 2 * crop.left <= 1);
+                    prop_assert!(height - crop.height - 2 * crop.top <= 1);
+                    match fit {
+                        Fit::Cover => {
+                            prop_assert_eq!(target.width, pixels.min(width).min(height));
+                            prop_assert_eq!(target.width, target.height);
+                            prop_assert_eq!(crop.width, width.min(height));
+                        }
+                        Fit::Inside => {
+                            prop_assert_eq!(target.width.max(target.height), pixels);
+                            prop_assert_eq!((crop.width, crop.height), (width, height));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

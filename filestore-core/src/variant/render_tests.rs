@@ -1,0 +1,525 @@
+//! Whole renderings: generated pictures of every kind in, what a client would see out.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use image::ImageFormat;
+use moxcms::ColorProfile;
+use png::{BitDepth, ColorType};
+
+use super::*;
+use crate::domain::error::{Error, ErrorKind};
+use crate::domain::record::Dimensions;
+use crate::variant::fixtures::*;
+use crate::variant::probe;
+
+/// The variant of `bytes`, as the engine makes it.
+fn make(bytes: &[u8], pixels: &str, fit: Fit) -> Result<Variant> {
+    let config = VariantConfig::default();
+    let file = file(bytes);
+    match assess(&file, size(pixels), fit, &config)? {
+        Assessment::Done(variant) => Ok(variant),
+        Assessment::Work(work) => render(&file, &work, config.quality, Deadline::NONE),
+    }
+}
+
+fn webp_of(bytes: &[u8], pixels: &str, fit: Fit) -> Bytes {
+    match make(bytes, pixels, fit).unwrap() {
+        Variant::WebP(bytes) => bytes,
+        Variant::PassThrough { mime } => panic!("{mime} passed through"),
+    }
+}
+
+fn seen(bytes: &[u8], pixels: &str, fit: Fit) -> Seen {
+    Seen::of(&webp_of(bytes, pixels, fit))
+}
+
+fn error(bytes: &[u8]) -> Error {
+    make(bytes, "200", Fit::Cover).unwrap_err()
+}
+
+fn assert_quarters(seen: &Seen, expected: [[u8; 3]; 4], what: &str) {
+    let quarters = seen.quarters();
+    let same = quarters.iter().zip(expected).all(|(is, want)| close(is, &want));
+    assert!(same, "{what}: {quarters:?}");
+}
+
+/// Which displayed quarter (0 top left, 1 top right, 2 bottom left, 3 bottom right) stands where in
+/// the stored picture, for EXIF orientations 1 to 8, from the tag's words ("the 0th row is at the
+/// visual right-hand side, and the 0th column is the visual top").
+const STORED_QUARTERS: [[usize; 4]; 8] = [
+    [0, 1, 2, 3],
+    [1, 0, 3, 2],
+    [3, 2, 1, 0],
+    [2, 3, 0, 1],
+    [0, 2, 1, 3],
+    [1, 3, 0, 2],
+    [3, 1, 2, 0],
+    [2, 0, 3, 1],
+];
+const DISPLAYED: [[u8; 3]; 4] = [RED, GREEN, BLUE, WHITE];
+
+#[test]
+fn all_eight_orientations_are_shown_upright_from_every_format_that_has_them() {
+    for value in 1..=8u8 {
+        let colors = STORED_QUARTERS[usize::from(value) - 1].map(|quarter| DISPLAYED[quarter]);
+        let (width, height) = if value < 5 { (300, 200) } else { (200, 300) };
+        let rgb = quarters(width, height, colors);
+        let plain_png = png(width, height, ColorType::Rgb, BitDepth::Eight, &rgb, |_| {});
+        let exif = exif(value);
+        for (name, bytes) in [
+            ("JPEG", with_segment(&jpeg(width, height, &rgb), 0xE1, &exif)),
+            ("PNG", with_chunk(&plain_png, *b"eXIf", &exif[6..])),
+            ("WebP", webp(width, height, &rgb, &exif[6..])),
+            ("TIFF", tiff(width, height, &rgb, value.into())),
+        ] {
+            let what = format!("{name}, orientation {value}");
+            assert_eq!(probe(&file(&bytes)), Some(Dimensions { width: 300, height: 200 }), "{what}");
+            let cover = seen(&bytes, "200", Fit::Cover);
+            assert_eq!((cover.width, cover.height), (200, 200), "{what}");
+            assert_quarters(&cover, DISPLAYED, &what);
+            let inside = seen(&bytes, "200", Fit::Inside);
+            assert_eq!((inside.width, inside.height), (200, 133), "{what}");
+            assert_quarters(&inside, DISPLAYED, &what);
+        }
+    }
+}
+
+#[test]
+fn formats_without_orientation_are_shown_as_stored() {
+    let rgb = quarters(480, 320, DISPLAYED);
+    for format in [ImageFormat::Bmp, ImageFormat::Gif] {
+        let bytes = encoded(480, 320, &rgb, format);
+        assert_quarters(&seen(&bytes, "250", Fit::Cover), DISPLAYED, &format!("{format:?}"));
+        assert_eq!(probe(&file(&bytes)), Some(Dimensions { width: 480, height: 320 }));
+    }
+}
+
+#[test]
+fn cover_cuts_evenly_from_both_ends() {
+    // A tall picture: red above, white in the middle third, blue below.
+    let rows = [RED, WHITE, BLUE].map(|color| color.repeat(300 * 300)).concat();
+    let cover = seen(&jpeg(300, 900, &rows), "200", Fit::Cover);
+    assert_eq!((cover.width, cover.height), (200, 200));
+    assert_quarters(&cover, [WHITE; 4], "the middle third");
+}
+
+#[test]
+fn a_picture_passes_through_up_to_the_size_whatever_it_claims_to_be() {
+    let rgb = |width: u32, height: u32| vec![90; (3 * width * height) as usize];
+    for (bytes, mime) in [
+        (jpeg(200, 80, &rgb(200, 80)), "image/jpeg"),
+        (png(1, 200, ColorType::Rgb, BitDepth::Eight, &rgb(1, 200), |_| {}), "image/png"),
+        (encoded(200, 200, &rgb(200, 200), ImageFormat::Gif), "image/gif"),
+        (webp(1, 1, &rgb(1, 1), &[]), "image/webp"),
+        (encoded(200, 1, &rgb(200, 1), ImageFormat::Bmp), "image/bmp"),
+        (tiff(20, 10, &rgb(20, 10), 6), "image/tiff"),
+    ] {
+        assert_eq!(make(&bytes, "200", Fit::Cover).unwrap(), Variant::PassThrough { mime });
+        assert_eq!(make(&bytes, "200", Fit::Inside).unwrap(), Variant::PassThrough { mime });
+    }
+    let one_more = seen(&jpeg(201, 80, &rgb(201, 80)), "200", Fit::Cover);
+    assert_eq!((one_more.width, one_more.height), (80, 80));
+}
+
+#[test]
+fn extreme_aspects_are_rendered() {
+    let line = vec![120; 3 * 10_000];
+    let tall = png(1, 10_000, ColorType::Rgb, BitDepth::Eight, &line, |_| {});
+    let wide = png(10_000, 1, ColorType::Rgb, BitDepth::Eight, &line, |_| {});
+    for bytes in [&tall, &wide] {
+        let cover = seen(bytes, "1000", Fit::Cover);
+        assert_eq!((cover.width, cover.height), (1, 1));
+    }
+    let inside = seen(&tall, "200", Fit::Inside);
+    assert_eq!((inside.width, inside.height), (1, 200));
+}
+
+#[test]
+fn alpha_is_kept_without_fringes() {
+    // Opaque green on the left, fully transparent magenta on the right.
+    let row: Vec<u8> =
+        (0..400).flat_map(|x| if x < 200 { [30, 200, 30, 255] } else { [255, 0, 255, 0] }).collect();
+    let bytes = png(400, 400, ColorType::Rgba, BitDepth::Eight, &row.repeat(400), |_| {});
+    let small = seen(&bytes, "250", Fit::Cover);
+    assert_eq!((small.at(20, 100)[3], small.at(230, 100)[3]), (255, 0));
+    for x in 0..250 {
+        let [red, _, blue, alpha] = small.at(x, 125);
+        assert!(alpha == 0 || (red < 70 && blue < 70), "a fringe at {x}: {:?}", small.at(x, 125));
+    }
+}
+
+#[test]
+fn every_depth_and_kind_of_png_is_read() {
+    let (grey, alpha) = (100u8, 128u8);
+    let pixels = 300 * 300;
+    let palette = |info: &mut png::Info<'_>| {
+        info.palette = Some(vec![0, 0, 0, 220, 30, 30].into());
+        info.trns = Some(vec![255, alpha].into());
+    };
+    let wide = |values: &[u8]| values.iter().flat_map(|v| [*v, *v]).collect::<Vec<_>>().repeat(pixels);
+    for (what, bytes, expected) in [
+        (
+            "1-bit palette",
+            png(304, 300, ColorType::Indexed, BitDepth::One, &vec![0xFF; 38 * 300], palette),
+            [220, 30, 30, alpha],
+        ),
+        (
+            "8-bit palette",
+            png(300, 300, ColorType::Indexed, BitDepth::Eight, &vec![1; pixels], palette),
+            [220, 30, 30, alpha],
+        ),
+        (
+            "2-bit grey",
+            png(300, 300, ColorType::Grayscale, BitDepth::Two, &vec![0x55; 75 * 300], |_| {}),
+            [85, 85, 85, 255],
+        ),
+        (
+            "8-bit grey",
+            png(300, 300, ColorType::Grayscale, BitDepth::Eight, &vec![grey; pixels], |_| {}),
+            [grey, grey, grey, 255],
+        ),
+        (
+            "16-bit grey with alpha",
+            png(300, 300, ColorType::GrayscaleAlpha, BitDepth::Sixteen, &wide(&[grey, alpha]), |_| {}),
+            [grey, grey, grey, alpha],
+        ),
+        (
+            "16-bit RGB",
+            png(300, 300, ColorType::Rgb, BitDepth::Sixteen, &wide(&BLUE), |_| {}),
+            [BLUE[0], BLUE[1], BLUE[2], 255],
+        ),
+        (
+            "16-bit RGBA",
+            png(300, 300, ColorType::Rgba, BitDepth::Sixteen, &wide(&[30, 200, 30, alpha]), |_| {}),
+            [30, 200, 30, alpha],
+        ),
+    ] {
+        let middle = seen(&bytes, "250", Fit::Cover).at(100, 100);
+        assert!(close(&middle, &expected), "{what}: {middle:?}");
+        assert_eq!(middle[3], expected[3], "{what}: alpha is exact");
+    }
+}
+
+#[test]
+fn a_grey_jpeg_is_read() {
+    let middle = seen(&flat_jpeg(300, 300, &[77], None), "200", Fit::Cover).at(100, 100);
+    assert!(close(&middle, &[77, 77, 77, 255]), "{middle:?}");
+}
+
+#[test]
+fn a_16_bit_tiff_is_read() {
+    let rgb: Vec<u16> = [30u16, 200, 30].map(|v| v * 257).repeat(300 * 300);
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    image::DynamicImage::ImageRgb16(image::ImageBuffer::from_raw(300, 300, rgb).unwrap())
+        .write_to(&mut bytes, ImageFormat::Tiff)
+        .unwrap();
+    let middle = seen(bytes.get_ref(), "200", Fit::Cover).at(100, 100);
+    assert!(close(&middle, &[30, 200, 30, 255]), "{middle:?}");
+}
+
+#[test]
+fn an_animation_shows_its_first_frame() {
+    let mut gif = Vec::new();
+    let mut encoder = image::codecs::gif::GifEncoder::new(&mut gif);
+    for color in [RED, GREEN, BLUE] {
+        let pixel = image::Rgba([color[0], color[1], color[2], 255]);
+        encoder.encode_frame(image::Frame::new(image::RgbaImage::from_pixel(300, 300, pixel))).unwrap();
+    }
+    drop(encoder);
+    let frame =
+        |color: [u8; 3]| webp::Encoder::from_rgb(&color.repeat(300 * 300), 300, 300).encode_lossless();
+    let frames = [frame(RED), frame(GREEN)];
+    let animated = animated_webp(300, 300, &frames.each_ref().map(|frame| &frame[..]));
+    for (what, bytes) in [("GIF", gif), ("WebP", animated)] {
+        assert_quarters(&seen(&bytes, "200", Fit::Cover), [RED; 4], what);
+    }
+}
+
+/// An animated WebP of whole frames (RFC 9649, section 2.7.1), from still ones.
+fn animated_webp(width: u32, height: u32, frames: &[&[u8]]) -> Vec<u8> {
+    let chunk = |kind: &[u8], body: &[u8]| {
+        let padding = vec![0; body.len() % 2];
+        [kind, &u32::try_from(body.len()).unwrap().to_le_bytes(), body, &padding].concat()
+    };
+    let side = |side: u32| (side - 1).to_le_bytes()[..3].to_vec();
+    let extended = [vec![0x02, 0, 0, 0], side(width), side(height)].concat();
+    let mut body = b"WEBP".to_vec();
+    body.extend(chunk(b"VP8X", &extended));
+    body.extend(chunk(b"ANIM", &[0; 6]));
+    for still in frames {
+        // Position, size, duration and flags; then the chunks that follow "WEBP" in a still file.
+        let header = [vec![0; 6], side(width), side(height), vec![100, 0, 0, 0]].concat();
+        body.extend(chunk(b"ANMF", &[&header, &still[12..]].concat()));
+    }
+    chunk(b"RIFF", &body)
+}
+
+#[test]
+fn four_inks_become_the_colours_they_print() {
+    // Full magenta and yellow is red. Adobe stores inks inverted; its YCCK form of them besides as
+    // luminance and chrominance of their complements.
+    for (what, bytes) in [
+        ("plain CMYK", flat_jpeg(300, 300, &[0, 255, 255, 0], None)),
+        ("Adobe CMYK", flat_jpeg(300, 300, &[255, 0, 0, 255], Some(0))),
+        ("Adobe YCCK", flat_jpeg(300, 300, &[179, 171, 1, 255], Some(2))),
+    ] {
+        let middle = seen(&bytes, "200", Fit::Cover).at(100, 100);
+        assert!(close(&middle, &[254, 0, 0, 255]), "{what}: {middle:?}");
+    }
+    let grey = seen(&flat_jpeg(300, 300, &[255, 255, 255, 100], Some(0)), "200", Fit::Cover).at(100, 100);
+    assert!(close(&grey, &[100, 100, 100, 255]), "black ink alone: {grey:?}");
+}
+
+#[test]
+fn an_embedded_profile_is_converted_and_left_out() {
+    let profile = ColorProfile::new_display_p3().encode().unwrap();
+    // sRGB (200, 100, 50) in Display P3.
+    let rgb = [189, 106, 62].repeat(300 * 300);
+    let segment = [&b"ICC_PROFILE\0\x01\x01"[..], &profile].concat();
+    for (what, bytes) in [
+        ("JPEG", with_segment(&jpeg(300, 300, &rgb), 0xE2, &segment)),
+        (
+            "PNG",
+            png(300, 300, ColorType::Rgb, BitDepth::Eight, &rgb, |info| {
+                info.icc_profile = Some(profile.clone().into());
+            }),
+        ),
+    ] {
+        let variant = webp_of(&bytes, "200", Fit::Cover);
+        let middle = Seen::of(&variant).at(100, 100);
+        let off = middle.iter().zip([200, 100, 50]).map(|(is, want)| is.abs_diff(want)).max();
+        assert!(off <= Some(4), "{what}: {middle:?}");
+        assert_eq!(chunks(&variant), ["VP8 "], "{what}");
+    }
+}
+
+/// The chunks of a WebP file.
+fn chunks(webp: &[u8]) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut at = 12;
+    while at < webp.len() {
+        names.push(String::from_utf8_lossy(&webp[at..at + 4]).into_owned());
+        let length = u32::from_le_bytes(webp[at + 4..at + 8].try_into().unwrap()) as usize;
+        at += 8 + length.next_multiple_of(2);
+    }
+    names
+}
+
+#[test]
+fn no_metadata_is_carried_over() {
+    let rgb = photo(300, 300);
+    let xmp = b"http://ns.adobe.com/xap/1.0/\0<x:xmpmeta>GPS</x:xmpmeta>";
+    let with_exif = with_segment(&jpeg(300, 300, &rgb), 0xE1, &exif(1));
+    assert_eq!(chunks(&webp_of(&with_segment(&with_exif, 0xE1, xmp), "200", Fit::Cover)), ["VP8 "]);
+    let rgba = photo(300, 300).chunks(3).flat_map(|p| [p[0], p[1], p[2], p[0]]).collect::<Vec<_>>();
+    let png = png(300, 300, ColorType::Rgba, BitDepth::Eight, &rgba, |_| {});
+    let png = with_chunk(&with_chunk(&png, *b"eXIf", &exif(1)[6..]), *b"tEXt", b"Author\0someone");
+    assert_eq!(chunks(&webp_of(&png, "200", Fit::Cover)), ["VP8X", "ALPH", "VP8 "]);
+}
+
+#[test]
+fn what_is_no_raster_image_is_refused_as_such() {
+    for bytes in [
+        &b""[..],
+        b"just text",
+        b"BM is how this text begins, and it goes on for a while",
+        b"<svg xmlns='http://www.w3.org/2000/svg' width='900' height='900'/>",
+        b"<!DOCTYPE html><img src=x>",
+        b"%PDF-1.7\n%\xE2\xE3\xCF\xD3",
+        b"\0\0\0\x20ftypavif",
+    ] {
+        assert_eq!(error(bytes).kind(), ErrorKind::NotAnImage, "{}", String::from_utf8_lossy(bytes));
+        assert_eq!(probe(&file(bytes)), None);
+    }
+}
+
+#[test]
+fn a_picture_cut_at_every_64th_byte_fails_cleanly_or_shows_what_is_there() {
+    let (width, height) = (210, 64);
+    let rgb = photo(width, height);
+    let lossy = webp::Encoder::from_rgb(&rgb, width, height).encode(40.0).to_vec();
+    for (what, bytes) in [
+        ("JPEG", with_segment(&jpeg(width, height, &rgb), 0xE1, &exif(6))),
+        ("progressive JPEG", progressive_jpeg()),
+        ("PNG", png(width, height, ColorType::Rgb, BitDepth::Eight, &rgb, |_| {})),
+        ("GIF", encoded(width, height, &rgb, ImageFormat::Gif)),
+        ("lossy WebP", lossy),
+        ("lossless WebP", webp(width, height, &rgb, &exif(3)[6..])),
+        ("BMP", encoded(width, height, &rgb, ImageFormat::Bmp)),
+        ("TIFF", tiff(width, height, &rgb, 1)),
+    ] {
+        assert!(make(&bytes, "200", Fit::Cover).is_ok(), "{what} as a whole");
+        for cut in (0..bytes.len()).step_by(64) {
+            probe(&file(&bytes[..cut]));
+            let Err(error) = make(&bytes[..cut], "200", Fit::Cover) else { continue };
+            assert!(
+                matches!(error.kind(), ErrorKind::CorruptImage | ErrorKind::NotAnImage),
+                "{what} cut at {cut}: {error:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_damaged_picture_never_panics() {
+    let rgb = photo(210, 90);
+    let files = [
+        with_segment(&jpeg(210, 90, &rgb), 0xE1, &exif(6)),
+        progressive_jpeg(),
+        png(210, 90, ColorType::Rgb, BitDepth::Eight, &rgb, |_| {}),
+        encoded(210, 90, &rgb, ImageFormat::Gif),
+        webp::Encoder::from_rgb(&rgb, 210, 90).encode(40.0).to_vec(),
+        webp(210, 90, &rgb, &[]),
+        encoded(210, 90, &rgb, ImageFormat::Bmp),
+        tiff(210, 90, &rgb, 1),
+    ];
+    let mut random = fastrand::Rng::with_seed(11);
+    for good in files {
+        for _ in 0..20 {
+            let mut bytes = good.clone();
+            for _ in 0..random.usize(1..6) {
+                // Mostly in the headers, where the structure is.
+                let end = if random.bool() { bytes.len() } else { bytes.len().min(200) };
+                bytes[random.usize(..end)] = random.u8(..);
+            }
+            // Any outcome but a panic is fine.
+            let _ = make(&bytes, "200", Fit::Cover);
+        }
+    }
+}
+
+/// A progressive grey JPEG, 256×256, with its DC in one scan and nothing else.
+fn progressive_jpeg() -> Vec<u8> {
+    let mut bytes = flat_jpeg(256, 256, &[77], None);
+    let frame = bytes.windows(2).position(|pair| pair == [0xFF, 0xC0]).unwrap();
+    bytes[frame + 1] = 0xC2;
+    let scan = bytes.windows(2).position(|pair| pair == [0xFF, 0xDA]).unwrap();
+    // Spectral selection 0 to 0: the DC alone, so blocks have no "end of block" bit.
+    bytes[scan + 8] = 0;
+    let blocks = 32 * 32;
+    let first = format!("1001{:09b}", 8 * (77 - 128) + 511);
+    bytes.truncate(scan + 10);
+    bytes.extend(entropy_coded(&(first + &"0000".repeat(blocks - 1))));
+    bytes.extend([0xFF, 0xD9]);
+    bytes
+}
+
+#[test]
+fn a_progressive_jpeg_is_read() {
+    let middle = seen(&progressive_jpeg(), "200", Fit::Cover).at(100, 100);
+    assert!(close(&middle, &[77, 77, 77, 255]), "{middle:?}");
+}
+
+#[test]
+fn bombs_are_refused_from_their_headers() {
+    let png_header = |width: u32, height: u32| {
+        let ihdr = [&width.to_be_bytes()[..], &height.to_be_bytes(), &[8, 6, 0, 0, 0]].concat();
+        [b"\x89PNG\r\n\x1A\n\0\0\0\x0DIHDR", &ihdr[..], &[0; 4]].concat()
+    };
+    let vp8x = |side: [u8; 3]| [b"RIFF\x1E\0\0\0WEBPVP8X\x0A\0\0\0\0\0\0\0", &side[..], &side].concat();
+    let jpeg_frame = b"\xFF\xD8\xFF\xC0\0\x11\x08\xFF\xFF\xFF\xFF\x03\x01\x22\0\x02\x11\0\x03\x11\0";
+    let tiff_large = {
+        let mut bytes = tiff(300, 300, &[0; 9], 1);
+        bytes[8 + 2 + 8..8 + 2 + 12].copy_from_slice(&4_000_000_000u32.to_le_bytes());
+        bytes
+    };
+    let bmp = [b"BM\0\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0", &[0xFF, 0xFF, 0xFF, 0x7F].repeat(2)[..]].concat();
+    for (what, bytes) in [
+        ("PNG of 60000²", png_header(60_000, 60_000)),
+        ("PNG one pixel too wide", png_header(16_385, 1)),
+        ("GIF of 65535²", b"GIF89a\xFF\xFF\xFF\xFF\0\0\0\0\0\0\0\0".to_vec()),
+        ("WebP 16 million wide", vp8x([0xFF; 3])),
+        ("JPEG of 65535²", jpeg_frame.to_vec()),
+        ("TIFF 4 milliard wide", tiff_large),
+        ("BMP of 2³¹", bmp),
+    ] {
+        let begun = Instant::now();
+        assert_eq!(error(&bytes).kind(), ErrorKind::ImageTooLarge, "{what}");
+        assert!(begun.elapsed() < Duration::from_millis(500), "{what} took {:?}", begun.elapsed());
+        assert!(probe(&file(&bytes)).is_some(), "{what} has a size");
+    }
+}
+
+#[test]
+fn a_bitstream_larger_than_its_canvas_is_refused_before_it_is_decoded() {
+    let inner = b"VP8 \x0A\0\0\0\x10\0\0\x9D\x01\x2A\xFF\x3F\xFF\x3F";
+    let bytes = [&b"RIFF\x30\0\0\0WEBPVP8X\x0A\0\0\0\0\0\0\0\x2B\x01\0\x2B\x01\0"[..], inner].concat();
+    let refused = assess(&file(&bytes), size("200"), Fit::Cover, &VariantConfig::default()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::CorruptImage);
+}
+
+#[test]
+fn a_profile_that_inflates_without_end_is_ignored() {
+    // 64 MiB of zeros deflate to 64 KiB.
+    let rgb = BLUE.repeat(300 * 300);
+    let bytes = png(300, 300, ColorType::Rgb, BitDepth::Eight, &rgb, |info| {
+        info.icc_profile = Some(vec![0; 64 << 20].into());
+    });
+    assert!(bytes.len() < 1 << 20, "the bomb is small: {}", bytes.len());
+    assert_quarters(&seen(&bytes, "200", Fit::Cover), [BLUE; 4], "profile ignored");
+}
+
+#[test]
+fn hundreds_of_scans_over_a_large_frame_are_refused_before_they_are_decoded() {
+    let mut bytes = b"\xFF\xD8\xFF\xC2\0\x0B\x08\x18\x6A\x1F\x40\x01\x01\x11\0".to_vec();
+    for _ in 0..100 {
+        bytes.extend(b"\xFF\xDA\0\x08\x01\x01\0\0\0\0\0");
+    }
+    let error = error(&bytes);
+    assert_eq!(error.kind(), ErrorKind::ImageTooLarge);
+    assert!(error.message().contains("scans: 100"), "{error:?}");
+}
+
+#[test]
+fn a_picture_that_needs_more_than_the_whole_budget_is_too_large() {
+    let config = VariantConfig { decode_memory_bytes: 17 << 20, ..VariantConfig::default() };
+    let bytes = jpeg(900, 900, &photo(900, 900));
+    let refused = assess(&file(&bytes), size("200"), Fit::Cover, &config).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ImageTooLarge);
+    assert_eq!(refused.details().limit, Some(17 << 20));
+}
+
+#[test]
+fn work_stops_when_its_time_is_over() {
+    let config = VariantConfig::default();
+    let rgb = photo(1200, 900);
+    for bytes in [
+        jpeg(1200, 900, &rgb),
+        png(1200, 900, ColorType::Rgb, BitDepth::Eight, &rgb, |_| {}),
+        webp(1200, 900, &rgb, &[]),
+    ] {
+        let file = file(&bytes);
+        let Assessment::Work(work) = assess(&file, size("200"), Fit::Cover, &config).unwrap() else {
+            panic!("nothing to do");
+        };
+        // Long enough to pass the first check, far too short to decode in.
+        let deadline = Deadline::after(Duration::from_micros(300));
+        let error = render(&file, &work, 80.0, deadline).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.message()),
+            (ErrorKind::ImageTooLarge, "the image takes too long to decode")
+        );
+    }
+}
+
+#[test]
+fn what_is_appended_to_a_jpeg_does_not_matter() {
+    let rgb = quarters(400, 300, DISPLAYED);
+    let bytes = [jpeg(400, 300, &rgb), b"\0\0\0\x18ftypmp42".repeat(1000)].concat();
+    assert_quarters(&seen(&bytes, "200", Fit::Cover), DISPLAYED, "a motion photo");
+}
+
+#[test]
+fn a_better_quality_makes_a_larger_file() {
+    let file = file(&jpeg(500, 400, &photo(500, 400)));
+    let config = VariantConfig::default();
+    let Assessment::Work(work) = assess(&file, size("300"), Fit::Cover, &config).unwrap() else {
+        panic!("nothing to do");
+    };
+    let bytes = |quality| match render(&file, &work, quality, Deadline::NONE).unwrap() {
+        Variant::WebP(bytes) => bytes.len(),
+        Variant::PassThrough { .. } => panic!("passed through"),
+    };
+    assert!(bytes(30.0) < bytes(90.0));
+}

@@ -1,0 +1,38 @@
+//! Background work: purge, expiry, sync settling, upkeep, recovery.
+//!
+//! Each worker is a function that does what is due and reports: the server runs them from one
+//! [`Workers`] task, the CLI and tests call the same functions on a store. Leases in the database
+//! make concurrent runs safe. Work that fails is put off with growing pauses, never dropped.
+
+pub mod progress;
+pub mod purge;
+pub mod sync;
+pub mod upkeep;
+pub mod recovery;
+mod runner;
+
+pub use progress::{NoProgress, Progress};
+pub use runner::Workers;
+
+use std::time::Duration;
+
+/// The pause before try number `attempts` + 1: 1 s, 2 s, 4 s … 1 h, each shortened by up to a
+/// quarter at random so that failures that began together do not come back together.
+pub(crate) fn back_off(attempts: u32) -> Duration {
+    let full = Duration::from_secs(1 << attempts.min(12)).min(Duration::from_hours(1));
+    full.mul_f64(fastrand::f64().mul_add(-0.25, 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_an_hour() {
+        for attempts in 0..40 {
+            let full = Duration::from_secs(1 << attempts.min(12)).min(Duration::from_hours(1));
+            let pause = back_off(attempts);
+            assert!(pause <= full && pause >= full * 3 / 4, "{attempts}: {pause:?}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Progress of long work: the library reports, whoever runs it draws.
+
+/// Receives progress. Calls come from the thread that works; return quickly.
+pub trait Progress: Send + Sync {
+    /// The work is about `total` units, if that is known.
+    fn start(&self, total: Option<u64>);
+
+    /// `units` more are done.
+    fn advance(&self, units: u64);
+}
+
+/// Ignores progress.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoProgress;
+
+impl Progress for NoProgress {
+    fn start(&self, _total: Option<u64>) {}
+
+    fn advance(&self, _units: u64) {}
+}

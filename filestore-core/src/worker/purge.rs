@@ -1,0 +1,248 @@
+//! The purge: removes the bytes of deleted files, then their records.
+//!
+//! Order, each step repeatable: claim with a lease (no restore from here on) → variants → bytes, the
+//! current blob and those it dropped → only when all are confirmed absent, the record. A file whose
+//! bytes cannot be removed keeps its record and is tried again.
+
+use ulid::Ulid;
+
+use super::back_off;
+use super::progress::Progress;
+use crate::FileStore;
+use crate::api::{PurgeReport, WorkFailure};
+use crate::domain::clock::Timestamp;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::FileId;
+use crate::domain::path::BlobKey;
+use crate::domain::provider::ProviderCode;
+use crate::metadata::PurgeClaim;
+
+/// Files claimed at once.
+const CLAIMS: usize = 200;
+
+/// How long a claim is ours.
+const LEASE: std::time::Duration = std::time::Duration::from_mins(10);
+
+impl FileStore {
+    /// What a purge run would find now; changes nothing.
+    pub async fn purge_plan(&self) -> Result<PurgeReport> {
+        let now = Timestamp::now();
+        let backlog = self.inner().metadata.purge_backlog(now.minus(self.config().purge_grace), now).await?;
+        Ok(PurgeReport {
+            dry_run: true,
+            expired: backlog.expired,
+            purged: backlog.due,
+            purged_bytes: backlog.due_bytes,
+            blobs_removed: backlog.due_blobs,
+            waiting: backlog.waiting,
+            failures: Vec::new(),
+        })
+    }
+
+    /// Purges all that is due: expired TEMP files, deleted files past their grace, dropped blobs past
+    /// theirs. Ends when nothing due is left but what failed. Progress counts files and blobs.
+    pub async fn purge_run(&self, progress: &dyn Progress) -> Result<PurgeReport> {
+        self.purge_until(&|| false, progress).await
+    }
+
+    /// [`purge_run`](Self::purge_run) that ends early, between two claims, once `stop` says so.
+    pub(super) async fn purge_until(
+        &self,
+        stop: &(dyn Fn() -> bool + Sync),
+        progress: &dyn Progress,
+    ) -> Result<PurgeReport> {
+        let plan = self.purge_plan().await?;
+        progress.start(Some(plan.expired + plan.purged + plan.blobs_removed));
+        let mut report = PurgeReport { expired: self.expire_temp().await?, ..PurgeReport::default() };
+        let run = Run { store: self, owner: Ulid::generate().to_string(), progress };
+        while !stop() && run.purge_some(&mut report).await? {}
+        while !stop() && run.remove_blobs(&mut report).await? {}
+        let now = Timestamp::now();
+        let left = self.inner().metadata.purge_backlog(now.minus(self.config().purge_grace), now).await?;
+        report.waiting = left.waiting;
+        Ok(report)
+    }
+
+    async fn expire_temp(&self) -> Result<u64> {
+        let mut expired = 0;
+        loop {
+            let some = self.inner().metadata.expire_temp(Timestamp::now(), CLAIMS).await?;
+            expired += some;
+            if some == 0 {
+                return Ok(expired);
+            }
+        }
+    }
+}
+
+struct Run<'a> {
+    store: &'a FileStore,
+    owner: String,
+    progress: &'a dyn Progress,
+}
+
+impl Run<'_> {
+    /// Purges one claim's worth; false when nothing was due.
+    async fn purge_some(&self, report: &mut PurgeReport) -> Result<bool> {
+        let inner = self.store.inner();
+        let now = Timestamp::now();
+        let before = now.minus(inner.config.purge_grace);
+        let claims = inner.metadata.claim_purges(&self.owner, before, now, now.plus(LEASE), CLAIMS).await?;
+        if claims.is_empty() {
+            return Ok(false);
+        }
+        let mut absent = Vec::with_capacity(claims.len());
+        for (claim, outcome) in claims.iter().zip(self.remove_bytes(&claims).await) {
+            match outcome {
+                Ok(()) => {
+                    report.purged_bytes += claim.record.blob.size_bytes;
+                    absent.push(claim.record.file_id);
+                }
+                Err(error) => self.put_off(claim, &error, report).await?,
+            }
+        }
+        report.purged += inner.metadata.finish_purges(&self.owner, &absent).await?;
+        self.progress.advance(absent.len() as u64);
+        Ok(true)
+    }
+
+    /// Removes variants and bytes of each claim; `Ok` where all of it is confirmed absent.
+    async fn remove_bytes(&self, claims: &[PurgeClaim]) -> Vec<Result<()>> {
+        let inner = self.store.inner();
+        let mut keys = Vec::with_capacity(claims.len());
+        let mut owners = Vec::with_capacity(claims.len());
+        let mut outcomes: Vec<Result<()>> = claims.iter().map(|_| Ok(())).collect();
+        for (index, claim) in claims.iter().enumerate() {
+            outcomes[index] = inner.variants.remove_file(claim.record.file_id).await;
+            let current = (&claim.record.blob.provider, &claim.record.blob.key);
+            let dropped = claim.dropped.iter().map(|blob| (&blob.provider, &blob.key));
+            for (provider, key) in std::iter::once(current).chain(dropped) {
+                if provider.is_local() {
+                    keys.push(key.clone());
+                    owners.push(index);
+                } else {
+                    outcomes[index] = Err(unavailable(provider));
+                }
+            }
+        }
+        inner.forget_unpublished(&keys);
+        for (index, outcome) in owners.into_iter().zip(inner.local.remove(keys).await) {
+            if let Err(error) = outcome {
+                outcomes[index] = Err(error);
+            }
+        }
+        outcomes
+    }
+
+    async fn put_off(&self, claim: &PurgeClaim, error: &Error, report: &mut PurgeReport) -> Result<()> {
+        let id = claim.record.file_id;
+        tracing::warn!(file_id = %id, attempts = claim.attempts, error = %error.chain(), "a purge failed");
+        report.failures.push(failure(id, error));
+        let retry_at = Timestamp::now().plus(back_off(claim.attempts));
+        self.store.inner().metadata.fail_purge(&self.owner, id, retry_at).await
+    }
+
+    /// Removes a page of dropped blobs; false when none was due.
+    async fn remove_blobs(&self, report: &mut PurgeReport) -> Result<bool> {
+        let inner = self.store.inner();
+        let due = inner.metadata.due_blobs(Timestamp::now(), CLAIMS).await?;
+        if due.is_empty() {
+            return Ok(false);
+        }
+        let (local, foreign): (Vec<_>, Vec<_>) =
+            due.into_iter().partition(|due| due.blob.provider.is_local());
+        let keys: Vec<BlobKey> = local.iter().map(|due| due.blob.key.clone()).collect();
+        inner.forget_unpublished(&keys);
+        let outcomes = inner.local.remove(keys).await;
+        let foreign = foreign.into_iter().map(|due| {
+            let error = unavailable(&due.blob.provider);
+            (due, Err(error))
+        });
+        let mut absent = Vec::new();
+        for (due, outcome) in local.into_iter().zip(outcomes).chain(foreign) {
+            match outcome {
+                Ok(()) => absent.push(due.id),
+                Err(error) => {
+                    report.failures.push(failure(due.blob.file_id, &error));
+                    inner.metadata.fail_blob(due.id, Timestamp::now().plus(back_off(due.attempts))).await?;
+                }
+            }
+        }
+        inner.metadata.finish_blobs(&absent).await?;
+        report.blobs_removed += absent.len() as u64;
+        self.progress.advance(absent.len() as u64);
+        Ok(true)
+    }
+}
+
+impl crate::service::Inner {
+    pub(super) fn forget_unpublished(&self, keys: &[BlobKey]) {
+        let mut unpublished = self.unpublished.lock();
+        for key in keys {
+            unpublished.remove(key);
+        }
+    }
+}
+
+fn unavailable(provider: &ProviderCode) -> Error {
+    Error::new(ErrorKind::ProviderUnavailable, format!("the provider is not configured: {provider}"))
+}
+
+fn failure(id: FileId, error: &Error) -> WorkFailure {
+    WorkFailure { file_id: id.to_string(), error: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::domain::config::{Durability, StoreConfig};
+    use crate::metadata::Scope;
+    use crate::service::NewUpload;
+    use crate::worker::NoProgress;
+
+    #[tokio::test]
+    async fn a_run_that_is_stopped_leaves_the_rest_to_the_next_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = StoreConfig { durability: Durability::Process, ..StoreConfig::default() };
+        let store = FileStore::builder(dir.path()).config(config).open().await.unwrap();
+        for _ in 0..=CLAIMS {
+            let new = NewUpload::new("acme".parse().unwrap(), "docs".parse().unwrap());
+            let id = store.upload(new, &b"bytes"[..]).await.unwrap().file_id;
+            store.delete(id, &Scope::All).await.unwrap();
+        }
+        let asked = AtomicUsize::new(0);
+        let after_one_claim = || asked.fetch_add(1, Ordering::SeqCst) > 0;
+        let stopped = store.purge_until(&after_one_claim, &NoProgress).await.unwrap();
+        assert_eq!((stopped.purged, stopped.waiting), (CLAIMS as u64, 0));
+        assert_eq!(store.purge_run(&NoProgress).await.unwrap().purged, 1);
+    }
+
+    #[tokio::test]
+    async fn a_record_stays_until_its_variants_are_gone_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path()).await.unwrap();
+        let new = NewUpload::new("acme".parse().unwrap(), "docs".parse().unwrap());
+        let id = store.upload(new, &b"bytes"[..]).await.unwrap().file_id;
+        // Where the directory of its variants would be: nothing can be listed there.
+        let text = id.to_string();
+        let in_the_way = store.data_dir().variants().join(&text[24..]).join(&text);
+        std::fs::create_dir_all(in_the_way.parent().unwrap()).unwrap();
+        std::fs::write(&in_the_way, b"x").unwrap();
+
+        store.delete(id, &Scope::All).await.unwrap();
+        let report = store.purge_run(&NoProgress).await.unwrap();
+        assert_eq!(report.purged, 0);
+        assert_eq!(report.failures[0].file_id, text);
+        assert!(store.info(id, &Scope::All).await.is_ok());
+
+        std::fs::remove_file(&in_the_way).unwrap();
+        let due = Timestamp::now().plus(back_off(40));
+        let inner = store.inner();
+        let claims = inner.metadata.claim_purges("later", due, due, due.plus(LEASE), CLAIMS).await.unwrap();
+        let run = Run { store: &store, owner: "later".into(), progress: &NoProgress };
+        assert!(run.remove_bytes(&claims).await.iter().all(Result::is_ok));
+        assert_eq!(inner.metadata.finish_purges("later", &[id]).await.unwrap(), 1);
+    }
+}

@@ -1,0 +1,76 @@
+//! Upkeep: renames that failed after their commit, the reserve file, forgotten idempotency keys.
+
+use crate::FileStore;
+use crate::domain::clock::Timestamp;
+use crate::domain::error::Result;
+
+impl FileStore {
+    /// One round of upkeep. What fails does not keep the rest from being done; the first failure is
+    /// returned, and tried again in the next round.
+    pub async fn upkeep(&self) -> Result<()> {
+        let inner = self.inner();
+        let published = self.publish_again().await;
+        inner.local.refill_reserve().await;
+        while inner.metadata.forget_idempotency(Timestamp::now(), 500).await? == 500 {}
+        published
+    }
+
+    /// A key is forgotten only when the database says what becomes of its blob.
+    async fn publish_again(&self) -> Result<()> {
+        let inner = self.inner();
+        let waiting: Vec<_> = inner.unpublished.lock().iter().cloned().collect();
+        let mut outcome = Ok(());
+        for key in waiting {
+            match inner.metadata.live_local_keys(&[key.blob_id()]).await {
+                Ok(live) => {
+                    inner.forget_unpublished(&[key]);
+                    inner.publish_all(live).await;
+                }
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
+        }
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+    use crate::domain::record::FileRecord;
+    use crate::service::NewUpload;
+
+    async fn uploaded(store: &FileStore) -> FileRecord {
+        let new = NewUpload::new("acme".parse().unwrap(), "docs".parse().unwrap());
+        store.upload(new, &b"bytes"[..]).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_rename_that_failed_is_tried_again_however_the_round_before_went() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path()).await.unwrap();
+        let mut places = Vec::new();
+        for _ in 0..2 {
+            let key = uploaded(&store).await.blob.key;
+            let stored = dir.path().join("blobs").join(key.as_str());
+            std::fs::rename(&stored, dir.path().join("staging").join(key.blob_id().to_string())).unwrap();
+            store.inner().unpublished.lock().insert(key.clone());
+            places.push((key, stored));
+        }
+        let other = Connection::open(store.data_dir().database()).unwrap();
+        let bad = &places[0].0;
+        let set_key = |text: &str| {
+            let sql = "UPDATE files SET blob_key = ?1 WHERE blob_id = ?2";
+            assert_eq!(other.execute(sql, [text, &bad.blob_id().to_string()]).unwrap(), 1);
+        };
+
+        set_key(&format!("broken/{}", bad.blob_id()));
+        assert!(store.upkeep().await.is_err());
+        assert!(!places[0].1.exists() && places[1].1.exists(), "one does not keep the other");
+        set_key(bad.as_str());
+        store.upkeep().await.unwrap();
+        assert!(places[0].1.exists());
+        assert!(store.inner().unpublished.lock().is_empty());
+    }
+}
