@@ -1,0 +1,63 @@
+//! Where clients see the server: the path prefix under which a proxy publishes it.
+
+use thiserror::Error;
+
+/// The public base of all paths.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Base {
+    /// Empty, or a path that starts with a slash and does not end in one.
+    prefix: String,
+}
+
+/// Why a public URL cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("public_url is an absolute http or https URL without query or fragment: {0}")]
+pub struct BadPublicUrl(String);
+
+impl Base {
+    /// The base of a public URL such as `https://files.example.org/storage`; without one, the root.
+    pub(crate) fn of(public_url: Option<&str>) -> Result<Self, BadPublicUrl> {
+        let Some(url) = public_url else { return Ok(Self::default()) };
+        let bad = || BadPublicUrl(url.to_owned());
+        let uri: http::Uri = url.parse().map_err(|_| bad())?;
+        let web = matches!(uri.scheme_str(), Some("http" | "https"));
+        if !web || uri.host().is_none_or(str::is_empty) || url.contains(['?', '#']) {
+            return Err(bad());
+        }
+        Ok(Self { prefix: uri.path().trim_end_matches('/').to_owned() })
+    }
+
+    /// A path of the server as clients see it.
+    pub(crate) fn public(&self, path: &str) -> String {
+        format!("{}{path}", self.prefix)
+    }
+
+    /// The segments of the prefix.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = &str> {
+        self.prefix.split('/').filter(|segment| !segment.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_public_url_gives_the_prefix() {
+        for (url, path) in [
+            (None, "/x"),
+            (Some("https://files.example.org"), "/x"),
+            (Some("https://files.example.org/"), "/x"),
+            (Some("http://localhost:8080/a/b/"), "/a/b/x"),
+        ] {
+            assert_eq!(Base::of(url).unwrap().public("/x"), path, "{url:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_web_address_is_refused() {
+        for url in ["", "files.example.org", "/a", "ftp://x/", "https://", "https://x/?q", "https://x/#f"] {
+            assert!(Base::of(Some(url)).is_err(), "{url}");
+        }
+    }
+}

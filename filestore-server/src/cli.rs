@@ -1,0 +1,168 @@
+//! Arguments, environment, signals and exit codes.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, ValueEnum};
+use filestore_server::{Config, Server, StartError, listen};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+/// The configuration or the arguments cannot be used.
+const EXIT_USAGE: u8 = 2;
+
+/// The database must be opened anew (`EX_SOFTWARE` of sysexits.h): a supervisor restarts the process.
+const EXIT_POISONED: i32 = 70;
+
+/// Serves files over HTTP: uploads, batches, gallery variants, soft purge.
+///
+/// With no argument at all it listens on 127.0.0.1:8080 and keeps everything (SQLite, files, cached
+/// variants) under ./filestore-data. A flag beats its environment variable, which beats the
+/// configuration file.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 100)]
+pub(crate) struct Args {
+    /// The address to listen on; port 0 takes any free port
+    #[arg(long, env = "FILESTORE_LISTEN", value_name = "IP:PORT")]
+    listen: Option<SocketAddr>,
+
+    /// The data directory, made if it is not there; one process at a time
+    #[arg(long, env = "FILESTORE_DATA_DIR", value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+
+    /// A TOML file with the configuration
+    #[arg(long, env = "FILESTORE_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// The URL under which a proxy publishes the server; it may have a path
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+
+    /// Listen without keys on an address that others can reach
+    #[arg(long)]
+    insecure_no_auth: bool,
+
+    /// How log lines on stderr look; FILESTORE_LOG or RUST_LOG choose which (such as debug)
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub(crate) log_format: LogFormat,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Sends log lines to stderr; stdout says only where the server listens.
+pub(crate) fn init_logging(format: LogFormat) {
+    let wanted = ["FILESTORE_LOG", "RUST_LOG"].iter().find_map(|name| std::env::var(name).ok());
+    let filter = EnvFilter::new(wanted.as_deref().unwrap_or("info"));
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
+    match format {
+        LogFormat::Text => lines.init(),
+        LogFormat::Json => lines.json().init(),
+    }
+}
+
+impl Args {
+    /// The configuration: flags and environment over the file over the defaults.
+    fn into_config(self) -> Result<Config, StartError> {
+        let mut config = self.config.map_or_else(|| Ok(Config::default()), Config::load)?;
+        config.listen = self.listen.unwrap_or(config.listen);
+        config.data_dir = self.data_dir.unwrap_or(config.data_dir);
+        config.public_url = self.public_url.or(config.public_url);
+        config.insecure_no_auth |= self.insecure_no_auth;
+        Ok(config)
+    }
+}
+
+/// Runs the server until a signal or a fault ends it.
+pub(crate) async fn run(args: Args) -> ExitCode {
+    match try_run(args).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("filestore-server: {error}");
+            if error.is_usage() { ExitCode::from(EXIT_USAGE) } else { ExitCode::FAILURE }
+        }
+    }
+}
+
+async fn try_run(args: Args) -> Result<(), StartError> {
+    // Before the start, so that a signal during a long recovery is not lost.
+    let mut signals = Signals::new();
+    survive_file_size_limit();
+    let config = args.into_config()?;
+    check_descriptors(config.http.max_connections);
+    let data_dir = config.data_dir.clone();
+    let server = Server::start(config).await?;
+    // Nobody reading stdout is no reason not to serve.
+    let _ = writeln!(
+        std::io::stdout(),
+        "filestore-server listening on {} (data in {})",
+        server.url(),
+        data_dir.display()
+    );
+    tokio::select! {
+        name = signals.next() => tracing::info!("{name}: stopping when running requests are done"),
+        fault = server.store().poisoned() => give_up(&fault),
+    }
+    tokio::select! {
+        () = server.stop() => Ok(()),
+        name = signals.next() => {
+            tracing::warn!("{name} again: stopping at once");
+            Ok(())
+        }
+    }
+}
+
+/// Has a write beyond the limit of file sizes (`ulimit -f`) fail, as one on a full disk does. Without a
+/// handler its signal would end the process.
+fn survive_file_size_limit() {
+    let file_size = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+    if let Err(error) = signal(file_size) {
+        tracing::warn!(%error, "an upload beyond the limit of file sizes would end the process");
+    }
+}
+
+/// Raises the limit of open files, and says so where it is too low for what is configured.
+fn check_descriptors(max_connections: usize) {
+    let limit = listen::raise_descriptor_limit().and_then(|limit| usize::try_from(limit).ok());
+    if let Some(limit) = limit.filter(|limit| *limit < max_connections) {
+        tracing::warn!(limit, max_connections, "the limit of open files is lower than that of connections");
+    }
+}
+
+/// Ends the process at once. What was acknowledged is durable; what was not is undone at the start.
+fn give_up(fault: &str) -> ! {
+    tracing::error!(fault, "the database must be opened anew: ending the process, start it again");
+    std::process::exit(EXIT_POISONED)
+}
+
+/// The signals that ask for a stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> Self {
+        let listen = |kind| signal(kind).expect("these signals can be listened to");
+        Self { terminate: listen(SignalKind::terminate()), interrupt: listen(SignalKind::interrupt()) }
+    }
+
+    /// The name of the next one.
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What can be configured of the server, with its defaults.
+
+mod file;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use filestore_core::domain::config::StoreConfig;
+use thiserror::Error;
+
+use crate::body;
+use crate::listen;
+use crate::proxy::{BadIpRange, IpRange};
+
+/// The configuration of a server. `Default` is the contract's: loopback only, SQLite and local disk
+/// under `./filestore-data`.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where to listen. Port 0 takes any free one.
+    pub listen: SocketAddr,
+    /// The data directory; made if it is not there. Relative to the working directory.
+    pub data_dir: PathBuf,
+    /// The URL under which clients see the server, if a proxy publishes it under another one; it may
+    /// have a path.
+    pub public_url: Option<String>,
+    /// Whose `X-Forwarded-For` is believed, in logs.
+    pub trusted_proxies: Vec<IpRange>,
+    /// Whether to listen without keys on an address that others can reach.
+    pub insecure_no_auth: bool,
+    /// The store.
+    pub store: StoreConfig,
+    /// Connections: how patient, how many.
+    pub http: listen::Options,
+    /// How long a request's body may stay silent.
+    pub body: body::Timeouts,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            data_dir: PathBuf::from("./filestore-data"),
+            public_url: None,
+            trusted_proxies: Vec::new(),
+            insecure_no_auth: false,
+            store: StoreConfig::default(),
+            http: listen::Options::default(),
+            body: body::Timeouts::default(),
+        }
+    }
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the configuration file {}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is no TOML, has an unknown key, or a value of the wrong type.
+    #[error("the configuration is invalid: {0}")]
+    Toml(#[from] toml::de::Error),
+    /// A value is out of its range.
+    #[error("the configuration is invalid: {key} {problem}")]
+    Value {
+        /// The key, with its table.
+        key: &'static str,
+        /// What is wrong with its value.
+        problem: &'static str,
+    },
+    /// A trusted proxy is no address.
+    #[error("the configuration is invalid: trusted_proxies: {0}")]
+    TrustedProxies(#[from] BadIpRange),
+}
+
+impl Config {
+    /// Reads a TOML file; what it does not name has its default. An unknown key is an error that
+    /// names it.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+        Self::from_toml(&text)
+    }
+
+    /// Reads TOML; see [`load`](Self::load).
+    ///
+    /// ```
+    /// let config = filestore_server::Config::from_toml(
+    ///     r#"
+    ///     listen = "127.0.0.1:9000"
+    ///     [limits]
+    ///     max_file_size = 1048576
+    ///     "#,
+    /// )?;
+    /// assert_eq!(config.store.limits.max_file_size, 1 << 20);
+    /// assert!(filestore_server::Config::from_toml("listen = 1").is_err());
+    /// # Ok::<(), filestore_server::ConfigError>(())
+    /// ```
+    pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+        let config = toml::from_str::<file::File>(text)?.into_config()?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Checks what types cannot: values that would make the server useless or stop it.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let wrong = |key, problem| Err(ConfigError::Value { key, problem });
+        let limits = &self.store.limits;
+        let many = 1..=1_000_000;
+        if !(1..=10_000).contains(&limits.max_batch_items) {
+            return wrong("limits.max_batch_items", "must be 1 to 10000");
+        }
+        if !(1..=255).contains(&limits.original_name_chars) {
+            return wrong("limits.original_name_chars", "must be 1 to 255");
+        }
+        if !many.contains(&limits.concurrent_uploads) {
+            return wrong("limits.concurrent_uploads", "must be 1 to 1000000");
+        }
+        if !many.contains(&self.http.max_connections) {
+            return wrong("http.max_connections", "must be 1 to 1000000");
+        }
+        if self.http.buffer_bytes < 8192 {
+            return wrong("http.buffer_bytes", "must be at least 8192");
+        }
+        if !(0.0..=100.0).contains(&self.store.variants.quality) {
+            return wrong("variants.quality", "must be 0 to 100");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use filestore_core::domain::config::Durability;
+
+    #[test]
+    fn a_file_changes_what_it_names_and_nothing_else() {
+        let config = Config::from_toml(
+            r#"
+            listen = "[::1]:9"
+            durability = "process"
+            quota_bytes = 7
+            trusted_proxies = ["10.0.0.0/8"]
+            [lifetimes]
+            temp_ttl_secs = 60
+            [http]
+            max_connections = 5
+            "#,
+        )
+        .unwrap();
+        assert_eq!(config.listen, "[::1]:9".parse().unwrap());
+        assert_eq!(config.store.durability, Durability::Process);
+        assert_eq!((config.store.quota_bytes, config.store.temp_ttl.as_secs()), (Some(7), 60));
+        assert_eq!((config.http.max_connections, config.trusted_proxies.len()), (5, 1));
+        assert_eq!(config.store.limits, StoreConfig::default().limits);
+        assert_eq!(config.http.header, listen::Options::default().header);
+    }
+
+    #[test]
+    fn the_documented_file_is_the_default() {
+        let readme = include_str!("../../README.md");
+        let example = readme.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+        let uncommented: String =
+            example.lines().map(|line| line.strip_prefix("#= ").unwrap_or(line).to_owned() + "\n").collect();
+        let documented = Config::from_toml(example).unwrap();
+        assert_eq!(format!("{documented:?}"), format!("{:?}", Config::default()));
+        let optional = Config::from_toml(&uncommented).unwrap();
+        assert!(optional.public_url.is_some() && optional.store.quota_bytes.is_some());
+        for key in file::KEYS {
+            let documented = [format!("{key} = "), format!("[{key}]")];
+            assert!(documented.iter().any(|text| uncommented.contains(text)), "{key} is not documented");
+        }
+    }
+
+    #[test]
+    fn unknown_keys_and_bad_values_are_named() {
+        for (text, named) in [
+            ("lisen = \"x\"", "lisen"),
+            ("[limits]\nmax_file_siz = 1", "max_file_siz"),
+            ("[limit]\n", "limit"),
+            ("listen = 8080", "listen"),
+            ("durability = \"none\"", "durability"),
+            ("trusted_proxies = [\"x\"]", "trusted_proxies"),
+            ("[limits]\nmax_batch_items = 0", "limits.max_batch_items"),
+            ("[limits]\nmax_file_size = -1", "max_file_size"),
+            ("[http]\nbuffer_bytes = 1", "http.buffer_bytes"),
+            ("[variants]\nquality = 101.0", "variants.quality"),
+        ] {
+            let error = Config::from_toml(text).unwrap_err().to_string();
+            assert!(error.contains(named), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! A timer that is moved as rarely as can be.
+//!
+//! What it times is nearly always done in time, thousands of times a second. So the timer is left
+//! where it was armed while the deadline moves away from it, and is moved only when it fires too
+//! early, or when the deadline comes nearer.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// A timer whose deadline is given at each poll. Made at the first one.
+#[derive(Default)]
+pub(crate) struct Deadline {
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Deadline {
+    /// Ready when `deadline` has passed; else the task is woken then, or earlier.
+    pub(crate) fn poll_passed(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if deadline < timer.deadline() {
+            timer.as_mut().reset(deadline);
+        }
+        loop {
+            ready!(timer.as_mut().poll(cx));
+            if Instant::now() >= deadline {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(deadline);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use std::time::Duration;
+
+    #[tokio::test(start_paused = true)]
+    async fn it_passes_at_the_deadline_of_the_last_poll() {
+        let mut timer = Deadline::default();
+        let start = Instant::now();
+        for secs in [10, 20, 5, 30] {
+            let deadline = start + Duration::from_secs(secs);
+            let first = poll_fn(|cx| Poll::Ready(timer.poll_passed(cx, deadline))).await;
+            assert!(first.is_pending(), "{secs}");
+        }
+        poll_fn(|cx| timer.poll_passed(cx, start + Duration::from_secs(30))).await;
+        assert_eq!(start.elapsed().as_secs(), 30);
+    }
+}

@@ -1,0 +1,286 @@
+//! Errors as replies: the one place that knows which failure is which HTTP status.
+//!
+//! Every failure becomes a problem document (RFC 9457). What must not be shown stays in the source
+//! chain of the core's error and is logged here, once, under the request's id.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use filestore_core::api::Problem;
+use filestore_core::domain::error::Details;
+use filestore_core::{Error, ErrorKind};
+use http::header::{ACCEPT_ENCODING, ALLOW, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use warp::reply::Response;
+
+use crate::call::RequestId;
+use crate::http::range::ByteRange;
+use crate::reply;
+
+/// When a client of a full queue may come back, unless the error knows better.
+const BUSY_RETRY_SECS: u64 = 1;
+
+/// Why a request is not answered with what it asked for.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The core refused or failed.
+    Core(Error),
+    /// The request has no Host header, or several.
+    WithoutOneHost,
+    /// No resource has that path.
+    UnknownPath,
+    /// The resource does not know the method; carries the value of `Allow`.
+    MethodNotAllowed(&'static str),
+    /// The body is of another type than this one.
+    UnsupportedMediaType(&'static str),
+    /// The body has a content coding.
+    UnsupportedCoding,
+    /// The range lies outside of so many bytes.
+    RangeNotSatisfiable(u64),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Core(error)
+    }
+}
+
+/// The status of a kind of error. Exhaustive on purpose: a new kind needs a decision here.
+pub(crate) const fn status_of(kind: ErrorKind) -> StatusCode {
+    match kind {
+        ErrorKind::InvalidField
+        | ErrorKind::MissingField
+        | ErrorKind::UnknownField
+        | ErrorKind::RepeatedField
+        | ErrorKind::MalformedBody => StatusCode::BAD_REQUEST,
+        ErrorKind::Unauthorized => StatusCode::UNAUTHORIZED,
+        ErrorKind::Forbidden => StatusCode::FORBIDDEN,
+        ErrorKind::NotFound | ErrorKind::NoActiveBinding => StatusCode::NOT_FOUND,
+        ErrorKind::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+        ErrorKind::InvalidTransition
+        | ErrorKind::Conflict
+        | ErrorKind::AlreadyPurging
+        | ErrorKind::BindingRequired
+        | ErrorKind::BindingAlreadyActive
+        | ErrorKind::ProviderInactive
+        | ErrorKind::IdempotencyInProgress => StatusCode::CONFLICT,
+        ErrorKind::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
+        ErrorKind::TooLarge | ErrorKind::TooManyItems | ErrorKind::QuotaExceeded => {
+            StatusCode::PAYLOAD_TOO_LARGE
+        }
+        ErrorKind::UnknownProvider
+        | ErrorKind::IdempotencyMismatch
+        | ErrorKind::DigestMismatch
+        | ErrorKind::NotAnImage
+        | ErrorKind::CorruptImage
+        | ErrorKind::ImageTooLarge => StatusCode::UNPROCESSABLE_ENTITY,
+        ErrorKind::Locked | ErrorKind::Unusable | ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        ErrorKind::ProviderUnavailable => StatusCode::BAD_GATEWAY,
+        ErrorKind::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
+    }
+}
+
+impl Failure {
+    /// The reply to request `id`. Logs what is the service's own fault.
+    pub(crate) fn into_response(self, id: &RequestId) -> Response {
+        self.log(id);
+        let status = self.status();
+        let problem = self.problem(id, status);
+        let body = serde_json::to_vec(&problem).expect("a problem has string keys and plain values");
+        let mut response = reply::plain(status, Bytes::from(body));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        self.add_headers(headers);
+        response
+    }
+
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Core(error) => status_of(error.kind()),
+            Self::WithoutOneHost => StatusCode::BAD_REQUEST,
+            Self::UnknownPath => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed(_) => StatusCode::METHOD_NOT_ALLOWED,
+            Self::UnsupportedMediaType(_) | Self::UnsupportedCoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::RangeNotSatisfiable(_) => StatusCode::RANGE_NOT_SATISFIABLE,
+        }
+    }
+
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Core(error) => error.kind().code(),
+            Self::WithoutOneHost => "malformed_request",
+            Self::UnknownPath => ErrorKind::NotFound.code(),
+            Self::MethodNotAllowed(_) => "method_not_allowed",
+            Self::UnsupportedMediaType(_) | Self::UnsupportedCoding => "unsupported_media_type",
+            Self::RangeNotSatisfiable(_) => "range_not_satisfiable",
+        }
+    }
+
+    fn detail(&self) -> Cow<'_, str> {
+        match self {
+            Self::Core(error) => error.message().into(),
+            Self::WithoutOneHost => "a request has exactly one Host header".into(),
+            Self::UnknownPath => "no such path".into(),
+            Self::MethodNotAllowed(allow) => format!("this path answers only {allow}").into(),
+            Self::UnsupportedMediaType(expected) => format!("the body must be {expected}").into(),
+            Self::UnsupportedCoding => "the body must have no content encoding".into(),
+            Self::RangeNotSatisfiable(size) => {
+                format!("the range lies outside of the file's bytes: {size}").into()
+            }
+        }
+    }
+
+    fn details(&self) -> Details {
+        match self {
+            Self::Core(error) => error.details().clone(),
+            Self::MethodNotAllowed(allow) => {
+                Details { allowed: allow.split(", ").map(str::to_owned).collect(), ..Details::default() }
+            }
+            Self::UnsupportedMediaType(expected) => {
+                Details { allowed: vec![(*expected).to_owned()], ..Details::default() }
+            }
+            Self::UnsupportedCoding => {
+                Details { field: Some("Content-Encoding".to_owned()), ..Details::default() }
+            }
+            Self::WithoutOneHost | Self::UnknownPath | Self::RangeNotSatisfiable(_) => Details::default(),
+        }
+    }
+
+    fn problem(&self, id: &RequestId, status: StatusCode) -> Problem {
+        let details = self.details();
+        Problem {
+            kind: format!("urn:filestore:problem:{}", self.code()),
+            title: status.canonical_reason().unwrap_or_default().to_owned(),
+            status: status.as_u16(),
+            detail: self.detail().into_owned(),
+            instance: format!("urn:request:{id}"),
+            code: self.code().to_owned(),
+            request_id: id.to_string(),
+            field: details.field,
+            item: details.item,
+            allowed: details.allowed,
+            limit: details.limit,
+            from: details.from,
+            to: details.to,
+        }
+    }
+
+    fn add_headers(&self, headers: &mut HeaderMap) {
+        match self {
+            Self::Core(error) => {
+                let busy = (error.kind() == ErrorKind::Busy).then_some(BUSY_RETRY_SECS);
+                if let Some(secs) = error.details().retry_after_secs.or(busy) {
+                    headers.insert(RETRY_AFTER, secs.into());
+                }
+                if error.kind() == ErrorKind::Unauthorized {
+                    headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+                }
+            }
+            Self::MethodNotAllowed(allow) => {
+                headers.insert(ALLOW, HeaderValue::from_static(allow));
+            }
+            Self::RangeNotSatisfiable(size) => {
+                headers.extend(ByteRange::Unsatisfiable.content_range(*size).map(|v| (CONTENT_RANGE, v)));
+            }
+            // RFC 9110 section 15.5.16: what would be taken.
+            Self::UnsupportedCoding => {
+                headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+            }
+            Self::WithoutOneHost | Self::UnknownPath | Self::UnsupportedMediaType(_) => {}
+        }
+    }
+
+    fn log(&self, id: &RequestId) {
+        let Self::Core(error) = self else { return };
+        let status = status_of(error.kind());
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            tracing::warn!(request_id = %id, code = error.kind().code(), error = %error.chain(), "turned away");
+        } else if status.is_server_error() {
+            tracing::error!(request_id = %id, code = error.kind().code(), error = %error.chain(), "request failed");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+
+    async fn shown(failure: Failure) -> (http::response::Parts, Problem) {
+        let (parts, body) = failure.into_response(&RequestId::fresh()).into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        (parts, serde_json::from_slice(&body).unwrap())
+    }
+
+    #[test]
+    fn every_kind_is_an_error_status() {
+        for kind in ErrorKind::ALL {
+            let status = status_of(*kind);
+            assert!(status.is_client_error() || status.is_server_error(), "{kind:?} is {status}");
+        }
+    }
+
+    #[test]
+    fn statuses_are_those_of_the_contract() {
+        for (kind, status) in [
+            (ErrorKind::UnknownField, 400),
+            (ErrorKind::Unauthorized, 401),
+            (ErrorKind::Forbidden, 403),
+            (ErrorKind::NoActiveBinding, 404),
+            (ErrorKind::BodyTimeout, 408),
+            (ErrorKind::InvalidTransition, 409),
+            (ErrorKind::PreconditionFailed, 412),
+            (ErrorKind::QuotaExceeded, 413),
+            (ErrorKind::DigestMismatch, 422),
+            (ErrorKind::ProviderUnavailable, 502),
+            (ErrorKind::Busy, 503),
+            (ErrorKind::StorageFull, 507),
+        ] {
+            assert_eq!(status_of(kind).as_u16(), status, "{kind:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_problem_carries_the_details_and_the_request_id_but_not_the_source() {
+        let error = Error::internal("opening a file", std::io::Error::other("/secret/path"))
+            .with_field("file")
+            .with_item(3)
+            .with_limit(7);
+        let id = RequestId::fresh();
+        let (parts, body) = Failure::from(error).into_response(&id).into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        assert!(!String::from_utf8_lossy(&body).contains("secret"));
+        let problem: Problem = serde_json::from_slice(&body).unwrap();
+        assert_eq!(parts.headers[CONTENT_TYPE], "application/problem+json");
+        assert_eq!(problem.kind, "urn:filestore:problem:internal");
+        assert_eq!((problem.status, problem.title.as_str()), (500, "Internal Server Error"));
+        assert_eq!((problem.field.as_deref(), problem.item, problem.limit), (Some("file"), Some(3), Some(7)));
+        assert_eq!(problem.request_id, id.to_string());
+        assert_eq!(problem.instance, format!("urn:request:{id}"));
+    }
+
+    #[tokio::test]
+    async fn a_wrong_method_names_the_right_ones() {
+        let (parts, problem) = shown(Failure::MethodNotAllowed("POST, PUT")).await;
+        assert_eq!((parts.status.as_u16(), &parts.headers[ALLOW]), (405, &"POST, PUT".parse().unwrap()));
+        assert_eq!(problem.allowed, ["POST", "PUT"]);
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_says_when_to_come_back() {
+        let (parts, _) = shown(Error::new(ErrorKind::Busy, "busy").into()).await;
+        assert_eq!(parts.headers[RETRY_AFTER], "1");
+        let (parts, _) = shown(Error::new(ErrorKind::Busy, "busy").with_retry_after_secs(9).into()).await;
+        assert_eq!(parts.headers[RETRY_AFTER], "9");
+    }
+
+    #[tokio::test]
+    async fn a_range_outside_names_the_size() {
+        let (parts, _) = shown(Failure::RangeNotSatisfiable(5)).await;
+        assert_eq!(
+            (parts.status.as_u16(), &parts.headers[CONTENT_RANGE]),
+            (416, &"bytes */5".parse().unwrap())
+        );
+    }
+}

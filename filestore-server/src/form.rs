@@ -1,0 +1,182 @@
+//! Fields of forms: each once, read as soon as it arrives, so that a bad one is refused before the
+//! bytes of a file behind it are received.
+
+use std::str::FromStr;
+
+use filestore_core::domain::media;
+use filestore_core::service::PartHints;
+use filestore_core::storage::StagingWriter;
+use filestore_core::{Error, ErrorKind, Result};
+
+use crate::incoming::{Body, TEXT_BYTES};
+use crate::multipart;
+
+/// A part of a form.
+pub(crate) type Part<'a> = multipart::Part<'a, Body>;
+
+/// The field that browsers fill with the form's encoding (WHATWG HTML, section 4.10.21.5).
+pub(crate) const CHARSET_FIELD: &str = "_charset_";
+
+/// A field that may be there once.
+#[derive(Debug)]
+pub(crate) struct Once<T>(Option<T>);
+
+impl<T> Default for Once<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T> Once<T> {
+    /// Whether it is there.
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.0.as_ref()
+    }
+
+    /// Its value, if it is there.
+    pub(crate) fn take(self) -> Option<T> {
+        self.0
+    }
+
+    /// Sets it; `RepeatedField` the second time.
+    pub(crate) fn set(&mut self, name: &str, value: T) -> Result<()> {
+        self.expect_first(name)?;
+        self.0 = Some(value);
+        Ok(())
+    }
+
+    /// Refuses a second one before it is read.
+    pub(crate) fn expect_first(&self, name: &str) -> Result<()> {
+        if self.0.is_none() {
+            return Ok(());
+        }
+        let message = format!("a field is given more than once: {name}");
+        Err(Error::new(ErrorKind::RepeatedField, message).with_field(name))
+    }
+
+    /// Reads the part as text and the text as the value.
+    pub(crate) async fn read(
+        &mut self,
+        part: &mut Part<'_>,
+        parse: impl FnOnce(&str) -> Result<T>,
+    ) -> Result<()> {
+        self.expect_first(part.name())?;
+        let text = part.text(TEXT_BYTES).await?;
+        self.0 = Some(parse(&text).map_err(|e| e.with_field(part.name()))?);
+        Ok(())
+    }
+}
+
+/// Reads a field that says nothing to us. It is held to the limits of text all the same, or it could
+/// be as long as a file.
+pub(crate) async fn pass_over(part: &mut Part<'_>) -> Result<()> {
+    part.text(TEXT_BYTES).await.map(drop)
+}
+
+/// Reads a checked type.
+pub(crate) fn parsed<T: FromStr<Err = Error>>(text: &str) -> Result<T> {
+    text.parse()
+}
+
+/// Reads `true`, `false`, `1` or `0`, any case.
+pub(crate) fn flag(text: &str) -> Result<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        _ => Err(Error::invalid("flag", "a boolean is true, false, 1 or 0")
+            .with_allowed(["true", "false", "1", "0"])),
+    }
+}
+
+/// Reads a name of at most `limit` characters. A browser sends an input that was left blank as an
+/// empty field: that is no name.
+pub(crate) fn name(limit: usize) -> impl FnOnce(&str) -> Result<Option<String>> {
+    move |text| given(text, |text| media::check_name(text, limit))
+}
+
+/// Reads a media type; blank is none.
+pub(crate) fn mime_type(text: &str) -> Result<Option<String>> {
+    given(text, |text| media::check_mime_type("mime_type", text))
+}
+
+fn given(text: &str, check: impl FnOnce(&str) -> Result<()>) -> Result<Option<String>> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    check(text).map(|()| Some(text.to_owned()))
+}
+
+/// The refusal of a field the form does not have.
+pub(crate) fn unknown(name: &str, known: &[&str]) -> Error {
+    Error::new(ErrorKind::UnknownField, format!("an unknown field: {name}"))
+        .with_field(name)
+        .with_allowed(known.iter().copied())
+}
+
+/// Requires a field.
+pub(crate) fn required<T>(name: &str, field: Once<T>) -> Result<T> {
+    field.take().ok_or_else(|| missing(name))
+}
+
+/// The refusal of a form without a required field.
+pub(crate) fn missing(name: &str) -> Error {
+    Error::new(ErrorKind::MissingField, format!("a required field is missing: {name}")).with_field(name)
+}
+
+/// What the transport says of the part's file.
+pub(crate) fn hints(part: &Part<'_>) -> PartHints {
+    let header = part.header();
+    PartHints {
+        file_name: header.file_name.clone().filter(|name| !name.is_empty()),
+        content_type: header.content_type.clone(),
+    }
+}
+
+/// Receives the part's bytes. `None` for what a browser sends for a file field without a file: an
+/// empty file name and no bytes.
+pub(crate) async fn receive(
+    part: &mut Part<'_>,
+    stage: impl Future<Output = Result<StagingWriter>>,
+) -> Result<Option<StagingWriter>> {
+    let mut next = part.chunk().await?;
+    if next.is_none() && part.header().file_name.as_deref() == Some("") {
+        return Ok(None);
+    }
+    let mut writer = stage.await.map_err(|e| named(e, part.name()))?;
+    while let Some(chunk) = next {
+        writer.write(chunk).await.map_err(|e| named(e, part.name()))?;
+        next = part.chunk().await?;
+    }
+    Ok(Some(writer))
+}
+
+/// Names the part, unless the error is about something else than its bytes.
+fn named(error: Error, part: &str) -> Error {
+    match error.details().field.as_deref() {
+        None | Some("file") => error.with_field(part),
+        Some(_) => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn booleans_are_true_false_1_0_in_any_case() {
+        for (text, value) in [("true", true), ("TRUE", true), ("1", true), ("False", false), ("0", false)] {
+            assert_eq!(flag(text).unwrap(), value, "{text}");
+        }
+        for text in ["", "yes", "on", " true", "2", "01"] {
+            assert!(flag(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_field_given_twice_is_named() {
+        let mut field = Once::default();
+        field.set("x", 1).unwrap();
+        let error = field.set("x", 1).unwrap_err();
+        assert_eq!((error.kind(), error.details().field.as_deref()), (ErrorKind::RepeatedField, Some("x")));
+    }
+}

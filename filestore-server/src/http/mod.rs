@@ -1,0 +1,19 @@
+//! HTTP semantics as pure functions: what RFC 9110 and its companions say about a request, without
+//! a server, a store or a clock.
+
+pub mod date;
+pub mod etag;
+pub mod conditional;
+pub mod range;
+pub mod disposition;
+pub mod serving;
+pub mod query;
+
+use http::header::{AsHeaderName, HeaderMap};
+
+/// The value of a header that may be there once; `None` if it is absent, repeated or no text.
+fn single(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?;
+    values.next().is_none().then_some(value)
+}

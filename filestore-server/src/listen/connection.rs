@@ -1,0 +1,145 @@
+//! One connection, from its first byte to its last.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use hyper::body::Body;
+use hyper::server::conn::http1;
+use hyper::service::Service;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::timeout;
+
+use super::activity::{Activity, Patience};
+use super::socket::{Peer, Stream};
+use super::watched::{RequestBody, WatchedService, WatchedSocket};
+use super::{BoxError, Options};
+
+/// The running connections, so that they can be told to stop.
+#[derive(Default)]
+pub(super) struct Connections {
+    running: Mutex<Registry>,
+}
+
+#[derive(Default)]
+struct Registry {
+    next: u64,
+    stopping: bool,
+    activities: HashMap<u64, Arc<Activity>>,
+}
+
+impl Connections {
+    /// Tells every connection, and those still to be registered, that the server stops.
+    pub(super) fn stop(&self) {
+        let mut running = self.running.lock();
+        running.stopping = true;
+        running.activities.values().for_each(|activity| activity.stop());
+    }
+
+    fn register(&self, activity: &Arc<Activity>) -> Registered<'_> {
+        let mut running = self.running.lock();
+        let id = running.next;
+        running.next += 1;
+        if running.stopping {
+            activity.stop();
+        }
+        running.activities.insert(id, activity.clone());
+        Registered { connections: self, id }
+    }
+}
+
+/// An entry of the registry, gone when this is dropped.
+struct Registered<'a> {
+    connections: &'a Connections,
+    id: u64,
+}
+
+impl Drop for Registered<'_> {
+    fn drop(&mut self) {
+        self.connections.running.lock().activities.remove(&self.id);
+    }
+}
+
+/// How serving ended.
+enum Ended {
+    /// By HTTP's rules: replies are flushed and FIN is sent.
+    Closed,
+    /// With an error of the socket, the service or the parser.
+    Failed(hyper::Error),
+    /// The client was too slow.
+    Exhausted,
+}
+
+/// Serves the requests of one connection.
+pub(super) async fn run<S, B>(
+    stream: Stream,
+    peer: Peer,
+    service: S,
+    options: Options,
+    connections: &Connections,
+) where
+    S: Service<Request<RequestBody>, Response = Response<B>>,
+    S::Error: Into<BoxError>,
+    B: Body + 'static,
+    B::Error: Into<BoxError>,
+{
+    let activity = Arc::new(Activity::default());
+    let _registered = connections.register(&activity);
+    let service = WatchedService { service, peer, activity: activity.clone() };
+    let socket = TokioIo::new(WatchedSocket { stream, activity: activity.clone() });
+    let mut connection = builder(&options).serve_connection(socket, service);
+    let mut patience = Patience::new();
+    let mut told = false;
+    let ended = poll_fn(|cx| {
+        if !told && activity.poll_stopping(cx) {
+            told = true;
+            Pin::new(&mut connection).graceful_shutdown();
+        }
+        if let Poll::Ready(ended) = Pin::new(&mut connection).poll(cx) {
+            return Poll::Ready(ended.map_or_else(Ended::Failed, |()| Ended::Closed));
+        }
+        patience.poll_exhausted(cx, &activity, &options).map(|()| Ended::Exhausted)
+    })
+    .await;
+    let refused = match ended {
+        Ended::Closed => false,
+        Ended::Failed(error) => {
+            tracing::debug!(%error, ?peer, "a connection failed");
+            error.is_parse()
+        }
+        Ended::Exhausted => return,
+    };
+    if refused || activity.body_unread() {
+        drain(connection.into_parts().io.into_inner().stream, &options).await;
+    }
+}
+
+fn builder(options: &Options) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder.half_close(true).header_read_timeout(None).max_buf_size(options.buffer_bytes.max(8192));
+    builder
+}
+
+/// Sends FIN and reads what the client still sends, for a while: closing a socket with unread bytes
+/// is a reset, which may overtake the reply or discard it at the client (RFC 9112 section 9.6).
+async fn drain(mut stream: Stream, options: &Options) {
+    let rest = async {
+        stream.shutdown().await?;
+        let mut buffer = vec![0; 16 << 10];
+        let mut left = options.drain_bytes;
+        while left > 0 {
+            match stream.read(&mut buffer).await? {
+                0 => break,
+                read => left = left.saturating_sub(read),
+            }
+        }
+        Ok::<(), std::io::Error>(())
+    };
+    // However it ends, the socket is closed next: the reply is out, and nobody is left to be told.
+    let _ = timeout(options.drain, rest).await;
+}

@@ -1,0 +1,199 @@
+//! The accept loop, in place of warp's own.
+//!
+//! Purpose: warp's server sets no timer and no connection cap, and hyper's header timer also runs on
+//! idle keep-alive connections, which makes a proxy in front race into a 502. Here
+//!
+//! - every phase of a connection has its own patience ([`Options`]), watched by one timer that is
+//!   moved once per phase, never per read or write;
+//! - at the cap, accepting waits until a connection ends;
+//! - a reply that comes before its request was read whole is followed by FIN and a bounded drain, so
+//!   that the client reads the reply instead of a reset;
+//! - stopping closes idle connections at once and lets running requests finish for a while.
+//!
+//! How long a request body may stay silent is not watched here, but where it is read
+//! ([`BodyReader`](crate::body::BodyReader)): the reply to that is a 408, not a cut.
+//!
+//! Locking: one registry of connections, locked when one begins or ends and at the stop. What happens
+//! on a connection is kept in atomics of its own, written and read by its task.
+//!
+//! hyper's `pipeline_flush` stays off: with bytes of an unread body in its buffer it flushes nothing,
+//! not even before FIN, and the early reply would be lost. `poll_without_shutdown` is not used for a
+//! like reason: it may end before the last bytes are flushed.
+
+mod activity;
+mod connection;
+mod descriptors;
+mod socket;
+#[cfg(test)]
+mod tests;
+mod watched;
+
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Body;
+use hyper::service::Service;
+use hyper::{Request, Response};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep, timeout};
+
+use connection::{Connections, run};
+pub use descriptors::raise_descriptor_limit;
+use socket::Stream;
+pub use socket::{Listener, Peer};
+pub use watched::RequestBody;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// How patient the server is, and how much it takes on. `Default` is the contract's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// For the first byte of a new connection.
+    pub first_byte: Duration,
+    /// For a request's header block, from its first byte.
+    pub header: Duration,
+    /// For the next request on a connection that has had one.
+    pub keep_alive_idle: Duration,
+    /// For a client that takes no byte of its reply.
+    pub write_idle: Duration,
+    /// For the rest of a body that nobody will read, after the reply to it.
+    pub drain: Duration,
+    /// How many bytes of such a rest are read.
+    pub drain_bytes: usize,
+    /// For running requests when the server stops.
+    pub grace: Duration,
+    /// Connections at one time.
+    pub max_connections: usize,
+    /// Bytes of a connection's read buffer, and so of a header block. Less than 8192 count as 8192.
+    pub buffer_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            first_byte: Duration::from_secs(30),
+            header: Duration::from_secs(10),
+            keep_alive_idle: Duration::from_secs(75),
+            write_idle: Duration::from_mins(1),
+            drain: Duration::from_secs(5),
+            drain_bytes: 8 << 20,
+            grace: Duration::from_secs(30),
+            max_connections: 20_000,
+            buffer_bytes: 64 << 10,
+        }
+    }
+}
+
+/// Accepts connections and serves requests until `shutdown` is ready; then stops accepting, closes
+/// idle connections, and waits for running requests up to [`Options::grace`]. Returns how many
+/// connections were cut after that.
+///
+/// A request carries its [`Peer`] in its extensions. The service is hyper's; for a warp filter it is
+/// `TowerToHyperService::new(warp::service(filter))`. One that panics ends its connection only.
+pub async fn serve<S, B>(
+    listener: Listener,
+    service: S,
+    options: Options,
+    shutdown: impl Future<Output = ()>,
+) -> usize
+where
+    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    let mut shutdown = pin!(shutdown);
+    let permits = Arc::new(Semaphore::new(options.max_connections));
+    let connections = Arc::new(Connections::default());
+    let mut complaints = Complaints::default();
+    let mut tasks = JoinSet::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            Some(ended) = tasks.join_next(), if !tasks.is_empty() => log_panic(ended),
+            (stream, peer, permit) = accept(&listener, &permits, &mut complaints) => {
+                let (service, connections) = (service.clone(), connections.clone());
+                tasks.spawn(async move {
+                    run(stream, peer, service, options, &connections).await;
+                    drop(permit);
+                });
+            }
+        }
+    }
+    drop(listener);
+    connections.stop();
+    finish(tasks, options.grace).await
+}
+
+/// The next connection, once there is room for it. Failures to accept are never fatal: they are the
+/// client's (gone again), or pass (out of descriptors or memory).
+async fn accept(
+    listener: &Listener,
+    permits: &Arc<Semaphore>,
+    complaints: &mut Complaints,
+) -> (Stream, Peer, OwnedSemaphorePermit) {
+    let permit = permits.clone().acquire_owned().await.expect("the semaphore is never closed");
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => return (stream, peer, permit),
+            Err(error) if is_clients(&error) => {}
+            Err(error) => {
+                complaints.log(&error);
+                sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+fn is_clients(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+/// Logs failures to accept, once per second.
+#[derive(Default)]
+struct Complaints {
+    last: Option<Instant>,
+}
+
+impl Complaints {
+    fn log(&mut self, error: &io::Error) {
+        if self.last.is_none_or(|last| last.elapsed() >= Duration::from_secs(1)) {
+            self.last = Some(Instant::now());
+            tracing::error!(%error, "cannot accept connections, retrying");
+        }
+    }
+}
+
+fn log_panic(ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        tracing::error!(%error, "a request panicked, its connection is closed");
+    }
+}
+
+/// Waits for the connections, then cuts those that are left.
+async fn finish(mut tasks: JoinSet<()>, grace: Duration) -> usize {
+    let all = async {
+        while let Some(ended) = tasks.join_next().await {
+            log_panic(ended);
+        }
+    };
+    if timeout(grace, all).await.is_ok() {
+        return 0;
+    }
+    tasks.abort_all();
+    let mut cut = 0;
+    while let Some(ended) = tasks.join_next().await {
+        cut += usize::from(ended.is_err_and(|error| error.is_cancelled()));
+    }
+    cut
+}

@@ -1,0 +1,121 @@
+//! TCP and Unix sockets as one.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+/// Where connections come in. The caller binds, so that tests can take port 0 and a Unix socket gets
+/// the file mode it should have.
+#[derive(Debug)]
+pub enum Listener {
+    /// A TCP socket.
+    Tcp(TcpListener),
+    /// A Unix socket.
+    Unix(UnixListener),
+}
+
+impl From<TcpListener> for Listener {
+    fn from(listener: TcpListener) -> Self {
+        Self::Tcp(listener)
+    }
+}
+
+impl From<UnixListener> for Listener {
+    fn from(listener: UnixListener) -> Self {
+        Self::Unix(listener)
+    }
+}
+
+/// The other end of a connection, in the extensions of its requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peer {
+    /// A TCP address: the client's, or the proxy's in front.
+    Tcp(SocketAddr),
+    /// A process of this machine that may open the socket's file.
+    Unix,
+}
+
+impl Listener {
+    /// The next connection. TCP connections have Nagle's algorithm off: a reply is written head first,
+    /// and its body must not wait for the client's delayed acknowledgement of the head.
+    pub(super) async fn accept(&self) -> io::Result<(Stream, Peer)> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, address) = listener.accept().await?;
+                // Fails only on a connection that is gone already, which its first read finds out.
+                let _ = stream.set_nodelay(true);
+                Ok((Stream::Tcp(stream), Peer::Tcp(address)))
+            }
+            Self::Unix(listener) => Ok((Stream::Unix(listener.accept().await?.0), Peer::Unix)),
+        }
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+macro_rules! either {
+    ($this:expr, $stream:ident => $call:expr) => {
+        match $this.get_mut() {
+            Stream::Tcp($stream) => $call,
+            Stream::Unix($stream) => $call,
+        }
+    };
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        either!(self, stream => Pin::new(stream).poll_read(cx, buf))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        either!(self, stream => Pin::new(stream).poll_write(cx, buf))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        either!(self, stream => Pin::new(stream).poll_write_vectored(cx, bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self, stream => Pin::new(stream).poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self, stream => Pin::new(stream).poll_shutdown(cx))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn accepted_tcp_connections_have_nodelay_set() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let listener = Listener::from(listener);
+        let (client, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let (stream, peer) = accepted.unwrap();
+        assert_eq!(peer, Peer::Tcp(client.unwrap().local_addr().unwrap()));
+        let Stream::Tcp(stream) = stream else { panic!("not a TCP stream") };
+        assert!(stream.nodelay().unwrap());
+    }
+}

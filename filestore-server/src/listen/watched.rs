@@ -1,0 +1,196 @@
+//! A connection's socket, service and bodies, each telling its [`Activity`] what happens.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::HeaderValue;
+use http::header::CONNECTION;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::service::Service;
+use hyper::{Request, Response};
+use pin_project_lite::pin_project;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::activity::{Activity, Phase};
+use super::socket::{Peer, Stream};
+
+/// The socket.
+pub(super) struct WatchedSocket {
+    pub(super) stream: Stream,
+    pub(super) activity: Arc<Activity>,
+}
+
+impl AsyncRead for WatchedSocket {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buf.filled().len();
+        let read = Pin::new(&mut this.stream).poll_read(cx, buf);
+        if buf.filled().len() > before {
+            this.activity.received();
+        }
+        read
+    }
+}
+
+impl AsyncWrite for WatchedSocket {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write(cx, buf);
+        this.activity.writing(written.is_pending());
+        written
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write_vectored(cx, bufs);
+        this.activity.writing(written.is_pending());
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}
+
+/// The service of one connection.
+pub(super) struct WatchedService<S> {
+    pub(super) service: S,
+    pub(super) peer: Peer,
+    pub(super) activity: Arc<Activity>,
+}
+
+impl<S, B> Service<Request<Incoming>> for WatchedService<S>
+where
+    S: Service<Request<RequestBody>, Response = Response<B>>,
+{
+    type Response = Response<ResponseBody<B>>;
+    type Error = S::Error;
+    type Future = Reply<S::Future>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        self.activity.enter(Phase::Request);
+        let mut request = request.map(|inner| RequestBody::new(inner, &self.activity));
+        request.extensions_mut().insert(self.peer);
+        Reply { future: self.service.call(request), running: Some(Running(self.activity.clone())) }
+    }
+}
+
+pin_project! {
+    /// A reply to come.
+    pub(super) struct Reply<F> {
+        #[pin]
+        future: F,
+        running: Option<Running>,
+    }
+}
+
+impl<F, B, E> Future for Reply<F>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+{
+    type Output = Result<Response<ResponseBody<B>>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let mut response = ready!(this.future.poll(cx))?;
+        let running = this.running.take().expect("not polled after its end");
+        // What is left of the body will not be read: the connection ends with this reply (RFC 9112
+        // section 9.6), and says so.
+        if running.0.body_unread() {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        Poll::Ready(Ok(response.map(|inner| ResponseBody { inner, _running: running })))
+    }
+}
+
+/// A request that runs, until this is dropped.
+struct Running(Arc<Activity>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.enter(Phase::Idle);
+    }
+}
+
+pin_project! {
+    /// The body of a reply. The request runs until hyper drops it.
+    pub(super) struct ResponseBody<B> {
+        #[pin]
+        inner: B,
+        _running: Running,
+    }
+}
+
+impl<B: Body> Body for ResponseBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        self.project().inner.poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// The body of a request: hyper's, which knows besides whether it was read to its end.
+#[derive(Debug)]
+pub struct RequestBody {
+    inner: Incoming,
+    activity: Arc<Activity>,
+}
+
+impl RequestBody {
+    fn new(inner: Incoming, activity: &Arc<Activity>) -> Self {
+        activity.set_body_unread(!inner.is_end_stream());
+        Self { inner, activity: activity.clone() }
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = Pin::new(&mut self.inner).poll_frame(cx);
+        let ended = matches!(frame, Poll::Ready(None));
+        if ended || (frame.is_ready() && self.inner.is_end_stream()) {
+            self.activity.set_body_unread(false);
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

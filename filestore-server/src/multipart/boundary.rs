@@ -1,0 +1,106 @@
+//! The boundary of a multipart/form-data body, as its Content-Type gives it.
+
+use filestore_core::{Error, ErrorKind};
+use thiserror::Error;
+
+use super::params;
+
+/// A boundary of RFC 2046 section 5.1.1: 1 to 70 characters of its `bchars`, not ending in a space.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Boundary(String);
+
+/// Why a Content-Type gives no boundary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum BoundaryError {
+    /// The type is another one (or there is none): 415.
+    #[error("the body is not multipart/form-data")]
+    NotFormData,
+    /// The type is right, its parameters are not: 400.
+    #[error("the content type has no usable boundary")]
+    BadBoundary,
+}
+
+impl From<BoundaryError> for Error {
+    /// Both are [`ErrorKind::MalformedBody`]; a caller that answers 415 matches first.
+    fn from(refused: BoundaryError) -> Self {
+        Self::new(ErrorKind::MalformedBody, refused.to_string())
+    }
+}
+
+impl Boundary {
+    /// Checks a boundary.
+    pub fn new(text: impl Into<String>) -> Result<Self, BoundaryError> {
+        let text = text.into();
+        let good = (1..=70).contains(&text.len()) && text.bytes().all(is_bchar) && !text.ends_with(' ');
+        if good { Ok(Self(text)) } else { Err(BoundaryError::BadBoundary) }
+    }
+
+    /// The boundary, without leading dashes of the delimiter.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The boundary in the value of a Content-Type header.
+///
+/// A value without quotes may hold every `bchars` but the space, more than RFC 9110 allows: some
+/// clients send `/`, `=` or `:` bare, and nothing else can be meant.
+pub fn boundary_of(content_type: &str) -> Result<Boundary, BoundaryError> {
+    let (essence, rest) = content_type.split_at(content_type.find(';').unwrap_or(content_type.len()));
+    if !essence.trim().eq_ignore_ascii_case("multipart/form-data") {
+        return Err(BoundaryError::NotFormData);
+    }
+    let params = params::parse(rest.as_bytes(), |b| b != b' ' && is_bchar(b));
+    let boundary = params
+        .map_err(|_| BoundaryError::BadBoundary)?
+        .into_iter()
+        .find(|param| param.name == "boundary")
+        .ok_or(BoundaryError::BadBoundary)?;
+    Boundary::new(String::from_utf8(boundary.value).map_err(|_| BoundaryError::BadBoundary)?)
+}
+
+fn is_bchar(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(&b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_boundary_is_found_in_what_clients_send() {
+        let long = "a".repeat(70);
+        for (value, boundary) in [
+            ("multipart/form-data; boundary=abc", "abc"),
+            ("Multipart/Form-Data;boundary=----WebKitFormBoundaryABC123", "----WebKitFormBoundaryABC123"),
+            (r#"multipart/form-data; charset=utf-8; boundary="a b=c""#, "a b=c"),
+            ("multipart/form-data; BOUNDARY=a/b=c:d; charset=utf-8", "a/b=c:d"),
+            (&format!("multipart/form-data; boundary={long}"), &long),
+        ] {
+            assert_eq!(boundary_of(value).as_ref().map(Boundary::as_str), Ok(boundary), "{value}");
+        }
+    }
+
+    #[test]
+    fn other_types_and_bad_boundaries_are_told_apart() {
+        for value in
+            ["", "multipart/mixed; boundary=a", "application/json", "multipart/form-datax;boundary=a"]
+        {
+            assert_eq!(boundary_of(value), Err(BoundaryError::NotFormData), "{value}");
+        }
+        let long = format!("multipart/form-data; boundary={}", "a".repeat(71));
+        for value in [
+            "multipart/form-data",
+            "multipart/form-data; boundary=",
+            "multipart/form-data; boundary=\"\"",
+            "multipart/form-data; boundary=\"a \"",
+            "multipart/form-data; boundary=a; boundary=b",
+            "multipart/form-data; boundary=a*b",
+            "multipart/form-data; boundary=\"a\r\nb\"",
+            "multipart/form-data; boundary=ä",
+            &long,
+        ] {
+            assert_eq!(boundary_of(value), Err(BoundaryError::BadBoundary), "{value}");
+        }
+    }
+}

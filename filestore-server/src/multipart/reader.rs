@@ -1,0 +1,240 @@
+//! The parser driven from a body stream.
+
+use bytes::{Buf, Bytes};
+use filestore_core::{Error, ErrorKind, Result};
+use futures_util::Stream;
+
+use super::{Boundary, Event, Limits, Parser, PartHeader};
+use crate::body::{BodyReader, Timeouts};
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The parts of a multipart/form-data body, one after another.
+///
+/// Errors: [`ErrorKind::MalformedBody`] for a body that is no such form, is cut short or fails to
+/// arrive; [`ErrorKind::TooLarge`] over a limit; [`ErrorKind::BodyTimeout`] for a client that stops
+/// sending. After an error there are only errors.
+pub struct MultipartReader<S> {
+    body: BodyReader<S>,
+    parser: Parser,
+    progress: Progress,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// Between parts.
+    Between,
+    /// In a part that is not read to its end.
+    InPart,
+    /// Read to the end of the body.
+    Done,
+}
+
+impl<S, B, E> MultipartReader<S>
+where
+    S: Stream<Item = Result<B, E>>,
+    B: Buf,
+    E: Into<BoxError>,
+{
+    /// A reader of `body`.
+    pub fn new(body: S, boundary: &Boundary, limits: Limits, timeouts: Timeouts) -> Self {
+        let parser = Parser::new(boundary, limits);
+        Self { body: BodyReader::new(body, timeouts), parser, progress: Progress::Between }
+    }
+
+    /// The next part; what is unread of the one before is skipped. `None` when the closing boundary
+    /// was read and the body has ended: only then is the form whole.
+    pub async fn next_part(&mut self) -> Result<Option<Part<'_, S>>> {
+        loop {
+            match self.next_event().await? {
+                Some(Event::PartStart(header)) => {
+                    self.progress = Progress::InPart;
+                    return Ok(Some(Part { header, reader: self }));
+                }
+                Some(Event::Data(_)) => {}
+                Some(Event::PartEnd | Event::End) => self.progress = Progress::Between,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The next event, or `None` at the end of a whole body.
+    async fn next_event(&mut self) -> Result<Option<Event>> {
+        loop {
+            if let Some(event) = self.parser.next_event()? {
+                return Ok(Some(event));
+            }
+            if self.progress == Progress::Done {
+                return Ok(None);
+            }
+            match self.body.chunk().await {
+                Ok(Some(chunk)) => self.parser.feed(chunk),
+                Ok(None) => {
+                    self.parser.finish()?;
+                    self.progress = Progress::Done;
+                }
+                Err(error) => {
+                    self.parser.fail();
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+/// One part of a body.
+pub struct Part<'a, S> {
+    header: PartHeader,
+    reader: &'a mut MultipartReader<S>,
+}
+
+impl<S, B, E> Part<'_, S>
+where
+    S: Stream<Item = Result<B, E>>,
+    B: Buf,
+    E: Into<BoxError>,
+{
+    /// What the part says of itself.
+    pub fn header(&self) -> &PartHeader {
+        &self.header
+    }
+
+    /// The field's name.
+    pub fn name(&self) -> &str {
+        &self.header.name
+    }
+
+    /// The next bytes of the part, never empty; `None` at its end.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
+        if self.reader.progress != Progress::InPart {
+            return Ok(None);
+        }
+        if let Some(Event::Data(data)) = self.reader.next_event().await? {
+            return Ok(Some(data));
+        }
+        self.reader.progress = Progress::Between;
+        Ok(None)
+    }
+
+    /// The rest of the part as text: [`ErrorKind::TooLarge`] over `limit_bytes`,
+    /// [`ErrorKind::InvalidField`] if it is not UTF-8; both name the field.
+    pub async fn text(&mut self, limit_bytes: usize) -> Result<String> {
+        let mut text = Vec::new();
+        while let Some(chunk) = self.chunk().await? {
+            if text.len() + chunk.len() > limit_bytes {
+                let message = format!("a text field has more bytes than {limit_bytes}");
+                return Err(Error::new(ErrorKind::TooLarge, message)
+                    .with_field(self.name())
+                    .with_limit(limit_bytes as u64));
+            }
+            text.extend_from_slice(&chunk);
+        }
+        String::from_utf8(text).map_err(|_| Error::invalid(self.name(), "a text field is not UTF-8"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::{StreamExt, stream};
+    use std::time::Duration;
+    use tokio::time::Instant;
+
+    const FORM: &str = "--b\r\nContent-Disposition: form-data; name=a\r\n\r\none\r\n\
+                        --b\r\nContent-Disposition: form-data; name=f; filename=x\r\n\r\ntwo\r\n--b--\r\n";
+
+    type Chunk = Result<Bytes, std::io::Error>;
+
+    fn reader_of<S: Stream<Item = Chunk>>(body: S) -> MultipartReader<S> {
+        let boundary = Boundary::new("b").unwrap();
+        MultipartReader::new(body, &boundary, Limits::default(), Timeouts::default())
+    }
+
+    fn reader(body: &str) -> MultipartReader<impl Stream<Item = Chunk> + use<>> {
+        reader_of(stream::iter([Ok(Bytes::copy_from_slice(body.as_bytes()))]))
+    }
+
+    #[tokio::test]
+    async fn parts_are_read_in_order_and_unread_ones_are_skipped() {
+        let mut form = reader(FORM);
+        let mut part = form.next_part().await.unwrap().unwrap();
+        assert_eq!(part.name(), "a");
+        assert_eq!(part.text(8192).await.unwrap(), "one");
+        assert_eq!(part.chunk().await.unwrap(), None);
+        let part = form.next_part().await.unwrap().unwrap();
+        assert_eq!(part.header().file_name.as_deref(), Some("x"));
+        assert!(form.next_part().await.unwrap().is_none());
+        assert!(form.next_part().await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_text_over_its_limit_or_not_utf8_names_its_field() {
+        let error = reader(FORM).next_part().await.unwrap().unwrap().text(2).await.unwrap_err();
+        assert_eq!((error.kind(), error.details().limit), (ErrorKind::TooLarge, Some(2)));
+        assert_eq!(error.details().field.as_deref(), Some("a"));
+        let body = [FORM.split("one").next().unwrap().as_bytes(), b"\xFF\r\n--b--"].concat();
+        let mut form = reader_of(stream::iter([Ok(Bytes::from(body))]));
+        let error = form.next_part().await.unwrap().unwrap().text(2).await.unwrap_err();
+        assert_eq!((error.kind(), error.details().field.as_deref()), (ErrorKind::InvalidField, Some("a")));
+    }
+
+    #[tokio::test]
+    async fn a_body_cut_short_or_failing_is_malformed_and_stays_so() {
+        let cut = &FORM[..FORM.len() - 9];
+        let failing = stream::iter([
+            Ok(Bytes::copy_from_slice(cut.as_bytes())),
+            Err(std::io::Error::other("reset")),
+            Ok(Bytes::copy_from_slice(&FORM.as_bytes()[cut.len()..])),
+        ]);
+        let whole = stream::iter([Ok(Bytes::copy_from_slice(cut.as_bytes()))]);
+        for mut form in [reader_of(whole.boxed()), reader_of(failing.boxed())] {
+            while let Ok(Some(_)) = form.next_part().await {}
+            let error = form.next_part().await.map(|_| ()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::MalformedBody);
+        }
+    }
+
+    #[tokio::test]
+    async fn text_after_the_closing_boundary_is_read_to_the_end_but_bounded() {
+        let mut form = reader(&format!("{FORM}epilogue"));
+        while form.next_part().await.unwrap().is_some() {}
+        let mut form = reader(&format!("{FORM}{}", "x".repeat(9000)));
+        while let Ok(Some(_)) = form.next_part().await {}
+        let error = form.next_part().await.map(|_| ()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::MalformedBody);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_client_is_given_up_after_the_idle_time() {
+        let start = stream::iter([Ok(Bytes::from_static(FORM.as_bytes()).slice(..49))]);
+        let mut form = reader_of(start.chain(stream::pending()));
+        let began = Instant::now();
+        let mut part = form.next_part().await.unwrap().unwrap();
+        assert_eq!(part.text(8192).await.unwrap_err().kind(), ErrorKind::BodyTimeout);
+        assert_eq!(began.elapsed().as_secs(), 30);
+        assert!(form.next_part().await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_in_which_nobody_reads_is_not_idle() {
+        let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
+        let body =
+            stream::unfold(receiver, |mut receiver| async { Some((receiver.recv().await?, receiver)) });
+        let mut form = reader_of(body);
+        let (head, tail) = FORM.split_at(49);
+        let send = |text: &'static str| sender.send(Ok(Bytes::from_static(text.as_bytes()))).unwrap();
+        let later = async {
+            tokio::time::sleep(Duration::from_secs(29)).await;
+            send(head);
+            tokio::time::sleep(Duration::from_mins(1)).await;
+            send(tail);
+        };
+        let read = async {
+            let part = form.next_part().await.unwrap().map(|part| part.name().to_owned());
+            tokio::time::sleep(Duration::from_secs(59)).await;
+            (part, form.next_part().await.unwrap().is_some())
+        };
+        let (found, ()) = tokio::join!(read, later);
+        assert_eq!(found, (Some("a".to_owned()), true));
+    }
+}

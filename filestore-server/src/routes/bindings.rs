@@ -1,0 +1,206 @@
+//! Bindings: which provider an organization's new files go to.
+//!
+//! The keys that a binding shows but nobody sets (`id`, `effectiveFrom`, `effectiveTo`) are accepted
+//! and ignored, so that a binding can be sent back as it was read.
+
+use std::sync::Arc;
+
+use filestore_core::api::{BindingReply, BindingUpdateReply};
+use filestore_core::domain::binding::{BindingChange, NewBinding, check_organization};
+use filestore_core::domain::provider::ProviderCode;
+use filestore_core::{Error, ErrorKind, Result};
+use http::StatusCode;
+use warp::reply::Response;
+use warp::{Filter, Rejection};
+
+use crate::call::{Call, answer, call, other, reading};
+use crate::error::Failure;
+use crate::incoming::{Body, body, read_json};
+use crate::json::{Object, required};
+use crate::reply;
+
+const KEYS: [&str; 8] = [
+    "organizationId",
+    "organizationName",
+    "storageProvider",
+    "syncEnabled",
+    "isActive",
+    "id",
+    "effectiveFrom",
+    "effectiveTo",
+];
+
+/// `/organization-storage-bindings`, its `/create` and its `/update`.
+pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+    let list = reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), list(call)));
+    let list = warp::path!("organization-storage-bindings").and(list.or(other("GET, HEAD")).unify());
+    let create = warp::post()
+        .and(call())
+        .and(body())
+        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), create(call, body)));
+    let create =
+        warp::path!("organization-storage-bindings" / "create").and(create.or(other("POST")).unify());
+    let update = warp::put()
+        .and(call())
+        .and(body())
+        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), update(call, body)));
+    let update = warp::path!("organization-storage-bindings" / "update").and(update.or(other("PUT")).unify());
+    list.or(create).unify().or(update).unify()
+}
+
+async fn list(call: Arc<Call>) -> Result<Response, Failure> {
+    let query = call.query(&["organizationId"])?;
+    let organization = query.get("organizationId").map(organization_number).transpose()?;
+    let bindings = call.store().list_bindings(organization).await?;
+    let shown: Vec<BindingReply> = bindings.iter().map(Into::into).collect();
+    reply::json(StatusCode::OK, &shown)
+}
+
+/// Reads plain decimal digits; leading zeros are no other spelling.
+fn organization_number(text: &str) -> Result<i64> {
+    let number = text.parse().ok().filter(|number: &i64| number.to_string() == text).unwrap_or(0);
+    check_organization(number).map(|()| number)
+}
+
+async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
+    let new = known_provider(&call, new_binding(&read_json(&call, body).await?))?;
+    let binding = known_provider(&call, call.store().create_binding(new).await)?;
+    reply::json(StatusCode::CREATED, &BindingReply::from(&binding))
+}
+
+fn new_binding(json: &[u8]) -> Result<NewBinding> {
+    let object = Object::parse(json, &KEYS)?;
+    check_read_only(&object)?;
+    let is_active = object.flag("isActive")?;
+    let organization_id = object.integer("organizationId")?;
+    let organization_name = object.text("organizationName")?;
+    let provider = object.text("storageProvider")?;
+    let sync_enabled = object.flag("syncEnabled")?;
+    if is_active == Some(false) {
+        return Err(Error::invalid("isActive", "a new binding is active: isActive can only be true"));
+    }
+    let new = NewBinding {
+        organization_id: required("organizationId", organization_id)?,
+        organization_name: required("organizationName", organization_name)?,
+        provider: provider_code(&required("storageProvider", provider)?)?,
+        sync_enabled: required("syncEnabled", sync_enabled)?,
+    };
+    new.check()?;
+    Ok(new)
+}
+
+async fn update(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
+    let json = read_json(&call, body).await?;
+    let (organization, change) = known_provider(&call, binding_change(&json))?;
+    let binding = known_provider(&call, call.store().update_binding(organization, change).await)?;
+    reply::json(StatusCode::OK, &BindingUpdateReply::from(&binding))
+}
+
+fn binding_change(json: &[u8]) -> Result<(i64, BindingChange)> {
+    let object = Object::parse(json, &KEYS)?;
+    check_read_only(&object)?;
+    let organization = object.integer("organizationId")?;
+    let change = BindingChange {
+        organization_name: object.text("organizationName")?,
+        provider: object.text("storageProvider")?.map(|code| provider_code(&code)).transpose()?,
+        sync_enabled: object.flag("syncEnabled")?,
+        is_active: object.flag("isActive")?,
+    };
+    let organization = required("organizationId", organization)?;
+    check_organization(organization)?;
+    change.check()?;
+    Ok((organization, change))
+}
+
+/// A text that can be no provider's code is the code of no provider.
+fn provider_code(text: &str) -> Result<ProviderCode> {
+    text.parse().map_err(|_| {
+        Error::new(ErrorKind::UnknownProvider, "the provider is unknown").with_field("storageProvider")
+    })
+}
+
+/// Lists the valid codes where the provider was unknown.
+fn known_provider<T>(call: &Call, done: Result<T>) -> Result<T> {
+    done.map_err(|error| {
+        if error.kind() != ErrorKind::UnknownProvider || !error.details().allowed.is_empty() {
+            return error;
+        }
+        let active = call.store().providers().active();
+        error.with_allowed(active.into_iter().map(|provider| provider.code.to_string()))
+    })
+}
+
+fn check_read_only(object: &Object) -> Result<()> {
+    object.integer("id")?;
+    object.text("effectiveFrom")?;
+    object.text_or_null("effectiveTo")?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CREATE: &str =
+        r#"{"organizationId":7,"organizationName":"Acme","storageProvider":"LOCAL","syncEnabled":true}"#;
+
+    fn with(extra: &str) -> String {
+        format!("{},{extra}}}", CREATE.trim_end_matches('}'))
+    }
+
+    fn refused<T: std::fmt::Debug>(read: Result<T>) -> (ErrorKind, Option<String>) {
+        let error = read.unwrap_err();
+        (error.kind(), error.details().field.clone())
+    }
+
+    #[test]
+    fn a_binding_can_be_sent_back_as_it_was_read() {
+        let read_only =
+            with(r#""id":3,"isActive":true,"effectiveFrom":"2026-01-01T00:00:00.000Z","effectiveTo":null"#);
+        assert_eq!(new_binding(read_only.as_bytes()).unwrap(), new_binding(CREATE.as_bytes()).unwrap());
+        let (organization, change) = binding_change(read_only.as_bytes()).unwrap();
+        assert_eq!((organization, change.is_active), (7, Some(true)));
+    }
+
+    #[test]
+    fn all_four_fields_are_required_to_create_and_one_to_update() {
+        for key in ["organizationId", "organizationName", "storageProvider", "syncEnabled"] {
+            let mut object: serde_json::Value = serde_json::from_str(CREATE).unwrap();
+            object.as_object_mut().unwrap().remove(key);
+            let json = object.to_string();
+            assert_eq!(refused(new_binding(json.as_bytes())), (ErrorKind::MissingField, Some(key.into())));
+        }
+        let (_, change) = binding_change(br#"{"organizationId":7}"#).unwrap();
+        assert_eq!(change, BindingChange::default());
+        assert_eq!(refused(binding_change(b"{}")).0, ErrorKind::MissingField);
+    }
+
+    #[test]
+    fn wrong_types_ranges_and_keys_are_named() {
+        use ErrorKind::{InvalidField, RepeatedField, UnknownField};
+        for (extra, kind, key) in [
+            (r#""isActive":false"#, InvalidField, "isActive"),
+            (r#""isActive":null"#, InvalidField, "isActive"),
+            (r#""id":"3""#, InvalidField, "id"),
+            (r#""effectiveFrom":null"#, InvalidField, "effectiveFrom"),
+            (r#""effectiveTo":1"#, InvalidField, "effectiveTo"),
+            (r#""organizationId":7"#, RepeatedField, "organizationId"),
+            (r#""sync_enabled":true"#, UnknownField, "sync_enabled"),
+        ] {
+            let json = with(extra);
+            assert_eq!(refused(new_binding(json.as_bytes())), (kind, Some(key.into())), "{extra}");
+        }
+        for bad in ["0", "-1", "7.0", "\"7\"", "9007199254740992", "null", "1e400"] {
+            let json = CREATE.replace(":7,", &format!(":{bad},"));
+            assert!(new_binding(json.as_bytes()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_query_names_an_organization_in_plain_digits() {
+        assert_eq!(organization_number("7").unwrap(), 7);
+        for bad in ["", "07", "+7", "0", "-1", "7.0", "9007199254740992", "x"] {
+            assert!(organization_number(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The records: list, info, delete, restore.
+
+use std::sync::Arc;
+
+use filestore_core::api::{self, DeleteReply, ListReply};
+use filestore_core::domain::record::FileRecord;
+use filestore_core::metadata::ListFilter;
+use filestore_core::service::ListRequest;
+use filestore_core::{Error, Result};
+use http::StatusCode;
+use warp::reply::Response;
+use warp::{Filter, Rejection};
+
+use super::path::IdSegment;
+use crate::call::{Call, answer, call, other, reading};
+use crate::error::Failure;
+use crate::http::query::Query;
+use crate::reply;
+
+const FILTERS: [&str; 6] = ["organization_id", "sub_system", "status", "purge_status", "limit", "cursor"];
+
+/// `/files`, `/files/{fileId}/info` and `/files/{fileId}/restore`.
+pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+    let list = reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), list(call)));
+    let list = warp::path!("files").and(list.or(other("GET, HEAD")).unify());
+    let path = warp::path!("files" / IdSegment / "info");
+    let info =
+        path.and(reading()).and(call()).then(|id, call: Arc<Call>| answer(Arc::clone(&call), info(call, id)));
+    let info = info.or(path.and(other("GET, HEAD")).map(|_, reply| reply)).unify();
+    let path = warp::path!("files" / IdSegment / "restore");
+    let restore = path
+        .and(warp::post())
+        .and(call())
+        .then(|id, call: Arc<Call>| answer(Arc::clone(&call), restore(call, id)));
+    let restore = restore.or(path.and(other("POST")).map(|_, reply| reply)).unify();
+    list.or(info).unify().or(restore).unify()
+}
+
+async fn list(call: Arc<Call>) -> Result<Response, Failure> {
+    let request = list_request(&call.query(&FILTERS)?)?;
+    let page = call.store().list(&request, &call.caller.scope).await?;
+    let items = page.items.iter().map(Into::into).collect();
+    reply::json(StatusCode::OK, &ListReply { items, next_cursor: page.next_cursor })
+}
+
+fn list_request(query: &Query) -> Result<ListRequest> {
+    let filter = ListFilter {
+        organization_id: query.get("organization_id").map(str::parse).transpose()?,
+        sub_system: query.get("sub_system").map(str::parse).transpose()?,
+        status: query.get("status").map(str::parse).transpose()?,
+        purge_status: query.get("purge_status").map(str::parse).transpose()?,
+    };
+    let limit = query.get("limit").map(|text| {
+        let plain = text.bytes().all(|b| b.is_ascii_digit());
+        let bad = || Error::invalid("limit", "limit is an integer from 1 to 1000").with_limit(1000);
+        text.parse().ok().filter(|_| plain).ok_or_else(bad)
+    });
+    Ok(ListRequest { filter, limit: limit.transpose()?, cursor: query.get("cursor").map(str::to_owned) })
+}
+
+async fn info(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
+    let record = call.store().info(id.id()?, &call.caller.scope).await?;
+    shown(&record)
+}
+
+async fn restore(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
+    let record = call.store().restore(id.id()?, &call.caller.scope).await?;
+    shown(&record)
+}
+
+fn shown(record: &FileRecord) -> Result<Response, Failure> {
+    Ok(reply::with_etag(reply::json(StatusCode::OK, &api::FileRecord::from(record))?, record))
+}
+
+/// Answers DELETE on `/files/{fileId}`.
+pub(super) async fn delete(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
+    let record = call.store().delete(id.id()?, &call.caller.scope).await?;
+    let shown = DeleteReply {
+        file_id: record.file_id.to_string(),
+        deleted: true,
+        storage_location: record.state.location().to_string(),
+        purge_pending: true,
+    };
+    reply::json(StatusCode::OK, &shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(raw: &str) -> Result<ListRequest> {
+        list_request(&Query::parse(raw, &FILTERS)?)
+    }
+
+    #[test]
+    fn filters_are_read_and_unknown_parameters_ignored() {
+        let request = read("organization_id=7&status=READY&limit=5&cursor=c&page=2&page=3").unwrap();
+        assert_eq!(request.filter.organization_id, Some("7".parse().unwrap()));
+        assert_eq!((request.limit, request.cursor.as_deref()), (Some(5), Some("c")));
+        assert_eq!(read("").unwrap(), ListRequest::default());
+    }
+
+    #[test]
+    fn bad_values_of_known_parameters_are_named() {
+        for (raw, field) in [
+            ("limit=%2B5", "limit"),
+            ("limit=", "limit"),
+            ("limit=1e3", "limit"),
+            ("status=ready", "status"),
+            ("purge_status=", "purge_status"),
+            ("organization_id=007", "organization_id"),
+            ("sub_system=..", "sub_system"),
+            ("limit=1&limit=1", "limit"),
+        ] {
+            assert_eq!(read(raw).unwrap_err().details().field.as_deref(), Some(field), "{raw}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! POST /files/batch: several files in a form, all of them or none.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use filestore_core::api;
+use filestore_core::domain::config::Limits;
+use filestore_core::domain::id::{OrganizationId, SubSystem};
+use filestore_core::service::{BatchItem, NewBatch, PartHints, Uploaded};
+use filestore_core::storage::{StagedBlob, StagingWriter};
+use filestore_core::{Error, ErrorKind, Result};
+use http::StatusCode;
+use tokio::task::JoinSet;
+use warp::reply::Response;
+use warp::{Filter, Rejection};
+
+use crate::admission::Admission;
+use crate::call::{Call, answer, call, other};
+use crate::error::Failure;
+use crate::form::{self, CHARSET_FIELD, Once, Part};
+use crate::incoming::{Body, body, open_form};
+use crate::reply;
+
+const FIELDS: [&str; 5] =
+    ["organization_id", "sub_system", "items[N].file", "items[N].original_name", "items[N].mime_type"];
+
+/// The largest index.
+const MAX_INDEX: u32 = 9999;
+
+/// Items of one request that may be on their way to the disk at once, so that their flushes share
+/// the wait.
+const FLUSHES: usize = 8;
+
+/// `/files/batch`.
+pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+    let create = warp::post()
+        .and(call())
+        .and(body())
+        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), create(call, body)));
+    warp::path!("files" / "batch").and(create.or(other("POST")).unify())
+}
+
+async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
+    let limits = call.store().config().limits;
+    let mut form = open_form(&call, body, limits.max_batch_items, limits.max_batch_size)?;
+    let mut fields = BatchForm::default();
+    while let Some(mut part) = form.next_part().await? {
+        fields.take(&call, &mut part).await?;
+    }
+    let (new, items, _admission) = fields.finish().await?;
+    match call.store().commit_batch(new, items).await? {
+        Uploaded::New(records) => {
+            let shown: Vec<api::FileRecord> = records.iter().map(Into::into).collect();
+            reply::json(StatusCode::CREATED, &shown)
+        }
+        Uploaded::Replayed(reply) => Ok(reply::plain(StatusCode::CREATED, reply.into())),
+    }
+}
+
+/// The form as far as it has arrived.
+#[derive(Debug, Default)]
+struct BatchForm {
+    organization_id: Once<OrganizationId>,
+    sub_system: Once<SubSystem>,
+    items: BTreeMap<u32, Item>,
+    received_bytes: u64,
+    flushing: JoinSet<(u32, Result<StagedBlob>)>,
+    staged: BTreeMap<u32, StagedBlob>,
+    admission: Option<Admission>,
+}
+
+#[derive(Debug, Default)]
+struct Item {
+    original_name: Once<Option<String>>,
+    mime_type: Once<Option<String>>,
+    file: Once<PartHints>,
+}
+
+impl BatchForm {
+    /// Takes the next field.
+    async fn take(&mut self, call: &Call, part: &mut Part<'_>) -> Result<()> {
+        match part.name() {
+            "organization_id" => {
+                self.organization_id.read(part, form::parsed).await?;
+                let organization = self.organization_id.get().expect("it was read just now");
+                self.admission = Some(Admission::of(call, organization).await?);
+                Ok(())
+            }
+            "sub_system" => self.sub_system.read(part, form::parsed).await,
+            CHARSET_FIELD => form::pass_over(part).await,
+            name => {
+                let (index, field) = item_field(name)?;
+                self.take_item(call, part, index, field).await.map_err(|e| e.with_item(index))
+            }
+        }
+    }
+
+    async fn take_item(
+        &mut self,
+        call: &Call,
+        part: &mut Part<'_>,
+        index: u32,
+        field: ItemField,
+    ) -> Result<()> {
+        let limits = &call.store().config().limits;
+        match field {
+            ItemField::OriginalName => {
+                let item = self.item(index, limits)?;
+                item.original_name.read(part, form::name(limits.original_name_chars)).await
+            }
+            ItemField::MimeType => self.item(index, limits)?.mime_type.read(part, form::mime_type).await,
+            ItemField::File => self.take_file(call, part, index).await,
+        }
+    }
+
+    /// The item of that index; `TooManyItems` if it is one too many.
+    fn item(&mut self, index: u32, limits: &Limits) -> Result<&mut Item> {
+        if self.items.len() >= limits.max_batch_items && !self.items.contains_key(&index) {
+            let message = format!("a batch has more items than allowed: {}", limits.max_batch_items);
+            return Err(
+                Error::new(ErrorKind::TooManyItems, message).with_limit(limits.max_batch_items as u64)
+            );
+        }
+        Ok(self.items.entry(index).or_default())
+    }
+
+    async fn take_file(&mut self, call: &Call, part: &mut Part<'_>, index: u32) -> Result<()> {
+        let limits = &call.store().config().limits;
+        let name = part.name().to_owned();
+        if let Some(item) = self.items.get(&index) {
+            item.file.expect_first(&name)?;
+        }
+        let hints = form::hints(part);
+        let left = limits.max_batch_size - self.received_bytes;
+        let stage = async {
+            self.item(index, limits)?;
+            call.store().stage_up_to(left).await
+        };
+        let received = form::receive(part, stage).await.map_err(|e| over_batch(e, left, limits))?;
+        let Some(writer) = received else { return Ok(()) };
+        self.received_bytes += writer.size_bytes();
+        self.item(index, limits)?.file.set(&name, hints)?;
+        self.flush(index, writer).await
+    }
+
+    /// Makes the item durable beside what arrives next.
+    async fn flush(&mut self, index: u32, writer: StagingWriter) -> Result<()> {
+        while self.flushing.len() >= FLUSHES {
+            self.flushed().await?;
+        }
+        self.flushing.spawn(async move { (index, writer.finish().await) });
+        Ok(())
+    }
+
+    /// Waits for one item; false when none is left.
+    async fn flushed(&mut self) -> Result<bool> {
+        let Some(flushed) = self.flushing.join_next().await else { return Ok(false) };
+        let (index, staged) = flushed.map_err(|e| Error::internal("staging an item", e))?;
+        self.staged.insert(index, staged.map_err(|e| e.with_item(index))?);
+        Ok(true)
+    }
+
+    /// Requires what is required and waits until all of it is durable. The admission is to be held
+    /// until the commit.
+    async fn finish(mut self) -> Result<(NewBatch, Vec<(BatchItem, StagedBlob)>, Option<Admission>)> {
+        while self.flushed().await? {}
+        let organization_id = form::required("organization_id", self.organization_id)?;
+        let sub_system = form::required("sub_system", self.sub_system)?;
+        let mut items = Vec::with_capacity(self.items.len());
+        for (index, item) in self.items {
+            let hints =
+                form::required(&format!("items[{index}].file"), item.file).map_err(|e| e.with_item(index))?;
+            let staged = self.staged.remove(&index).expect("a file that was received was staged");
+            let item = BatchItem {
+                index,
+                original_name: item.original_name.take().flatten(),
+                mime_type: item.mime_type.take().flatten(),
+                hints,
+            };
+            items.push((item, staged));
+        }
+        let mut admission = self.admission;
+        let idempotency = admission.as_mut().and_then(|admission| admission.idempotency.take());
+        Ok((NewBatch { organization_id, sub_system, idempotency }, items, admission))
+    }
+}
+
+/// Says that it was the batch that grew too large, where it was not the file.
+fn over_batch(error: Error, left: u64, limits: &Limits) -> Error {
+    if error.kind() != ErrorKind::TooLarge || left >= limits.max_file_size {
+        return error;
+    }
+    let message = format!("the batch has more bytes than allowed: {}", limits.max_batch_size);
+    let field = error.details().field.clone().unwrap_or_default();
+    Error::new(ErrorKind::TooLarge, message).with_field(field).with_limit(limits.max_batch_size)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ItemField {
+    File,
+    OriginalName,
+    MimeType,
+}
+
+/// Reads `items[N].file` and the like; N is decimal without leading zeros, 0 to 9999.
+fn item_field(name: &str) -> Result<(u32, ItemField)> {
+    let rest = name.strip_prefix("items[").ok_or_else(|| form::unknown(name, &FIELDS))?;
+    let malformed = || {
+        Error::invalid(name, format!("an item is named items[N].file with N from 0 to {MAX_INDEX}: {name}"))
+    };
+    let (digits, field) = rest.split_once("].").ok_or_else(malformed)?;
+    let index = digits.parse().ok().filter(|index: &u32| *index <= MAX_INDEX && index.to_string() == digits);
+    let index = index.ok_or_else(malformed)?;
+    let field = match field {
+        "file" => ItemField::File,
+        "original_name" => ItemField::OriginalName,
+        "mime_type" => ItemField::MimeType,
+        _ => return Err(form::unknown(name, &FIELDS).with_item(index)),
+    };
+    Ok((index, field))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn item_fields_have_a_canonical_index() {
+        assert_eq!(item_field("items[0].file").unwrap(), (0, ItemField::File));
+        assert_eq!(item_field("items[9999].original_name").unwrap(), (9999, ItemField::OriginalName));
+        assert_eq!(item_field("items[10].mime_type").unwrap(), (10, ItemField::MimeType));
+        for name in ["items[01].file", "items[].file", "items[+1].file", "items[10000].file", "items[1]file"]
+        {
+            let error = item_field(name).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidField, "{name}");
+            assert_eq!(error.details().field.as_deref(), Some(name));
+        }
+        for name in ["items[1].fil", "items[1].", "item[1].file", "file"] {
+            assert_eq!(item_field(name).unwrap_err().kind(), ErrorKind::UnknownField, "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_index_with_text_but_no_file_is_refused() {
+        let mut form = BatchForm::default();
+        form.organization_id.set("x", "7".parse().unwrap()).unwrap();
+        form.sub_system.set("x", "s".parse().unwrap()).unwrap();
+        form.item(4, &Limits::default()).unwrap().original_name.set("x", Some("n".into())).unwrap();
+        let error = form.finish().await.unwrap_err();
+        assert_eq!((error.kind(), error.details().item), (ErrorKind::MissingField, Some(4)));
+        assert_eq!(error.details().field.as_deref(), Some("items[4].file"));
+    }
+
+    #[test]
+    fn one_item_too_many_is_refused_before_it_is_received() {
+        let limits = Limits { max_batch_items: 1, ..Limits::default() };
+        let mut form = BatchForm::default();
+        form.item(5, &limits).unwrap();
+        form.item(5, &limits).unwrap();
+        assert_eq!(form.item(6, &limits).unwrap_err().kind(), ErrorKind::TooManyItems);
+    }
+}

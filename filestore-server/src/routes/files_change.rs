@@ -1,0 +1,242 @@
+//! PUT /files/upload: make a file a thumbnail, make it ready, replace its bytes.
+
+use std::sync::Arc;
+
+use filestore_core::api::ChangeReply;
+use filestore_core::domain::id::{FileId, Sha256};
+use filestore_core::service::{Change, IfMatch, PartHints, QuotaReservation, Replacement};
+use filestore_core::storage::StagedBlob;
+use filestore_core::{Error, Result};
+use http::header::IF_MATCH;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use warp::reply::Response;
+
+use crate::admission::announced_bytes;
+use crate::call::Call;
+use crate::error::Failure;
+use crate::form::{self, CHARSET_FIELD, Once, Part};
+use crate::http::etag::EntityTags;
+use crate::incoming::{Body, open_form};
+use crate::reply;
+
+const FIELDS: [&str; 6] =
+    ["file_id", "make_as_thumbnail", "make_as_ready", "file", "original_name", "mime_type"];
+
+/// Answers PUT.
+pub(crate) async fn change(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
+    let mut form = open_form(&call, body, 1, call.store().config().limits.max_file_size)?;
+    let if_match = if_match(&call.headers);
+    let mut fields = ChangeForm::default();
+    while let Some(mut part) = form.next_part().await? {
+        fields.take(&call, &mut part, if_match.as_ref()).await?;
+    }
+    let (id, change, _room) = fields.finish()?;
+    let changed = call.store().change(id, &call.caller.scope, change, if_match).await?;
+    let shown = ChangeReply {
+        file_id: id.to_string(),
+        sync_status: changed.shown_sync.to_string(),
+        updated_at: changed.record.updated_at.to_string(),
+    };
+    Ok(reply::with_etag(reply::json(StatusCode::OK, &shown)?, &changed.record))
+}
+
+/// The contents that If-Match names. Weak tags, tags that are no digest and what is no list match
+/// nothing.
+fn if_match(headers: &HeaderMap) -> Option<IfMatch> {
+    if !headers.contains_key(IF_MATCH) {
+        return None;
+    }
+    let lines: Result<Vec<_>, _> = headers.get_all(IF_MATCH).iter().map(HeaderValue::to_str).collect();
+    let tags = lines.ok().and_then(|lines| EntityTags::parse(&lines.join(", ")));
+    Some(match tags {
+        Some(EntityTags::Any) => IfMatch::Any,
+        Some(EntityTags::List(tags)) => {
+            IfMatch::OneOf(tags.iter().filter_map(|tag| digest_of(&tag.to_string())).collect())
+        }
+        None => IfMatch::OneOf(Vec::new()),
+    })
+}
+
+fn digest_of(tag: &str) -> Option<Sha256> {
+    let text = tag.strip_prefix('"')?.strip_suffix('"')?;
+    text.parse().ok().filter(|sum: &Sha256| sum.to_hex() == text)
+}
+
+/// The form as far as it has arrived.
+#[derive(Debug, Default)]
+struct ChangeForm {
+    file_id: Once<FileId>,
+    make_as_thumbnail: Once<bool>,
+    make_as_ready: Once<bool>,
+    original_name: Once<Option<String>>,
+    mime_type: Once<Option<String>>,
+    file: Once<(StagedBlob, PartHints)>,
+    room: Option<QuotaReservation>,
+}
+
+impl ChangeForm {
+    /// Takes the next field.
+    async fn take(&mut self, call: &Call, part: &mut Part<'_>, if_match: Option<&IfMatch>) -> Result<()> {
+        match part.name() {
+            "file_id" => self.file_id.read(part, form::parsed).await,
+            "make_as_thumbnail" => self.make_as_thumbnail.read(part, form::flag).await,
+            "make_as_ready" => self.make_as_ready.read(part, form::flag).await,
+            "original_name" => {
+                let limit = call.store().config().limits.original_name_chars;
+                self.original_name.read(part, form::name(limit)).await
+            }
+            "mime_type" => self.mime_type.read(part, form::mime_type).await,
+            "file" => self.take_file(call, part, if_match).await,
+            CHARSET_FIELD => form::pass_over(part).await,
+            name => Err(form::unknown(name, &FIELDS)),
+        }
+    }
+
+    /// Receives the file, once what is known by now does not forbid it.
+    async fn take_file(
+        &mut self,
+        call: &Call,
+        part: &mut Part<'_>,
+        if_match: Option<&IfMatch>,
+    ) -> Result<()> {
+        self.file.expect_first("file")?;
+        let hints = form::hints(part);
+        let stage = async {
+            self.check_flags(WithFile::Yes)?;
+            if let Some(id) = self.file_id.get() {
+                self.room = admit(call, *id, if_match).await?;
+            }
+            call.store().stage().await
+        };
+        if let Some(writer) = form::receive(part, stage).await? {
+            self.file.set("file", (writer.finish().await?, hints))?;
+        }
+        Ok(())
+    }
+
+    fn check_flags(&self, file: WithFile) -> Result<()> {
+        let thumbnail = is_set(&self.make_as_thumbnail);
+        if thumbnail && is_set(&self.make_as_ready) {
+            let message = "make_as_thumbnail and make_as_ready exclude each other";
+            return Err(Error::invalid("make_as_thumbnail", message));
+        }
+        if thumbnail && file == WithFile::Yes {
+            return Err(Error::invalid("make_as_thumbnail", "make_as_thumbnail takes no file"));
+        }
+        Ok(())
+    }
+
+    /// What the whole form asks for. The room is to be held until the commit.
+    fn finish(self) -> Result<(FileId, Change, Option<QuotaReservation>)> {
+        self.check_flags(if self.file.get().is_some() { WithFile::Yes } else { WithFile::No })?;
+        let (thumbnail, ready) = (is_set(&self.make_as_thumbnail), is_set(&self.make_as_ready));
+        let id = form::required("file_id", self.file_id)?;
+        let (original_name, mime_type) =
+            (self.original_name.take().flatten(), self.mime_type.take().flatten());
+        let change = if let Some((staged, hints)) = self.file.take() {
+            let new = Replacement { staged, original_name, mime_type, hints };
+            if ready { Change::MakeReady(Some(new)) } else { Change::Replace(new) }
+        } else {
+            refuse_without_file("original_name", original_name.as_ref())?;
+            refuse_without_file("mime_type", mime_type.as_ref())?;
+            match (thumbnail, ready) {
+                (true, _) => Change::MakeThumbnail,
+                (false, true) => Change::MakeReady(None),
+                (false, false) => return Err(form::missing("file")),
+            }
+        };
+        Ok((id, change, self.room))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WithFile {
+    Yes,
+    No,
+}
+
+fn is_set(flag: &Once<bool>) -> bool {
+    flag.get() == Some(&true)
+}
+
+fn refuse_without_file(name: &str, value: Option<&String>) -> Result<()> {
+    match value {
+        None => Ok(()),
+        Some(_) => Err(Error::invalid(name, format!("a new name or type needs a new file: {name}"))),
+    }
+}
+
+/// Checks what can be checked before the bytes are received, and reserves room for what is more than
+/// before.
+async fn admit(call: &Call, id: FileId, if_match: Option<&IfMatch>) -> Result<Option<QuotaReservation>> {
+    let (store, scope) = (call.store(), &call.caller.scope);
+    store.check_change(id, scope, if_match).await?;
+    let record = store.record(id, scope).await?;
+    let more = announced_bytes(call).saturating_sub(record.blob.size_bytes);
+    store.reserve_quota(&record.organization_id, more).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use filestore_core::ErrorKind;
+
+    fn once<T>(value: T) -> Once<T> {
+        let mut field = Once::default();
+        field.set("x", value).unwrap();
+        field
+    }
+
+    fn with_id() -> ChangeForm {
+        ChangeForm { file_id: once("01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap()), ..ChangeForm::default() }
+    }
+
+    fn refused(form: ChangeForm) -> (ErrorKind, String) {
+        let error = form.finish().unwrap_err();
+        (error.kind(), error.details().field.clone().unwrap())
+    }
+
+    #[test]
+    fn a_flag_alone_is_a_change_of_status() {
+        let form = ChangeForm { make_as_thumbnail: once(true), make_as_ready: once(false), ..with_id() };
+        assert!(matches!(form.finish().unwrap().1, Change::MakeThumbnail));
+        let form = ChangeForm { make_as_ready: once(true), ..with_id() };
+        assert!(matches!(form.finish().unwrap().1, Change::MakeReady(None)));
+    }
+
+    #[test]
+    fn what_asks_for_nothing_or_too_much_is_refused() {
+        use ErrorKind::{InvalidField, MissingField};
+        let both = ChangeForm { make_as_thumbnail: once(true), make_as_ready: once(true), ..with_id() };
+        assert_eq!(refused(both), (InvalidField, "make_as_thumbnail".into()));
+        assert_eq!(refused(with_id()), (MissingField, "file".into()));
+        let unset = ChangeForm { make_as_ready: once(false), ..with_id() };
+        assert_eq!(refused(unset), (MissingField, "file".into()));
+        let nameless = ChangeForm { make_as_ready: once(true), ..ChangeForm::default() };
+        assert_eq!(refused(nameless), (MissingField, "file_id".into()));
+        let name =
+            ChangeForm { make_as_ready: once(true), original_name: once(Some("a.txt".into())), ..with_id() };
+        assert_eq!(refused(name), (InvalidField, "original_name".into()));
+        let mime = ChangeForm { make_as_ready: once(true), mime_type: once(Some("a/b".into())), ..with_id() };
+        assert_eq!(refused(mime), (InvalidField, "mime_type".into()));
+    }
+
+    #[test]
+    fn if_match_takes_strong_digests_only() {
+        let sum = Sha256([0xAB; 32]);
+        let of = |lines: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(IF_MATCH, line.parse().unwrap());
+            }
+            if_match(&headers)
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&["*"]), Some(IfMatch::Any));
+        assert_eq!(of(&["\"x\"", &format!("\"{sum}\"")]), Some(IfMatch::OneOf(vec![sum])));
+        let upper = sum.to_hex().to_uppercase();
+        for nothing in [format!("W/\"{sum}\""), format!("\"{upper}\""), sum.to_hex(), String::new()] {
+            assert_eq!(of(&[&nothing]), Some(IfMatch::OneOf(vec![])), "{nothing}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! GET and DELETE /files/{fileId}: the bytes as they are, and their end. (DELETE's handler is in
+//! [`super::files`].)
+
+use std::sync::Arc;
+
+use filestore_core::domain::id::FileId;
+use filestore_core::domain::record::FileRecord;
+use filestore_core::service::Opened;
+use filestore_core::{Error, ErrorKind};
+use futures_util::TryStreamExt;
+use http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE,
+    CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LAST_MODIFIED, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use warp::reply::Response;
+use warp::{Filter, Rejection, Reply};
+
+use super::files;
+use super::path::IdSegment;
+use crate::caching::cache_control;
+use crate::call::{Call, answer, call, other, reading};
+use crate::error::Failure;
+use crate::http::conditional::{Outcome, Validators, evaluate, if_range_holds};
+use crate::http::disposition::Disposition;
+use crate::http::etag::{EntityTag, repr_digest};
+use crate::http::query::Query;
+use crate::http::range::ByteRange;
+use crate::http::{date, serving};
+use crate::reply::NOSNIFF;
+
+/// How often a reply starts over because the file changed under it.
+const TRIES: usize = 4;
+
+const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
+
+/// `/files/{fileId}`.
+pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+    let path = warp::path!("files" / IdSegment);
+    let read = path
+        .and(reading())
+        .and(call())
+        .then(|id, call: Arc<Call>| answer(Arc::clone(&call), content(call, id)));
+    let delete = path
+        .and(warp::delete())
+        .and(call())
+        .then(|id, call: Arc<Call>| answer(Arc::clone(&call), files::delete(call, id)));
+    let rest = path.and(other("GET, HEAD, DELETE")).map(|_, reply| reply);
+    read.or(delete).unify().or(rest).unify()
+}
+
+async fn content(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
+    let query = call.query(&["disposition", "v"])?;
+    let requested = query.get("disposition").map(str::parse).transpose()?;
+    let id: FileId = id.id()?;
+    for _ in 0..TRIES {
+        let record = call.store().record(id, &call.caller.scope).await?;
+        let wanted = Wanted { call: &call, record: &record, query: &query, requested };
+        if let Some(reply) = wanted.reply().await? {
+            return Ok(reply);
+        }
+    }
+    Err(Error::new(ErrorKind::Conflict, "the file keeps changing").into())
+}
+
+/// What is wanted of a record.
+struct Wanted<'a> {
+    call: &'a Call,
+    record: &'a FileRecord,
+    query: &'a Query,
+    requested: Option<Disposition>,
+}
+
+impl Wanted<'_> {
+    /// The reply, decided in the order of RFC 9110 section 13.2.2; `None` if the record changed.
+    async fn reply(&self) -> Result<Option<Response>, Failure> {
+        let blob = &self.record.blob;
+        let current = Validators { etag: EntityTag::of(&blob.sha256), last_modified: Some(blob.stored_at) };
+        let headers = &self.call.headers;
+        match evaluate(headers, &current) {
+            Outcome::Proceed => {}
+            Outcome::NotModified => return Ok(Some(self.not_modified(&current))),
+            Outcome::PreconditionFailed => {
+                let message = "the file's content is not the one the request is about";
+                return Err(Error::new(ErrorKind::PreconditionFailed, message).into());
+            }
+        }
+        let ranged = self.call.method == Method::GET && if_range_holds(headers, &current);
+        let range = if ranged { ByteRange::of(headers, blob.size_bytes) } else { ByteRange::Whole };
+        let Some(span) = Span::of(range, blob.size_bytes) else {
+            return Err(Failure::RangeNotSatisfiable(blob.size_bytes));
+        };
+        let Some(mut response) = self.bytes(span).await? else { return Ok(None) };
+        self.describe(response.headers_mut(), &current);
+        if let Some(value) = range.content_range(blob.size_bytes) {
+            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+            response.headers_mut().insert(CONTENT_RANGE, value);
+        }
+        response.headers_mut().insert(CONTENT_LENGTH, span.len().into());
+        Ok(Some(response))
+    }
+
+    /// The bytes of `span`; `None` if the record changed. HEAD opens nothing.
+    async fn bytes(&self, span: Span) -> Result<Option<Response>, Failure> {
+        if self.call.method == Method::HEAD {
+            return Ok(Some(Response::default()));
+        }
+        Ok(send(self.call, self.record, span).await?)
+    }
+
+    fn not_modified(&self, current: &Validators) -> Response {
+        let mut response = Response::default();
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        self.validate(response.headers_mut(), current);
+        response
+    }
+
+    /// What a 200 and a 304 share (section 15.4.5).
+    fn validate(&self, headers: &mut HeaderMap, current: &Validators) {
+        let blob = &self.record.blob;
+        headers.insert(ETAG, current.etag.to_header());
+        headers.insert(CACHE_CONTROL, cache_control(self.query.get("v"), &blob.sha256));
+        let modified = HeaderValue::try_from(date::format(blob.stored_at)).expect("a date is ASCII");
+        headers.insert(LAST_MODIFIED, modified);
+    }
+
+    fn describe(&self, headers: &mut HeaderMap, current: &Validators) {
+        self.validate(headers, current);
+        let blob = &self.record.blob;
+        let how = serving::decide(&self.record.mime_type, blob.sniffed_type.as_deref(), self.requested);
+        let octets = HeaderValue::from_static("application/octet-stream");
+        headers.insert(CONTENT_TYPE, HeaderValue::from_str(&how.content_type).unwrap_or(octets));
+        headers.insert(CONTENT_DISPOSITION, how.disposition.to_header(&self.record.original_name));
+        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(how.csp));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+        headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        headers.insert(REPR_DIGEST, repr_digest(&blob.sha256));
+    }
+}
+
+/// A span of bytes, from the first to before the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    start: u64,
+    end: u64,
+}
+
+impl Span {
+    /// All of `size` bytes.
+    pub(super) fn whole(size: u64) -> Self {
+        Self { start: 0, end: size }
+    }
+
+    fn of(range: ByteRange, size: u64) -> Option<Self> {
+        match range {
+            ByteRange::Whole => Some(Self::whole(size)),
+            ByteRange::Part { first, last } => Some(Self { start: first, end: last + 1 }),
+            ByteRange::Unsatisfiable => None,
+        }
+    }
+
+    fn len(self) -> u64 {
+        self.end - self.start
+    }
+}
+
+/// Bytes of a record as a body: in one piece if they are few, else streamed; `None` if the record
+/// changed. A stream that fails cuts the connection, so that what was sent cannot be taken for the
+/// whole.
+pub(super) async fn send(call: &Call, record: &FileRecord, span: Span) -> Result<Option<Response>, Error> {
+    let range = span.start..span.end;
+    Ok(match call.store().read_content(record, range.clone()).await? {
+        Opened::Small(bytes) => Some(Response::new(bytes.into())),
+        Opened::Local(blob) => {
+            let id = call.id;
+            let chunks = blob.into_stream(range).inspect_err(move |error| {
+                tracing::error!(request_id = %id, error = %error.chain(), "a reply was cut");
+            });
+            Some(warp::reply::stream(chunks).into_response())
+        }
+        Opened::Changed => None,
+    })
+}

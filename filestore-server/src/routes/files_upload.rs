@@ -1,0 +1,140 @@
+//! POST /files/upload: one file in a form. (PUT on the same path is [`super::files_change`].)
+
+use std::sync::Arc;
+
+use filestore_core::api;
+use filestore_core::domain::id::{OrganizationId, Sha256, SubSystem};
+use filestore_core::domain::record::FileRecord;
+use filestore_core::service::{NewUpload, PartHints, Uploaded};
+use filestore_core::storage::StagedBlob;
+use filestore_core::{Error, Result};
+use http::header::{ETAG, LOCATION};
+use http::{HeaderValue, StatusCode};
+use warp::reply::Response;
+use warp::{Filter, Rejection};
+
+use super::files_change;
+use crate::admission::Admission;
+use crate::call::{Call, answer, call, other};
+use crate::error::Failure;
+use crate::form::{self, CHARSET_FIELD, Once, Part};
+use crate::http::etag::EntityTag;
+use crate::incoming::{Body, body, open_form};
+use crate::reply;
+
+const FIELDS: [&str; 7] =
+    ["file", "organization_id", "sub_system", "original_name", "mime_type", "upload_temp", "sha256"];
+
+/// `/files/upload`.
+pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+    let create = warp::post()
+        .and(call())
+        .and(body())
+        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), create(call, body)));
+    let change = warp::put()
+        .and(call())
+        .and(body())
+        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), files_change::change(call, body)));
+    warp::path!("files" / "upload").and(create.or(change).unify().or(other("POST, PUT")).unify())
+}
+
+async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
+    let mut form = open_form(&call, body, 1, call.store().config().limits.max_file_size)?;
+    let mut fields = UploadForm::default();
+    while let Some(mut part) = form.next_part().await? {
+        fields.take(&call, &mut part).await?;
+    }
+    let (new, staged, _admission) = fields.finish()?;
+    match call.store().commit_upload(new, staged).await? {
+        Uploaded::New(records) => created(&call, &records[0]),
+        Uploaded::Replayed(reply) => replayed(&call, reply),
+    }
+}
+
+fn created(call: &Call, record: &FileRecord) -> Result<Response, Failure> {
+    let shown = api::FileRecord::from(record);
+    let response = reply::json(StatusCode::CREATED, &shown)?;
+    Ok(with_location(call, response, &shown.file_id, EntityTag::of(&record.blob.sha256).to_header()))
+}
+
+/// The stored reply again, with the headers it had.
+fn replayed(call: &Call, reply: Vec<u8>) -> Result<Response, Failure> {
+    let shown: api::FileRecord =
+        serde_json::from_slice(&reply).map_err(|e| Error::internal("reading a stored reply", e))?;
+    let sha256: Sha256 = shown.sha256.parse().map_err(|e| Error::internal("reading a stored reply", e))?;
+    let response = reply::plain(StatusCode::CREATED, reply.into());
+    Ok(with_location(call, response, &shown.file_id, EntityTag::of(&sha256).to_header()))
+}
+
+fn with_location(call: &Call, mut response: Response, file_id: &str, etag: HeaderValue) -> Response {
+    let path = call.app.base.public(&format!("{}/files/{file_id}", api::PREFIX));
+    let headers = response.headers_mut();
+    headers.extend(HeaderValue::try_from(path).ok().map(|path| (LOCATION, path)));
+    headers.insert(ETAG, etag);
+    response
+}
+
+/// The form as far as it has arrived.
+#[derive(Debug, Default)]
+struct UploadForm {
+    organization_id: Once<OrganizationId>,
+    sub_system: Once<SubSystem>,
+    original_name: Once<Option<String>>,
+    mime_type: Once<Option<String>>,
+    upload_temp: Once<bool>,
+    sha256: Once<Sha256>,
+    file: Once<(StagedBlob, PartHints)>,
+    admission: Option<Admission>,
+}
+
+impl UploadForm {
+    /// Takes the next field.
+    async fn take(&mut self, call: &Call, part: &mut Part<'_>) -> Result<()> {
+        match part.name() {
+            "file" => self.take_file(call, part).await,
+            "organization_id" => {
+                self.organization_id.read(part, form::parsed).await?;
+                let organization = self.organization_id.get().expect("it was read just now");
+                self.admission = Some(Admission::of(call, organization).await?);
+                Ok(())
+            }
+            "sub_system" => self.sub_system.read(part, form::parsed).await,
+            "original_name" => {
+                let limit = call.store().config().limits.original_name_chars;
+                self.original_name.read(part, form::name(limit)).await
+            }
+            "mime_type" => self.mime_type.read(part, form::mime_type).await,
+            "upload_temp" => self.upload_temp.read(part, form::flag).await,
+            "sha256" => self.sha256.read(part, form::parsed).await,
+            CHARSET_FIELD => form::pass_over(part).await,
+            name => Err(form::unknown(name, &FIELDS)),
+        }
+    }
+
+    async fn take_file(&mut self, call: &Call, part: &mut Part<'_>) -> Result<()> {
+        self.file.expect_first("file")?;
+        let hints = form::hints(part);
+        if let Some(writer) = form::receive(part, call.store().stage()).await? {
+            self.file.set("file", (writer.finish().await?, hints))?;
+        }
+        Ok(())
+    }
+
+    /// Requires what is required. The admission is to be held until the commit.
+    fn finish(self) -> Result<(NewUpload, StagedBlob, Option<Admission>)> {
+        let organization = form::required("organization_id", self.organization_id)?;
+        let sub_system = form::required("sub_system", self.sub_system)?;
+        let (staged, hints) = form::required("file", self.file)?;
+        let mut admission = self.admission;
+        let new = NewUpload {
+            original_name: self.original_name.take().flatten(),
+            mime_type: self.mime_type.take().flatten(),
+            hints,
+            temp: self.upload_temp.take().unwrap_or(false),
+            sha256: self.sha256.take(),
+            idempotency: admission.as_mut().and_then(|admission| admission.idempotency.take()),
+            ..NewUpload::new(organization, sub_system)
+        };
+        Ok((new, staged, admission))
+    }
+}

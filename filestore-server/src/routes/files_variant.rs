@@ -1,0 +1,132 @@
+//! GET /files/{fileId}/{width}/{height}: a gallery variant.
+//!
+//! The hottest path: with the record and the variant in memory it is answered without leaving the
+//! thread, and a conditional request is answered before any pixel is looked at.
+
+use std::sync::Arc;
+
+use filestore_core::domain::record::FileRecord;
+use filestore_core::variant::{Fit, Variant, VariantSize};
+use filestore_core::{Error, ErrorKind, Result};
+use http::header::{
+    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use warp::reply::Response;
+use warp::{Filter, Rejection};
+
+use super::files_content::{Span, send};
+use super::path::{IdSegment, Segment};
+use crate::caching::cache_control;
+use crate::call::{Call, answer, call, other, reading};
+use crate::error::Failure;
+use crate::http::conditional::{Outcome, Validators, evaluate};
+use crate::http::etag::EntityTag;
+use crate::http::serving::CSP_SANDBOX;
+use crate::reply::NOSNIFF;
+
+/// How often a reply starts over because the file changed under it.
+const TRIES: usize = 4;
+
+/// `/files/{fileId}/{width}/{height}`.
+pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+    let path = warp::path!("files" / IdSegment / Segment / Segment);
+    let read = path.and(reading()).and(call()).then(|id, width, height, call: Arc<Call>| {
+        answer(Arc::clone(&call), variant(call, id, width, height))
+    });
+    let rest = path.and(other("GET, HEAD")).map(|_, _, _, reply| reply);
+    read.or(rest).unify()
+}
+
+async fn variant(
+    call: Arc<Call>,
+    id: IdSegment,
+    width: Segment,
+    height: Segment,
+) -> Result<Response, Failure> {
+    let size = VariantSize::from_path(&width.0, &height.0)?;
+    let query = call.query(&["fit", "v"])?;
+    let fit = query.get("fit").map(str::parse).transpose()?.unwrap_or_default();
+    let id = id.id()?;
+    for _ in 0..TRIES {
+        let record = call.store().record(id, &call.caller.scope).await?;
+        if let Some(reply) = reply(&call, &record, size, fit, query.get("v")).await? {
+            return Ok(reply);
+        }
+    }
+    Err(Error::new(ErrorKind::Conflict, "the file keeps changing").into())
+}
+
+/// The reply for `record`; `None` if it changed meanwhile.
+async fn reply(
+    call: &Call,
+    record: &Arc<FileRecord>,
+    size: VariantSize,
+    fit: Fit,
+    version: Option<&str>,
+) -> Result<Option<Response>, Failure> {
+    let key = call.store().variant_key(record, size, fit);
+    let tag = key.etag();
+    let mut response = if not_modified(&call.headers, record, &tag) {
+        let mut response = Response::default();
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response
+    } else {
+        let variant = match call.store().cached_variant(&key) {
+            Some(variant) => variant,
+            None => match call.store().variant(record, size, fit).await {
+                Ok(variant) => variant,
+                Err(error) if error.kind() == ErrorKind::Conflict => return Ok(None),
+                Err(error) => return Err(error.into()),
+            },
+        };
+        let Some(response) = picture(call, record, variant).await? else { return Ok(None) };
+        response
+    };
+    let headers = response.headers_mut();
+    let tag = HeaderValue::try_from(tag).map_err(|e| Error::internal("writing an entity tag", e))?;
+    headers.insert(ETAG, tag);
+    headers.insert(CACHE_CONTROL, cache_control(version, &record.blob.sha256));
+    Ok(Some(response))
+}
+
+/// Whether If-None-Match names the variant. Only what can be an image has variants: `*` on anything
+/// else is left to fail as it would without.
+fn not_modified(headers: &HeaderMap, record: &FileRecord, tag: &str) -> bool {
+    let sniffed = record.blob.sniffed_type.as_deref();
+    if !headers.contains_key(IF_NONE_MATCH) || !sniffed.is_some_and(|mime| mime.starts_with("image/")) {
+        return false;
+    }
+    let Some(etag) = EntityTag::parse(tag) else { return false };
+    let mut conditions = HeaderMap::new();
+    conditions.extend(headers.get_all(IF_NONE_MATCH).iter().map(|value| (IF_NONE_MATCH, value.clone())));
+    evaluate(&conditions, &Validators { etag, last_modified: None }) == Outcome::NotModified
+}
+
+/// The picture itself; `None` if the record changed.
+async fn picture(call: &Call, record: &FileRecord, variant: Variant) -> Result<Option<Response>, Failure> {
+    let (mut response, mime, length) = match variant {
+        Variant::WebP(bytes) => {
+            let length = bytes.len() as u64;
+            (Response::new(bytes.into()), "image/webp", length)
+        }
+        Variant::PassThrough { mime } => {
+            let Some(response) = original(call, record).await? else { return Ok(None) };
+            (response, mime, record.blob.size_bytes)
+        }
+    };
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(mime));
+    headers.insert(CONTENT_LENGTH, length.into());
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(CSP_SANDBOX));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+    Ok(Some(response))
+}
+
+async fn original(call: &Call, record: &FileRecord) -> Result<Option<Response>> {
+    if call.method == Method::HEAD {
+        return Ok(Some(Response::default()));
+    }
+    send(call, record, Span::whole(record.blob.size_bytes)).await
+}

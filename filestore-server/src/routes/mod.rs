@@ -1,0 +1,63 @@
+//! The routes: a filter for each resource, its handler beneath.
+//!
+//! A resource's filter matches the path, then the method; what is left after its methods is a 405
+//! with `Allow`. A handler's refusal is a reply at once, so that a rejection means only "not my
+//! path"; what nobody's path was is a 404.
+
+mod path;
+mod files_variant;
+mod files_content;
+mod files_upload;
+mod files_change;
+mod files_batch;
+mod files;
+mod bindings;
+mod providers;
+mod health;
+mod admin;
+
+use std::sync::Arc;
+
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+use warp::{Filter, Rejection};
+
+use crate::base::Base;
+use crate::call::{Call, call};
+use crate::error::Failure;
+
+/// The whole API. It answers everything: nothing is rejected but a request that carries no [`Call`].
+///
+/// Paths may start with the base's prefix or not: a proxy in front may strip it or leave it.
+pub(crate) fn routes(base: &Base) -> BoxedFilter<(Response,)> {
+    let unknown = call().map(|call: Arc<Call>| Failure::UnknownPath.into_response(&call.id));
+    let mut prefix = warp::any().boxed();
+    if base.segments().next().is_none() {
+        return api().or(unknown).unify().boxed();
+    }
+    for segment in base.segments() {
+        prefix = prefix.and(warp::path(segment.to_owned())).boxed();
+    }
+    api().or(prefix.and(api())).unify().or(unknown).unify().boxed()
+}
+
+/// The hot paths come first. `/files/upload` and `/files/batch` are no file ids.
+fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+    let files = files_variant::routes()
+        .or(files_content::routes())
+        .unify()
+        .or(files_upload::routes())
+        .unify()
+        .or(files_batch::routes())
+        .unify()
+        .or(files::routes())
+        .unify();
+    let rest = health::routes()
+        .or(providers::routes())
+        .unify()
+        .or(bindings::routes())
+        .unify()
+        .or(admin::routes())
+        .unify();
+    warp::path!("api" / "v1" / ..).and(files.or(rest).unify())
+}

@@ -1,0 +1,182 @@
+//! A running server: the store, the sockets, the workers, from start to stop.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use filestore_core::FileStore;
+use filestore_core::domain::config::Durability;
+use filestore_core::worker::Workers;
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::admin_socket;
+use crate::base::{BadPublicUrl, Base};
+use crate::call::App;
+use crate::config::{Config, ConfigError};
+use crate::listen::{self, Listener, Options};
+use crate::service::service;
+
+/// A running server. Dropping it stops accepting; [`stop`](Self::stop) waits until all is done.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), filestore_server::StartError> {
+/// let config = filestore_server::Config {
+///     listen: "127.0.0.1:0".parse().expect("an address"),
+///     data_dir: "/tmp/files".into(),
+///     ..Default::default()
+/// };
+/// let server = filestore_server::Server::start(config).await?;
+/// println!("{}/api/v1/health-checks", server.url());
+/// server.stop().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Server {
+    store: FileStore,
+    address: SocketAddr,
+    stopping: watch::Sender<bool>,
+    accepting: Vec<JoinHandle<usize>>,
+    workers: Workers,
+    admin_socket: Option<PathBuf>,
+}
+
+/// Why a server did not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The public URL cannot be used.
+    #[error(transparent)]
+    PublicUrl(#[from] BadPublicUrl),
+    /// Others could reach the server, and it asks nobody for a key.
+    #[error(
+        "refusing to listen on {0} without authentication: everybody who can reach it could read and delete \
+         all files; listen on a loopback address, or say --insecure-no-auth if something in front authenticates"
+    )]
+    Exposed(SocketAddr),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The store cannot be opened.
+    #[error("cannot open the data directory: {}", .0.chain())]
+    Store(#[from] filestore_core::Error),
+}
+
+impl StartError {
+    /// Whether the configuration is at fault rather than the machine.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Config(_) | Self::PublicUrl(_) | Self::Exposed(_) => true,
+            Self::Bind { .. } | Self::Store(_) => false,
+        }
+    }
+}
+
+impl Server {
+    /// Binds the address, opens the store (which completes or undoes what a crash left), starts the
+    /// workers, and accepts.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        config.check()?;
+        let base = Base::of(config.public_url.as_deref())?;
+        check_exposure(&config)?;
+        let bind_failed = |source| StartError::Bind { address: config.listen, source };
+        let listener = TcpListener::bind(config.listen).await.map_err(bind_failed)?;
+        let address = listener.local_addr().map_err(bind_failed)?;
+        let store = FileStore::builder(&config.data_dir).config(config.store.clone()).open().await?;
+        if config.store.durability == Durability::Process {
+            tracing::warn!("durability is \"process\": acknowledged files do not survive a power loss");
+        }
+        let options = config.http;
+        let app = Arc::new(App { store: store.clone(), config, base });
+        let (stopping, stopped) = watch::channel(false);
+        let mut accepting = vec![accept(listener.into(), &app, options, stopped.clone())];
+        let admin_socket = bind_admin_socket(&store);
+        let admin_socket = admin_socket.map(|(listener, path)| {
+            accepting.push(accept(listener, &app, options, stopped));
+            path
+        });
+        let workers = Workers::start(&store);
+        Ok(Self { store, address, stopping, accepting, workers, admin_socket })
+    }
+
+    /// The address it listens on; with port 0 configured, the port it got.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its URL, without a slash at the end.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Its store.
+    pub fn store(&self) -> &FileStore {
+        &self.store
+    }
+
+    /// Stops accepting, lets running requests finish ([`Options::grace`]), stops the workers between
+    /// two pieces of work, and closes the store.
+    pub async fn stop(self) {
+        self.stopping.send_replace(true);
+        for task in self.accepting {
+            match task.await {
+                Ok(0) => {}
+                Ok(cut) => tracing::warn!(cut, "connections were cut at the stop"),
+                Err(error) => tracing::error!(%error, "accepting ended badly"),
+            }
+        }
+        self.workers.stop().await;
+        if let Some(path) = &self.admin_socket {
+            admin_socket::unlink(path);
+        }
+        self.store.close().await;
+    }
+}
+
+fn check_exposure(config: &Config) -> Result<(), StartError> {
+    if config.listen.ip().to_canonical().is_loopback() {
+        return Ok(());
+    }
+    if !config.insecure_no_auth {
+        return Err(StartError::Exposed(config.listen));
+    }
+    tracing::warn!(listen = %config.listen, "no authentication: whoever reaches this address can read and delete all files");
+    Ok(())
+}
+
+fn accept(
+    listener: Listener,
+    app: &Arc<App>,
+    options: Options,
+    mut stopped: watch::Receiver<bool>,
+) -> JoinHandle<usize> {
+    let service = service(Arc::clone(app));
+    let shutdown = async move {
+        // An error means that the server was dropped, which is a stop as well.
+        let _ = stopped.wait_for(|stop| *stop).await;
+    };
+    tokio::spawn(listen::serve(listener, service, options, shutdown))
+}
+
+/// Serving files matters more than administering by socket: where there can be none, a warning says
+/// so.
+fn bind_admin_socket(store: &FileStore) -> Option<(Listener, PathBuf)> {
+    let path = store.data_dir().admin_socket();
+    match admin_socket::bind(&path) {
+        Ok(listener) => Some((listener.into(), path)),
+        Err(error) => {
+            tracing::warn!(%error, "no admin socket: administer this server over HTTP");
+            None
+        }
+    }
+}

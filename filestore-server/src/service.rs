@@ -1,0 +1,133 @@
+//! What stands around the routes: every request gets its id and its [`Call`], every reply shows the
+//! id, and both are logged at debug level.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::header::HOST;
+use http::request::Parts;
+use http::{HeaderMap, Request, Version};
+use hyper::service::{Service, service_fn};
+use hyper_util::service::TowerToHyperService;
+use tracing::Level;
+use warp::reply::Response;
+
+use crate::call::{App, Call, Caller, RequestId, X_REQUEST_ID};
+use crate::error::Failure;
+use crate::listen::{Peer, RequestBody};
+use crate::proxy;
+use crate::routes::routes;
+
+/// The API as hyper's service.
+pub(crate) fn service(
+    app: Arc<App>,
+) -> impl Service<
+    Request<RequestBody>,
+    Response = Response,
+    Error = Infallible,
+    Future: Future<Output = Result<Response, Infallible>> + Send + 'static,
+> + Clone
++ Send
++ 'static {
+    let routes = TowerToHyperService::new(warp::service(routes(&app.base)));
+    service_fn(move |request: Request<RequestBody>| {
+        let (mut parts, body) = request.into_parts();
+        let call = Arc::new(call_of(&app, &mut parts));
+        let entry = LogEntry::of(&parts);
+        parts.extensions.insert(Arc::clone(&call));
+        let reply =
+            has_one_host(parts.version, &call.headers).then(|| routes.call(Request::from_parts(parts, body)));
+        async move {
+            let mut response = match reply {
+                Some(reply) => reply.await?,
+                None => Failure::WithoutOneHost.into_response(&call.id),
+            };
+            response.headers_mut().insert(X_REQUEST_ID, call.id.to_header());
+            if let Some(entry) = entry {
+                entry.write(&call, &response);
+            }
+            Ok(response)
+        }
+    })
+}
+
+/// RFC 9112 section 3.2: without exactly one Host a request is answered 400, since a proxy in front
+/// may have read another one than we do.
+fn has_one_host(version: Version, headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (Some(_), None) => true,
+        (None, _) => version < Version::HTTP_11,
+        (Some(_), Some(_)) => false,
+    }
+}
+
+fn call_of(app: &Arc<App>, parts: &mut Parts) -> Call {
+    let headers = std::mem::take(&mut parts.headers);
+    let client = match parts.extensions.get() {
+        Some(Peer::Tcp(address)) => Some(proxy::client(address.ip(), &headers, &app.config.trusted_proxies)),
+        Some(Peer::Unix) | None => None,
+    };
+    Call {
+        app: Arc::clone(app),
+        id: RequestId::fresh(),
+        caller: Caller::anyone(),
+        client,
+        method: parts.method.clone(),
+        headers,
+        query: parts.uri.query().unwrap_or_default().to_owned(),
+    }
+}
+
+/// What the log needs of a request after the routes took it; nothing while nobody listens.
+struct LogEntry {
+    path: String,
+    began: Instant,
+}
+
+impl LogEntry {
+    fn of(parts: &Parts) -> Option<Self> {
+        tracing::enabled!(target: "filestore_server::access", Level::DEBUG)
+            .then(|| Self { path: parts.uri.path().to_owned(), began: Instant::now() })
+    }
+
+    /// Queries are left out: a signed URL's would let the log's reader in.
+    fn write(self, call: &Call, response: &Response) {
+        let client: &dyn tracing::Value = &call.client.map(tracing::field::display::<IpAddr>);
+        let millis = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tracing::debug!(
+            target: "filestore_server::access",
+            request_id = %call.id,
+            client,
+            method = %call.method,
+            path = self.path,
+            status = response.status().as_u16(),
+            millis,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_names_one_host_unless_it_is_older_than_1_1() {
+        for (version, hosts, good) in [
+            (Version::HTTP_11, &["a"][..], true),
+            (Version::HTTP_11, &[""], true),
+            (Version::HTTP_11, &[], false),
+            (Version::HTTP_11, &["a", "a"], false),
+            (Version::HTTP_10, &[], true),
+            (Version::HTTP_10, &["a", "b"], false),
+        ] {
+            let mut headers = HeaderMap::new();
+            for host in hosts {
+                headers.append(HOST, host.parse().unwrap());
+            }
+            assert_eq!(has_one_host(version, &headers), good, "{version:?} {hosts:?}");
+        }
+    }
+}

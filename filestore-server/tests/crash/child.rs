@@ -1,0 +1,71 @@
+//! The server as a process of its own.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Replaced blobs may go at once, so that a purge leaves nothing but what records name.
+const CONFIG: &str = "listen = \"127.0.0.1:0\"\n[lifetimes]\nblob_grace_secs = 0\n";
+
+/// A running server. It is killed when the test fails.
+pub(crate) struct Child {
+    process: std::process::Child,
+    /// Where it answers; empty until it says so.
+    pub(crate) url: String,
+    /// Its data directory.
+    pub(crate) data_dir: PathBuf,
+}
+
+impl Child {
+    /// Starts the server of `home` and waits until it accepts.
+    pub(crate) fn start(home: &Path) -> Self {
+        let mut child = Self::spawn(home);
+        let mut line = String::new();
+        let stdout = child.process.stdout.take().expect("stdout is piped");
+        BufReader::new(stdout).read_line(&mut line).expect("the server prints one line");
+        let url = line.split_whitespace().find(|word| word.starts_with("http://"));
+        child.url.push_str(url.unwrap_or_else(|| panic!("no address in {line:?}")));
+        child
+    }
+
+    /// Starts the server of `home` and waits for nothing.
+    pub(crate) fn spawn(home: &Path) -> Self {
+        let config = home.join("filestore.toml");
+        std::fs::write(&config, CONFIG).expect("the configuration can be written");
+        let data_dir = home.join("data");
+        let process = Command::new(env!("CARGO_BIN_EXE_filestore-server"))
+            .env_remove("FILESTORE_LISTEN")
+            .env("FILESTORE_LOG", std::env::var("FILESTORE_LOG").unwrap_or_else(|_| "error".into()))
+            .arg("--config")
+            .arg(&config)
+            .arg("--data-dir")
+            .arg(&data_dir)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        Self { process, url: String::new(), data_dir }
+    }
+
+    /// Ends it as the kernel does: at once, wherever it is.
+    pub(crate) fn kill(mut self) {
+        self.process.kill().expect("a child can be killed");
+        self.process.wait().expect("a child can be awaited");
+    }
+
+    /// Ends it gracefully.
+    pub(crate) fn stop(mut self) {
+        kill_process(Pid::from_child(&self.process), Signal::TERM).expect("a child can be signalled");
+        let status = self.process.wait().expect("a child can be awaited");
+        assert!(status.success(), "after SIGTERM: {status}");
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // Nobody is left to tell if it is gone already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

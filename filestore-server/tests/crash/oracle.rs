@@ -1,0 +1,138 @@
+//! What was begun and what was acknowledged: a log that the server cannot touch, flushed line by
+//! line, and what it says must be there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::content::Tag;
+
+/// The log.
+pub(crate) struct Oracle {
+    path: PathBuf,
+    file: Mutex<File>,
+    next_tag: AtomicU64,
+}
+
+/// One line of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Entry {
+    Uploaded(Tag, String),
+    BatchBegun(Tag, usize),
+    BatchDone(Tag, Vec<String>),
+    ReplaceBegun(String, Tag),
+    Replaced(String, Tag),
+    DeleteBegun(String),
+    Deleted(String),
+}
+
+/// What the log says of one file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Expected {
+    /// Its content is one of these; the last acknowledged one, and what may have replaced it.
+    pub(crate) tags: Vec<Tag>,
+    pub(crate) presence: Presence,
+}
+
+/// Whether a file is there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Presence {
+    #[default]
+    There,
+    /// A delete was begun and not acknowledged.
+    Either,
+    Gone,
+}
+
+/// What the log says of the whole store.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct State {
+    pub(crate) files: BTreeMap<String, Expected>,
+    /// Batches by the tag of their first item, with their number of items.
+    pub(crate) batches: BTreeMap<Tag, usize>,
+    pub(crate) acknowledged_batches: BTreeSet<Tag>,
+}
+
+impl Oracle {
+    pub(crate) fn create(path: PathBuf) -> Self {
+        let file = File::create_new(&path).expect("a new log");
+        Self { path, file: Mutex::new(file), next_tag: AtomicU64::new(1) }
+    }
+
+    /// The first of `count` tags that nobody else has.
+    pub(crate) fn tags(&self, count: u64) -> Tag {
+        self.next_tag.fetch_add(count, Ordering::Relaxed)
+    }
+
+    /// Writes a line and flushes it to the disk.
+    pub(crate) fn log(&self, entry: &Entry) {
+        let line = match entry {
+            Entry::Uploaded(tag, id) => format!("uploaded {tag} {id}"),
+            Entry::BatchBegun(tag, items) => format!("batch-begun {tag} {items}"),
+            Entry::BatchDone(tag, ids) => format!("batch-done {tag} {}", ids.join(" ")),
+            Entry::ReplaceBegun(id, tag) => format!("replace-begun {id} {tag}"),
+            Entry::Replaced(id, tag) => format!("replaced {id} {tag}"),
+            Entry::DeleteBegun(id) => format!("delete-begun {id}"),
+            Entry::Deleted(id) => format!("deleted {id}"),
+        };
+        let mut file = self.file.lock().expect("no writer of the log panics");
+        writeln!(file, "{line}").expect("the log can be written");
+        file.sync_data().expect("the log can be flushed");
+    }
+
+    /// What the log says, from its first line.
+    pub(crate) fn replay(&self) -> State {
+        let text = std::fs::read_to_string(&self.path).expect("the log can be read");
+        let mut state = State::default();
+        for line in text.lines() {
+            state.apply(parse(line).unwrap_or_else(|| panic!("no entry: {line}")));
+        }
+        state
+    }
+}
+
+fn parse(line: &str) -> Option<Entry> {
+    let words: Vec<&str> = line.split(' ').collect();
+    Some(match words[..] {
+        ["uploaded", tag, id] => Entry::Uploaded(tag.parse().ok()?, id.into()),
+        ["batch-begun", tag, items] => Entry::BatchBegun(tag.parse().ok()?, items.parse().ok()?),
+        ["batch-done", tag, ref ids @ ..] => {
+            Entry::BatchDone(tag.parse().ok()?, ids.iter().map(|id| (*id).to_owned()).collect())
+        }
+        ["replace-begun", id, tag] => Entry::ReplaceBegun(id.into(), tag.parse().ok()?),
+        ["replaced", id, tag] => Entry::Replaced(id.into(), tag.parse().ok()?),
+        ["delete-begun", id] => Entry::DeleteBegun(id.into()),
+        ["deleted", id] => Entry::Deleted(id.into()),
+        _ => return None,
+    })
+}
+
+impl State {
+    fn apply(&mut self, entry: Entry) {
+        match entry {
+            Entry::Uploaded(tag, id) => self.insert(id, tag),
+            Entry::BatchBegun(tag, items) => {
+                self.batches.insert(tag, items);
+            }
+            Entry::BatchDone(tag, ids) => {
+                self.acknowledged_batches.insert(tag);
+                (tag..).zip(ids).for_each(|(tag, id)| self.insert(id, tag));
+            }
+            Entry::ReplaceBegun(id, tag) => self.file(&id).tags.push(tag),
+            Entry::Replaced(id, tag) => self.file(&id).tags = vec![tag],
+            Entry::DeleteBegun(id) => self.file(&id).presence = Presence::Either,
+            Entry::Deleted(id) => self.file(&id).presence = Presence::Gone,
+        }
+    }
+
+    fn insert(&mut self, id: String, tag: Tag) {
+        self.files.insert(id, Expected { tags: vec![tag], presence: Presence::There });
+    }
+
+    fn file(&mut self, id: &str) -> &mut Expected {
+        self.files.get_mut(id).expect("only acknowledged files are changed")
+    }
+}
