@@ -1,0 +1,174 @@
+//! Changing a stored file: promoting it, replacing its bytes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use filestore_core::api::ChangeReply;
+use reqwest::Method;
+use reqwest::header::IF_MATCH;
+
+use crate::client::Client;
+use crate::error::Result;
+use crate::item::Item;
+use crate::multipart::Form;
+use crate::progress::{OnProgress, Progress};
+use crate::reply::Tagged;
+use crate::retry::Repeat;
+
+/// A change of a stored file.
+///
+/// ```no_run
+/// use filestore_client::{Change, Client, Item};
+///
+/// # async fn run(client: Client) -> filestore_client::Result<()> {
+/// let id = "01JD0000000000000000000000";
+/// // Only if nobody else changed it since:
+/// let etag = client.info(id).await?.etag.unwrap_or_default();
+/// let change = Change::ready().with_file(Item::from_path("final.jpg")?).if_match(etag);
+/// let reply = client.change(id, change).await?;
+/// println!("{}", reply.updated_at);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Change {
+    flag: Option<&'static str>,
+    item: Option<Item>,
+    if_match: Option<String>,
+    on_progress: Option<OnProgress>,
+}
+
+impl Change {
+    /// TEMP becomes THUMBNAIL.
+    pub fn thumbnail() -> Self {
+        Self { flag: Some("make_as_thumbnail"), item: None, if_match: None, on_progress: None }
+    }
+
+    /// TEMP, THUMBNAIL or READY becomes READY.
+    pub fn ready() -> Self {
+        Self { flag: Some("make_as_ready"), item: None, if_match: None, on_progress: None }
+    }
+
+    /// The bytes are swapped for those of `item`; the status stays. A reader sees the old file or
+    /// the new one, whole.
+    pub fn replace(item: Item) -> Self {
+        Self { flag: None, item: Some(item), if_match: None, on_progress: None }
+    }
+
+    /// Swaps the bytes in the same step.
+    #[must_use]
+    pub fn with_file(mut self, item: Item) -> Self {
+        self.item = Some(item);
+        self
+    }
+
+    /// Only if the file still has this ETag, else
+    /// [`ErrorKind::PreconditionFailed`](crate::ErrorKind::PreconditionFailed).
+    #[must_use]
+    pub fn if_match(mut self, etag: impl Into<String>) -> Self {
+        self.if_match = Some(etag.into());
+        self
+    }
+
+    /// Calls back as the new bytes are sent.
+    #[must_use]
+    pub fn on_progress(mut self, callback: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        self.on_progress = Some(Arc::new(callback));
+        self
+    }
+
+    /// A flag set twice is set once; a file swapped twice is two versions, and after the first
+    /// success `If-Match` fails.
+    fn repeat(&self) -> Repeat {
+        match (&self.item, &self.if_match) {
+            (None, None) => Repeat::Always,
+            _ => Repeat::IfNeverSent,
+        }
+    }
+}
+
+/// A replacement of the bytes.
+impl From<Item> for Change {
+    fn from(item: Item) -> Self {
+        Self::replace(item)
+    }
+}
+
+impl Client {
+    /// Makes a TEMP file a THUMBNAIL.
+    ///
+    /// ```no_run
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// client.make_thumbnail("01JD0000000000000000000000").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn make_thumbnail(&self, file_id: &str) -> Result<Tagged<ChangeReply>> {
+        self.change(file_id, Change::thumbnail()).await
+    }
+
+    /// Makes a TEMP or THUMBNAIL file READY. The reply's `sync_status` is always `NONE`; the
+    /// record is `PENDING` from then on.
+    ///
+    /// ```no_run
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// client.make_ready("01JD0000000000000000000000").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn make_ready(&self, file_id: &str) -> Result<Tagged<ChangeReply>> {
+        self.change(file_id, Change::ready()).await
+    }
+
+    /// Swaps a file's bytes for others: an [`Item`], or a [`Change::replace`] with more to say.
+    ///
+    /// ```no_run
+    /// use filestore_client::{Change, Item};
+    ///
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// let id = "01JD0000000000000000000000";
+    /// client.replace(id, Item::from_path("better.jpg")?).await?;
+    /// client.replace(id, Change::replace(Item::from_path("best.jpg")?).if_match("\"abc\"")).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn replace(
+        &self,
+        file_id: &str,
+        replacement: impl Into<Change>,
+    ) -> Result<Tagged<ChangeReply>> {
+        self.change(file_id, replacement.into()).await
+    }
+
+    /// Applies a change. One with a file is not repeated once it may have reached the server.
+    pub async fn change(&self, file_id: &str, change: Change) -> Result<Tagged<ChangeReply>> {
+        let repeat = change.repeat();
+        let mut form = Form::default();
+        form.text("file_id", file_id);
+        if let Some(flag) = change.flag {
+            form.text(flag, "true");
+        }
+        if let Some(item) = change.item {
+            form.item("", item);
+        }
+        form.on_progress(change.on_progress);
+        let target = || {
+            let request = self.request(Method::PUT, &["files", "upload"]);
+            match &change.if_match {
+                Some(etag) => request.header(IF_MATCH, etag),
+                None => request,
+            }
+        };
+        let (reply, _) = self.send_form(target, form, repeat).await?;
+        reply.tagged()
+    }
+}
+
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Change")
+            .field("flag", &self.flag)
+            .field("item", &self.item)
+            .field("if_match", &self.if_match)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,263 @@
+//! The client itself, the plain endpoints, and how every call is sent.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use filestore_core::api::{DeleteReply, FileRecord, HealthReply, PREFIX, ProviderReply, ReadyReply};
+use reqwest::{Method, RequestBuilder, Response, Url};
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+
+use crate::builder::{ClientBuilder, Settings};
+use crate::error::{Error, ErrorKind, Result};
+use crate::reply::{JSON_LIMIT_BYTES, Reply, Tagged, silent};
+use crate::retry::{Attempts, Repeat};
+
+/// A connection pool to one filestore server. Cheap to clone; clones share the pool.
+///
+/// ```no_run
+/// use filestore_client::{Client, Upload};
+///
+/// # async fn run() -> filestore_client::Result<()> {
+/// let client = Client::builder("http://127.0.0.1:8080")?.build()?;
+/// let record = client.upload(Upload::from_path("photo.jpg", "42", "gallery")?).await?;
+/// client.download(&record.file_id).to_path("copy.jpg").await?;
+/// client.delete(&record.file_id).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    http: reqwest::Client,
+    /// For redirects: no key and no header of ours.
+    bare: reqwest::Client,
+    settings: Settings,
+}
+
+impl Client {
+    /// Starts a client for the server at `base_url`, which may hold a path prefix
+    /// (`https://example.org/files`) and ends before `/api/v1`.
+    pub fn builder(base_url: impl AsRef<str>) -> Result<ClientBuilder> {
+        ClientBuilder::new(base_url.as_ref())
+    }
+
+    /// The record of a file, with the ETag that [`Change::if_match`](crate::Change::if_match)
+    /// takes. A deleted file still has one until it is purged.
+    ///
+    /// ```no_run
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// let record = client.info("01JD0000000000000000000000").await?;
+    /// println!("{} is {}", record.original_name, record.status);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn info(&self, file_id: &str) -> Result<Tagged<FileRecord>> {
+        let request = self.file_request(Method::GET, file_id, &["info"])?;
+        self.perform(Call::repeatable(request)).await?.tagged()
+    }
+
+    /// Deletes a file: it is unreadable at once, and its bytes are purged in the background. A
+    /// second call answers the same until the record is gone, then [`ErrorKind::NotFound`].
+    ///
+    /// ```no_run
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// let reply = client.delete("01JD0000000000000000000000").await?;
+    /// assert!(reply.deleted);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn delete(&self, file_id: &str) -> Result<DeleteReply> {
+        let request = self.file_request(Method::DELETE, file_id, &[])?;
+        self.json(Call::repeatable(request)).await
+    }
+
+    /// Takes a deletion back. [`ErrorKind::Conflict`] once the purge has claimed the file.
+    ///
+    /// ```no_run
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// let record = client.restore("01JD0000000000000000000000").await?;
+    /// assert_eq!(record.purge_status, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn restore(&self, file_id: &str) -> Result<FileRecord> {
+        let request = self.file_request(Method::POST, file_id, &["restore"])?;
+        self.json(Call::once(request)).await
+    }
+
+    /// Whether the server's process answers.
+    ///
+    /// ```no_run
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// println!("{}", client.health().await?.message);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn health(&self) -> Result<HealthReply> {
+        self.json(Call::repeatable(self.request(Method::GET, &["health-checks"]))).await
+    }
+
+    /// Whether the server's database and storage work; [`ErrorKind::Busy`] if not. Never repeated.
+    ///
+    /// ```no_run
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// if let Err(error) = client.ready().await {
+    ///     eprintln!("not yet: {error}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn ready(&self) -> Result<ReadyReply> {
+        let request = self.request(Method::GET, &["health-checks", "ready"]);
+        let response = self.exchange(request, Some(self.settings().idle_timeout)).await?;
+        if response.status() != reqwest::StatusCode::SERVICE_UNAVAILABLE {
+            return self.finish(response, JSON_LIMIT_BYTES).await?.json();
+        }
+        let bytes = self.read_all(response, JSON_LIMIT_BYTES).await?;
+        let told = serde_json::from_slice(&bytes).map(|reply: ReadyReply| {
+            format!("the server is not ready: database {}, storage {}", reply.database, reply.storage)
+        });
+        let message = told.unwrap_or_else(|_| "the server is not ready".to_owned());
+        Err(Error::new(ErrorKind::Busy, message).with_status(503))
+    }
+
+    /// The active storage providers.
+    ///
+    /// ```no_run
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// for provider in client.providers().await? {
+    ///     println!("{}  {}", provider.provider_code, provider.provider_name);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn providers(&self) -> Result<Vec<ProviderReply>> {
+        self.json(Call::repeatable(self.request(Method::GET, &["storage-providers"]))).await
+    }
+
+    pub(crate) fn assemble(http: reqwest::Client, bare: reqwest::Client, settings: Settings) -> Self {
+        Self { inner: Arc::new(Inner { http, bare, settings }) }
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    /// A request without anything of ours, for a presigned URL.
+    pub(crate) fn bare_request(&self, url: Url) -> RequestBuilder {
+        self.inner.bare.get(url)
+    }
+
+    /// A request to `/api/v1/<segments>`.
+    pub(crate) fn request(&self, method: Method, segments: &[&str]) -> RequestBuilder {
+        let mut url = self.settings().base.clone();
+        url.path_segments_mut()
+            .expect("the builder took only http URLs, which have a path")
+            .pop_if_empty()
+            .extend(PREFIX.split('/').skip(1))
+            .extend(segments);
+        self.inner.http.request(method, url)
+    }
+
+    /// A request to `/api/v1/files/<file_id>/<rest>`.
+    pub(crate) fn file_request(
+        &self,
+        method: Method,
+        file_id: &str,
+        rest: &[&str],
+    ) -> Result<RequestBuilder> {
+        // Anything else could name another endpoint ("..", "upload/..").
+        if file_id.is_empty() || !file_id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            return Err(Error::invalid(format!("a file id has letters and digits only: {file_id:?}")));
+        }
+        let mut segments = vec!["files", file_id];
+        segments.extend(rest);
+        Ok(self.request(method, &segments))
+    }
+
+    pub(crate) async fn json<T: DeserializeOwned>(&self, call: Call) -> Result<T> {
+        self.perform(call).await?.json()
+    }
+
+    /// Sends a call, again where that is safe, and reads its whole reply.
+    pub(crate) async fn perform(&self, call: Call) -> Result<Reply> {
+        let limit = match call.patience {
+            Patience::Idle => Some(self.settings().idle_timeout),
+            Patience::Endless => None,
+        };
+        let mut attempts = Attempts::new(self.settings().retry, call.repeat);
+        loop {
+            let request = call.request.try_clone().expect("a call's body is in memory");
+            let outcome = match self.exchange(request, limit).await {
+                Ok(response) => self.finish(response, call.limit_bytes).await,
+                Err(error) => Err(error),
+            };
+            match outcome {
+                Ok(reply) => return Ok(reply),
+                Err(error) => attempts.pause(error).await?,
+            }
+        }
+    }
+
+    /// One request and the head of its reply.
+    pub(crate) async fn exchange(
+        &self,
+        request: RequestBuilder,
+        limit: Option<Duration>,
+    ) -> Result<Response> {
+        let peer = &self.settings().peer;
+        let sent = match limit {
+            Some(limit) => timeout(limit, request.send()).await.map_err(|_| silent(peer, limit))?,
+            None => request.send().await,
+        };
+        sent.map_err(|error| Error::transport(peer, error))
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("server", &self.settings().peer).finish_non_exhaustive()
+    }
+}
+
+/// A request whose body is in memory, and how it may be treated.
+pub(crate) struct Call {
+    request: RequestBuilder,
+    repeat: Repeat,
+    patience: Patience,
+    limit_bytes: usize,
+}
+
+/// How long the head of a reply is waited for.
+enum Patience {
+    Idle,
+    Endless,
+}
+
+impl Call {
+    /// Twice does what once does.
+    pub(crate) fn repeatable(request: RequestBuilder) -> Self {
+        Self { request, repeat: Repeat::Always, patience: Patience::Idle, limit_bytes: JSON_LIMIT_BYTES }
+    }
+
+    /// Repeated only while it surely did not reach the server.
+    pub(crate) fn once(request: RequestBuilder) -> Self {
+        Self { repeat: Repeat::IfNeverSent, ..Self::repeatable(request) }
+    }
+
+    /// Waits for the reply without limit: the server works for as long as it takes.
+    pub(crate) fn endless(mut self) -> Self {
+        self.patience = Patience::Endless;
+        self
+    }
+
+    pub(crate) fn limit_bytes(mut self, limit: usize) -> Self {
+        self.limit_bytes = limit;
+        self
+    }
+}

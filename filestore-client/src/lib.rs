@@ -1,0 +1,71 @@
+//! A typed async client for a filestore server.
+//!
+//! [`Client`] has a method for every endpoint. What it adds to plain HTTP:
+//!
+//! - uploads are streamed in bounded memory, carry an idempotency key, and are compared with the
+//!   digest the server stored;
+//! - downloads go on where a broken connection left them, follow the redirect to a storage
+//!   provider without taking the key along, and are checked against the file's SHA-256;
+//! - what is safe to repeat is repeated, with jitter, when the server is out of reach or busy
+//!   ([`RetryPolicy`]);
+//! - an [`Error`] has a closed [`ErrorKind`] to branch on, and says in one line what to do next.
+//!
+//! ```no_run
+//! use filestore_client::{Client, Fit, Upload};
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let client = Client::builder("http://127.0.0.1:8080")?.api_key("fsk_…").build()?;
+//!     let record = client.upload(Upload::from_path("photo.jpg", "42", "gallery")?).await?;
+//!     let thumbnail = client.variant(&record.file_id, 200, Fit::Cover).await?;
+//!     std::fs::write("photo-200.webp", &thumbnail.bytes)?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! The types of the wire are [`api`]'s. Statuses in them are strings: a later server may know more
+//! of them, as it may send more fields, and neither is an error.
+
+mod client;
+mod builder;
+mod upload;
+mod batch;
+mod change;
+mod item;
+mod multipart;
+mod sending;
+mod download;
+mod transfer;
+mod partial;
+mod variant;
+mod list;
+mod bindings;
+mod admin;
+mod progress;
+mod retry;
+mod reply;
+mod digest;
+mod error;
+
+pub use filestore_core::api;
+pub use filestore_core::api::FileRecord;
+
+pub use admin::{Admin, DryRun};
+pub use batch::Batch;
+pub use builder::ClientBuilder;
+pub use change::Change;
+pub use client::Client;
+pub use download::{Disposition, Download, Downloaded};
+pub use error::{Error, ErrorKind, Result};
+pub use item::Item;
+pub use list::ListQuery;
+pub use progress::{OnProgress, Progress};
+pub use reply::Tagged;
+pub use retry::RetryPolicy;
+pub use upload::Upload;
+pub use variant::{Fit, Variant};
+
+/// The README's example, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

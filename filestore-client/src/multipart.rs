@@ -1,0 +1,291 @@
+//! `multipart/form-data` (RFC 7578), streamed.
+//!
+//! reqwest has a multipart form of its own; it is not used because it escapes file names with
+//! backslashes, lets a line break in a name through into the part's header, and tells nobody when
+//! bytes move. This one writes names as WHATWG does (`%22 %0D %0A`), counts and hashes what it
+//! sends, notices a source that is shorter or longer than it said, and stops when the reply comes
+//! early.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::io;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::stream;
+use reqwest::Body;
+use sha2::{Digest as _, Sha256};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::time::Instant;
+
+use crate::error::Result;
+use crate::item::{Item, Source};
+use crate::progress::{OnProgress, Progress};
+use crate::sending::{Pace, Sending};
+
+/// How much of a file is in memory at a time.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// A form to be sent. All text fields go before all files, so that the server can refuse early.
+#[derive(Default)]
+pub(crate) struct Form {
+    texts: Vec<(String, String)>,
+    files: Vec<(String, Item)>,
+    on_progress: Option<OnProgress>,
+}
+
+impl Form {
+    pub(crate) fn text(&mut self, name: &str, value: impl Into<String>) {
+        self.texts.push((name.to_owned(), value.into()));
+    }
+
+    /// Adds the field `<prefix>file` and the text fields that describe it.
+    pub(crate) fn item(&mut self, prefix: &str, item: Item) {
+        for (name, value) in item.fields() {
+            self.texts.push((format!("{prefix}{name}"), value));
+        }
+        self.files.push((format!("{prefix}file"), item));
+    }
+
+    pub(crate) fn on_progress(&mut self, callback: Option<OnProgress>) {
+        self.on_progress = callback;
+    }
+
+    pub(crate) fn files(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Whether it can be sent more than once.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        self.files.iter().all(|(_, item)| item.is_repeatable())
+    }
+
+    /// The body for one attempt.
+    pub(crate) async fn encode(&mut self) -> Result<Encoded> {
+        let boundary = format!("filestore-{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
+        let mut pieces = VecDeque::new();
+        let mut texts = String::new();
+        for (name, value) in &self.texts {
+            texts.push_str(&part_header(&boundary, name, None, None));
+            texts.push_str(value);
+            texts.push_str("\r\n");
+        }
+        pieces.push_back(Piece::Text(texts.into()));
+        let mut files_bytes = Some(0);
+        for (name, item) in &mut self.files {
+            let (source, len) = item.source().await?;
+            let header = part_header(&boundary, name, item.file_name(), Some("application/octet-stream"));
+            pieces.extend([Piece::Text(header.into()), Piece::File(source, len), Piece::Text("\r\n".into())]);
+            files_bytes = files_bytes.zip(len).map(|(sum, len)| sum + len);
+        }
+        pieces.push_back(Piece::Text(format!("--{boundary}--\r\n").into()));
+        let frame_bytes: u64 = pieces.iter().map(Piece::frame_bytes).sum();
+        let sending = Arc::new(Sending::new());
+        let encoder = Encoder {
+            pieces,
+            open: None,
+            progress: Progress { done_bytes: 0, total_bytes: files_bytes },
+            on_progress: self.on_progress.clone(),
+            sending: Arc::clone(&sending),
+        };
+        Ok(Encoded {
+            content_type: format!("multipart/form-data; boundary={boundary}"),
+            content_length: files_bytes.map(|files| files + frame_bytes),
+            body: Body::wrap_stream(stream::try_unfold(encoder, Encoder::step)),
+            sending,
+        })
+    }
+}
+
+/// A form as one attempt sends it.
+pub(crate) struct Encoded {
+    pub(crate) content_type: String,
+    pub(crate) content_length: Option<u64>,
+    pub(crate) body: Body,
+    pub(crate) sending: Arc<Sending>,
+}
+
+fn part_header(boundary: &str, name: &str, file_name: Option<&str>, content_type: Option<&str>) -> String {
+    let mut header = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"", quoted(name));
+    if let Some(file_name) = file_name {
+        write!(header, "; filename=\"{}\"", quoted(file_name)).expect("a string takes everything");
+    }
+    if let Some(content_type) = content_type {
+        header.push_str("\r\nContent-Type: ");
+        header.push_str(content_type);
+    }
+    header.push_str("\r\n\r\n");
+    header
+}
+
+/// As WHATWG's multipart encoding writes names; control characters it would let through are `_`.
+fn quoted(name: &str) -> String {
+    let mut quoted = String::with_capacity(name.len());
+    for c in name.chars() {
+        match c {
+            '"' => quoted.push_str("%22"),
+            '\r' => quoted.push_str("%0D"),
+            '\n' => quoted.push_str("%0A"),
+            c if c.is_control() => quoted.push('_'),
+            c => quoted.push(c),
+        }
+    }
+    quoted
+}
+
+/// A stretch of the body.
+enum Piece {
+    Text(Bytes),
+    File(Source, Option<u64>),
+}
+
+impl Piece {
+    fn frame_bytes(&self) -> u64 {
+        match self {
+            Piece::Text(text) => text.len() as u64,
+            Piece::File(..) => 0,
+        }
+    }
+}
+
+/// Yields the body piece by piece. One file is open at a time.
+struct Encoder {
+    pieces: VecDeque<Piece>,
+    open: Option<OpenFile>,
+    progress: Progress,
+    on_progress: Option<OnProgress>,
+    sending: Arc<Sending>,
+}
+
+impl Encoder {
+    async fn step(mut self) -> io::Result<Option<(Bytes, Self)>> {
+        let sending = Arc::clone(&self.sending);
+        sending.pace.send_replace(Pace::Reading);
+        let next = tokio::select! {
+            biased;
+            () = sending.replied.cancelled() => {
+                // The reply is read in peace, then the connection is given up.
+                sending.over.cancelled().await;
+                return Err(io::Error::other("the reply came before the end"));
+            }
+            next = self.next() => next,
+        };
+        match next {
+            Ok(bytes) => {
+                // With a known length nobody asks for more after the last piece.
+                let is_last = self.pieces.is_empty() && self.open.is_none();
+                let now = Instant::now();
+                sending.pace.send_replace(if is_last { Pace::Sent(now) } else { Pace::Sending(now) });
+                Ok(bytes.map(|bytes| (bytes, self)))
+            }
+            Err(error) => {
+                let copy = io::Error::new(error.kind(), error.to_string());
+                sending.lock().failure = Some(error);
+                Err(copy)
+            }
+        }
+    }
+
+    async fn next(&mut self) -> io::Result<Option<Bytes>> {
+        loop {
+            if let Some(file) = &mut self.open {
+                let Some(chunk) = file.read().await? else {
+                    let file = self.open.take().expect("it was just read from");
+                    self.sending.lock().digests.push(file.hasher.finalize().into());
+                    continue;
+                };
+                self.progress.done_bytes += chunk.len() as u64;
+                if let Some(report) = &self.on_progress {
+                    report(self.progress);
+                }
+                return Ok(Some(chunk));
+            }
+            match self.pieces.pop_front() {
+                None => return Ok(None),
+                Some(Piece::Text(text)) => return Ok(Some(text)),
+                Some(Piece::File(source, left)) => {
+                    self.open = Some(OpenFile { reader: source.open().await?, left, hasher: Sha256::new() });
+                }
+            }
+        }
+    }
+}
+
+struct OpenFile {
+    reader: Box<dyn AsyncRead + Send + Unpin>,
+    /// Bytes still to come, where the length was announced.
+    left: Option<u64>,
+    hasher: Sha256,
+}
+
+impl OpenFile {
+    async fn read(&mut self) -> io::Result<Option<Bytes>> {
+        let mut chunk = BytesMut::with_capacity(CHUNK_BYTES);
+        let read = self.reader.read_buf(&mut chunk).await? as u64;
+        if let Some(left) = &mut self.left {
+            if read > *left {
+                return Err(io::Error::other("it is longer than announced, or grew while it was sent"));
+            }
+            if read == 0 && *left > 0 {
+                let message = "it is shorter than announced, or shrank while it was sent";
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
+            }
+            *left -= read;
+        }
+        if read == 0 {
+            return Ok(None);
+        }
+        self.hasher.update(&chunk);
+        Ok(Some(chunk.freeze()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::TryStreamExt;
+
+    use super::*;
+
+    async fn written(mut form: Form) -> (String, Option<u64>) {
+        let encoded = form.encode().await.unwrap();
+        let mut response = Vec::new();
+        let mut stream = std::pin::pin!(http_body_util::BodyStream::new(encoded.body));
+        while let Some(frame) = stream.try_next().await.unwrap() {
+            response.extend_from_slice(&frame.into_data().unwrap());
+        }
+        let boundary = encoded.content_type.split_once("boundary=").unwrap().1;
+        let text = String::from_utf8(response).unwrap();
+        assert_eq!(encoded.content_length.unwrap_or(text.len() as u64), text.len() as u64);
+        (text.replace(boundary, "B"), encoded.content_length)
+    }
+
+    #[tokio::test]
+    async fn text_fields_come_before_files_and_the_length_is_exact() {
+        let mut form = Form::default();
+        form.item("items[0].", Item::from_bytes("abc").original_name("a \"b\".txt"));
+        form.text("organization_id", "42");
+        let (text, length) = written(form).await;
+        assert!(length.is_some());
+        assert_eq!(
+            text,
+            "--B\r\nContent-Disposition: form-data; name=\"items[0].original_name\"\r\n\r\na \"b\".txt\r\n\
+             --B\r\nContent-Disposition: form-data; name=\"organization_id\"\r\n\r\n42\r\n\
+             --B\r\nContent-Disposition: form-data; name=\"items[0].file\"; filename=\"a %22b%22.txt\"\r\n\
+             Content-Type: application/octet-stream\r\n\r\nabc\r\n--B--\r\n"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_reader_of_unknown_length_has_no_content_length() {
+        let mut form = Form::default();
+        form.item("", Item::from_reader(&b"abc"[..], None));
+        let (text, length) = written(form).await;
+        assert!(text.contains("\r\n\r\nabc\r\n"));
+        assert_eq!(length, None);
+    }
+
+    #[test]
+    fn a_line_break_in_a_name_cannot_start_a_header() {
+        assert_eq!(quoted("a\r\nX: y\u{1}ü\\"), "a%0D%0AX: y_ü\\");
+    }
+}

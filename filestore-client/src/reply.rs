@@ -1,0 +1,213 @@
+//! Reading replies: what is a success, what a problem, and how much of either is read.
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use filestore_core::api::Problem;
+use reqwest::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
+use reqwest::{Response, StatusCode};
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+
+use crate::client::Client;
+use crate::error::{Error, ErrorKind, Result};
+
+/// The most bytes of a JSON reply that are read; a page of 1000 records is about 1 MiB.
+pub(crate) const JSON_LIMIT_BYTES: usize = 16 << 20;
+/// The most bytes of a problem document that are read.
+const PROBLEM_LIMIT_BYTES: usize = 64 << 10;
+
+/// A reply with the ETag it came with; derefs to the reply.
+///
+/// ```no_run
+/// use filestore_client::{Change, Client, Item};
+///
+/// # async fn run(client: Client) -> filestore_client::Result<()> {
+/// let info = client.info("01JD0000000000000000000000").await?;
+/// println!("{} bytes", info.file_size);
+/// let mut change = Change::replace(Item::from_path("photo.jpg")?);
+/// if let Some(etag) = &info.etag {
+///     change = change.if_match(etag);
+/// }
+/// client.change(&info.file_id, change).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tagged<T> {
+    /// The reply.
+    pub value: T,
+    /// Its `ETag` header, with the quotes, as `If-Match` wants it.
+    pub etag: Option<String>,
+}
+
+impl<T> Deref for Tagged<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+/// A whole successful reply.
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Reply {
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T> {
+        serde_json::from_slice(&self.body).map_err(|error| {
+            let kind = header(&self.headers, &CONTENT_TYPE).unwrap_or_else(|| "no type".to_owned());
+            Error::protocol(format!("the reply ({kind}) is not understood: {error}"))
+                .with_status(self.status.as_u16())
+                .with_source(error)
+        })
+    }
+
+    pub(crate) fn tagged<T: DeserializeOwned>(&self) -> Result<Tagged<T>> {
+        Ok(Tagged { value: self.json()?, etag: header(&self.headers, &ETAG) })
+    }
+}
+
+impl Client {
+    /// Lets a 2xx or 304 through, and turns everything else into its error.
+    pub(crate) async fn accept(&self, response: Response) -> Result<Response> {
+        let status = response.status();
+        if status.is_success() || status == StatusCode::NOT_MODIFIED {
+            return Ok(response);
+        }
+        if status.is_redirection() {
+            return Err(unexpected_redirect(&response));
+        }
+        let headers = response.headers().clone();
+        // The status counts even if its explanation is cut off.
+        let body = self.read_all(response, PROBLEM_LIMIT_BYTES).await.unwrap_or_default();
+        let problem =
+            Some(body).filter(|_| is_json(&headers)).and_then(|body| serde_json::from_slice(&body).ok());
+        Err(refusal(status, &headers, problem))
+    }
+
+    /// The whole successful reply, of at most `limit_bytes`.
+    pub(crate) async fn finish(&self, response: Response, limit_bytes: usize) -> Result<Reply> {
+        let response = self.accept(response).await?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = self.read_all(response, limit_bytes).await?;
+        Ok(Reply { status, headers, body })
+    }
+
+    /// The next piece of a body, within the idle timeout.
+    pub(crate) async fn next_chunk(&self, response: &mut Response, peer: &str) -> Result<Option<Bytes>> {
+        let idle = self.settings().idle_timeout;
+        match timeout(idle, response.chunk()).await {
+            Ok(chunk) => chunk.map_err(|error| Error::transport(peer, error)),
+            Err(_) => Err(silent(peer, idle)),
+        }
+    }
+
+    pub(crate) async fn read_all(&self, mut response: Response, limit_bytes: usize) -> Result<Bytes> {
+        let mut body = BytesMut::new();
+        while let Some(chunk) = self.next_chunk(&mut response, &self.settings().peer).await? {
+            if body.len() + chunk.len() > limit_bytes {
+                return Err(Error::protocol(format!(
+                    "the reply is longer than allowed: {limit_bytes} bytes"
+                )));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body.freeze())
+    }
+}
+
+/// The error for a peer that said nothing for `idle`.
+pub(crate) fn silent(peer: &str, idle: Duration) -> Error {
+    Error::new(ErrorKind::Timeout, format!("{peer} was silent for {idle:?}"))
+}
+
+/// A header's value, if it is text.
+pub(crate) fn header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    headers.get(name)?.to_str().ok().map(str::to_owned)
+}
+
+/// The error a status and its problem document stand for.
+pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap, problem: Option<Problem>) -> Error {
+    let kind = kind_of(status, problem.as_ref());
+    let said = problem.as_ref().map(|problem| &problem.detail).filter(|detail| !detail.is_empty());
+    let message = said.cloned().unwrap_or_else(|| format!("the server answered {status}"));
+    let error = Error::new(kind, message)
+        .with_status(status.as_u16())
+        .with_request_id(header(headers, &HeaderName::from_static("x-request-id")))
+        .with_retry_after(retry_after(headers));
+    match problem {
+        Some(problem) => error.with_problem(problem),
+        None => error,
+    }
+}
+
+fn kind_of(status: StatusCode, problem: Option<&Problem>) -> ErrorKind {
+    let code = problem.map_or("", |problem| problem.code.as_str());
+    match (status.as_u16(), code) {
+        (422, "digest_mismatch") => ErrorKind::Digest,
+        (502, "provider_unavailable") => ErrorKind::Provider,
+        // Without the service's own words a 404 may come from anybody on the way: it must not be
+        // taken for "there is no such file".
+        (404 | 405, _) if problem.is_none() => ErrorKind::Protocol,
+        (401, _) => ErrorKind::Unauthorized,
+        (403, _) => ErrorKind::Forbidden,
+        (404, _) => ErrorKind::NotFound,
+        (408, _) => ErrorKind::Timeout,
+        (409, _) => ErrorKind::Conflict,
+        (412, _) => ErrorKind::PreconditionFailed,
+        (413, _) => ErrorKind::TooLarge,
+        (429 | 503, _) => ErrorKind::Busy,
+        (400..=499, _) => ErrorKind::Invalid,
+        (500..=599, _) => ErrorKind::Server,
+        _ => ErrorKind::Protocol,
+    }
+}
+
+fn unexpected_redirect(response: &Response) -> Error {
+    // The query may hold a signature.
+    let target = header(response.headers(), &LOCATION).unwrap_or_default();
+    let target = target.split(['?', '#']).next().unwrap_or_default();
+    Error::protocol(format!("the server answered with a redirect to {target}"))
+        .with_status(response.status().as_u16())
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    header(headers, &RETRY_AFTER)?.trim().parse().ok().map(Duration::from_secs)
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    header(headers, &CONTENT_TYPE).is_some_and(|kind| kind.contains("json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(status: u16, code: Option<&str>) -> ErrorKind {
+        let problem = code.map(|code| Problem { code: code.into(), ..Problem::default() });
+        refusal(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), problem).kind()
+    }
+
+    #[test]
+    fn a_404_without_a_problem_document_is_not_a_missing_file() {
+        assert_eq!(kind(404, Some("not_found")), ErrorKind::NotFound);
+        assert_eq!(kind(404, None), ErrorKind::Protocol);
+    }
+
+    #[test]
+    fn only_the_service_itself_can_blame_its_provider() {
+        assert_eq!(kind(502, Some("provider_unavailable")), ErrorKind::Provider);
+        assert_eq!(kind(502, None), ErrorKind::Server);
+    }
+
+    #[test]
+    fn a_refused_digest_is_a_digest_error() {
+        assert_eq!(kind(422, Some("digest_mismatch")), ErrorKind::Digest);
+        assert_eq!(kind(422, Some("not_an_image")), ErrorKind::Invalid);
+    }
+}

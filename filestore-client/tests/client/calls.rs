@@ -1,0 +1,167 @@
+use std::time::Duration;
+
+use filestore_client::api::{CreateBinding, UpdateBinding};
+use filestore_client::{Client, DryRun, ErrorKind, Fit, ListQuery, Upload};
+use futures_util::TryStreamExt;
+
+use crate::script::{Answer, ID, Script, When, content, quick, record};
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_asked_for_in_words() {
+    // Port 1 is reserved, so nothing listens there.
+    let error = quick("http://127.0.0.1:1").build().unwrap().health().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Connect);
+    assert!(error.to_string().starts_with("cannot connect to http://127.0.0.1:1"), "{error}");
+    assert!(error.to_string().ends_with("is the server running?"), "{error}");
+}
+
+#[tokio::test]
+async fn the_base_may_hold_a_path_prefix() {
+    let server = Script::with(vec![Answer::json("200 OK", r#"{"message":"ok"}"#)]).await;
+    let client = quick(&format!("{}/deep/er/", server.url)).build().unwrap();
+    assert_eq!(client.health().await.unwrap().message, "ok");
+    assert_eq!(server.requests()[0].line, "GET /deep/er/api/v1/health-checks HTTP/1.1");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_unix_socket_serves_as_well() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("admin.sock");
+    let client = Client::builder("http://localhost").unwrap().unix_socket(&path).build().unwrap();
+    let error = client.health().await.unwrap_err();
+    assert!(error.to_string().contains("admin.sock"), "{error}");
+    assert!(error.to_string().ends_with("is the server running?"), "{error}");
+
+    let listener = tokio::net::UnixListener::bind(&path).unwrap();
+    let served = tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let answer = |_: usize, _: &crate::script::Request| Answer::json("200 OK", r#"{"message":"ok"}"#);
+        crate::script::serve(stream, std::sync::Arc::default(), std::sync::Arc::new(answer)).await
+    });
+    assert_eq!(client.health().await.unwrap().message, "ok");
+    served.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_problem_is_told_with_everything_the_server_said() {
+    let server = Script::with(vec![Answer::problem(409, "invalid_transition", &["x-request-id: R1"])]).await;
+    let error = server.client().make_thumbnail(ID).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert_eq!(error.to_string(), "said by the server (HTTP 409, invalid_transition, request R1)");
+    assert_eq!(error.problem().unwrap().status, 409);
+}
+
+#[tokio::test]
+async fn a_page_of_somebody_else_is_not_a_missing_file() {
+    let html = Answer::new("404 Not Found", &["content-type: text/html"], "<h1>nginx</h1>");
+    let server = Script::with(vec![html]).await;
+    let error = server.client().info(ID).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Protocol);
+    assert!(error.to_string().ends_with("is the base URL that of a filestore server?"), "{error}");
+
+    let html = Answer::new("200 OK", &["content-type: text/html"], "<h1>welcome</h1>");
+    let server = Script::with(vec![html]).await;
+    assert_eq!(server.client().info(ID).await.unwrap_err().kind(), ErrorKind::Protocol);
+}
+
+#[tokio::test]
+async fn an_id_that_would_name_another_endpoint_is_not_sent() {
+    let server = Script::with(vec![Answer::json("200 OK", "{}")]).await;
+    for id in ["", "..", "a/b", "a?b", "%2e", "ü"] {
+        assert_eq!(server.client().delete(id).await.unwrap_err().kind(), ErrorKind::Invalid);
+    }
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_listing_goes_on_page_after_page() {
+    let page =
+        |cursor: &str| format!(r#"{{"items":[{},{}],"next_cursor":{cursor}}}"#, record(b"1"), record(b"2"));
+    let pages = [page(r#""c &1""#), page("null")].map(|page| Answer::json("200 OK", &page));
+    let server = Script::with(pages.to_vec()).await;
+    let query = ListQuery::new().organization_id("42").purge_status("SYSTEM_PURGE").limit(2);
+    let records: Vec<_> = server.client().list_all(query).try_collect().await.unwrap();
+    assert_eq!(records.len(), 4);
+    let lines: Vec<_> = server.requests().into_iter().map(|request| request.line).collect();
+    let first = "GET /api/v1/files?organization_id=42&purge_status=SYSTEM_PURGE&limit=2";
+    assert_eq!(lines, [format!("{first} HTTP/1.1"), format!("{first}&cursor=c+%261 HTTP/1.1")]);
+}
+
+#[tokio::test]
+async fn a_listing_that_turns_in_circles_is_an_error() {
+    let page = Answer::json("200 OK", r#"{"items":[],"next_cursor":"same"}"#);
+    let server = Script::with(vec![page]).await;
+    let all = server.client().list_all(ListQuery::new()).try_collect::<Vec<_>>();
+    assert_eq!(all.await.unwrap_err().kind(), ErrorKind::Protocol);
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_variant_that_did_not_change_is_not_sent_again() {
+    let picture = Answer::new("200 OK", &["content-type: image/webp", "etag: W/\"k\""], "RIFF");
+    let server = Script::with(vec![picture, Answer::new("304 Not Modified", &[], "")]).await;
+    let client = server.client();
+    let variant = client.variant(ID, 400, Fit::Inside).await.unwrap();
+    assert_eq!((&variant.bytes[..], variant.content_type.as_str()), (&b"RIFF"[..], "image/webp"));
+    let etag = variant.etag.unwrap();
+    assert!(client.variant_if_changed(ID, 400, Fit::Inside, &etag).await.unwrap().is_none());
+    let second = &server.requests()[1];
+    assert_eq!(second.line, format!("GET /api/v1/files/{ID}/400/400?fit=inside HTTP/1.1"));
+    assert_eq!(second.header("if-none-match"), Some("W/\"k\""));
+}
+
+#[tokio::test]
+async fn a_run_is_waited_for_beyond_the_idle_timeout() {
+    let idle = Duration::from_millis(50);
+    let report = r#"{"dry_run":true,"expired":0,"purged":3,"purged_bytes":9,"blobs_removed":0,"waiting":0,"failures":[]}"#;
+    let server = Script::with(vec![Answer::json("200 OK", report).when(When::Later(idle * 4))]).await;
+    let client = quick(&server.url).timeouts(Duration::from_secs(5), idle).build().unwrap();
+    assert_eq!(client.admin().purge_run(DryRun::Yes).await.unwrap().purged, 3);
+    let request = &server.requests()[0];
+    assert_eq!(request.line, "POST /api/v1/admin/purge/run HTTP/1.1");
+    assert_eq!(request.text(), r#"{"dry_run":true}"#);
+}
+
+#[tokio::test]
+async fn a_binding_is_created_once_and_an_update_leaves_out_what_stays() {
+    let server = Script::with(vec![Answer::nothing()]).await;
+    let binding = CreateBinding {
+        organization_id: 42,
+        organization_name: "x".into(),
+        storage_provider: "LOCAL".into(),
+        sync_enabled: false,
+    };
+    let error = server.client().create_binding(&binding).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Interrupted);
+    assert_eq!(server.requests().len(), 1);
+
+    let reply =
+        r#"{"id":1,"organizationId":42,"isActive":true,"syncEnabled":true,"storageProvider":"LOCAL"}"#;
+    let server = Script::with(vec![Answer::nothing(), Answer::json("200 OK", reply)]).await;
+    let update = UpdateBinding { organization_id: 42, sync_enabled: Some(true), ..UpdateBinding::default() };
+    assert!(server.client().update_binding(&update).await.unwrap().sync_enabled);
+    assert_eq!(server.requests()[1].text(), r#"{"organizationId":42,"syncEnabled":true}"#);
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_ready_says_what_is_wrong() {
+    let reply = r#"{"message":"no","database":"ok","storage":"read-only"}"#;
+    let server = Script::with(vec![Answer::json("503 Service Unavailable", reply)]).await;
+    let error = server.client().ready().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    assert!(error.to_string().contains("storage read-only"), "{error}");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn every_call_can_be_spawned() {
+    let bytes = content(10);
+    let server = Script::with(vec![Answer::json("201 Created", &record(&bytes))]).await;
+    let client = server.client();
+    let upload = tokio::spawn(async move { client.upload(Upload::from_bytes(content(10), "42", "s")).await });
+    assert_eq!(upload.await.unwrap().unwrap().file_size, 10);
+    let client = server.client();
+    let download = tokio::spawn(async move { client.download("").to_path("unused").await });
+    assert_eq!(download.await.unwrap().unwrap_err().kind(), ErrorKind::Invalid);
+}
