@@ -1,0 +1,191 @@
+//! What `--help` says after the options: the world in prose, then examples to copy.
+
+pub(super) const TOP: &str = "\
+Output: data goes to stdout and everything else to stderr. --json gives one JSON value per
+command (`list --all` gives one record per line). --quiet gives ids only, for scripts.
+
+Exit status: 0 done; 1 refused or not found; 2 wrong usage, or something failed (no
+connection, a full disk, a fault of the server).
+
+Examples:
+  filestore upload photo.jpg --org 42 --sub gallery
+  filestore upload --recursive ./photos --org 42 --sub gallery
+  filestore get 01JD8QZ4T6X3M2V9B7K5N1R0CE -o photo.jpg
+  filestore --data-dir /var/lib/filestore list --org 42";
+
+pub(super) const UPLOAD: &str = "\
+When the command succeeds the files are stored durably: they survive a crash and a power cut.
+
+--recursive walks a directory in order of name, hidden files included and symbolic links left
+out, and stores every file under its own name. What is acknowledged goes to a journal at once,
+so an upload that is interrupted is finished by running the same command again: files in the
+journal are skipped as long as their size and time are the same. A file that changed since is
+uploaded as a new file. An upload whose answer was lost is not stored twice if it is repeated
+within 24 hours.
+
+Examples:
+  filestore upload photo.jpg --org 42 --sub gallery
+  filestore upload draft.pdf --org 42 --sub letters --temp
+  filestore upload --recursive ./photos --org 42 --sub gallery --jobs 8
+  pg_dump shop | filestore upload - --name shop.sql --org 42 --sub backups";
+
+pub(super) const BATCH: &str = "\
+Either all files of a batch are stored or none is, and no reader ever sees a part of it. Use
+`upload` where files may succeed one by one.
+
+Examples:
+  filestore batch front.jpg back.jpg --org 42 --sub gallery
+  filestore batch invoice.pdf invoice.xml --org 42 --sub billing --idempotency-key invoice-2041";
+
+pub(super) const GET: &str = "\
+A file is written under a temporary name, checked against its SHA-256, and only then put in
+place: the output is whole or absent. A file that exists is kept unless --force is given.
+
+Examples:
+  filestore get 01JD8QZ4T6X3M2V9B7K5N1R0CE
+  filestore get 01JD8QZ4T6X3M2V9B7K5N1R0CE -o holiday.jpg --force
+  filestore get 01JD8QZ4T6X3M2V9B7K5N1R0CE -o - | tar -tz
+  filestore get 01JD8QZ4T6X3M2V9B7K5N1R0CE --range 0-1023 -o head.bin";
+
+pub(super) const VARIANT: &str = "\
+A variant is a square WebP, cropped around the centre; nothing is ever enlarged. An image that
+is small enough already comes as it was uploaded. --fit inside keeps the whole picture.
+
+Examples:
+  filestore variant 01JD8QZ4T6X3M2V9B7K5N1R0CE 200
+  filestore variant 01JD8QZ4T6X3M2V9B7K5N1R0CE 1000 --fit inside -o large.webp
+  filestore variant 01JD8QZ4T6X3M2V9B7K5N1R0CE 400 -o - > preview.webp";
+
+pub(super) const INFO: &str = "\
+A deleted file is shown, with its purge status, until the purge has removed it.
+
+Examples:
+  filestore info 01JD8QZ4T6X3M2V9B7K5N1R0CE
+  filestore info 01JD8QZ4T6X3M2V9B7K5N1R0CE --json | jq -r .sha256";
+
+pub(super) const LIST: &str = "\
+One page is shown unless --all is given. With --json a page is {\"items\": [...],
+\"next_cursor\": ...}, and --all gives one record per line (NDJSON), however many there are.
+
+Examples:
+  filestore list --org 42 --sub gallery
+  filestore list --status TEMP --all
+  filestore list --all --json | jq -r 'select(.file_size > 1000000) | .file_id'
+  filestore list --purge-status SYSTEM_PURGE";
+
+pub(super) const THUMBNAIL: &str = "\
+A temporary file expires; a thumbnail stays, on the server's own disk.
+
+Examples:
+  filestore thumbnail 01JD8QZ4T6X3M2V9B7K5N1R0CE
+  filestore thumbnail \"$(filestore upload small.png --temp --org 42 --sub gallery --quiet)\"";
+
+pub(super) const READY: &str = "\
+With a file the bytes are replaced in the same step. A file that is ready already stays as it
+is.
+
+Examples:
+  filestore ready 01JD8QZ4T6X3M2V9B7K5N1R0CE
+  filestore ready 01JD8QZ4T6X3M2V9B7K5N1R0CE final.pdf";
+
+pub(super) const REPLACE: &str = "\
+The id stays, the version goes up by one, and a reader gets the old bytes or the new ones,
+never a mix. With --if-match the file is replaced only if nobody else changed it: the value is
+the sha256 that `info` shows, or * for any.
+
+Examples:
+  filestore replace 01JD8QZ4T6X3M2V9B7K5N1R0CE photo-2.jpg
+  filestore replace 01JD8QZ4T6X3M2V9B7K5N1R0CE - --name notes.txt < notes.txt
+  filestore replace 01JD8QZ4T6X3M2V9B7K5N1R0CE photo-2.jpg \\
+      --if-match \"$(filestore info 01JD8QZ4T6X3M2V9B7K5N1R0CE --json | jq -r .sha256)\"";
+
+pub(super) const DELETE: &str = "\
+A deleted file cannot be read from that moment on. Its bytes go with the next purge; until
+then `restore` brings it back.
+
+Examples:
+  filestore delete 01JD8QZ4T6X3M2V9B7K5N1R0CE
+  filestore list --org 42 --sub drafts --all --quiet | xargs filestore delete";
+
+pub(super) const RESTORE: &str = "\
+Works until the purge has claimed the file. A server purges soon after a deletion unless a
+grace is configured.
+
+Examples:
+  filestore restore 01JD8QZ4T6X3M2V9B7K5N1R0CE
+  filestore list --purge-status SYSTEM_PURGE --all --quiet | xargs -n 1 filestore restore";
+
+pub(super) const PROVIDER_LIST: &str = "\
+LOCAL, the target's own disk, is always there.
+
+Examples:
+  filestore provider list
+  filestore provider list --json | jq -r '.[].providerCode'";
+
+pub(super) const BINDING_CREATE: &str = "\
+An organization has at most one active binding. Without one its files are stored locally.
+
+Examples:
+  filestore binding create --org 42 --name 'Acme Ltd' --provider LOCAL
+  filestore binding create --org 43 --name 'Umbrella' --provider LOCAL --sync";
+
+pub(super) const BINDING_UPDATE: &str = "\
+Examples:
+  filestore binding update --org 42 --provider LOCAL --sync true
+  filestore binding update --org 42 --active false
+  filestore binding update --org 42 --active true";
+
+pub(super) const BINDING_LIST: &str = "\
+Terminated bindings are listed too.
+
+Examples:
+  filestore binding list
+  filestore binding list --org 42 --json";
+
+pub(super) const PURGE_RUN: &str = "\
+Expired temporary files, deleted files and the old bytes of replaced ones are removed, each
+once its grace is over. A server does this by itself; run it to have it done now, or where no
+server runs. What cannot be removed stays on the list and is tried again; the exit status is 1
+then.
+
+On a data directory without a server a deleted file has no grace: what is configured for the
+server holds only when the server does it.
+
+Examples:
+  filestore purge run --dry-run
+  filestore purge run
+  filestore --data-dir /var/lib/filestore purge run --json";
+
+pub(super) const SYNC_RUN: &str = "\
+A file whose organization has no provider elsewhere has nowhere to go and is settled. A server
+does this by itself within seconds. The exit status is 1 if something is left that failed.
+
+Examples:
+  filestore sync run
+  filestore --data-dir /var/lib/filestore sync run --json";
+
+pub(super) const SYNC_STATUS: &str = "\
+Examples:
+  filestore sync status
+  filestore sync status --json | jq .pending";
+
+pub(super) const VARIANTS_STATUS: &str = "\
+Examples:
+  filestore variants status
+  filestore variants status --json | jq .disk_bytes";
+
+pub(super) const VARIANTS_PRUNE: &str = "\
+Examples:
+  filestore variants prune
+  filestore --data-dir /var/lib/filestore variants prune";
+
+pub(super) const HEALTH: &str = "\
+Examples:
+  filestore health
+  filestore health --server https://files.example.org --quiet && echo up";
+
+pub(super) const COMPLETIONS: &str = "\
+Examples:
+  filestore completions bash > ~/.local/share/bash-completion/completions/filestore
+  filestore completions zsh > \"${fpath[1]}/_filestore\"
+  filestore completions fish > ~/.config/fish/completions/filestore.fish";

@@ -1,0 +1,234 @@
+//! Arguments of the commands on files.
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+use filestore_core::api::VARIANT_SIZES;
+
+use crate::target::{ByteRange, IfMatch};
+
+/// Whose files they are.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PlaceArgs {
+    /// Whose file it is: 1 to 64 letters, digits, _ and -
+    #[arg(long, value_name = "ID")]
+    pub(crate) org: String,
+    /// For which part of the application
+    #[arg(long, value_name = "NAME")]
+    pub(crate) sub: String,
+}
+
+/// `upload`.
+#[derive(Debug, Args)]
+pub(crate) struct UploadArgs {
+    /// The files; - is stdin
+    #[arg(required_unless_present = "recursive", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+    /// Upload every file below this directory; can be interrupted and run again
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = ["files", "name", "mime", "temp", "sha256", "idempotency_key"]
+    )]
+    pub(crate) recursive: Option<PathBuf>,
+    /// Files in flight at once, with --recursive
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 4,
+        requires = "recursive",
+        value_parser = clap::value_parser!(u16).range(1..=64)
+    )]
+    pub(crate) jobs: u16,
+    /// Where --recursive remembers what is done [default: in the state directory of the user]
+    #[arg(long, value_name = "PATH", requires = "recursive")]
+    pub(crate) journal: Option<PathBuf>,
+    /// The name to store, rather than the file's
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// The media type, rather than what the bytes say
+    #[arg(long = "type", value_name = "TYPE", id = "mime")]
+    pub(crate) mime: Option<String>,
+    /// Temporary: expires unless it is made ready or a thumbnail
+    #[arg(long)]
+    pub(crate) temp: bool,
+    /// Refuse bytes that do not have this SHA-256
+    #[arg(long, value_name = "HEX")]
+    pub(crate) sha256: Option<String>,
+    /// Makes a repeated upload answer the first one's record (24 h)
+    #[arg(long, value_name = "KEY")]
+    pub(crate) idempotency_key: Option<String>,
+}
+
+/// `batch`.
+#[derive(Debug, Args)]
+pub(crate) struct BatchArgs {
+    /// The files
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+    /// Makes a repeated batch answer the first one's records (24 h)
+    #[arg(long, value_name = "KEY")]
+    pub(crate) idempotency_key: Option<String>,
+}
+
+/// Where a download goes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct OutputArgs {
+    /// A file or directory to write to; - is stdout [default: the file's name, in this directory]
+    #[arg(long, short, value_name = "PATH")]
+    pub(crate) output: Option<PathBuf>,
+    /// Overwrite a file that exists
+    #[arg(long, short)]
+    pub(crate) force: bool,
+}
+
+/// `get`.
+#[derive(Debug, Args)]
+pub(crate) struct GetArgs {
+    /// The file's id
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    /// Only these bytes: 0-99, 100- or -100 (the last 100)
+    #[arg(long, value_name = "RANGE", allow_hyphen_values = true)]
+    pub(crate) range: Option<ByteRange>,
+}
+
+/// `variant`.
+#[derive(Debug, Args)]
+pub(crate) struct VariantArgs {
+    /// The image's id
+    pub(crate) id: String,
+    /// The side of the square in pixels
+    #[arg(value_parser = PossibleValuesParser::new(SIZES).map(|size| parse_size(&size)))]
+    pub(crate) size: u32,
+    /// Fill the square and crop, or show the whole picture
+    #[arg(long, value_enum, default_value_t = FitArg::Cover)]
+    pub(crate) fit: FitArg,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// [`VARIANT_SIZES`] as clap wants them; a test keeps the two equal.
+const SIZES: [&str; VARIANT_SIZES.len()] = ["200", "250", "300", "400", "500", "700", "1000"];
+
+fn parse_size(text: &str) -> u32 {
+    text.parse().expect("only the sizes above are let through")
+}
+
+/// How a picture is fitted into the square.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FitArg {
+    /// Fill the square, crop the centre
+    Cover,
+    /// Keep the whole picture within the square
+    Inside,
+}
+
+/// Commands on one file.
+#[derive(Debug, Args)]
+pub(crate) struct IdArgs {
+    /// The file's id
+    pub(crate) id: String,
+}
+
+/// `list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only files of this organization
+    #[arg(long, value_name = "ID")]
+    pub(crate) org: Option<String>,
+    /// Only files of this part of the application
+    #[arg(long, value_name = "NAME")]
+    pub(crate) sub: Option<String>,
+    /// Only files in this status
+    #[arg(long, value_enum)]
+    pub(crate) status: Option<StatusArg>,
+    /// Only deleted files, which are left out otherwise
+    #[arg(long, value_enum, value_name = "STATUS")]
+    pub(crate) purge_status: Option<PurgeStatusArg>,
+    /// How many files on a page, 1 to 1000 [default: 100]
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u32>,
+    /// Go on where a page ended (its next_cursor)
+    #[arg(long, value_name = "CURSOR", conflicts_with = "all")]
+    pub(crate) cursor: Option<String>,
+    /// All pages; with --json one record per line
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// `list --status`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "SCREAMING_SNAKE_CASE")]
+pub(crate) enum StatusArg {
+    Temp,
+    Thumbnail,
+    Ready,
+}
+
+/// `list --purge-status`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "SCREAMING_SNAKE_CASE")]
+pub(crate) enum PurgeStatusArg {
+    SystemPurge,
+}
+
+/// `ready`.
+#[derive(Debug, Args)]
+pub(crate) struct ReadyArgs {
+    /// The file's id
+    pub(crate) id: String,
+    /// New bytes to promote it with; - is stdin
+    pub(crate) file: Option<PathBuf>,
+    /// The name to store, rather than that of FILE
+    #[arg(long, requires = "file")]
+    pub(crate) name: Option<String>,
+    /// The media type of FILE, rather than what the bytes say
+    #[arg(long = "type", value_name = "TYPE", id = "mime", requires = "file")]
+    pub(crate) mime: Option<String>,
+    /// Only if the file's content has this SHA-256 now
+    #[arg(long, value_name = "SHA256")]
+    pub(crate) if_match: Option<IfMatch>,
+}
+
+/// `replace`.
+#[derive(Debug, Args)]
+pub(crate) struct ReplaceArgs {
+    /// The file's id
+    pub(crate) id: String,
+    /// The new bytes; - is stdin
+    pub(crate) file: PathBuf,
+    /// The name to store, rather than that of FILE
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// The media type of FILE, rather than what the bytes say
+    #[arg(long = "type", value_name = "TYPE", id = "mime")]
+    pub(crate) mime: Option<String>,
+    /// Only if the file's content has this SHA-256 now
+    #[arg(long, value_name = "SHA256")]
+    pub(crate) if_match: Option<IfMatch>,
+}
+
+/// `delete`.
+#[derive(Debug, Args)]
+pub(crate) struct DeleteArgs {
+    /// The files' ids
+    #[arg(required = true, value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sizes_offered_are_those_of_the_service() {
+        assert_eq!(SIZES.map(|size| size.parse::<u32>().unwrap()), VARIANT_SIZES);
+    }
+}

@@ -1,0 +1,168 @@
+//! The command line. Parsing only validates: what a command does is in `command`.
+
+mod files;
+mod admin;
+mod examples;
+
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
+
+pub(crate) use admin::{BindingCommand, ProviderCommand, PurgeCommand, SyncCommand, VariantsCommand};
+pub(crate) use files::{
+    BatchArgs, DeleteArgs, FitArg, GetArgs, IdArgs, ListArgs, OutputArgs, PlaceArgs, PurgeStatusArg,
+    ReadyArgs, ReplaceArgs, StatusArg, UploadArgs, VariantArgs,
+};
+
+/// Where a server is looked for if nothing is said.
+pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
+
+/// Store files for organizations, and look after the store.
+///
+/// A file belongs to an organization and, within it, to a part of its application (the
+/// sub-system). Uploading gives it an id, and everything else is done by that id.
+///
+/// The same commands work on two targets. With --server they go to a running server. With --data-dir
+/// they work on a data directory itself, without any server; if a server is running on that directory,
+/// they go to it through the socket in there, which needs no key.
+#[derive(Debug, Parser)]
+#[command(name = "filestore", version, max_term_width = 100, after_help = examples::TOP)]
+#[command(arg_required_else_help = true, infer_long_args = false)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct GlobalArgs {
+    /// The server to talk to [env: FILESTORE_URL] [default: http://127.0.0.1:8080]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) server: Option<String>,
+    /// The API key for the server
+    #[arg(long, global = true, value_name = "KEY", env = "FILESTORE_KEY", hide_env_values = true)]
+    pub(crate) key: Option<String>,
+    /// Work on this data directory instead of a server
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Print JSON for programs instead of tables for people
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Print ids only, and no progress and no notes
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Upload files, or a whole directory
+    #[command(after_help = examples::UPLOAD)]
+    Upload(UploadArgs),
+    /// Upload several files, all or none of them
+    #[command(after_help = examples::BATCH)]
+    Batch(BatchArgs),
+    /// Download a file
+    #[command(after_help = examples::GET)]
+    Get(GetArgs),
+    /// Download a square WebP of an image
+    #[command(after_help = examples::VARIANT)]
+    Variant(VariantArgs),
+    /// Show everything known of a file
+    #[command(after_help = examples::INFO)]
+    Info(IdArgs),
+    /// List files, newest first
+    #[command(after_help = examples::LIST)]
+    List(ListArgs),
+    /// Keep a temporary file as a thumbnail
+    #[command(after_help = examples::THUMBNAIL)]
+    Thumbnail(IdArgs),
+    /// Promote a temporary file or thumbnail to an ordinary file
+    #[command(after_help = examples::READY)]
+    Ready(ReadyArgs),
+    /// Give a file new bytes under the same id
+    #[command(after_help = examples::REPLACE)]
+    Replace(ReplaceArgs),
+    /// Delete files
+    #[command(after_help = examples::DELETE)]
+    Delete(DeleteArgs),
+    /// Take a deletion back
+    #[command(after_help = examples::RESTORE)]
+    Restore(IdArgs),
+    /// The places where bytes can be stored
+    #[command(subcommand)]
+    Provider(ProviderCommand),
+    /// Which provider an organization's files go to
+    #[command(subcommand)]
+    Binding(BindingCommand),
+    /// Remove the bytes of deleted files
+    #[command(subcommand)]
+    Purge(PurgeCommand),
+    /// Files that wait for their organization's provider
+    #[command(subcommand)]
+    Sync(SyncCommand),
+    /// The cache of WebP variants
+    #[command(subcommand)]
+    Variants(VariantsCommand),
+    /// Check that the target answers and can store
+    #[command(after_help = examples::HEALTH)]
+    Health,
+    /// Print a completion script for a shell
+    #[command(after_help = examples::COMPLETIONS)]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+impl Cli {
+    /// Parses the process's arguments; prints what is wrong with them and exits with 2 if need be.
+    pub(crate) fn parse_checked() -> Self {
+        let cli = Self::parse();
+        // Options that are global escape clap's own conflict check when one stands before and the
+        // other after the subcommand.
+        if cli.global.server.is_some() && cli.global.data_dir.is_some() {
+            Self::command()
+                .error(
+                    ErrorKind::ArgumentConflict,
+                    "--server and --data-dir exclude each other: a command has one target",
+                )
+                .exit();
+        }
+        cli
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn global_options_may_follow_the_command() {
+        let cli = Cli::try_parse_from(["filestore", "health", "--server", "http://h", "--json"]).unwrap();
+        assert_eq!(cli.global.server.as_deref(), Some("http://h"));
+        assert!(cli.global.json);
+    }
+
+    #[test]
+    fn every_command_teaches_by_example() {
+        fn check(command: &clap::Command) {
+            if command.has_subcommands() {
+                command.get_subcommands().for_each(check);
+            } else {
+                let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+                assert!(help.contains("filestore "), "{} has no example", command.get_name());
+            }
+        }
+        check(&Cli::command());
+    }
+}

@@ -1,0 +1,122 @@
+//! `purge`, `sync`, `variants`, `health`.
+
+use filestore_core::api::{PurgeReport, VariantCacheReport, WorkFailure};
+
+use crate::failure::{Exit, Failure, Result};
+use crate::output::{Align, Output, Table, plain, size};
+use crate::target::{PurgeMode, Target};
+
+/// `purge run`.
+pub(super) async fn purge(dry_run: bool, target: &dyn Target, out: Output) -> Result<Exit> {
+    let mode = if dry_run { PurgeMode::DryRun } else { PurgeMode::Remove };
+    let meter = out.count_meter("purging");
+    let report = target.purge(mode, &meter).await.map_err(|e| e.doing("cannot purge"))?;
+    drop(meter);
+    out.data(&report, |_| Vec::new(), purge_text)?;
+    Ok(failures("purge", &report.failures, out))
+}
+
+fn purge_text(report: &PurgeReport) -> String {
+    let [purged, removed, expired] = if report.dry_run {
+        ["would purge", "would remove", "would expire"]
+    } else {
+        ["purged", "removed", "expired"]
+    };
+    format!(
+        "{purged} {} ({}), {removed} {}, {expired} {}; {} within the grace, {} failed",
+        counted(report.purged, "file"),
+        size(report.purged_bytes),
+        counted(report.blobs_removed, "replaced blob"),
+        counted(report.expired, "temporary file"),
+        report.waiting,
+        report.failures.len(),
+    )
+}
+
+/// `sync run`.
+pub(super) async fn sync(target: &dyn Target, out: Output) -> Result<Exit> {
+    let meter = out.count_meter("syncing");
+    let report = target.sync(&meter).await.map_err(|e| e.doing("cannot sync"))?;
+    drop(meter);
+    out.data(
+        &report,
+        |_| Vec::new(),
+        |report| format!("settled {}, {} failed", counted(report.settled, "file"), report.failures.len()),
+    )?;
+    Ok(failures("sync", &report.failures, out))
+}
+
+/// Tells which files are left, and that some are.
+fn failures(doing: &str, failures: &[WorkFailure], out: Output) -> Exit {
+    for failure in failures {
+        let id = plain(&failure.file_id);
+        out.failure(&Failure::refused(plain(&failure.error)).doing(format!("cannot {doing} {id}")));
+    }
+    if failures.is_empty() { Exit::Done } else { Exit::Refused }
+}
+
+/// `sync status`.
+pub(super) async fn sync_status(target: &dyn Target, out: Output) -> Result<Exit> {
+    let report = target.sync_status().await.map_err(|e| e.doing("cannot count files"))?;
+    out.data(
+        &report,
+        |_| Vec::new(),
+        |report| {
+            let mut table = Table::new([("SYNC STATUS", Align::Left), ("FILES", Align::Right)]);
+            for (status, count) in [
+                ("NONE", report.none),
+                ("PENDING", report.pending),
+                ("SYNCING", report.syncing),
+                ("SYNCED", report.synced),
+                ("FAILED", report.failed),
+            ] {
+                table.row([status.to_owned(), count.to_string()]);
+            }
+            table.render()
+        },
+    )?;
+    Ok(Exit::Done)
+}
+
+/// `variants status`.
+pub(super) async fn variants_status(target: &dyn Target, out: Output) -> Result<Exit> {
+    let report = target.variants_status().await.map_err(|e| e.doing("cannot look at the cache"))?;
+    out.data(&report, |_| Vec::new(), cache_text)?;
+    Ok(Exit::Done)
+}
+
+/// `variants prune`.
+pub(super) async fn variants_prune(target: &dyn Target, out: Output) -> Result<Exit> {
+    let report = target.variants_prune().await.map_err(|e| e.doing("cannot empty the cache"))?;
+    out.data(&report, |_| Vec::new(), |report| format!("removed {}", counted(report.removed, "variant")))?;
+    Ok(Exit::Done)
+}
+
+fn cache_text(report: &VariantCacheReport) -> String {
+    let mut table = Table::new([("WHERE", Align::Left), ("VARIANTS", Align::Right), ("SIZE", Align::Right)]);
+    table.row(["disk".to_owned(), report.disk_entries.to_string(), size(report.disk_bytes)]);
+    table.row(["memory".to_owned(), report.memory_entries.to_string(), size(report.memory_bytes)]);
+    table.render()
+}
+
+/// `health`.
+pub(super) async fn health(target: &dyn Target, out: Output) -> Result<Exit> {
+    let reply = target.health().await.map_err(|e| e.doing("not healthy"))?;
+    out.data(
+        &reply,
+        |_| Vec::new(),
+        |reply| {
+            format!(
+                "{}: database {}, storage {}",
+                plain(&reply.message),
+                plain(&reply.database),
+                plain(&reply.storage)
+            )
+        },
+    )?;
+    Ok(Exit::Done)
+}
+
+pub(super) fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}

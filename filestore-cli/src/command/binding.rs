@@ -1,0 +1,104 @@
+//! `provider` and `binding`.
+
+use filestore_core::api::{BindingReply, CreateBinding, ProviderReply, UpdateBinding};
+
+use crate::args::BindingCommand;
+use crate::failure::{Exit, Result};
+use crate::output::{Align, Output, Table, plain, when};
+use crate::target::Target;
+
+/// `provider list`.
+pub(super) async fn providers(target: &dyn Target, out: Output) -> Result<Exit> {
+    let providers = target.providers().await.map_err(|e| e.doing("cannot list providers"))?;
+    out.data(
+        &providers,
+        |all: &Vec<ProviderReply>| all.iter().map(|provider| provider.provider_code.as_str()).collect(),
+        |all| {
+            let mut table = Table::new([("CODE", Align::Left), ("NAME", Align::Left)]);
+            for provider in all {
+                table.row([plain(&provider.provider_code), plain(&provider.provider_name)]);
+            }
+            table.render()
+        },
+    )?;
+    Ok(Exit::Done)
+}
+
+/// `binding ...`.
+pub(super) async fn run(command: BindingCommand, target: &dyn Target, out: Output) -> Result<Exit> {
+    match command {
+        BindingCommand::Create { org, name, provider, sync } => {
+            let new = CreateBinding {
+                organization_id: org,
+                organization_name: name,
+                storage_provider: provider,
+                sync_enabled: sync,
+            };
+            let doing = format!("cannot bind organization {org}");
+            let binding = target.create_binding(new).await.map_err(|e| e.doing(doing))?;
+            out.data(&binding, |_| Vec::new(), |binding| table(std::slice::from_ref(binding)))?;
+        }
+        BindingCommand::Update { org, name, provider, sync, active } => {
+            let update = UpdateBinding {
+                organization_id: org,
+                organization_name: name,
+                storage_provider: provider,
+                sync_enabled: sync,
+                is_active: active,
+            };
+            let doing = format!("cannot change the binding of organization {org}");
+            let reply = target.update_binding(update).await.map_err(|e| e.doing(doing))?;
+            out.data(
+                &reply,
+                |_| Vec::new(),
+                |reply| {
+                    let state = if reply.is_active { "active" } else { "terminated" };
+                    let sync = yes_no(reply.sync_enabled);
+                    let provider = plain(&reply.storage_provider);
+                    format!("organization {org} is bound to {provider}, sync {sync}, {state}")
+                },
+            )?;
+        }
+        BindingCommand::List { org } => {
+            let bindings = target.bindings(org).await.map_err(|e| e.doing("cannot list bindings"))?;
+            out.data(&bindings, |_| Vec::new(), |all| table(all))?;
+            if bindings.is_empty() {
+                out.note("no bindings");
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn table(bindings: &[BindingReply]) -> String {
+    if bindings.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new([
+        ("ID", Align::Right),
+        ("ORG", Align::Right),
+        ("NAME", Align::Left),
+        ("PROVIDER", Align::Left),
+        ("SYNC", Align::Left),
+        ("ACTIVE", Align::Left),
+        ("FROM (UTC)", Align::Left),
+        ("TO (UTC)", Align::Left),
+    ]);
+    for binding in bindings {
+        table.row([
+            binding.id.to_string(),
+            binding.organization_id.to_string(),
+            plain(&binding.organization_name),
+            plain(&binding.storage_provider),
+            yes_no(binding.sync_enabled).to_owned(),
+            yes_no(binding.is_active).to_owned(),
+            when(&binding.effective_from),
+            binding.effective_to.as_deref().map(when).unwrap_or_default(),
+        ]);
+    }
+    table.render()
+}
+
+fn yes_no(flag: bool) -> &'static str {
+    if flag { "yes" } else { "no" }
+}

@@ -1,0 +1,142 @@
+//! Commands on files that are stored already.
+
+use filestore_core::api::{ChangeReply, FileRecord};
+
+use crate::args::{ListArgs, PurgeStatusArg, ReadyArgs, ReplaceArgs, StatusArg};
+use crate::failure::{Exit, Failure, Result};
+use crate::output::{Output, files, more_files, plain, record};
+use crate::target::{Change, Item, Listing, Source, Target};
+
+/// `info`.
+pub(super) async fn info(id: &str, target: &dyn Target, out: Output) -> Result<Exit> {
+    let found = target.info(id).await.map_err(|e| e.doing(format!("cannot show {id}")))?;
+    show(&found, out)
+}
+
+/// `restore`.
+pub(super) async fn restore(id: &str, target: &dyn Target, out: Output) -> Result<Exit> {
+    let restored = target.restore(id).await.map_err(|e| e.doing(format!("cannot restore {id}")))?;
+    show(&restored, out)
+}
+
+fn show(file: &FileRecord, out: Output) -> Result<Exit> {
+    out.data(file, |file| vec![file.file_id.as_str()], record)?;
+    Ok(Exit::Done)
+}
+
+/// `list`: a page, or all of them.
+pub(super) async fn list(args: ListArgs, target: &dyn Target, out: Output) -> Result<Exit> {
+    let mut listing = Listing {
+        organization_id: args.org,
+        sub_system: args.sub,
+        status: args.status.map(status).map(str::to_owned),
+        purge_status: args.purge_status.map(|PurgeStatusArg::SystemPurge| "SYSTEM_PURGE".to_owned()),
+        limit: args.limit,
+        cursor: args.cursor,
+    };
+    let doing = |failure: Failure| failure.doing("cannot list files");
+    if !args.all {
+        let page = target.list(&listing).await.map_err(doing)?;
+        out.data(
+            &page,
+            |page| page.items.iter().map(|file| file.file_id.as_str()).collect(),
+            |page| files(&page.items),
+        )?;
+        note_more(&page.items, page.next_cursor.as_deref(), out);
+        return Ok(Exit::Done);
+    }
+    // The largest page: fewer round trips for the same rows.
+    listing.limit = listing.limit.or(Some(1000));
+    let mut lay_out: fn(&[FileRecord]) -> String = files;
+    loop {
+        let page = target.list(&listing).await.map_err(doing)?;
+        out.each(&page.items, |file| &file.file_id, lay_out)?;
+        lay_out = more_files;
+        listing.cursor = page.next_cursor;
+        if listing.cursor.is_none() {
+            return Ok(Exit::Done);
+        }
+    }
+}
+
+fn note_more(shown: &[FileRecord], next: Option<&str>, out: Output) {
+    match next {
+        _ if shown.is_empty() => out.note("no files"),
+        Some(cursor) => out.note(format!("there are more: --all shows them, --cursor {cursor} goes on here")),
+        None => {}
+    }
+}
+
+fn status(arg: StatusArg) -> &'static str {
+    match arg {
+        StatusArg::Temp => "TEMP",
+        StatusArg::Thumbnail => "THUMBNAIL",
+        StatusArg::Ready => "READY",
+    }
+}
+
+/// `thumbnail`.
+pub(super) async fn thumbnail(id: &str, target: &dyn Target, out: Output) -> Result<Exit> {
+    let meter = out.bytes_meter(id, None);
+    let changed = target.change(id, Change::Thumbnail, None, &meter).await;
+    drop(meter);
+    changed_to("a thumbnail", &changed.map_err(|e| e.doing(format!("cannot make {id} a thumbnail")))?, out)
+}
+
+/// `ready`, with new bytes or without.
+pub(super) async fn ready(args: ReadyArgs, target: &dyn Target, out: Output) -> Result<Exit> {
+    let doing = |failure: Failure| failure.doing(format!("cannot make {} ready", args.id));
+    let item = args.file.map(|path| Source::find(&path)).transpose().map_err(doing)?;
+    let meter = out.bytes_meter(&args.id, item.as_ref().and_then(Source::size_bytes));
+    let item = item.map(|source| Item { source, name: args.name, mime_type: args.mime });
+    let changed = target.change(&args.id, Change::Ready(item), args.if_match, &meter).await;
+    drop(meter);
+    changed_to("ready", &changed.map_err(doing)?, out)
+}
+
+/// `replace`.
+pub(super) async fn replace(args: ReplaceArgs, target: &dyn Target, out: Output) -> Result<Exit> {
+    let doing = |failure: Failure| failure.doing(format!("cannot replace {}", args.id));
+    let source = Source::find(&args.file).map_err(doing)?;
+    let meter = out.bytes_meter(&args.id, source.size_bytes());
+    let item = Item { source, name: args.name, mime_type: args.mime };
+    let changed = target.change(&args.id, Change::Replace(item), args.if_match, &meter).await;
+    drop(meter);
+    changed_to("replaced", &changed.map_err(doing)?, out)
+}
+
+fn changed_to(what: &str, reply: &ChangeReply, out: Output) -> Result<Exit> {
+    out.data(
+        reply,
+        |reply| vec![reply.file_id.as_str()],
+        |reply| format!("{} is {what}, sync status {}", plain(&reply.file_id), plain(&reply.sync_status)),
+    )?;
+    Ok(Exit::Done)
+}
+
+/// `delete`: each of them, whatever becomes of the others.
+pub(super) async fn delete(ids: &[String], target: &dyn Target, out: Output) -> Result<Exit> {
+    let (mut deleted, mut exit) = (Vec::new(), Exit::Done);
+    for id in ids {
+        match target.delete(id).await.map_err(|e| e.doing(format!("cannot delete {id}"))) {
+            Ok(reply) => deleted.push(reply),
+            Err(failure) => {
+                out.failure(&failure);
+                exit = exit.max(failure.exit());
+                if failure.hits_all() {
+                    break;
+                }
+            }
+        }
+    }
+    out.data(
+        &deleted,
+        |all| all.iter().map(|reply| reply.file_id.as_str()).collect(),
+        |all| {
+            let lines: Vec<_> =
+                all.iter().map(|reply| format!("{} is deleted", plain(&reply.file_id))).collect();
+            lines.join("\n")
+        },
+    )?;
+    Ok(exit)
+}

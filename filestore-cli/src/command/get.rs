@@ -1,0 +1,171 @@
+//! `get` and `variant`: bytes to a file or to stdout.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::args::{FitArg, GetArgs, OutputArgs, VariantArgs};
+use crate::failure::{Exit, Failure, Result};
+use crate::output::{Output, plain, size};
+use crate::target::{Destination, Fit, Landing, Overwrite, Target};
+
+/// Bytes of a name that every file system takes.
+const NAME_BYTES: usize = 200;
+
+/// What was written where.
+#[derive(Debug, Serialize)]
+struct Saved<'a> {
+    file_id: &'a str,
+    path: String,
+    bytes: u64,
+}
+
+/// Downloads a file.
+pub(super) async fn run(args: GetArgs, target: &dyn Target, out: Output) -> Result<Exit> {
+    let doing = |failure: Failure| failure.doing(format!("cannot get {}", args.id));
+    let to = match choose(&args.output) {
+        Chosen::Stdout => Destination::Stdout,
+        Chosen::File(path) => Destination::File(path, overwrite(&args.output)),
+        Chosen::Within(dir) => {
+            let record = target.info(&args.id).await.map_err(doing)?;
+            let name = safe_name(&record.original_name).unwrap_or(record.file_id);
+            Destination::File(dir.join(name), overwrite(&args.output))
+        }
+    };
+    to.check().map_err(doing)?;
+    let meter = out.bytes_meter(label(&to), Some(0));
+    let bytes = target.download(&args.id, args.range, &to, &meter).await.map_err(doing)?;
+    drop(meter);
+    saved(&args.id, &to, bytes, out)
+}
+
+/// Downloads a picture made for a square.
+pub(super) async fn variant(args: VariantArgs, target: &dyn Target, out: Output) -> Result<Exit> {
+    let doing = |failure: Failure| failure.doing(format!("cannot get a variant of {}", args.id));
+    let fit = match args.fit {
+        FitArg::Cover => Fit::Cover,
+        FitArg::Inside => Fit::Inside,
+    };
+    let chosen = choose(&args.output);
+    let name = match &chosen {
+        Chosen::Within(_) => Some(target.info(&args.id).await.map_err(doing)?.original_name),
+        Chosen::Stdout | Chosen::File(_) => None,
+    };
+    let variant = target.variant(&args.id, args.size, fit).await.map_err(doing)?;
+    let to = match chosen {
+        Chosen::Stdout => Destination::Stdout,
+        Chosen::File(path) => Destination::File(path, overwrite(&args.output)),
+        Chosen::Within(dir) => {
+            let stem = name.as_deref().and_then(safe_name).unwrap_or_else(|| args.id.clone());
+            let stem = stem.rsplit_once('.').map_or(stem.as_str(), |(stem, _)| stem);
+            let name = format!("{stem}-{}.{}", args.size, extension(&variant.mime_type));
+            Destination::File(dir.join(name), overwrite(&args.output))
+        }
+    };
+    let mut landing = Landing::begin(&to).map_err(doing)?;
+    landing.write(&variant.bytes).await.map_err(doing)?;
+    landing.finish().await.map_err(doing)?;
+    saved(&args.id, &to, variant.bytes.len() as u64, out)
+}
+
+fn saved(id: &str, to: &Destination, bytes: u64, out: Output) -> Result<Exit> {
+    // On stdout there is the file itself.
+    if let Destination::File(path, _) = to {
+        let saved = Saved { file_id: id, path: path.display().to_string(), bytes };
+        out.data(&saved, |_| Vec::new(), |saved| format!("{}  {}", plain(&saved.path), size(saved.bytes)))?;
+    }
+    Ok(Exit::Done)
+}
+
+enum Chosen {
+    Stdout,
+    File(PathBuf),
+    /// Under the file's own name in this directory.
+    Within(PathBuf),
+}
+
+fn choose(args: &OutputArgs) -> Chosen {
+    match &args.output {
+        None => Chosen::Within(PathBuf::new()),
+        Some(path) if path.as_os_str() == "-" => Chosen::Stdout,
+        Some(path) if path.is_dir() => Chosen::Within(path.clone()),
+        Some(path) => Chosen::File(path.clone()),
+    }
+}
+
+fn overwrite(args: &OutputArgs) -> Overwrite {
+    if args.force { Overwrite::Replace } else { Overwrite::Refuse }
+}
+
+fn label(to: &Destination) -> String {
+    match to {
+        Destination::Stdout => "stdout".to_owned(),
+        Destination::File(path, _) => plain(&path.display().to_string()),
+    }
+}
+
+/// A stored name as the name of a new file here: one component, visible, nothing a terminal obeys.
+/// `None` if nothing is left of it.
+fn safe_name(original: &str) -> Option<String> {
+    let last = original.rsplit(['/', '\\']).next().unwrap_or_default();
+    let mut name = plain(last).replace('\u{FFFD}', "_");
+    if name.starts_with('.') {
+        name.replace_range(..1, "_");
+    }
+    if name.len() > NAME_BYTES {
+        // The end is kept: it has the extension.
+        let cut = name.ceil_char_boundary(name.len() - NAME_BYTES);
+        name.replace_range(..cut, "");
+    }
+    (!name.trim_matches(['_', '.', ' ']).is_empty()).then_some(name)
+}
+
+fn extension(mime_type: &str) -> &str {
+    match mime_type {
+        "image/jpeg" => "jpg",
+        "image/png" => "png",
+        "image/gif" => "gif",
+        "image/bmp" => "bmp",
+        "image/tiff" => "tif",
+        _ => "webp",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_stored_name_stays_in_the_directory_and_visible() {
+        for (stored, here) in [
+            ("photo.jpg", Some("photo.jpg")),
+            ("../../etc/passwd", Some("passwd")),
+            ("C:\\temp\\a.txt", Some("a.txt")),
+            (".bashrc", Some("_bashrc")),
+            ("Zoë 写真.jpg", Some("Zoë 写真.jpg")),
+            ("a\u{1b}[31m", Some("a_[31m")),
+            ("..", None),
+            ("a/", None),
+            ("", None),
+        ] {
+            assert_eq!(safe_name(stored).as_deref(), here, "{stored:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_name_keeps_its_extension() {
+        let name = safe_name(&format!("{}.jpg", "写".repeat(250))).unwrap();
+        assert!(name.len() <= NAME_BYTES && name.ends_with("写.jpg"));
+    }
+
+    #[test]
+    fn an_output_that_is_a_directory_keeps_the_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let output = |path: &Path| OutputArgs { output: Some(path.to_owned()), force: false };
+        assert!(matches!(choose(&output(dir.path())), Chosen::Within(_)));
+        assert!(matches!(choose(&output(&dir.path().join("a"))), Chosen::File(_)));
+        assert!(matches!(choose(&output(Path::new("-"))), Chosen::Stdout));
+    }
+}

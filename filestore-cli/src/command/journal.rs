@@ -1,0 +1,365 @@
+//! What a recursive upload remembers, so that it can be interrupted and run again.
+//!
+//! # Purpose
+//! One JSON line per acknowledged file, after a first line that says which upload it is of: target,
+//! directory, organization, sub-system. The journal's id goes into the idempotency keys, so that an
+//! upload whose answer was lost is not stored twice by the next run, while a new journal means a new
+//! upload.
+//!
+//! # Locking
+//! The file is locked while a run uses it: two runs would upload everything twice.
+//!
+//! # Crash safety
+//! A line is one write, made when the target has acknowledged the file. A line that a crash cut off
+//! is removed when the journal is opened next; its file is uploaded again under the same idempotency
+//! key. Lines are not flushed to the disk one by one: what a power cut takes with it is covered by
+//! the same keys.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use filestore_core::domain::clock::Timestamp;
+use filestore_core::domain::id::FileId;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::walk::Found;
+use crate::failure::{Failure, Result};
+
+/// The layout of the journal; another number is another layout.
+const VERSION: u32 = 1;
+
+/// What every journal begins with.
+const HEADER_START: &[u8] = b"{\"journal\":";
+
+/// Why a file cannot be a journal.
+const FOREIGN: &str = "it is no journal of an upload";
+
+/// Which upload a journal is of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Subject {
+    pub(super) target: String,
+    pub(super) directory: String,
+    pub(super) organization_id: String,
+    pub(super) sub_system: String,
+}
+
+/// An acknowledged file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) found: Found,
+    /// In hex.
+    pub(super) sha256: String,
+    pub(super) file_id: String,
+}
+
+/// The memory of a recursive upload.
+#[derive(Debug)]
+pub(super) struct Journal {
+    file: File,
+    path: PathBuf,
+    id: String,
+    done: HashMap<PathBuf, Entry>,
+}
+
+/// Makes idempotency keys.
+#[derive(Debug, Clone)]
+pub(super) struct Keys {
+    journal: String,
+}
+
+impl Keys {
+    /// The key under which this content of this file is stored once.
+    pub(super) fn of(&self, relative: &Path, sha256: &str) -> String {
+        let mut hasher = Sha256::new();
+        for part in [self.journal.as_bytes(), relative.as_os_str().as_bytes(), sha256.as_bytes()] {
+            hasher.update((part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        format!("filestore-upload-{}", hex(&hasher.finalize()))
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Header {
+    journal: u32,
+    id: String,
+    #[serde(flatten)]
+    subject: Subject,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    path: String,
+    /// The path's bytes, where they are no Unicode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path_hex: Option<String>,
+    size: u64,
+    mtime_ns: i64,
+    sha256: String,
+    file_id: String,
+}
+
+impl Journal {
+    /// Opens the journal at `path`, or begins one. Refused if it is of another upload, in use, or no
+    /// journal.
+    pub(super) fn open(path: &Path, subject: &Subject) -> Result<Self> {
+        let io = |e: std::io::Error| Failure::io(format!("cannot use the journal {}", path.display()), &e);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(io)?;
+        }
+        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(io)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Failure::failed(format!(
+                    "another upload is using the journal {}",
+                    path.display()
+                ))
+                .hint("wait for it to end"));
+            }
+            Err(TryLockError::Error(error)) => return Err(io(error)),
+        }
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).map_err(io)?;
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let cut_off = &text[whole..];
+        let read = match whole {
+            0 if !HEADER_START.starts_with(cut_off) && !cut_off.starts_with(HEADER_START) => {
+                Err(FOREIGN.to_owned())
+            }
+            _ => read(&text[..whole], subject),
+        };
+        let (id, done) = read.map_err(|why| unusable(path, &why))?;
+        // Only now: until here it could have been any file.
+        if !cut_off.is_empty() {
+            file.set_len(whole as u64).map_err(io)?;
+        }
+        let mut journal = Self { file, path: path.to_owned(), id: id.unwrap_or_default(), done };
+        if journal.id.is_empty() {
+            journal.begin(subject)?;
+        }
+        Ok(journal)
+    }
+
+    /// The file as it was acknowledged, whatever it is now.
+    pub(super) fn entry(&self, relative: &Path) -> Option<&Entry> {
+        self.done.get(relative)
+    }
+
+    /// What makes the idempotency keys of this journal's uploads.
+    pub(super) fn keys(&self) -> Keys {
+        Keys { journal: self.id.clone() }
+    }
+
+    /// Remembers an acknowledged file.
+    pub(super) fn add(&mut self, entry: Entry) -> Result<()> {
+        let path = entry.found.relative.as_os_str();
+        let line = Line {
+            path: path.to_string_lossy().into_owned(),
+            path_hex: path.to_str().is_none().then(|| hex(path.as_bytes())),
+            size: entry.found.size_bytes,
+            mtime_ns: entry.found.modified_ns,
+            sha256: entry.sha256.clone(),
+            file_id: entry.file_id.clone(),
+        };
+        self.write(&line)?;
+        self.done.insert(entry.found.relative.clone(), entry);
+        Ok(())
+    }
+
+    fn begin(&mut self, subject: &Subject) -> Result<()> {
+        self.id = FileId::generate(Timestamp::now()).to_string();
+        self.write(&Header { journal: VERSION, id: self.id.clone(), subject: subject.clone() })?;
+        // The id must not be lost once uploads run under it.
+        self.file.sync_all().map_err(|e| self.failed(&e))
+    }
+
+    fn write<T: Serialize>(&mut self, line: &T) -> Result<()> {
+        let mut text = serde_json::to_vec(line).expect("a line has string keys and no failing parts");
+        text.push(b'\n');
+        self.file.write_all(&text).map_err(|e| self.failed(&e))
+    }
+
+    fn failed(&self, error: &std::io::Error) -> Failure {
+        Failure::io(format!("cannot write the journal {}", self.path.display()), error)
+    }
+}
+
+type Done = HashMap<PathBuf, Entry>;
+
+/// The id and entries of a journal's whole lines; no id if it has none yet.
+fn read(text: &[u8], subject: &Subject) -> Result<(Option<String>, Done), String> {
+    let mut lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let Some(first) = lines.next() else { return Ok((None, Done::new())) };
+    let header: Header = serde_json::from_slice(first).map_err(|_| FOREIGN.to_owned())?;
+    if header.journal != VERSION {
+        return Err(format!("it is of version {}", header.journal));
+    }
+    if header.subject != *subject {
+        let Subject { target, directory, organization_id, sub_system } = header.subject;
+        let whose = format!("organization {organization_id}, {sub_system}");
+        return Err(format!("it is of another upload: {directory} for {whose}, to {target}"));
+    }
+    let mut done = Done::new();
+    for (number, line) in (2..).zip(lines) {
+        let entry = serde_json::from_slice::<Line>(line).ok().and_then(Line::entry);
+        let entry = entry.ok_or_else(|| format!("line {number} is not readable"))?;
+        done.insert(entry.found.relative.clone(), entry);
+    }
+    Ok((Some(header.id), done))
+}
+
+impl Line {
+    fn entry(self) -> Option<Entry> {
+        let relative = match &self.path_hex {
+            Some(hex) => PathBuf::from(OsString::from_vec(unhex(hex)?)),
+            None => PathBuf::from(self.path),
+        };
+        let found = Found { relative, size_bytes: self.size, modified_ns: self.mtime_ns };
+        Some(Entry { found, sha256: self.sha256, file_id: self.file_id })
+    }
+}
+
+fn unusable(path: &Path, why: &str) -> Failure {
+    Failure::failed(format!("cannot go on with the journal {}: {why}", path.display()))
+        .hint("give another --journal; without one, or without its entries, files are uploaded anew")
+}
+
+/// Where the journal of an upload is kept if nothing is said: in the user's state directory
+/// (XDG Base Directory Specification), never in the tree that is uploaded.
+pub(super) fn default_path(subject: &Subject) -> Result<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
+    let state = state.ok_or_else(|| {
+        Failure::failed("there is no place for the journal: neither XDG_STATE_HOME nor HOME is set")
+            .hint("say where with --journal PATH")
+    })?;
+    let subject = serde_json::to_vec(subject).expect("a subject is four strings");
+    let digest = hex(&Sha256::digest(subject)[..12]);
+    Ok(state.join("filestore").join(format!("upload-{digest}.jsonl")))
+}
+
+/// Bytes as lower-case hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).expect("a nibble is below 16");
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xF)]).collect()
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes().chunks(2);
+    digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject() -> Subject {
+        Subject {
+            target: "http://h".into(),
+            directory: "/photos".into(),
+            organization_id: "42".into(),
+            sub_system: "gallery".into(),
+        }
+    }
+
+    fn entry(path: &[u8]) -> Entry {
+        let relative = PathBuf::from(OsString::from_vec(path.to_vec()));
+        let found = Found { relative, size_bytes: 7, modified_ns: -5 };
+        Entry { found, sha256: "ab".repeat(32), file_id: "01J".into() }
+    }
+
+    #[test]
+    fn a_journal_is_read_back_whatever_bytes_a_path_has() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("deep/er/j.jsonl");
+        let entries = [entry("é\"\n.txt".as_bytes()), entry(b"\xFF\xFE.bin")];
+        let mut journal = Journal::open(&path, &subject()).unwrap();
+        let key = journal.keys().of(Path::new("a"), "00");
+        for entry in &entries {
+            journal.add(entry.clone()).unwrap();
+        }
+        drop(journal);
+        let journal = Journal::open(&path, &subject()).unwrap();
+        for entry in &entries {
+            assert_eq!(journal.entry(&entry.found.relative), Some(entry));
+        }
+        assert_eq!(journal.keys().of(Path::new("a"), "00"), key);
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_is_forgotten_and_the_next_one_is_not_glued_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("j");
+        let mut journal = Journal::open(&path, &subject()).unwrap();
+        journal.add(entry(b"a")).unwrap();
+        drop(journal);
+        let mut text = std::fs::read(&path).unwrap();
+        let whole = text.len();
+        text.extend_from_slice(b"{\"path\":\"b\",\"si");
+        std::fs::write(&path, &text).unwrap();
+        let mut journal = Journal::open(&path, &subject()).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), whole as u64);
+        journal.add(entry(b"c")).unwrap();
+        drop(journal);
+        let journal = Journal::open(&path, &subject()).unwrap();
+        assert!(journal.entry(Path::new("a")).is_some() && journal.entry(Path::new("c")).is_some());
+    }
+
+    #[test]
+    fn a_journal_of_another_upload_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("j");
+        drop(Journal::open(&path, &subject()).unwrap());
+        let other = Subject { organization_id: "43".into(), ..subject() };
+        let failure = Journal::open(&path, &other).unwrap_err();
+        assert!(failure.to_string().contains("another upload"), "{failure}");
+    }
+
+    #[test]
+    fn two_runs_cannot_share_a_journal() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("j");
+        let _first = Journal::open(&path, &subject()).unwrap();
+        let failure = Journal::open(&path, &subject()).unwrap_err();
+        assert!(failure.to_string().contains("another upload is using"), "{failure}");
+    }
+
+    #[test]
+    fn a_file_that_is_no_journal_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notes.txt");
+        for text in ["shopping\nlist", "shopping", "{\n}"] {
+            std::fs::write(&path, text).unwrap();
+            assert!(Journal::open(&path, &subject()).is_err());
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn a_journal_that_was_cut_off_in_its_first_line_begins_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("j");
+        for text in ["{\"jour", "{\"journal\":1,\"id\":\"01"] {
+            std::fs::write(&path, text).unwrap();
+            drop(Journal::open(&path, &subject()).unwrap());
+            Journal::open(&path, &subject()).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_key_depends_on_path_content_and_journal() {
+        let dir = tempfile::tempdir().unwrap();
+        let one = Journal::open(&dir.path().join("1"), &subject()).unwrap();
+        let two = Journal::open(&dir.path().join("2"), &subject()).unwrap();
+        let key = one.keys().of(Path::new("a"), "00");
+        assert_ne!(key, one.keys().of(Path::new("b"), "00"));
+        assert_ne!(key, one.keys().of(Path::new("a"), "01"));
+        assert_ne!(key, two.keys().of(Path::new("a"), "00"));
+    }
+}

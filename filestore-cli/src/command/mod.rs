@@ -1,0 +1,92 @@
+//! What the commands do, one file per group.
+
+mod upload;
+mod recursive;
+mod journal;
+mod walk;
+mod get;
+mod file;
+mod binding;
+mod admin;
+
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+use tracing_subscriber::EnvFilter;
+
+use crate::args::{BindingCommand, Cli, Command, GlobalArgs, PurgeCommand, SyncCommand, VariantsCommand};
+use crate::failure::{Exit, Result};
+use crate::output::Output;
+use crate::target::{self, Absent, Opened};
+
+/// Carries out a command and says how the process ends.
+pub(crate) async fn run(cli: Cli) -> ExitCode {
+    let out = Output::new(&cli.global);
+    let exit = tokio::select! {
+        outcome = carry_out(cli, out) => outcome.unwrap_or_else(|failure| {
+            out.failure(&failure);
+            failure.exit()
+        }),
+        // Dropping the command undoes what is not acknowledged: staged bytes, unfinished downloads.
+        _ = tokio::signal::ctrl_c() => Exit::Interrupted,
+    };
+    exit.into()
+}
+
+/// The core's and client's log goes to stderr; `FILESTORE_LOG` says how much of it.
+pub(crate) fn start_log(args: &GlobalArgs) {
+    let otherwise = if args.quiet { "off" } else { "error" };
+    let filter = EnvFilter::try_from_env("FILESTORE_LOG").unwrap_or_else(|_| EnvFilter::new(otherwise));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}
+
+async fn carry_out(cli: Cli, out: Output) -> Result<Exit> {
+    if let Command::Completions { shell } = cli.command {
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut Cli::command(), "filestore", &mut script);
+        Output::raw(&script)?;
+        return Ok(Exit::Done);
+    }
+    let opened = target::open(&cli.global, absent(&cli.command)).await?;
+    let outcome = on_target(cli.command, &opened, out).await;
+    opened.target.close().await;
+    outcome
+}
+
+fn absent(command: &Command) -> Absent {
+    match command {
+        Command::Upload(_) | Command::Batch(_) | Command::Binding(BindingCommand::Create { .. }) => {
+            Absent::Create
+        }
+        _ => Absent::Refuse,
+    }
+}
+
+async fn on_target(command: Command, opened: &Opened, out: Output) -> Result<Exit> {
+    let target = &*opened.target;
+    match command {
+        Command::Upload(args) => match args.recursive.clone() {
+            Some(dir) => recursive::run(&dir, args, opened, out).await,
+            None => upload::run(args, target, out).await,
+        },
+        Command::Batch(args) => upload::batch(args, target, out).await,
+        Command::Get(args) => get::run(args, target, out).await,
+        Command::Variant(args) => get::variant(args, target, out).await,
+        Command::Info(args) => file::info(&args.id, target, out).await,
+        Command::List(args) => file::list(args, target, out).await,
+        Command::Thumbnail(args) => file::thumbnail(&args.id, target, out).await,
+        Command::Ready(args) => file::ready(args, target, out).await,
+        Command::Replace(args) => file::replace(args, target, out).await,
+        Command::Delete(args) => file::delete(&args.ids, target, out).await,
+        Command::Restore(args) => file::restore(&args.id, target, out).await,
+        Command::Provider(_) => binding::providers(target, out).await,
+        Command::Binding(command) => binding::run(command, target, out).await,
+        Command::Purge(PurgeCommand::Run { dry_run }) => admin::purge(dry_run, target, out).await,
+        Command::Sync(SyncCommand::Run) => admin::sync(target, out).await,
+        Command::Sync(SyncCommand::Status) => admin::sync_status(target, out).await,
+        Command::Variants(VariantsCommand::Status) => admin::variants_status(target, out).await,
+        Command::Variants(VariantsCommand::Prune) => admin::variants_prune(target, out).await,
+        Command::Health => admin::health(target, out).await,
+        Command::Completions { .. } => unreachable!("needs no target and was answered before"),
+    }
+}

@@ -1,0 +1,213 @@
+//! `upload --recursive`: a whole directory, in as many runs as it takes.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use futures_util::{StreamExt, stream};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::admin::counted;
+use super::journal::{Entry, Journal, Keys, Subject, default_path, hex};
+use super::walk::{Found, Tree, modified_ns, walk};
+use crate::args::UploadArgs;
+use crate::failure::{Exit, Failure, Result};
+use crate::output::{Meter, Output, size};
+use crate::target::{Item, Lifetime, Opened, Place, Source, Target, Upload};
+
+/// What a run did.
+#[derive(Debug, Default, Serialize)]
+struct Summary {
+    uploaded: u64,
+    uploaded_bytes: u64,
+    /// In the journal and unchanged.
+    skipped: u64,
+    /// Symbolic links and what is no file.
+    left_out: u64,
+    failed: u64,
+    /// The run ended early: the next file would have fared no better.
+    stopped: bool,
+    journal: String,
+}
+
+/// Uploads what is below `root` and not in the journal yet.
+pub(super) async fn run(root: &Path, args: UploadArgs, opened: &Opened, out: Output) -> Result<Exit> {
+    let directory =
+        root.canonicalize().map_err(|e| Failure::io(format!("cannot upload {}", root.display()), &e))?;
+    let place: Place = args.place.into();
+    let subject = Subject {
+        target: opened.name.clone(),
+        directory: directory.display().to_string(),
+        organization_id: place.organization_id.clone(),
+        sub_system: place.sub_system.clone(),
+    };
+    let path = args.journal.map_or_else(|| default_path(&subject), Ok)?;
+    let journal = Journal::open(&path, &subject)?;
+    let tree = walk(root, &path)?;
+    let mut run = Run { journal, out, exit: Exit::Done, summary: Summary::default() };
+    run.summary.journal = path.display().to_string();
+    let files = run.sort_out(tree);
+    let total = files.iter().map(|found| found.size_bytes).sum();
+    let meter = out.bytes_meter(counted(files.len() as u64, "file"), Some(total));
+    let sender = Sender { target: &*opened.target, root, place, meter: meter.clone() };
+    run.upload_all(files, &sender, usize::from(args.jobs)).await?;
+    drop((sender, meter));
+    run.finish()
+}
+
+/// The run's state, changed in one place as results come in.
+struct Run {
+    journal: Journal,
+    out: Output,
+    exit: Exit,
+    summary: Summary,
+}
+
+impl Run {
+    /// Tells what is left out; returns what is not known to be uploaded.
+    fn sort_out(&mut self, tree: Tree) -> Vec<Found> {
+        for path in &tree.left_out {
+            self.out.note(format!("left out, not a regular file: {}", path.display()));
+        }
+        self.summary.left_out = tree.left_out.len() as u64;
+        for failure in tree.failures {
+            self.fail(&failure);
+        }
+        let all = tree.files.len();
+        let mut files = tree.files;
+        files.retain(|found| self.journal.entry(&found.relative).is_none_or(|entry| entry.found != *found));
+        self.summary.skipped = (all - files.len()) as u64;
+        files
+    }
+
+    async fn upload_all(&mut self, files: Vec<Found>, sender: &Sender<'_>, jobs: usize) -> Result<()> {
+        let total = files.len();
+        let keys = self.journal.keys();
+        let known = |found: &Found| self.journal.entry(&found.relative).cloned();
+        let jobs_of: Vec<_> = files.into_iter().map(|found| (known(&found), found)).collect();
+        let mut results = stream::iter(jobs_of)
+            .map(|(known, found)| sender.send(found, known, &keys))
+            .buffer_unordered(jobs);
+        let mut ended = 0_usize;
+        while let Some(result) = results.next().await {
+            ended += 1;
+            sender.meter.message(format!("{ended}/{total}"));
+            match result {
+                Ok(sent) => self.sent(sent)?,
+                Err(failure) => {
+                    sender.meter.aside(|| self.fail(&failure));
+                    if failure.hits_all() {
+                        self.summary.stopped = ended < total;
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sent(&mut self, sent: Sent) -> Result<()> {
+        match sent {
+            Sent::Uploaded(entry) => {
+                self.summary.uploaded += 1;
+                self.summary.uploaded_bytes += entry.found.size_bytes;
+                self.journal.add(entry)
+            }
+            Sent::Known(entry) => {
+                self.summary.skipped += 1;
+                self.journal.add(entry)
+            }
+        }
+    }
+
+    fn fail(&mut self, failure: &Failure) {
+        self.out.failure(failure);
+        self.summary.failed += 1;
+        self.exit = self.exit.max(failure.exit());
+    }
+
+    fn finish(self) -> Result<Exit> {
+        self.out.data(&self.summary, |_| Vec::new(), Summary::text)?;
+        if self.summary.failed > 0 {
+            self.out.note("run the same command again to upload what is missing");
+        }
+        Ok(self.exit)
+    }
+}
+
+impl Summary {
+    fn text(&self) -> String {
+        let Self { skipped, left_out, failed, .. } = self;
+        let uploaded = counted(self.uploaded, "file");
+        let bytes = size(self.uploaded_bytes);
+        let stopped = if self.stopped { "; stopped early" } else { "" };
+        format!(
+            "uploaded {uploaded} ({bytes}), skipped {skipped}, left out {left_out}, failed {failed}{stopped}"
+        )
+    }
+}
+
+/// What became of a file.
+enum Sent {
+    Uploaded(Entry),
+    /// Touched, but its bytes are those that were uploaded.
+    Known(Entry),
+}
+
+/// What all uploads of a run share.
+struct Sender<'a> {
+    target: &'a dyn Target,
+    root: &'a Path,
+    place: Place,
+    meter: Meter,
+}
+
+impl Sender<'_> {
+    async fn send(&self, found: Found, known: Option<Entry>, keys: &Keys) -> Result<Sent> {
+        let path = self.root.join(&found.relative);
+        let doing = |failure: Failure| failure.doing(format!("cannot upload {}", path.display()));
+        let (found, sha256) = digest(path.clone(), found.relative).await.map_err(doing)?;
+        if let Some(Entry { file_id, .. }) = known.filter(|known| known.sha256 == sha256) {
+            self.meter.add(found.size_bytes);
+            return Ok(Sent::Known(Entry { found, sha256, file_id }));
+        }
+        let upload = Upload {
+            place: self.place.clone(),
+            item: Item::new(Source::File(path.clone(), found.size_bytes)),
+            lifetime: Lifetime::Lasting,
+            sha256: Some(sha256.clone()),
+            idempotency_key: Some(keys.of(&found.relative, &sha256)),
+        };
+        let record = self.target.upload(upload, &self.meter.part()).await.map_err(|failure| {
+            let changed = failure.code() == Some("digest_mismatch");
+            let failure = doing(failure);
+            if changed {
+                failure.hint("it changed while it was read; run the command again")
+            } else {
+                failure
+            }
+        })?;
+        Ok(Sent::Uploaded(Entry { found, sha256, file_id: record.file_id }))
+    }
+}
+
+/// The file as it is now and the SHA-256 of its bytes: what the target must store, or refuse.
+async fn digest(path: PathBuf, relative: PathBuf) -> Result<(Found, String)> {
+    let shown = path.display().to_string();
+    let read = move || {
+        let mut file = File::open(path)?;
+        let metadata = file.metadata()?;
+        let found = Found { relative, size_bytes: metadata.len(), modified_ns: modified_ns(&metadata)? };
+        let mut hasher = Sha256::new();
+        let mut buffer = vec![0; 256 << 10];
+        loop {
+            match file.read(&mut buffer)? {
+                0 => return Ok((found, hex(&hasher.finalize()))),
+                read => hasher.update(&buffer[..read]),
+            }
+        }
+    };
+    let read = tokio::task::spawn_blocking(read).await.expect("reading a file does not panic");
+    read.map_err(|e: std::io::Error| Failure::io(format!("cannot read {shown}"), &e))
+}

@@ -1,0 +1,106 @@
+//! `upload FILE...` and `batch`.
+
+use std::path::Path;
+
+use filestore_core::api::FileRecord;
+
+use super::admin::counted;
+use crate::args::{BatchArgs, PlaceArgs, UploadArgs};
+use crate::failure::{Exit, Failure, Result};
+use crate::output::{Output, files};
+use crate::target::{Batch, Item, Lifetime, Place, Source, Target, Upload};
+
+impl From<PlaceArgs> for Place {
+    fn from(args: PlaceArgs) -> Self {
+        Self { organization_id: args.org, sub_system: args.sub }
+    }
+}
+
+/// Uploads files one by one; a file that fails does not keep the next ones back.
+pub(super) async fn run(args: UploadArgs, target: &dyn Target, out: Output) -> Result<Exit> {
+    check_single(&args)?;
+    let (mut records, mut exit) = (Vec::new(), Exit::Done);
+    for (tried, path) in (1..).zip(&args.files) {
+        match upload_one(path, &args, target, out).await {
+            Ok(record) => records.push(record),
+            Err(failure) => {
+                out.failure(&failure);
+                exit = exit.max(failure.exit());
+                if failure.hits_all() {
+                    note_untried(args.files.len() - tried, out);
+                    break;
+                }
+            }
+        }
+    }
+    show(&records, out)?;
+    Ok(exit)
+}
+
+fn note_untried(files: usize, out: Output) {
+    if files > 0 {
+        out.note(format!("not tried: {}", counted(files as u64, "more file")));
+    }
+}
+
+async fn upload_one(path: &Path, args: &UploadArgs, target: &dyn Target, out: Output) -> Result<FileRecord> {
+    let doing = |failure: Failure| failure.doing(format!("cannot upload {}", named(path)));
+    let source = Source::find(path).map_err(doing)?;
+    let meter = out.bytes_meter(named(path), source.size_bytes());
+    let mut item = Item::new(source);
+    item.name.clone_from(&args.name);
+    item.mime_type.clone_from(&args.mime);
+    let upload = Upload {
+        place: args.place.clone().into(),
+        item,
+        lifetime: if args.temp { Lifetime::Temporary } else { Lifetime::Lasting },
+        sha256: args.sha256.clone(),
+        idempotency_key: args.idempotency_key.clone(),
+    };
+    target.upload(upload, &meter).await.map_err(doing)
+}
+
+/// Uploads files all or none.
+pub(super) async fn batch(args: BatchArgs, target: &dyn Target, out: Output) -> Result<Exit> {
+    let mut items = Vec::with_capacity(args.files.len());
+    for path in &args.files {
+        let source = Source::find(path).map_err(|e| e.doing("cannot upload the batch"))?;
+        items.push(Item::new(source));
+    }
+    let total = items.iter().map(|item| item.source.size_bytes()).sum();
+    let meter = out.bytes_meter(format!("{} files", items.len()), total);
+    let batch = Batch { place: args.place.into(), items, idempotency_key: args.idempotency_key };
+    let records = target.batch(batch, &meter).await.map_err(|failure| {
+        let item = failure.item().and_then(|index| args.files.get(index));
+        failure.doing(match item {
+            Some(path) => format!("cannot upload the batch because of {}", named(path)),
+            None => "cannot upload the batch".to_owned(),
+        })
+    })?;
+    drop(meter);
+    show(&records, out)?;
+    Ok(Exit::Done)
+}
+
+fn show(records: &Vec<FileRecord>, out: Output) -> Result<()> {
+    out.data(records, |all| all.iter().map(|file| file.file_id.as_str()).collect(), |all| files(all))
+}
+
+/// What only one file can have.
+fn check_single(args: &UploadArgs) -> Result<()> {
+    let given = [
+        ("--name", args.name.is_some()),
+        ("--sha256", args.sha256.is_some()),
+        ("--idempotency-key", args.idempotency_key.is_some()),
+    ];
+    match given.into_iter().find(|(_, given)| *given && args.files.len() > 1) {
+        Some((option, _)) => Err(Failure::failed(format!("{option} is for one file, not for several"))
+            .hint("upload the files with one command each")),
+        None => Ok(()),
+    }
+}
+
+/// A path as people know it.
+pub(super) fn named(path: &Path) -> String {
+    if path.as_os_str() == "-" { "stdin".to_owned() } else { path.display().to_string() }
+}

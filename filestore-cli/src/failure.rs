@@ -1,0 +1,310 @@
+//! What a command says when it did not do what it was asked: what failed, why, what to do next, and
+//! the exit status that tells scripts which kind of failure it was.
+
+mod hint;
+
+use std::error::Error as _;
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use filestore_client as client;
+use filestore_core as core;
+use serde_json::{Value, json};
+
+/// The result of every command.
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// How a command ends, from good to bad. The order is what several outcomes are folded by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Exit {
+    /// All of it was done; also if the reader of our output had enough.
+    Done,
+    /// The target refused, or has no such thing.
+    Refused,
+    /// Wrong usage, or something broke: no connection, disk, fault of the service.
+    Failed,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(match exit {
+            Exit::Done => 0,
+            Exit::Refused => 1,
+            Exit::Failed => 2,
+            // What a shell reports of a command that SIGINT ended.
+            Exit::Interrupted => 130,
+        })
+    }
+}
+
+/// Why a command failed. Boxed: it travels through every `Result` here.
+#[derive(Debug)]
+pub(crate) struct Failure(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    exit: Exit,
+    doing: Option<String>,
+    message: String,
+    code: Option<String>,
+    field: Option<String>,
+    item: Option<usize>,
+    request_id: Option<String>,
+    hint: Option<String>,
+    /// No server answered.
+    unreachable: bool,
+}
+
+impl Failure {
+    fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            exit,
+            doing: None,
+            message: message.into(),
+            code: None,
+            field: None,
+            item: None,
+            request_id: None,
+            hint: None,
+            unreachable: false,
+        }))
+    }
+
+    /// The command was refused on this side.
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self::new(Exit::Refused, message)
+    }
+
+    /// Something broke, or was asked for in a way that cannot work.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self::new(Exit::Failed, message)
+    }
+
+    /// A failed read or write on this side; `doing` names the file. A closed pipe is no failure: the
+    /// reader had enough.
+    pub(crate) fn io(doing: impl Into<String>, error: &io::Error) -> Self {
+        let exit = if error.kind() == io::ErrorKind::BrokenPipe { Exit::Done } else { Exit::Failed };
+        Self::new(exit, error.to_string()).doing(doing)
+    }
+
+    /// What was being done, such as `cannot upload photo.jpg`. The innermost word stays.
+    #[must_use]
+    pub(crate) fn doing(mut self, doing: impl Into<String>) -> Self {
+        self.0.doing.get_or_insert_with(|| doing.into());
+        self
+    }
+
+    /// What to do next, in place of the general advice.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// How the process ends.
+    pub(crate) fn exit(&self) -> Exit {
+        self.0.exit
+    }
+
+    /// The service's stable code, such as `not_found`.
+    pub(crate) fn code(&self) -> Option<&str> {
+        self.0.code.as_deref()
+    }
+
+    /// The batch item at fault, counted from zero.
+    pub(crate) fn item(&self) -> Option<usize> {
+        self.0.item
+    }
+
+    /// Whether the next file would fare no better.
+    pub(crate) fn hits_all(&self) -> bool {
+        let by_code = matches!(
+            self.0.code.as_deref(),
+            Some("unauthorized" | "forbidden" | "binding_required" | "storage_full" | "locked" | "unusable")
+        );
+        let by_field = matches!(self.0.field.as_deref(), Some("organization_id" | "sub_system"));
+        by_code || by_field || self.0.unreachable
+    }
+
+    /// The `error` object that stands for it in JSON.
+    pub(crate) fn to_json(&self) -> Value {
+        let inner = &self.0;
+        json!({
+            "message": self.to_string(),
+            "code": inner.code,
+            "field": inner.field,
+            "request_id": inner.request_id,
+            "hint": inner.hint,
+        })
+    }
+
+    /// Tells people.
+    pub(crate) fn explain(&self) -> String {
+        match &self.0.hint {
+            Some(hint) => format!("error: {self}\n  hint: {hint}"),
+            None => format!("error: {self}"),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { doing, message, field, request_id, exit, .. } = &*self.0;
+        if let Some(doing) = doing {
+            write!(f, "{doing}: ")?;
+        }
+        if let Some(field) = field.as_deref().filter(|field| !message.contains(field)) {
+            write!(f, "{field}: ")?;
+        }
+        f.write_str(message)?;
+        // Whoever runs the server finds the cause in its log under this id.
+        match request_id {
+            Some(id) if *exit == Exit::Failed => write!(f, " (request {id})"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl From<core::Error> for Failure {
+    fn from(error: core::Error) -> Self {
+        let exit = exit_of(error.kind());
+        // Whoever works on a data directory owns it and needs the cause.
+        let message = if exit == Exit::Failed { error.chain() } else { error.message().to_owned() };
+        let mut failure = Self::new(exit, message);
+        let details = error.details();
+        failure.0.hint = hint::of(error.kind().code(), details.field.as_deref(), &details.allowed);
+        failure.0.code = Some(error.kind().code().to_owned());
+        failure.0.field.clone_from(&details.field);
+        failure.0.item = details.item.and_then(|item| usize::try_from(item).ok());
+        failure
+    }
+}
+
+impl From<client::Error> for Failure {
+    fn from(error: client::Error) -> Self {
+        if is_broken_pipe(&error) {
+            return Self::new(Exit::Done, "the output was closed");
+        }
+        let exit = match (error.status(), error.kind()) {
+            (Some(400..=499), _) => Exit::Refused,
+            (Some(_), _) => Exit::Failed,
+            (None, kind) => exit_without_reply(kind),
+        };
+        let mut failure = Self::new(exit, error.message());
+        let allowed = error.problem().map(|problem| problem.allowed.as_slice()).unwrap_or_default();
+        failure.0.hint = match error.code() {
+            Some(code) => hint::of(code, error.field(), allowed),
+            None => hint::without_reply(error.kind()),
+        };
+        failure.0.code = error.code().map(str::to_owned);
+        failure.0.field = error.field().map(str::to_owned);
+        let item = error.problem().and_then(|problem| problem.item);
+        failure.0.item = item.and_then(|item| usize::try_from(item).ok());
+        failure.0.unreachable = error.kind() == client::ErrorKind::Connect;
+        failure.0.request_id = error.request_id().map(str::to_owned);
+        failure
+    }
+}
+
+/// The counterpart of the HTTP status classes: what would be 4xx is refused, what would be 5xx failed.
+fn exit_of(kind: core::ErrorKind) -> Exit {
+    use core::ErrorKind as Kind;
+    match kind {
+        Kind::InvalidField
+        | Kind::MissingField
+        | Kind::UnknownField
+        | Kind::RepeatedField
+        | Kind::MalformedBody
+        | Kind::Unauthorized
+        | Kind::Forbidden
+        | Kind::NotFound
+        | Kind::InvalidTransition
+        | Kind::Conflict
+        | Kind::AlreadyPurging
+        | Kind::BindingRequired
+        | Kind::BindingAlreadyActive
+        | Kind::NoActiveBinding
+        | Kind::UnknownProvider
+        | Kind::ProviderInactive
+        | Kind::PreconditionFailed
+        | Kind::IdempotencyMismatch
+        | Kind::IdempotencyInProgress
+        | Kind::DigestMismatch
+        | Kind::TooLarge
+        | Kind::TooManyItems
+        | Kind::QuotaExceeded
+        | Kind::NotAnImage
+        | Kind::CorruptImage
+        | Kind::ImageTooLarge
+        | Kind::BodyTimeout => Exit::Refused,
+        Kind::ProviderUnavailable
+        | Kind::Busy
+        | Kind::StorageFull
+        | Kind::Locked
+        | Kind::Unusable
+        | Kind::Internal => Exit::Failed,
+    }
+}
+
+fn exit_without_reply(kind: client::ErrorKind) -> Exit {
+    use client::ErrorKind as Kind;
+    match kind {
+        Kind::NotFound
+        | Kind::Conflict
+        | Kind::Invalid
+        | Kind::TooLarge
+        | Kind::Unauthorized
+        | Kind::Forbidden
+        | Kind::PreconditionFailed => Exit::Refused,
+        Kind::Connect
+        | Kind::Timeout
+        | Kind::Interrupted
+        | Kind::Busy
+        | Kind::Provider
+        | Kind::Server
+        | Kind::Digest
+        | Kind::Protocol
+        | Kind::Io => Exit::Failed,
+    }
+}
+
+fn is_broken_pipe(error: &client::Error) -> bool {
+    let io = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    error.kind() == client::ErrorKind::Io && io.is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_the_file_the_field_and_the_next_step() {
+        let error = "a b".parse::<core::domain::id::OrganizationId>().unwrap_err();
+        let failure = Failure::from(error).doing("cannot upload photo.jpg");
+        let text = failure.explain();
+        assert!(text.starts_with("error: cannot upload photo.jpg: "), "{text}");
+        assert!(text.contains("organization_id"), "{text}");
+        assert!(text.contains("\n  hint: "), "{text}");
+        assert_eq!(failure.exit(), Exit::Refused);
+    }
+
+    #[test]
+    fn the_innermost_description_stays() {
+        let failure = Failure::failed("no").doing("cannot read a.txt").doing("cannot upload a.txt");
+        assert_eq!(failure.to_string(), "cannot read a.txt: no");
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_failure() {
+        let error = io::Error::from(io::ErrorKind::BrokenPipe);
+        assert_eq!(Failure::io("cannot write to stdout", &error).exit(), Exit::Done);
+    }
+
+    #[test]
+    fn outcomes_fold_to_the_worst() {
+        assert_eq!([Exit::Refused, Exit::Done, Exit::Failed].into_iter().max(), Some(Exit::Failed));
+    }
+}

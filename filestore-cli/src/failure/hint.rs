@@ -1,0 +1,83 @@
+//! What to do next, by the stable code of the refusal: the same for both targets.
+
+use filestore_client::ErrorKind;
+
+/// The advice for a refusal with this code.
+pub(super) fn of(code: &str, field: Option<&str>, allowed: &[String]) -> Option<String> {
+    let advice = match code {
+        "invalid_field" | "missing_field" => return field.and_then(by_field).or_else(|| listed(allowed)),
+        "not_found" => "is the id right? `filestore list` shows what there is; a deleted file cannot be read",
+        "conflict" => "run the command again",
+        "already_purging" => "its bytes are being removed; upload the file again if you still have it",
+        "unauthorized" => "give a valid key with --key or FILESTORE_KEY",
+        "forbidden" => "use a key with the scope and organization for it",
+        "precondition_failed" => {
+            "somebody else changed it: look at it with `filestore info`, then repeat with its new sha256"
+        }
+        "idempotency_mismatch" => "use another --idempotency-key, or upload what was uploaded under this one",
+        "idempotency_in_progress" => "wait for the other upload to end, then run the command again",
+        "digest_mismatch" => "compare with `sha256sum FILE`; did the file change while it was read?",
+        "binding_required" => "bind the organization first: `filestore binding create --help`",
+        "binding_already_active" => {
+            "change it with `filestore binding update`, or terminate it with --active false"
+        }
+        "no_active_binding" => {
+            "create one with `filestore binding create`; `filestore binding list` shows old ones"
+        }
+        "unknown_provider" => {
+            return listed(allowed).or_else(|| Some("see `filestore provider list`".to_owned()));
+        }
+        "provider_inactive" => "choose one of `filestore provider list`",
+        "provider_unavailable" => "try again later, or check the provider's configuration",
+        "too_large" | "too_many_items" => "split it, or raise the limit in the server's configuration",
+        "quota_exceeded" => {
+            "delete files of the organization and run `filestore purge run`, or raise its quota"
+        }
+        "not_an_image" | "corrupt_image" | "image_too_large" => {
+            "`filestore get` downloads the file as it was uploaded"
+        }
+        "busy" | "body_timeout" => "try again later",
+        "storage_full" => "deleting still works: `filestore delete`, then `filestore purge run`",
+        "locked" => "wait for the other command to end",
+        _ => return listed(allowed),
+    };
+    Some(advice.to_owned())
+}
+
+/// The advice where no server answered.
+pub(super) fn without_reply(kind: ErrorKind) -> Option<String> {
+    let advice = match kind {
+        ErrorKind::Connect => {
+            "is a server running there? start one with `filestore-server`, name another with --server, \
+             or work on a data directory with --data-dir"
+        }
+        ErrorKind::Timeout | ErrorKind::Interrupted | ErrorKind::Busy => "run the command again",
+        ErrorKind::Protocol => "is --server the URL of a filestore server, without /api/v1?",
+        _ => return None,
+    };
+    Some(advice.to_owned())
+}
+
+fn by_field(field: &str) -> Option<String> {
+    // Fields of a batch item come as `items[3].original_name`.
+    let advice = match field.rsplit('.').next().unwrap_or(field) {
+        "organization_id" => {
+            "--org takes 1 to 64 letters, digits, _ and -, and a number without leading zeros"
+        }
+        "sub_system" => "--sub takes 1 to 64 letters, digits, . _ and -, and begins with a letter or digit",
+        "original_name" | "organizationName" => "--name takes 1 to 255 characters and no control characters",
+        "mime_type" => "--type takes a media type such as image/jpeg",
+        "sha256" => "--sha256 takes 64 hexadecimal digits, as `sha256sum FILE` prints them",
+        "file_id" => "an id has 26 upper-case letters and digits, as `filestore list` shows them",
+        "organizationId" => "--org takes a whole number from 1 to 9007199254740991",
+        "limit" => "--limit takes 1 to 1000; --all shows everything",
+        "cursor" => "a cursor belongs to the listing it came from, with the same filters",
+        "Idempotency-Key" => "--idempotency-key takes 1 to 255 printable ASCII characters",
+        _ => return None,
+    };
+    Some(advice.to_owned())
+}
+
+fn listed(allowed: &[String]) -> Option<String> {
+    (!allowed.is_empty()).then(|| format!("allowed: {}", allowed.join(", ")))
+}

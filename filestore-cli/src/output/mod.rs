@@ -1,0 +1,129 @@
+//! What a command prints: data on stdout, everything else on stderr.
+
+mod table;
+mod show;
+mod meter;
+
+use std::io::{IsTerminal, Write};
+
+use indicatif::ProgressDrawTarget;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::args::GlobalArgs;
+use crate::failure::{Exit, Failure, Result};
+
+pub(crate) use meter::Meter;
+pub(crate) use show::{files, more_files, plain, record, size, when};
+pub(crate) use table::{Align, Table};
+
+/// How data is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    People,
+    Json,
+    /// Ids only.
+    Ids,
+}
+
+/// Prints what a command has to say.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    form: Form,
+    notes: bool,
+}
+
+impl Output {
+    /// As the options ask.
+    pub(crate) fn new(args: &GlobalArgs) -> Self {
+        let form = match (args.json, args.quiet) {
+            (true, _) => Form::Json,
+            (false, true) => Form::Ids,
+            (false, false) => Form::People,
+        };
+        Self { form, notes: !args.quiet }
+    }
+
+    /// Prints data in whichever form was asked for: one JSON value, ids one per line, or text.
+    pub(crate) fn data<T: Serialize>(
+        self,
+        value: &T,
+        ids: impl FnOnce(&T) -> Vec<&str>,
+        people: impl FnOnce(&T) -> String,
+    ) -> Result<()> {
+        match self.form {
+            Form::Json => self.line(&to_json(value)),
+            Form::People => self.line(people(value).trim_end_matches('\n')),
+            Form::Ids => ids(value).into_iter().try_for_each(|id| self.line(id)),
+        }
+    }
+
+    /// Prints one of many values: as [`Output::data`], but what is printed for people was laid out by
+    /// the caller.
+    pub(crate) fn each<T: Serialize>(
+        self,
+        values: &[T],
+        id: impl Fn(&T) -> &str,
+        people: impl FnOnce(&[T]) -> String,
+    ) -> Result<()> {
+        match self.form {
+            Form::Json => values.iter().try_for_each(|value| self.line(&to_json(value))),
+            Form::Ids => values.iter().try_for_each(|value| self.line(id(value))),
+            Form::People => self.line(people(values).trim_end_matches('\n')),
+        }
+    }
+
+    /// Writes raw text to stdout.
+    pub(crate) fn raw(bytes: &[u8]) -> Result<()> {
+        let mut stdout = std::io::stdout().lock();
+        let written = stdout.write_all(bytes).and_then(|()| stdout.flush());
+        written.map_err(|e| Failure::io("cannot write to stdout", &e))
+    }
+
+    /// Tells people something that is not data.
+    pub(crate) fn note(self, text: impl AsRef<str>) {
+        if self.notes && self.form == Form::People {
+            say(text.as_ref());
+        }
+    }
+
+    /// Tells of a failure; a closed stdout is none.
+    pub(crate) fn failure(self, failure: &Failure) {
+        match self.form {
+            _ if failure.exit() == Exit::Done => {}
+            Form::Json => say(&json!({ "error": failure.to_json() }).to_string()),
+            Form::People | Form::Ids => say(&failure.explain()),
+        }
+    }
+
+    /// A bar of bytes.
+    pub(crate) fn bytes_meter(self, label: impl Into<String>, total: Option<u64>) -> Meter {
+        Meter::bytes(self.draw_target(), label.into(), total)
+    }
+
+    /// A bar of things.
+    pub(crate) fn count_meter(self, label: impl Into<String>) -> Meter {
+        Meter::count(self.draw_target(), label.into())
+    }
+
+    fn draw_target(self) -> ProgressDrawTarget {
+        let wanted = self.form == Form::People && std::io::stderr().is_terminal();
+        if wanted { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
+    }
+
+    fn line(self, text: &str) -> Result<()> {
+        if text.is_empty() && self.form != Form::Json {
+            return Ok(());
+        }
+        Self::raw(format!("{text}\n").as_bytes())
+    }
+}
+
+/// Writes a line to stderr. If nobody reads that either, there is nobody to tell.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+fn to_json<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).expect("the wire types have string keys and no failing parts")
+}

@@ -1,0 +1,149 @@
+//! The target that is a data directory: the core, in this process.
+//!
+//! Whoever may write the directory may do everything, so the scope is always all organizations, and
+//! there is no key. What a server does in the background is done here only when asked for.
+
+mod content;
+mod convert;
+
+use async_trait::async_trait;
+use filestore_core::FileStore;
+use filestore_core::api::{
+    BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply, FileRecord, ListReply,
+    ProviderReply, PurgeReport, ReadyReply, SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
+};
+use filestore_core::domain::id::FileId;
+use filestore_core::metadata::Scope;
+
+use super::{
+    Batch, ByteRange, Change, Destination, Fit, IfMatch, Listing, PurgeMode, Target, Upload, Variant,
+};
+use crate::failure::{Failure, Result};
+use crate::output::Meter;
+
+/// A data directory that this process holds.
+#[derive(Debug)]
+pub(crate) struct Direct {
+    store: FileStore,
+}
+
+impl Direct {
+    pub(super) fn new(store: FileStore) -> Self {
+        Self { store }
+    }
+}
+
+fn parse_id(id: &str) -> Result<FileId> {
+    Ok(id.parse::<FileId>()?)
+}
+
+#[async_trait]
+impl Target for Direct {
+    async fn upload(&self, upload: Upload, meter: &Meter) -> Result<FileRecord> {
+        self.upload_one(upload, meter).await
+    }
+
+    async fn batch(&self, batch: Batch, meter: &Meter) -> Result<Vec<FileRecord>> {
+        self.upload_all(batch, meter).await
+    }
+
+    async fn change(
+        &self,
+        id: &str,
+        change: Change,
+        if_match: Option<IfMatch>,
+        meter: &Meter,
+    ) -> Result<ChangeReply> {
+        self.change_one(parse_id(id)?, change, if_match, meter).await
+    }
+
+    async fn download(
+        &self,
+        id: &str,
+        range: Option<ByteRange>,
+        to: &Destination,
+        meter: &Meter,
+    ) -> Result<u64> {
+        self.download_one(parse_id(id)?, range, to, meter).await
+    }
+
+    async fn variant(&self, id: &str, size: u32, fit: Fit) -> Result<Variant> {
+        self.make_variant(parse_id(id)?, size, fit).await
+    }
+
+    async fn info(&self, id: &str) -> Result<FileRecord> {
+        Ok((&*self.store.info(parse_id(id)?, &Scope::All).await?).into())
+    }
+
+    async fn list(&self, listing: &Listing) -> Result<ListReply> {
+        let page = self.store.list(&convert::list_request(listing)?, &Scope::All).await?;
+        let items = page.items.iter().map(Into::into).collect();
+        Ok(ListReply { items, next_cursor: page.next_cursor })
+    }
+
+    async fn delete(&self, id: &str) -> Result<DeleteReply> {
+        let record = self.store.delete(parse_id(id)?, &Scope::All).await?;
+        Ok(DeleteReply {
+            file_id: record.file_id.to_string(),
+            deleted: true,
+            storage_location: record.state.location().to_string(),
+            purge_pending: true,
+        })
+    }
+
+    async fn restore(&self, id: &str) -> Result<FileRecord> {
+        Ok((&*self.store.restore(parse_id(id)?, &Scope::All).await?).into())
+    }
+
+    async fn providers(&self) -> Result<Vec<ProviderReply>> {
+        Ok(self.store.providers().active().into_iter().map(Into::into).collect())
+    }
+
+    async fn bindings(&self, organization: Option<i64>) -> Result<Vec<BindingReply>> {
+        Ok(self.store.list_bindings(organization).await?.iter().map(Into::into).collect())
+    }
+
+    async fn create_binding(&self, binding: CreateBinding) -> Result<BindingReply> {
+        Ok((&self.store.create_binding(convert::new_binding(binding)?).await?).into())
+    }
+
+    async fn update_binding(&self, update: UpdateBinding) -> Result<BindingUpdateReply> {
+        let organization = update.organization_id;
+        let change = convert::binding_change(update)?;
+        Ok((&self.store.update_binding(organization, change).await?).into())
+    }
+
+    async fn purge(&self, mode: PurgeMode, meter: &Meter) -> Result<PurgeReport> {
+        Ok(match mode {
+            PurgeMode::Remove => self.store.purge_run(meter).await?,
+            PurgeMode::DryRun => self.store.purge_plan().await?,
+        })
+    }
+
+    async fn sync(&self, meter: &Meter) -> Result<SyncReport> {
+        Ok(self.store.sync_run(meter).await?)
+    }
+
+    async fn sync_status(&self) -> Result<SyncStatusReport> {
+        Ok(self.store.sync_status().await?)
+    }
+
+    async fn variants_status(&self) -> Result<VariantCacheReport> {
+        Ok(self.store.variant_cache().await)
+    }
+
+    async fn variants_prune(&self) -> Result<VariantCacheReport> {
+        Ok(self.store.prune_variants().await)
+    }
+
+    async fn health(&self) -> Result<ReadyReply> {
+        let (database, storage) = self.store.check().await;
+        database.map_err(|e| Failure::from(e).doing("the database does not answer"))?;
+        storage.map_err(|e| Failure::from(e).doing("the storage does not work"))?;
+        Ok(ReadyReply { message: "ready".into(), database: "ok".into(), storage: "ok".into() })
+    }
+
+    async fn close(&self) {
+        self.store.close().await;
+    }
+}

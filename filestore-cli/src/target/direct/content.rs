@@ -1,0 +1,185 @@
+//! Bytes in and out of a data directory: staged and committed as the server would, read and checked
+//! as the client would.
+
+use bytes::BytesMut;
+use filestore_core::api::{ChangeReply, FileRecord};
+use filestore_core::domain::id::{FileId, OrganizationId, Sha256, SubSystem};
+use filestore_core::domain::media;
+use filestore_core::metadata::Scope;
+use filestore_core::service::{self, BatchItem, NewBatch, NewUpload, PartHints, Replacement, Uploaded};
+use filestore_core::storage::StagedBlob;
+use filestore_core::variant::{self, VariantSize};
+use futures_util::StreamExt;
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256 as Hasher};
+use tokio::io::AsyncReadExt;
+
+use super::{Direct, convert};
+use crate::failure::{Failure, Result};
+use crate::output::Meter;
+use crate::target::landing::Landing;
+use crate::target::{
+    Batch, ByteRange, Change, Destination, Fit, IfMatch, Item, Lifetime, Place, Upload, Variant,
+};
+
+/// Bytes read from the source at once.
+const PIECE_BYTES: usize = 256 << 10;
+
+impl Direct {
+    pub(super) async fn upload_one(&self, upload: Upload, meter: &Meter) -> Result<FileRecord> {
+        let (organization_id, sub_system) = parse_place(&upload.place)?;
+        let guard = upload
+            .idempotency_key
+            .map(|key| self.store.begin_idempotent(&organization_id, "", &key))
+            .transpose()?;
+        let mut new = NewUpload::new(organization_id, sub_system);
+        new.sha256 = upload.sha256.map(|hex| hex.parse::<Sha256>()).transpose()?;
+        new.temp = upload.lifetime == Lifetime::Temporary;
+        new.idempotency = guard;
+        (new.original_name, new.hints) = self.name(&upload.item);
+        new.mime_type.clone_from(&upload.item.mime_type);
+        let staged = self.stage(&upload.item, meter).await?;
+        match self.store.commit_upload(new, staged).await? {
+            Uploaded::New(records) => {
+                let record = records.first().expect("one upload has one record");
+                Ok(record.into())
+            }
+            Uploaded::Replayed(reply) => replayed(&reply),
+        }
+    }
+
+    pub(super) async fn upload_all(&self, batch: Batch, meter: &Meter) -> Result<Vec<FileRecord>> {
+        let (organization_id, sub_system) = parse_place(&batch.place)?;
+        let idempotency = batch
+            .idempotency_key
+            .map(|key| self.store.begin_idempotent(&organization_id, "", &key))
+            .transpose()?;
+        let mut items = Vec::with_capacity(batch.items.len());
+        for (index, item) in (0..).zip(&batch.items) {
+            let (original_name, hints) = self.name(item);
+            let described = BatchItem { index, original_name, mime_type: item.mime_type.clone(), hints };
+            items.push((described, self.stage(item, &meter.part()).await?));
+        }
+        let new = NewBatch { organization_id, sub_system, idempotency };
+        match self.store.commit_batch(new, items).await? {
+            Uploaded::New(records) => Ok(records.iter().map(Into::into).collect()),
+            Uploaded::Replayed(reply) => replayed(&reply),
+        }
+    }
+
+    pub(super) async fn change_one(
+        &self,
+        id: FileId,
+        change: Change,
+        if_match: Option<IfMatch>,
+        meter: &Meter,
+    ) -> Result<ChangeReply> {
+        let if_match = if_match.map(convert::if_match).transpose()?;
+        self.store.check_change(id, &Scope::All, if_match.as_ref()).await?;
+        let change = match change {
+            Change::Thumbnail => service::Change::MakeThumbnail,
+            Change::Ready(None) => service::Change::MakeReady(None),
+            Change::Ready(Some(item)) => {
+                service::Change::MakeReady(Some(self.replacement(&item, meter).await?))
+            }
+            Change::Replace(item) => service::Change::Replace(self.replacement(&item, meter).await?),
+        };
+        let changed = self.store.change(id, &Scope::All, change, if_match).await?;
+        Ok(ChangeReply {
+            file_id: changed.record.file_id.to_string(),
+            sync_status: changed.shown_sync.to_string(),
+            updated_at: changed.record.updated_at.to_string(),
+        })
+    }
+
+    pub(super) async fn download_one(
+        &self,
+        id: FileId,
+        range: Option<ByteRange>,
+        to: &Destination,
+        meter: &Meter,
+    ) -> Result<u64> {
+        let (record, blob) = self.store.open_file(id, &Scope::All).await?;
+        let size_bytes = record.blob.size_bytes;
+        let part = range.map_or(Ok(0..size_bytes), |range| range.within(size_bytes))?;
+        let wanted = part.end - part.start;
+        meter.expect(Some(wanted));
+        let whole = part == (0..size_bytes);
+        let mut landing = Landing::begin(to)?;
+        let mut hasher = Hasher::new();
+        let mut pieces = std::pin::pin!(blob.into_stream(part));
+        while let Some(piece) = pieces.next().await {
+            let piece = piece?;
+            hasher.update(&piece);
+            landing.write(&piece).await?;
+            meter.add(piece.len() as u64);
+        }
+        if whole && <[u8; 32]>::from(hasher.finalize()) != record.blob.sha256.0 {
+            return Err(Failure::failed(
+                "the stored bytes do not have the file's sha256: the disk is damaged",
+            )
+            .hint("restore the file from a backup"));
+        }
+        landing.finish().await?;
+        Ok(wanted)
+    }
+
+    pub(super) async fn make_variant(&self, id: FileId, size: u32, fit: Fit) -> Result<Variant> {
+        let size = VariantSize::try_from(size)?;
+        let fit = match fit {
+            Fit::Cover => variant::Fit::Cover,
+            Fit::Inside => variant::Fit::Inside,
+        };
+        Ok(match self.store.variant_of(id, &Scope::All, size, fit).await? {
+            (_, variant::Variant::WebP(bytes)) => Variant { bytes, mime_type: "image/webp".into() },
+            (_, variant::Variant::PassThrough { mime }) => {
+                let bytes = self.store.read(id, &Scope::All).await?;
+                Variant { bytes, mime_type: mime.into() }
+            }
+        })
+    }
+
+    async fn replacement(&self, item: &Item, meter: &Meter) -> Result<Replacement> {
+        let (original_name, hints) = self.name(item);
+        let mime_type = item.mime_type.clone();
+        Ok(Replacement { staged: self.stage(item, meter).await?, original_name, mime_type, hints })
+    }
+
+    /// Receives all of the item's bytes and makes them durable in staging.
+    async fn stage(&self, item: &Item, meter: &Meter) -> Result<StagedBlob> {
+        let mut reader = item.source.open().await?;
+        let mut writer = self.store.stage().await?;
+        let mut buffer = BytesMut::new();
+        loop {
+            buffer.reserve(PIECE_BYTES);
+            let read = reader.read_buf(&mut buffer).await;
+            let read = read.map_err(|e| Failure::io(format!("cannot read {}", item.source), &e))?;
+            if read == 0 {
+                return Ok(writer.finish().await?);
+            }
+            writer.write(buffer.split().freeze()).await?;
+            meter.add(read as u64);
+        }
+    }
+
+    /// The name to store: the given one; else the file's own, as a name if it can be one and else as
+    /// a hint, which the core makes a name of.
+    fn name(&self, item: &Item) -> (Option<String>, PartHints) {
+        let limit = self.store.config().limits.original_name_chars;
+        match (item.name.clone(), item.source.file_name()) {
+            (Some(name), _) => (Some(name), PartHints::default()),
+            (None, Some(own)) if media::check_name(&own, limit).is_ok() => (Some(own), PartHints::default()),
+            (None, own) => (None, PartHints { file_name: own, content_type: None }),
+        }
+    }
+}
+
+fn parse_place(place: &Place) -> Result<(OrganizationId, SubSystem)> {
+    Ok((place.organization_id.parse::<OrganizationId>()?, place.sub_system.parse::<SubSystem>()?))
+}
+
+/// The stored reply to an earlier upload with the same idempotency key.
+fn replayed<T: DeserializeOwned>(reply: &[u8]) -> Result<T> {
+    serde_json::from_slice(reply)
+        .map_err(|e| Failure::failed(format!("the stored reply is not readable: {e}")))
+}

@@ -1,0 +1,52 @@
+//! From the words of the command line and the wire to the core's types.
+
+use filestore_core::api::{CreateBinding, UpdateBinding};
+use filestore_core::domain::binding::{BindingChange, NewBinding};
+use filestore_core::domain::id::Sha256;
+use filestore_core::metadata::ListFilter;
+use filestore_core::service::{self, ListRequest};
+
+use crate::failure::Result;
+use crate::target::{IfMatch, Listing};
+
+pub(super) fn list_request(listing: &Listing) -> Result<ListRequest> {
+    fn parsed<T: std::str::FromStr<Err = filestore_core::Error>>(text: Option<&String>) -> Result<Option<T>> {
+        Ok(text.map(|text| text.parse()).transpose()?)
+    }
+    let filter = ListFilter {
+        organization_id: parsed(listing.organization_id.as_ref())?,
+        sub_system: parsed(listing.sub_system.as_ref())?,
+        status: parsed(listing.status.as_ref())?,
+        purge_status: parsed(listing.purge_status.as_ref())?,
+    };
+    Ok(ListRequest {
+        filter,
+        limit: listing.limit.map(|limit| limit as usize),
+        cursor: listing.cursor.clone(),
+    })
+}
+
+pub(super) fn new_binding(binding: CreateBinding) -> Result<NewBinding> {
+    Ok(NewBinding {
+        organization_id: binding.organization_id,
+        organization_name: binding.organization_name,
+        provider: binding.storage_provider.parse()?,
+        sync_enabled: binding.sync_enabled,
+    })
+}
+
+pub(super) fn binding_change(update: UpdateBinding) -> Result<BindingChange> {
+    Ok(BindingChange {
+        organization_name: update.organization_name,
+        provider: update.storage_provider.map(|code| code.parse()).transpose()?,
+        sync_enabled: update.sync_enabled,
+        is_active: update.is_active,
+    })
+}
+
+pub(super) fn if_match(condition: IfMatch) -> Result<service::IfMatch> {
+    Ok(match condition {
+        IfMatch::Any => service::IfMatch::Any,
+        IfMatch::Sha256(hex) => service::IfMatch::OneOf(vec![hex.parse::<Sha256>()?]),
+    })
+}

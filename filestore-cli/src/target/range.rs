@@ -1,0 +1,94 @@
+//! A part of a file, in the words of RFC 9110 §14.1.2: `0-99`, `100-`, `-100`.
+
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+use crate::failure::{Failure, Result};
+
+/// A part of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ByteRange {
+    /// From the first to the last byte, both included.
+    Between(u64, u64),
+    /// From this byte on.
+    From(u64),
+    /// That many bytes at the end.
+    Last(u64),
+}
+
+impl ByteRange {
+    /// The part of a file of `size_bytes`; the end is clamped. Refused if no byte of it exists.
+    pub(crate) fn within(self, size_bytes: u64) -> Result<Range<u64>> {
+        let range = match self {
+            Self::Between(first, last) => first..last.saturating_add(1).min(size_bytes),
+            Self::From(first) => first..size_bytes,
+            Self::Last(count) => size_bytes.saturating_sub(count)..size_bytes,
+        };
+        if range.is_empty() {
+            return Err(Failure::refused(format!("the file has no byte in the range {self}"))
+                .hint(format!("the file has {size_bytes} bytes")));
+        }
+        Ok(range)
+    }
+}
+
+impl FromStr for ByteRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || "a range is 0-99, 100- or -100 (the last 100 bytes)".to_owned();
+        let number = |digits: &str| {
+            let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+            plain.then(|| digits.parse::<u64>().ok()).flatten().ok_or_else(bad)
+        };
+        match text.split_once('-').ok_or_else(bad)? {
+            ("", count) => Ok(Self::Last(number(count)?)),
+            (first, "") => Ok(Self::From(number(first)?)),
+            (first, last) => match (number(first)?, number(last)?) {
+                (first, last) if first <= last => Ok(Self::Between(first, last)),
+                _ => Err(bad()),
+            },
+        }
+    }
+}
+
+impl fmt::Display for ByteRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Between(first, last) => write!(f, "{first}-{last}"),
+            Self::From(first) => write!(f, "{first}-"),
+            Self::Last(count) => write!(f, "-{count}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_clamped_to_the_file() {
+        for (text, expected) in [("0-0", 0..1), ("0-99", 0..10), ("4-", 4..10), ("-3", 7..10), ("-99", 0..10)]
+        {
+            let range: ByteRange = text.parse().unwrap();
+            assert_eq!(range.within(10).unwrap(), expected, "{text}");
+            assert_eq!(range.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_range_without_a_byte_is_refused() {
+        for text in ["10-", "10-12", "-0"] {
+            assert!(text.parse::<ByteRange>().unwrap().within(10).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_range_is_refused_with_examples() {
+        for text in ["", "-", "5", "5-4", "a-b", "+1-2", "1-2-3"] {
+            let error = text.parse::<ByteRange>().unwrap_err();
+            assert!(error.contains("0-99"), "{text}");
+        }
+    }
+}

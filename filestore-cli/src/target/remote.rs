@@ -1,0 +1,221 @@
+//! The target that is a server, over TCP or the socket in its data directory.
+
+use async_trait::async_trait;
+use filestore_client::{self as client, Client, DryRun};
+use filestore_core::api::{
+    BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply, FileRecord, ListReply,
+    ProviderReply, PurgeReport, ReadyReply, SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
+};
+
+use super::landing::Landing;
+use super::{
+    Batch, ByteRange, Change, Destination, Fit, IfMatch, Item, Lifetime, Listing, PurgeMode, Source, Target,
+    Upload, Variant,
+};
+use crate::failure::Result;
+use crate::output::Meter;
+
+/// A server.
+#[derive(Debug)]
+pub(crate) struct Remote {
+    client: Client,
+}
+
+impl Remote {
+    pub(super) fn new(client: Client) -> Self {
+        Self { client }
+    }
+}
+
+#[async_trait]
+impl Target for Remote {
+    async fn upload(&self, upload: Upload, meter: &Meter) -> Result<FileRecord> {
+        let Upload { place, item, lifetime, sha256, idempotency_key } = upload;
+        let mut request = client::Upload::new(to_send(item).await?, place.organization_id, place.sub_system)
+            .on_progress(sent(meter));
+        if lifetime == Lifetime::Temporary {
+            request = request.temp();
+        }
+        if let Some(sha256) = sha256 {
+            request = request.sha256(sha256);
+        }
+        if let Some(key) = idempotency_key {
+            request = request.idempotency_key(key);
+        }
+        Ok(self.client.upload(request).await?)
+    }
+
+    async fn batch(&self, batch: Batch, meter: &Meter) -> Result<Vec<FileRecord>> {
+        let Batch { place, items, idempotency_key } = batch;
+        let mut request =
+            client::Batch::new(place.organization_id, place.sub_system).on_progress(sent(meter));
+        for item in items {
+            request = request.item(to_send(item).await?);
+        }
+        if let Some(key) = idempotency_key {
+            request = request.idempotency_key(key);
+        }
+        Ok(self.client.batch(request).await?)
+    }
+
+    async fn change(
+        &self,
+        id: &str,
+        change: Change,
+        if_match: Option<IfMatch>,
+        meter: &Meter,
+    ) -> Result<ChangeReply> {
+        let mut request = match change {
+            Change::Thumbnail => client::Change::thumbnail(),
+            Change::Ready(None) => client::Change::ready(),
+            Change::Ready(Some(item)) => client::Change::ready().with_file(to_send(item).await?),
+            Change::Replace(item) => client::Change::replace(to_send(item).await?),
+        };
+        if let Some(condition) = if_match {
+            request = request.if_match(match condition {
+                IfMatch::Any => "*".to_owned(),
+                IfMatch::Sha256(hex) => format!("\"{hex}\""),
+            });
+        }
+        Ok(self.client.change(id, request.on_progress(sent(meter))).await?.value)
+    }
+
+    async fn download(
+        &self,
+        id: &str,
+        range: Option<ByteRange>,
+        to: &Destination,
+        meter: &Meter,
+    ) -> Result<u64> {
+        let mut download = self.client.download(id).on_progress(received(meter));
+        match range {
+            Some(ByteRange::Between(first, last)) => download = download.range(first..=last),
+            Some(ByteRange::From(first)) => download = download.range(first..),
+            Some(ByteRange::Last(count)) => download = download.suffix(count),
+            None => {}
+        }
+        let mut landing = Landing::begin(to)?;
+        let done = download.to_writer(landing.writer()).await?;
+        landing.finish().await?;
+        Ok(done.len_bytes)
+    }
+
+    async fn variant(&self, id: &str, size: u32, fit: Fit) -> Result<Variant> {
+        let fit = match fit {
+            Fit::Cover => client::Fit::Cover,
+            Fit::Inside => client::Fit::Inside,
+        };
+        let variant = self.client.variant(id, size, fit).await?;
+        Ok(Variant { bytes: variant.bytes, mime_type: variant.content_type })
+    }
+
+    async fn info(&self, id: &str) -> Result<FileRecord> {
+        Ok(self.client.info(id).await?.value)
+    }
+
+    async fn list(&self, listing: &Listing) -> Result<ListReply> {
+        let mut query = client::ListQuery::new();
+        if let Some(id) = &listing.organization_id {
+            query = query.organization_id(id);
+        }
+        if let Some(name) = &listing.sub_system {
+            query = query.sub_system(name);
+        }
+        if let Some(status) = &listing.status {
+            query = query.status(status);
+        }
+        if let Some(status) = &listing.purge_status {
+            query = query.purge_status(status);
+        }
+        if let Some(limit) = listing.limit {
+            query = query.limit(limit);
+        }
+        if let Some(cursor) = &listing.cursor {
+            query = query.cursor(cursor);
+        }
+        Ok(self.client.list(&query).await?)
+    }
+
+    async fn delete(&self, id: &str) -> Result<DeleteReply> {
+        Ok(self.client.delete(id).await?)
+    }
+
+    async fn restore(&self, id: &str) -> Result<FileRecord> {
+        Ok(self.client.restore(id).await?)
+    }
+
+    async fn providers(&self) -> Result<Vec<ProviderReply>> {
+        Ok(self.client.providers().await?)
+    }
+
+    async fn bindings(&self, organization: Option<i64>) -> Result<Vec<BindingReply>> {
+        Ok(self.client.bindings(organization).await?)
+    }
+
+    async fn create_binding(&self, binding: CreateBinding) -> Result<BindingReply> {
+        Ok(self.client.create_binding(&binding).await?)
+    }
+
+    async fn update_binding(&self, update: UpdateBinding) -> Result<BindingUpdateReply> {
+        Ok(self.client.update_binding(&update).await?)
+    }
+
+    async fn purge(&self, mode: PurgeMode, _meter: &Meter) -> Result<PurgeReport> {
+        let dry_run = match mode {
+            PurgeMode::Remove => DryRun::No,
+            PurgeMode::DryRun => DryRun::Yes,
+        };
+        Ok(self.client.admin().purge_run(dry_run).await?)
+    }
+
+    async fn sync(&self, _meter: &Meter) -> Result<SyncReport> {
+        Ok(self.client.admin().sync_run().await?)
+    }
+
+    async fn sync_status(&self) -> Result<SyncStatusReport> {
+        Ok(self.client.admin().sync_status().await?)
+    }
+
+    async fn variants_status(&self) -> Result<VariantCacheReport> {
+        Ok(self.client.admin().variants_status().await?)
+    }
+
+    async fn variants_prune(&self) -> Result<VariantCacheReport> {
+        Ok(self.client.admin().variants_prune().await?)
+    }
+
+    async fn health(&self) -> Result<ReadyReply> {
+        Ok(self.client.ready().await?)
+    }
+
+    async fn close(&self) {}
+}
+
+/// The item as the client sends it: a file again for every attempt, anything else once.
+async fn to_send(item: Item) -> Result<client::Item> {
+    let mut sent = match &item.source {
+        Source::File(path, _) => client::Item::from_path(path)?,
+        Source::Stdin | Source::Stream(_) => client::Item::from_reader(item.source.open().await?, None),
+    };
+    if let Some(name) = item.name {
+        sent = sent.original_name(name);
+    }
+    if let Some(mime_type) = item.mime_type {
+        sent = sent.mime_type(mime_type);
+    }
+    Ok(sent)
+}
+
+/// The caller knows the total, which may be that of several uploads.
+fn sent(meter: &Meter) -> impl Fn(client::Progress) + Send + Sync + 'static {
+    let meter = meter.clone();
+    move |progress| meter.set(progress.done_bytes)
+}
+
+fn received(meter: &Meter) -> impl Fn(client::Progress) + Send + Sync + 'static {
+    let meter = meter.clone();
+    move |progress| {
+        meter.expect(progress.total_bytes);
+        meter.set(progress.done_bytes);
+    }
+}

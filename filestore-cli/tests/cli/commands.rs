@@ -1,0 +1,258 @@
+//! Every command, in each of the three ways to reach a store.
+
+use crate::support::{Bench, noise, picture, text};
+use serde_json::Value;
+
+/// Makes one test of each function for each way.
+macro_rules! in_every_way {
+    ($($name:ident)*) => {
+        mod direct { $(#[test] fn $name() { super::$name(&crate::support::Bench::new(crate::support::Way::Direct)); })* }
+        mod server { $(#[test] fn $name() { super::$name(&crate::support::Bench::new(crate::support::Way::Url)); })* }
+        mod socket { $(#[test] fn $name() { super::$name(&crate::support::Bench::new(crate::support::Way::Socket)); })* }
+    };
+}
+
+in_every_way! {
+    a_file_comes_back_as_it_went
+    a_download_never_overwrites_unless_told
+    a_range_is_a_part
+    stdin_is_a_file_too
+    a_file_that_is_missing_does_not_keep_the_others_back
+    a_batch_is_stored_whole_or_not_at_all
+    an_idempotency_key_stores_once
+    a_digest_that_does_not_match_is_refused
+    a_temporary_file_becomes_a_thumbnail_and_then_ready
+    a_replacement_is_conditional_if_asked
+    a_deleted_file_is_unreadable_and_can_be_restored
+    listings_filter_and_go_on
+    a_variant_is_a_webp_and_a_small_image_passes_through
+    bindings_are_made_changed_and_listed
+    the_store_is_looked_after
+    refusals_name_the_field_and_the_next_step
+}
+
+fn a_file_comes_back_as_it_went(bench: &Bench) {
+    let bytes = noise(3_000_001);
+    bench.write("Zoë 写真.bin", &bytes);
+    let uploaded = bench.json(&["upload", "Zoë 写真.bin", "--org", "42", "--sub", "gallery"]);
+    let record = &uploaded[0];
+    assert_eq!(record["original_name"], "Zoë 写真.bin");
+    assert_eq!(record["file_size"], 3_000_001);
+    assert_eq!(record["sync_status"], "PENDING");
+    let id = record["file_id"].as_str().unwrap();
+    let saved = bench.json(&["get", id, "-o", "copy.bin"]);
+    assert_eq!(saved["path"], "copy.bin");
+    assert_eq!(saved["bytes"], 3_000_001);
+    assert_eq!(bench.read("copy.bin"), bytes);
+    assert_eq!(bench.run(&["get", id, "-o", "-"]).stdout, bytes);
+    let info = bench.json(&["info", id]);
+    assert_eq!(info["sha256"], record["sha256"]);
+    assert!(bench.ok(&["info", id]).contains("2.9 MiB (3000001 bytes)"));
+}
+
+fn a_download_never_overwrites_unless_told(bench: &Bench) {
+    let id = bench.upload("a.txt", "new", &[]);
+    bench.write("a.txt", "old");
+    let said = bench.fails(2, &["get", &id]);
+    assert!(said.contains("a.txt exists already") && said.contains("--force"), "{said}");
+    assert_eq!(bench.read("a.txt"), b"old");
+    bench.ok(&["get", &id, "--force"]);
+    assert_eq!(bench.read("a.txt"), b"new");
+    std::fs::create_dir(bench.path("dir")).unwrap();
+    bench.ok(&["get", &id, "-o", "dir"]);
+    assert_eq!(bench.read("dir/a.txt"), b"new");
+}
+
+fn a_range_is_a_part(bench: &Bench) {
+    let id = bench.upload("digits", "0123456789", &[]);
+    for (range, part) in [("0-3", "0123"), ("7-", "789"), ("-2", "89"), ("8-99", "89"), ("0-0", "0")] {
+        assert_eq!(bench.ok(&["get", &id, "--range", range, "-o", "-"]), part, "{range}");
+    }
+    bench.fails(1, &["get", &id, "--range", "10-", "-o", "-"]);
+    bench.fails(2, &["get", &id, "--range", "ten", "-o", "-"]);
+}
+
+fn stdin_is_a_file_too(bench: &Bench) {
+    let mut command =
+        bench.command(&["upload", "-", "--name", "notes.txt", "--org", "42", "--sub", "s", "--quiet"]);
+    let output = command.write_stdin("from a pipe").output().unwrap();
+    let id = text(&output.stdout).trim().to_owned();
+    assert_eq!(bench.ok(&["get", &id, "-o", "-"]), "from a pipe");
+    assert_eq!(bench.json(&["info", &id])["original_name"], "notes.txt");
+    bench.command(&["replace", &id, "-"]).write_stdin("again").assert().success();
+    assert_eq!(bench.ok(&["get", &id, "-o", "-"]), "again");
+}
+
+fn a_file_that_is_missing_does_not_keep_the_others_back(bench: &Bench) {
+    bench.write("a.txt", "a");
+    bench.write("b.txt", "b");
+    let said = bench.fails(2, &["upload", "a.txt", "gone.txt", "b.txt", "--org", "42", "--sub", "s"]);
+    assert!(said.contains("gone.txt") && said.contains("No such file"), "{said}");
+    assert_eq!(bench.count(), 2);
+}
+
+fn a_batch_is_stored_whole_or_not_at_all(bench: &Bench) {
+    bench.write("front.txt", "front");
+    bench.write("back.txt", "back");
+    let records = bench.json(&["batch", "front.txt", "back.txt", "--org", "42", "--sub", "s"]);
+    let names: Vec<_> = records.as_array().unwrap().iter().map(|record| &record["original_name"]).collect();
+    assert_eq!(names, ["front.txt", "back.txt"]);
+    bench.fails(2, &["batch", "front.txt", "gone.txt", "--org", "42", "--sub", "s"]);
+    bench.fails(1, &["batch", "front.txt", "back.txt", "--org", "0x2a!", "--sub", "s"]);
+    assert_eq!(bench.count(), 2);
+}
+
+fn an_idempotency_key_stores_once(bench: &Bench) {
+    let key = ["--idempotency-key", "order-7"];
+    let first = bench.upload("a.txt", "a", &key);
+    assert_eq!(bench.upload("a.txt", "a", &key), first);
+    bench.write("a.txt", "other");
+    let said = bench.fails(1, &["upload", "a.txt", "--org", "42", "--sub", "gallery", key[0], key[1]]);
+    assert!(said.contains("another content"), "{said}");
+    assert_eq!(bench.count(), 1);
+}
+
+fn a_digest_that_does_not_match_is_refused(bench: &Bench) {
+    bench.write("a.txt", "a");
+    let other = "0".repeat(64);
+    let said = bench.fails(1, &["upload", "a.txt", "--org", "42", "--sub", "s", "--sha256", &other]);
+    assert!(said.contains("cannot upload a.txt") && said.contains("sha256sum"), "{said}");
+    assert_eq!(bench.count(), 0);
+}
+
+fn a_temporary_file_becomes_a_thumbnail_and_then_ready(bench: &Bench) {
+    let id = bench.upload("a.txt", "a", &["--temp"]);
+    let temp = bench.json(&["info", &id]);
+    assert_eq!((&temp["status"], &temp["sync_status"]), (&"TEMP".into(), &"NONE".into()));
+    assert!(temp["expires_at"].is_string());
+    assert_eq!(bench.json(&["thumbnail", &id])["sync_status"], "NONE");
+    assert_eq!(bench.json(&["info", &id])["status"], "THUMBNAIL");
+    assert_eq!(bench.json(&["ready", &id])["sync_status"], "NONE");
+    let ready = bench.json(&["info", &id]);
+    assert_eq!((&ready["status"], &ready["expires_at"]), (&"READY".into(), &Value::Null));
+    let said = bench.fails(1, &["thumbnail", &id]);
+    assert!(said.contains("cannot make") && said.contains("hint"), "{said}");
+    bench.write("final.txt", "final");
+    bench.ok(&["ready", &id, "final.txt", "--name", "last.txt"]);
+    assert_eq!(bench.json(&["info", &id])["original_name"], "last.txt");
+    assert_eq!(bench.ok(&["get", &id, "-o", "-"]), "final");
+}
+
+fn a_replacement_is_conditional_if_asked(bench: &Bench) {
+    let id = bench.upload("a.txt", "one", &[]);
+    let first = bench.json(&["info", &id])["sha256"].as_str().unwrap().to_owned();
+    bench.write("b.txt", "two");
+    bench.ok(&["replace", &id, "b.txt", "--if-match", &first]);
+    let record = bench.json(&["info", &id]);
+    assert_eq!((&record["version"], &record["original_name"]), (&2.into(), &"b.txt".into()));
+    let said = bench.fails(1, &["replace", &id, "a.txt", "--if-match", &first]);
+    assert!(said.contains("filestore info"), "{said}");
+    bench.ok(&["replace", &id, "a.txt", "--if-match", "*"]);
+    assert_eq!(bench.ok(&["get", &id, "-o", "-"]), "one");
+    bench.fails(2, &["replace", &id, "a.txt", "--if-match", "yesterday"]);
+}
+
+fn a_deleted_file_is_unreadable_and_can_be_restored(bench: &Bench) {
+    let (a, b) = (bench.upload("a.txt", "a", &[]), bench.upload("b.txt", "b", &[]));
+    let deleted = bench.json(&["delete", &a, &b]);
+    assert_eq!(deleted[0]["deleted"], true);
+    assert_eq!(deleted[1]["fileId"], b.as_str());
+    bench.fails(1, &["get", &a, "-o", "-"]);
+    assert_eq!(bench.json(&["info", &a])["purge_status"], "SYSTEM_PURGE");
+    assert_eq!(bench.count(), 0);
+    assert_eq!(bench.ok(&["list", "--purge-status", "SYSTEM_PURGE", "-q"]).lines().count(), 2);
+    assert_eq!(bench.json(&["restore", &a])["purge_status"], Value::Null);
+    assert_eq!(bench.ok(&["get", &a, "-o", "-"]), "a");
+    assert_eq!(bench.json(&["restore", &a])["purge_status"], Value::Null, "a second call changes nothing");
+    let unknown = "01JD8QZ4T6X3M2V9B7K5N1R0CE";
+    let output = bench.run(&["delete", unknown, &a, "--quiet"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stdout).trim(), a);
+}
+
+fn listings_filter_and_go_on(bench: &Bench) {
+    let ids: Vec<String> = (0..5).map(|n| bench.upload(&format!("{n}.txt"), "x", &[])).collect();
+    bench.write("other.txt", "x");
+    bench.ok(&["upload", "other.txt", "--org", "7", "--sub", "misc", "--temp"]);
+    let page = bench.json(&["list", "--org", "42", "--limit", "2"]);
+    let shown: Vec<_> = page["items"].as_array().unwrap().iter().map(|file| &file["file_id"]).collect();
+    assert_eq!(shown, [&ids[4], &ids[3]], "newest first");
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let next = bench.json(&["list", "--org", "42", "--limit", "2", "--cursor", cursor]);
+    assert_eq!(next["items"][0]["file_id"], ids[2].as_str());
+    let said = bench.fails(1, &["list", "--org", "7", "--cursor", cursor]);
+    assert!(said.contains("cursor"), "{said}");
+    let all = bench.ok(&["list", "--org", "42", "--all", "--limit", "2", "--json"]);
+    let lines: Vec<Value> = all.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 5);
+    let table = bench.ok(&["list", "--org", "42", "--all", "--limit", "2"]);
+    assert_eq!((table.lines().count(), table.matches("FILE ID").count()), (6, 1), "{table}");
+    assert_eq!(bench.ok(&["list", "--status", "TEMP", "--sub", "misc", "-q"]).lines().count(), 1);
+    let output = bench.run(&["list", "--org", "nobody"]);
+    assert_eq!((text(&output.stdout).as_str(), text(&output.stderr).as_str()), ("", "no files\n"));
+}
+
+fn a_variant_is_a_webp_and_a_small_image_passes_through(bench: &Bench) {
+    let large = bench.upload("large.bmp", picture(640, 480), &[]);
+    bench.ok(&["variant", &large, "200"]);
+    let variant = bench.read("large-200.webp");
+    assert_eq!((&variant[..4], &variant[8..12]), (&b"RIFF"[..], &b"WEBP"[..]));
+    bench.ok(&["variant", &large, "300", "--fit", "inside", "-o", "inside.webp"]);
+    assert_ne!(bench.read("inside.webp"), variant);
+    let small = bench.upload("small.bmp", picture(20, 10), &[]);
+    bench.ok(&["variant", &small, "200"]);
+    assert_eq!(bench.read("small-200.bmp"), picture(20, 10));
+    let note = bench.upload("note.txt", "text", &[]);
+    let said = bench.fails(1, &["variant", &note, "200", "-o", "-"]);
+    assert!(said.contains("filestore get"), "{said}");
+    bench.fails(2, &["variant", &large, "201"]);
+    assert!(bench.json(&["variants", "status"])["disk_entries"].as_u64().is_some());
+    bench.ok(&["variants", "prune"]);
+    assert_eq!(bench.json(&["variants", "status"])["disk_entries"], 0);
+}
+
+fn bindings_are_made_changed_and_listed(bench: &Bench) {
+    let create = ["binding", "create", "--org", "42", "--name", "Acme", "--provider", "LOCAL"];
+    let binding = bench.json(&create);
+    assert_eq!((&binding["isActive"], &binding["syncEnabled"]), (&true.into(), &false.into()));
+    assert_eq!(bench.json(&["provider", "list"])[0]["providerCode"], "LOCAL");
+    let said = bench.fails(1, &create);
+    assert!(said.contains("binding update"), "{said}");
+    let said = bench.fails(1, &["binding", "create", "--org", "43", "--name", "B", "--provider", "MOON"]);
+    assert!(said.contains("LOCAL"), "lists what is valid: {said}");
+    assert_eq!(bench.json(&["binding", "update", "--org", "42", "--sync", "true"])["syncEnabled"], true);
+    assert_eq!(bench.json(&["binding", "update", "--org", "42", "--active", "false"])["isActive"], false);
+    bench.fails(1, &["binding", "update", "--org", "42", "--sync", "false"]);
+    let resumed = bench.json(&["binding", "update", "--org", "42", "--active", "true"]);
+    assert_eq!(resumed["id"], binding["id"]);
+    assert_eq!(bench.json(&["binding", "list", "--org", "42"]).as_array().unwrap().len(), 1);
+    assert_eq!(bench.json(&["binding", "list", "--org", "43"]).as_array().unwrap().len(), 0);
+    assert!(bench.ok(&["binding", "list"]).contains("Acme"));
+}
+
+fn the_store_is_looked_after(bench: &Bench) {
+    bench.upload("a.txt", "a", &[]);
+    assert_eq!(bench.json(&["health"])["database"], "ok");
+    assert!(bench.ok(&["health"]).contains("storage ok"));
+    let report = bench.json(&["purge", "run", "--dry-run"]);
+    assert_eq!((&report["dry_run"], &report["purged"]), (&true.into(), &0.into()));
+    assert_eq!(bench.json(&["purge", "run"])["failures"], Value::Array(Vec::new()));
+    assert!(bench.json(&["sync", "run"])["settled"].is_u64());
+    let status = bench.json(&["sync", "status"]);
+    assert_eq!((&status["none"], &status["pending"]), (&1.into(), &0.into()));
+    assert!(bench.ok(&["sync", "status"]).starts_with("SYNC STATUS"));
+}
+
+fn refusals_name_the_field_and_the_next_step(bench: &Bench) {
+    bench.write("photo.jpg", "x");
+    let said = bench.fails(1, &["upload", "photo.jpg", "--org", "a b", "--sub", "s"]);
+    assert!(said.starts_with("error: cannot upload photo.jpg: "), "{said}");
+    assert!(said.contains("organization_id") && said.contains("hint: --org takes"), "{said}");
+    let said = bench.fails(1, &["info", "not-an-id", "--json"]);
+    let error: Value = serde_json::from_str(&said).unwrap();
+    assert!(error["error"]["message"].as_str().unwrap().starts_with("cannot show not-an-id"), "{said}");
+    let said = bench.fails(1, &["get", "01JD8QZ4T6X3M2V9B7K5N1R0CE", "-o", "x", "--json"]);
+    let error: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(error["error"]["code"], "not_found");
+    assert!(!bench.path("x").exists());
+}

@@ -1,0 +1,7 @@
+//! The command line as its users meet it: the built binary, on real stores and real servers.
+
+mod support;
+mod commands;
+mod recursive;
+mod process;
+mod documented;
