@@ -1,0 +1,43 @@
+//! Uploads several files as one: all of them are stored, or none is.
+//!
+//! `cargo run --example batch`
+
+use filestore_client::{Batch, Client, Item, ListQuery};
+use filestore_server::{Config, Server};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let config =
+        Config { listen: "127.0.0.1:0".parse()?, data_dir: dir.path().join("data"), ..Config::default() };
+    let server = Server::start(config).await?;
+    let client = Client::builder(server.url())?.build()?;
+
+    // Three pages of one letter. A reader sees all three or none, at every instant.
+    let letter = (1..=3).fold(Batch::new("42", "letters"), |batch, page| {
+        let text = format!("page {page} of the letter");
+        batch.item(Item::from_bytes(text).original_name(format!("page-{page}.txt")))
+    });
+    for record in client.batch(letter).await? {
+        println!("stored {} as {}", record.original_name, record.file_id);
+    }
+
+    // The second item has a name that cannot be stored. The server says which one it is ...
+    let faulty = Batch::new("42", "letters")
+        .item(Item::from_bytes("fine").original_name("fine.txt"))
+        .item(Item::from_bytes("not fine").original_name("x".repeat(300)))
+        .item(Item::from_bytes("fine too").original_name("fine-too.txt"));
+    let error = client.batch(faulty).await.unwrap_err();
+    println!("refused: {} ({})", error.message(), error.field().unwrap_or("no field"));
+
+    // ... and nothing of that batch is there, not even the items that were in order.
+    let stored = client.list(&ListQuery::new().organization_id("42")).await?.items;
+    let names: Vec<&str> = stored.iter().map(|record| record.original_name.as_str()).collect();
+    println!("stored are {names:?}");
+    assert_eq!(names.len(), 3);
+
+    server.stop().await;
+    Ok(())
+}

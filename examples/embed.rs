@@ -1,0 +1,45 @@
+//! Embeds the store in an application: no server, no HTTP, just the library.
+//!
+//! `cargo run --example embed`
+
+use filestore_core::FileStore;
+use filestore_core::metadata::Scope;
+use filestore_core::service::{Change, NewUpload};
+use filestore_core::worker::Workers;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+
+    // Opening takes the directory's lock, and completes or undoes what a crash may have left.
+    let store = FileStore::open(dir.path()).await?;
+    // The workers purge deleted and expired files. Without them, call `purge_run` when it suits you.
+    let workers = Workers::start(&store);
+
+    // Any `AsyncRead` can be uploaded. When `upload` returns, bytes and record survive a power cut.
+    // The first name is the organization, the second the part of its application.
+    let new = NewUpload::new("42".parse()?, "documents".parse()?).with_name("Grüße.txt").temp();
+    let record = store.upload(new, &b"hello from the library"[..]).await?;
+    println!("stored {} as {}", record.original_name, record.file_id);
+    println!("  {} bytes of {}, sha256 {}", record.blob.size_bytes, record.mime_type, record.blob.sha256);
+
+    // A TEMP file expires after a day, unless somebody decides that it stays.
+    let changed = store.change(record.file_id, &Scope::All, Change::MakeReady(None), None).await?;
+    println!("is {} now", changed.record.state.status());
+
+    // `Scope` is who asks: an organization sees its own files, and no trace of any other.
+    let own = Scope::Organizations(vec!["42".parse()?]);
+    let foreign = Scope::Organizations(vec!["43".parse()?]);
+    println!("its owner reads {:?}", store.read(record.file_id, &own).await?);
+    println!("everybody else: {}", store.read(record.file_id, &foreign).await.unwrap_err());
+
+    // Deleting hides a file at once; its bytes go in the background.
+    store.delete(record.file_id, &own).await?;
+    println!("after the delete: {}", store.read(record.file_id, &own).await.unwrap_err());
+
+    workers.stop().await;
+    store.close().await;
+    Ok(())
+}

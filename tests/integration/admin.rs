@@ -1,0 +1,115 @@
+//! §4.12: administration of a running server, over TCP and over the data directory's Unix socket.
+
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+
+use filestore_workspace::wire::Wire;
+use filestore_workspace::{TestServer, eventually, files_under, fixtures};
+use insta::assert_json_snapshot;
+use serde_json::json;
+use tokio::net::UnixStream;
+
+#[tokio::test]
+async fn a_dry_purge_run_counts_and_touches_nothing() {
+    let server = TestServer::start_without_purge().await;
+    let id = server.upload("12345").ok().await.file_id;
+    server.delete(&id).await.expect(200);
+    let report = server.post("/api/v1/admin/purge/run").json(&json!({"dry_run": true})).send().await;
+    assert_json_snapshot!(report.expect(200).json(), @r#"
+    {
+      "blobs_removed": 0,
+      "dry_run": true,
+      "expired": 0,
+      "failures": [],
+      "purged": 0,
+      "purged_bytes": 0,
+      "waiting": 1
+    }
+    "#);
+    server.restore(&id).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_purge_run_purges_what_is_due_before_it_answers() {
+    let server = TestServer::start().await;
+    let id = server.upload("12345").ok().await.file_id;
+    server.delete(&id).await.expect(200);
+    server.post("/api/v1/admin/purge/run").json(&json!({})).send().await.expect(200);
+    eventually("the record to be gone", async || {
+        Some(server.info(&id).await).filter(|reply| reply.status == 404)
+    })
+    .await;
+    let idle = server.post("/api/v1/admin/purge/run").send().await.expect(200).json();
+    assert_eq!((&idle["purged"], &idle["failures"]), (&json!(0), &json!([])));
+}
+
+#[tokio::test]
+async fn an_unknown_key_in_an_admin_request_is_400() {
+    let server = TestServer::start().await;
+    let reply = server.post("/api/v1/admin/purge/run").json(&json!({"dryrun": true})).send().await;
+    assert_eq!(reply.problem(400, "unknown_field").field.as_deref(), Some("dryrun"));
+}
+
+#[tokio::test]
+async fn a_sync_run_settles_what_has_nowhere_to_go() {
+    let server = TestServer::start().await;
+    let status = async || server.get("/api/v1/admin/sync/status").send().await.expect(200).json();
+    assert_eq!(status().await, json!({"none": 0, "pending": 0, "syncing": 0, "synced": 0, "failed": 0}));
+    let id = server.upload("x").ok().await.file_id;
+    let report = server.post("/api/v1/admin/sync/run").send().await.expect(200).json();
+    assert_eq!(report["failures"], json!([]));
+    assert_eq!(server.record(&id).await.sync_status, "NONE");
+    assert_eq!(status().await["none"], 1);
+}
+
+#[tokio::test]
+async fn the_variant_cache_is_counted_and_emptied() {
+    let server = TestServer::start().await;
+    let id = server.upload(fixtures::jpeg(600, 400)).ok().await.file_id;
+    let made = server.variant(&id, 200).send().await.expect(200);
+    let status = server.get("/api/v1/admin/variants/status").send().await.expect(200).json();
+    assert_eq!(status["disk_entries"], 1, "{status}");
+    assert!(status["disk_bytes"].as_u64().unwrap() >= made.body.len() as u64, "{status}");
+    let pruned = server.post("/api/v1/admin/variants/prune").send().await.expect(200).json();
+    assert!(pruned["removed"].as_u64().unwrap() >= 1, "{pruned}");
+    assert_eq!((&pruned["disk_entries"], &pruned["memory_entries"]), (&json!(0), &json!(0)));
+    assert_eq!(server.variant(&id, 200).send().await.expect(200).body, made.body);
+}
+
+#[tokio::test]
+async fn the_admin_socket_is_private_and_speaks_the_same_api() {
+    let server = TestServer::start().await;
+    let path = server.data_dir().join("admin.sock");
+    let metadata = std::fs::metadata(&path).expect("a socket in the data directory");
+    assert!(metadata.file_type().is_socket());
+    assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+
+    let id = server.upload("x").ok().await.file_id;
+    let mut wire = Wire::over(UnixStream::connect(&path).await.unwrap());
+    wire.send(format!("GET /api/v1/files/{id}/info HTTP/1.1\r\nHost: localhost\r\n\r\n")).await;
+    let reply = wire.reply().await;
+    assert_eq!((reply.status, &reply.json()["file_id"]), (200, &json!(id)));
+    wire.send("GET /api/v1/admin/sync/status HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    assert_eq!(wire.reply().await.status, 200);
+}
+
+#[tokio::test]
+async fn a_restart_replaces_the_socket_of_the_process_before() {
+    let server = TestServer::start().await;
+    let server = server.restart().await;
+    let path = server.data_dir().join("admin.sock");
+    let mut wire = Wire::over(UnixStream::connect(&path).await.expect("the new server listens"));
+    wire.send("GET /api/v1/health-checks HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    assert_eq!(wire.reply().await.status, 200);
+}
+
+#[tokio::test]
+async fn nothing_in_the_data_directory_is_open_to_other_users() {
+    let server = TestServer::start().await;
+    server.upload("private").ok().await;
+    for file in files_under(server.data_dir()) {
+        let Ok(metadata) = std::fs::symlink_metadata(&file) else { continue };
+        let everybody = metadata.permissions().mode() & 0o007;
+        let parent = std::fs::metadata(server.data_dir()).unwrap().permissions().mode() & 0o007;
+        assert!(everybody == 0 || parent == 0, "{} is {everybody:o}", file.display());
+    }
+}

@@ -1,0 +1,263 @@
+//! §7: limits, all of them configurable, and what a client sees at each.
+
+use std::time::Duration;
+
+use filestore_workspace::{Form, TestServer, eventually, fixtures};
+use futures_util::future::join_all;
+
+/// A patience short enough to wait for.
+const BRIEF: Duration = Duration::from_millis(150);
+
+fn form() -> Form {
+    Form::new().text("organization_id", "acme").text("sub_system", "gallery")
+}
+
+#[tokio::test]
+async fn a_file_may_be_exactly_as_large_as_the_limit() {
+    let server = TestServer::start_with(|config| config.store.limits.max_file_size = 5000).await;
+    server.upload(fixtures::noise(1, 5000)).ok().await;
+    let problem = server.upload(fixtures::noise(1, 5001)).send().await.problem(413, "too_large");
+    assert_eq!(problem.limit, Some(5000));
+    let id = server.upload("small").ok().await.file_id;
+    server.change(&id).file(fixtures::noise(1, 5001)).send().await.problem(413, "too_large");
+    assert_eq!(server.content(&id).send().await.body, "small");
+    assert_eq!(server.listed().await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_text_field_and_a_part_header_are_at_most_8_kib() {
+    let server = TestServer::start().await;
+    let upload = async |form: Form| server.post("/api/v1/files/upload").form(form).send().await;
+    let long_field = form().text("original_name", &"x".repeat(9 << 10)).bytes("file", b"x");
+    let reply = upload(long_field).await;
+    assert!([400, 413].contains(&reply.status), "{}", reply.text());
+    let long_header = form().part(
+        &format!("Content-Disposition: form-data; name=\"file\"\r\nX-Long: {}", "x".repeat(9 << 10)),
+        b"x",
+    );
+    let reply = upload(long_header).await;
+    assert!([400, 413].contains(&reply.status), "{}", reply.text());
+    assert_eq!(server.listed().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_charset_field_is_no_way_around_the_limit_of_text_fields() {
+    let server = TestServer::start().await;
+    let form = form().text("_charset_", &"x".repeat(9 << 10)).bytes("file", b"x");
+    let reply = server.post("/api/v1/files/upload").form(form).send().await;
+    let problem = reply.problem(413, "too_large");
+    assert_eq!((problem.field.as_deref(), problem.limit), (Some("_charset_"), Some(8 << 10)));
+}
+
+#[tokio::test]
+async fn the_number_of_parts_is_bounded() {
+    let server = TestServer::start().await;
+    let mut form = form().bytes("file", b"x");
+    for _ in 0..2000 {
+        form = form.text("_charset_", "utf-8");
+    }
+    let reply = server.post("/api/v1/files/upload").form(form).send().await;
+    assert!([400, 413].contains(&reply.status), "{}", reply.text());
+}
+
+#[tokio::test]
+async fn the_length_of_a_name_is_configurable() {
+    let server = TestServer::start_with(|config| config.store.limits.original_name_chars = 10).await;
+    server.upload("x").name("0123456789").ok().await;
+    let problem = server.upload("x").name("0123456789a").send().await.problem(400, "invalid_field");
+    assert_eq!(problem.limit, Some(10));
+}
+
+#[tokio::test]
+async fn a_connection_that_says_nothing_is_closed() {
+    let server = TestServer::start_with(|config| config.http.first_byte = BRIEF).await;
+    assert!(server.wire().await.ends().await);
+    server.get("/api/v1/health-checks").send().await.expect(200);
+}
+
+#[tokio::test]
+async fn a_header_that_does_not_end_is_cut_off() {
+    let server = TestServer::start_with(|config| config.http.header = BRIEF).await;
+    let mut wire = server.wire().await;
+    wire.send("GET /api/v1/health-checks HTTP/1.1\r\nHost: x\r\n").await;
+    let reply = wire.reply_or_end().await;
+    assert!(reply.is_none_or(|reply| reply.status == 408));
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_kept_for_a_while_and_then_closed() {
+    let server = TestServer::start_with(|config| {
+        config.http.keep_alive_idle = BRIEF * 4;
+        config.http.header = BRIEF;
+        config.http.first_byte = BRIEF;
+    })
+    .await;
+    let mut wire = server.wire().await;
+    let get = "GET /api/v1/health-checks HTTP/1.1\r\nHost: x\r\n\r\n";
+    wire.send(get).await;
+    assert_eq!(wire.reply().await.status, 200);
+    wire.send(get).await;
+    assert_eq!(wire.reply().await.status, 200, "the header's patience is not the idle one's");
+    assert!(wire.ends().await);
+}
+
+#[tokio::test]
+async fn a_body_that_stops_is_408_and_leaves_nothing() {
+    let server = TestServer::start_with(|config| config.body.idle = BRIEF).await;
+    let form = form().bytes("file", &fixtures::noise(1, 10_000));
+    let (content_type, body) = (form.content_type(), form.finish());
+    let mut wire = server.wire().await;
+    wire.send(format!(
+        "POST /api/v1/files/upload HTTP/1.1\r\nHost: x\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    ))
+    .await;
+    wire.send(&body[..5000]).await;
+    let reply = wire.reply().await;
+    assert_eq!((reply.status, &reply.json()["code"]), (408, &"body_timeout".into()));
+    assert_eq!(server.listed().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_body_that_never_begins_is_408() {
+    let server = TestServer::start_with(|config| config.body.first_byte = BRIEF).await;
+    let mut wire = server.wire().await;
+    wire.send("POST /api/v1/files/upload HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 100\r\n\r\n")
+        .await;
+    assert_eq!(wire.reply().await.status, 408);
+}
+
+#[tokio::test]
+async fn beyond_the_connection_limit_clients_wait_and_are_not_refused() {
+    let server = TestServer::start_with(|config| config.http.max_connections = 2).await;
+    let get = "GET /api/v1/health-checks HTTP/1.1\r\nHost: x\r\n\r\n";
+    let (mut one, mut two, mut three) = (server.wire().await, server.wire().await, server.wire().await);
+    one.send(get).await;
+    two.send(get).await;
+    assert_eq!((one.reply().await.status, two.reply().await.status), (200, 200));
+    three.send(get).await;
+    drop(one);
+    assert_eq!(three.reply().await.status, 200);
+}
+
+#[tokio::test]
+async fn a_full_variant_queue_is_503_with_retry_after() {
+    let server = TestServer::start_with(|config| {
+        config.store.variants.queue = 1;
+        config.store.variants.threads = 1;
+    })
+    .await;
+    let photo = fixtures::jpeg(1100, 1100);
+    let mut ids = Vec::new();
+    for _ in 0..6 {
+        ids.push(server.upload(&photo).ok().await.file_id);
+    }
+    let replies = join_all(ids.iter().map(|id| server.variant(id, 700).send())).await;
+    let turned_away: Vec<_> = replies.iter().filter(|reply| reply.status == 503).collect();
+    assert!(!turned_away.is_empty(), "six at once, one place to wait");
+    for reply in turned_away {
+        reply.problem(503, "busy");
+        assert!(reply.only("retry-after").parse::<u64>().unwrap() >= 1);
+    }
+    assert!(replies.iter().any(|reply| reply.status == 200));
+    for id in &ids {
+        eventually("every variant, one after another", async || {
+            Some(server.variant(id, 700).send().await).filter(|reply| reply.status == 200)
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn an_organization_over_its_quota_is_413() {
+    let server = TestServer::start_with(|config| {
+        config.store.quota_bytes = Some(1000);
+        config.store.purge_grace = Duration::from_hours(1);
+    })
+    .await;
+    server.upload(fixtures::noise(1, 600)).temp().ok().await;
+    let problem = server.upload(fixtures::noise(2, 401)).send().await.problem(413, "quota_exceeded");
+    assert_eq!(problem.limit, Some(1000));
+    let filling = server.upload(fixtures::noise(3, 400)).ok().await.file_id;
+    server.upload("x").send().await.problem(413, "quota_exceeded");
+    server.batch().item("x").send().await.problem(413, "quota_exceeded");
+    server.delete(&filling).await.expect(200);
+    server.upload("x").send().await.problem(413, "quota_exceeded");
+    server.upload("x").org("other").ok().await;
+}
+
+#[tokio::test]
+async fn a_replace_may_not_grow_over_the_quota() {
+    let server = TestServer::start_with(|config| config.store.quota_bytes = Some(1000)).await;
+    let id = server.upload(fixtures::noise(1, 500)).ok().await.file_id;
+    server.upload(fixtures::noise(2, 400)).ok().await;
+    server.change(&id).file(fixtures::noise(3, 700)).send().await.problem(413, "quota_exceeded");
+    assert_eq!(server.record(&id).await.version, 1);
+    server.change(&id).file(fixtures::noise(4, 600)).send().await.expect(200);
+}
+
+#[tokio::test]
+async fn beyond_the_upload_limit_uploads_wait_for_their_turn() {
+    let server = TestServer::start_with(|config| config.store.limits.concurrent_uploads = 1).await;
+    let form = form().bytes("file", &fixtures::noise(1, 100_000));
+    let (content_type, body) = (form.content_type(), form.finish());
+    let mut first = server.wire().await;
+    first
+        .send(format!(
+            "POST /api/v1/files/upload HTTP/1.1\r\nHost: x\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        ))
+        .await;
+    first.send(&body[..50_000]).await;
+    let rest = async {
+        first.send(&body[50_000..]).await;
+        first.reply().await.status
+    };
+    let (first, second, third) =
+        tokio::join!(rest, server.upload("two").send(), server.upload("three").send());
+    assert_eq!((first, second.status, third.status), (201, 201, 201));
+}
+
+#[tokio::test]
+async fn batches_larger_than_the_upload_limit_do_not_wait_for_each_other_for_ever() {
+    let server = TestServer::start_with(|config| config.store.limits.concurrent_uploads = 2).await;
+    let batches = join_all((0..4).map(|_| server.batch().item("a").item("b").item("c").ok())).await;
+    assert_eq!(batches.concat().len(), 12);
+    assert_eq!(server.listed().await.len(), 12);
+}
+
+#[tokio::test]
+async fn a_purge_gives_the_room_back() {
+    let server = TestServer::start_with(|config| config.store.quota_bytes = Some(1000)).await;
+    let id = server.upload(fixtures::noise(1, 1000)).ok().await.file_id;
+    server.upload("x").send().await.problem(413, "quota_exceeded");
+    server.delete(&id).await.expect(200);
+    eventually("room", async || Some(server.upload("x").send().await).filter(|reply| reply.status == 201))
+        .await;
+}
+
+#[tokio::test]
+async fn concurrent_uploads_share_one_quota() {
+    let server = TestServer::start_with(|config| config.store.quota_bytes = Some(5000)).await;
+    let bytes: Vec<_> = (0..12).map(|seed| fixtures::noise(seed, 1000)).collect();
+    let replies = join_all(bytes.iter().map(|bytes| server.upload(bytes).send())).await;
+    let stored = replies.iter().filter(|reply| reply.status == 201).count();
+    assert!((1..=5).contains(&stored), "{stored} of 1000 bytes each");
+    assert!(replies.iter().all(|reply| [201, 413].contains(&reply.status)));
+    assert_eq!(server.listed().await.len(), stored);
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_uploads_and_still_deletes_and_serves() {
+    let server = TestServer::start().await;
+    let kept = server.upload("kept").ok().await.file_id;
+    let doomed = server.upload("doomed").ok().await.file_id;
+    let server = server.restart_with(|config| config.store.reserve_bytes = 1 << 60).await;
+    server.upload("x").send().await.problem(507, "storage_full");
+    server.batch().item("x").send().await.problem(507, "storage_full");
+    server.change(&kept).file("x").send().await.problem(507, "storage_full");
+    assert_eq!(server.content(&kept).send().await.expect(200).body, "kept");
+    server.delete(&doomed).await.expect(200);
+    eventually("the purge", async || Some(server.info(&doomed).await).filter(|reply| reply.status == 404))
+        .await;
+}

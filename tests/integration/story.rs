@@ -1,0 +1,256 @@
+//! One story over both targets: a server behind the typed client, and the core directly. What an
+//! application sees must be the same.
+
+use filestore_client::{Batch, Client, Fit, Item, ListQuery, Upload};
+use filestore_core::FileStore;
+use filestore_core::api::FileRecord;
+use filestore_core::metadata::{ListFilter, Scope};
+use filestore_core::service::{
+    BatchItem, Change, ListRequest, NewBatch, NewUpload, PartHints, Replacement, Uploaded,
+};
+use filestore_core::variant::{Variant, VariantSize};
+use filestore_core::worker::NoProgress;
+use filestore_workspace::{TestServer, eventually, fixtures};
+
+/// What an application does with a store, wherever it is.
+trait Target {
+    async fn upload_temp(&self, name: &str, bytes: &[u8]) -> FileRecord;
+    async fn batch(&self, items: &[(&str, &str)]) -> Vec<FileRecord>;
+    async fn info(&self, id: &str) -> Option<FileRecord>;
+    async fn read(&self, id: &str) -> Option<Vec<u8>>;
+    async fn make_thumbnail(&self, id: &str) -> Result<(), String>;
+    async fn make_ready(&self, id: &str) -> Result<(), String>;
+    async fn replace(&self, id: &str, bytes: &[u8]);
+    async fn variant(&self, id: &str) -> Result<Vec<u8>, String>;
+    async fn list(&self) -> Vec<String>;
+    async fn delete(&self, id: &str);
+    async fn restore(&self, id: &str);
+    async fn purge(&self);
+}
+
+async fn story(store: impl Target) {
+    let photo = fixtures::jpeg_with_exif(480, 320, 6);
+    let temp = store.upload_temp("Grüße.jpg", &photo).await;
+    assert_eq!((&*temp.status, &*temp.mime_type, &*temp.ext), ("TEMP", "image/jpeg", "jpg"));
+    assert_eq!((temp.width, temp.height), (Some(320), Some(480)), "as displayed");
+    let id = &temp.file_id;
+    assert_eq!(store.info(id).await.as_ref(), Some(&temp));
+    assert_eq!(store.read(id).await.unwrap(), photo);
+
+    store.make_thumbnail(id).await.unwrap();
+    assert_eq!(store.info(id).await.unwrap().status, "THUMBNAIL");
+    let small = image::load_from_memory(&store.variant(id).await.unwrap()).unwrap();
+    assert_eq!((small.width(), small.height()), (200, 200));
+
+    store.make_ready(id).await.unwrap();
+    assert_eq!(store.info(id).await.unwrap().status, "READY");
+    assert_eq!(store.make_thumbnail(id).await.unwrap_err(), "invalid_transition");
+
+    store.replace(id, b"words instead").await;
+    let replaced = store.info(id).await.unwrap();
+    assert_eq!((replaced.version, &*replaced.original_name), (2, "Grüße.jpg"));
+    assert_eq!(store.read(id).await.unwrap(), b"words instead");
+    assert_eq!(store.variant(id).await.unwrap_err(), "not_an_image");
+
+    let batch = store.batch(&[("one.txt", "1"), ("two.txt", "2")]).await;
+    let names: Vec<&str> = batch.iter().map(|record| &*record.original_name).collect();
+    assert_eq!(names, ["one.txt", "two.txt"]);
+    let mut expected: Vec<String> = batch.iter().map(|record| record.file_id.clone()).collect();
+    expected.push(id.clone());
+    expected.sort_unstable_by(|a, b| b.cmp(a));
+    assert_eq!(store.list().await, expected);
+
+    store.delete(id).await;
+    assert_eq!(store.read(id).await, None);
+    assert_eq!(store.info(id).await.unwrap().purge_status.as_deref(), Some("SYSTEM_PURGE"));
+    store.restore(id).await;
+    assert_eq!(store.read(id).await.unwrap(), b"words instead");
+    store.restore(id).await;
+
+    store.delete(id).await;
+    store.purge().await;
+    assert_eq!(store.info(id).await, None);
+    assert_eq!(store.list().await.len(), 2);
+}
+
+/// A server, through the typed client. Its purge worker is held back until the story asks for it.
+struct Remote {
+    server: TestServer,
+    client: Client,
+}
+
+impl Target for Remote {
+    async fn upload_temp(&self, name: &str, bytes: &[u8]) -> FileRecord {
+        let upload = Upload::from_bytes(bytes.to_vec(), "acme", "gallery").original_name(name).temp();
+        self.client.upload(upload).await.unwrap()
+    }
+
+    async fn batch(&self, items: &[(&str, &str)]) -> Vec<FileRecord> {
+        let mut batch = Batch::new("acme", "gallery");
+        for (name, text) in items {
+            batch = batch.item(Item::from_bytes((*text).to_owned()).original_name(*name));
+        }
+        self.client.batch(batch).await.unwrap()
+    }
+
+    async fn info(&self, id: &str) -> Option<FileRecord> {
+        self.client.info(id).await.ok().map(|tagged| tagged.value)
+    }
+
+    async fn read(&self, id: &str) -> Option<Vec<u8>> {
+        self.client.download(id).bytes().await.ok().map(Into::into)
+    }
+
+    async fn make_thumbnail(&self, id: &str) -> Result<(), String> {
+        self.client.make_thumbnail(id).await.map(|_| ()).map_err(|error| code(&error))
+    }
+
+    async fn make_ready(&self, id: &str) -> Result<(), String> {
+        let reply = self.client.make_ready(id).await.map_err(|error| code(&error))?;
+        assert_eq!(reply.sync_status, "NONE");
+        Ok(())
+    }
+
+    async fn replace(&self, id: &str, bytes: &[u8]) {
+        self.client.replace(id, Item::from_bytes(bytes.to_vec())).await.unwrap();
+    }
+
+    async fn variant(&self, id: &str) -> Result<Vec<u8>, String> {
+        self.client
+            .variant(id, 200, Fit::Cover)
+            .await
+            .map(|made| made.bytes.into())
+            .map_err(|error| code(&error))
+    }
+
+    async fn list(&self) -> Vec<String> {
+        let page = self.client.list(&ListQuery::new().organization_id("acme")).await.unwrap();
+        page.items.into_iter().map(|record| record.file_id).collect()
+    }
+
+    async fn delete(&self, id: &str) {
+        let reply = self.client.delete(id).await.unwrap();
+        assert!(reply.deleted && reply.purge_pending);
+    }
+
+    async fn restore(&self, id: &str) {
+        self.client.restore(id).await.unwrap();
+    }
+
+    async fn purge(&self) {
+        eventually("the end of the purge's grace", async || {
+            let report = self.client.admin().purge_run(filestore_client::DryRun::No).await.unwrap();
+            (report.waiting == 0).then_some(())
+        })
+        .await;
+        assert!(self.server.data_dir().exists());
+    }
+}
+
+fn code(error: &filestore_client::Error) -> String {
+    error.code().unwrap_or("no code").to_owned()
+}
+
+/// The core in this process.
+struct Direct {
+    store: FileStore,
+    _dir: tempfile::TempDir,
+}
+
+impl Target for Direct {
+    async fn upload_temp(&self, name: &str, bytes: &[u8]) -> FileRecord {
+        let new = NewUpload::new("acme".parse().unwrap(), "gallery".parse().unwrap()).with_name(name).temp();
+        (&self.store.upload(new, bytes).await.unwrap()).into()
+    }
+
+    async fn batch(&self, items: &[(&str, &str)]) -> Vec<FileRecord> {
+        let mut staged = Vec::new();
+        for (index, (name, text)) in (0..).zip(items) {
+            let item = BatchItem { index, original_name: Some((*name).to_owned()), ..BatchItem::default() };
+            staged.push((item, self.store.stage_bytes((*text).to_owned().into()).await.unwrap()));
+        }
+        let batch = NewBatch {
+            organization_id: "acme".parse().unwrap(),
+            sub_system: "gallery".parse().unwrap(),
+            idempotency: None,
+        };
+        match self.store.commit_batch(batch, staged).await.unwrap() {
+            Uploaded::New(records) => records.iter().map(Into::into).collect(),
+            Uploaded::Replayed(_) => panic!("a batch without a key is never replayed"),
+        }
+    }
+
+    async fn info(&self, id: &str) -> Option<FileRecord> {
+        self.store.info(id.parse().unwrap(), &Scope::All).await.ok().map(|record| (&*record).into())
+    }
+
+    async fn read(&self, id: &str) -> Option<Vec<u8>> {
+        self.store.read(id.parse().unwrap(), &Scope::All).await.ok().map(Into::into)
+    }
+
+    async fn make_thumbnail(&self, id: &str) -> Result<(), String> {
+        self.change(id, Change::MakeThumbnail).await
+    }
+
+    async fn make_ready(&self, id: &str) -> Result<(), String> {
+        self.change(id, Change::MakeReady(None)).await
+    }
+
+    async fn replace(&self, id: &str, bytes: &[u8]) {
+        let staged = self.store.stage_bytes(bytes.to_vec().into()).await.unwrap();
+        let new = Replacement { staged, original_name: None, mime_type: None, hints: PartHints::default() };
+        self.change(id, Change::Replace(new)).await.unwrap();
+    }
+
+    async fn variant(&self, id: &str) -> Result<Vec<u8>, String> {
+        let size = VariantSize::from_path("200", "200").unwrap();
+        let id = id.parse().unwrap();
+        let made = self.store.variant_of(id, &Scope::All, size, filestore_core::variant::Fit::Cover).await;
+        match made.map_err(|error| error.kind().code().to_owned())?.1 {
+            Variant::WebP(bytes) => Ok(bytes.into()),
+            Variant::PassThrough { .. } => Ok(self.store.read(id, &Scope::All).await.unwrap().into()),
+        }
+    }
+
+    async fn list(&self) -> Vec<String> {
+        let filter = ListFilter { organization_id: Some("acme".parse().unwrap()), ..ListFilter::default() };
+        let request = ListRequest { filter, ..ListRequest::default() };
+        let page = self.store.list(&request, &Scope::All).await.unwrap();
+        page.items.iter().map(|record| record.file_id.to_string()).collect()
+    }
+
+    async fn delete(&self, id: &str) {
+        self.store.delete(id.parse().unwrap(), &Scope::All).await.unwrap();
+    }
+
+    async fn restore(&self, id: &str) {
+        self.store.restore(id.parse().unwrap(), &Scope::All).await.unwrap();
+    }
+
+    async fn purge(&self) {
+        assert_eq!(self.store.purge_run(&NoProgress).await.unwrap().purged, 1);
+    }
+}
+
+impl Direct {
+    async fn change(&self, id: &str, change: Change) -> Result<(), String> {
+        let changed = self.store.change(id.parse().unwrap(), &Scope::All, change, None).await;
+        changed.map(|_| ()).map_err(|error| error.kind().code().to_owned())
+    }
+}
+
+#[tokio::test]
+async fn an_application_sees_the_same_through_the_client() {
+    // Long enough for the story to look at a deleted file, short enough to wait for.
+    let grace = std::time::Duration::from_secs(3);
+    let server = TestServer::start_with(|config| config.store.purge_grace = grace).await;
+    let client = server.client();
+    story(Remote { server, client }).await;
+}
+
+#[tokio::test]
+async fn an_application_sees_the_same_with_the_core_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = FileStore::open(dir.path()).await.unwrap();
+    story(Direct { store, _dir: dir }).await;
+}

@@ -1,0 +1,40 @@
+//! Load runs against the release binary: how much memory it takes, how it compares.
+//!
+//! `cargo build --release -p filestore-server && cargo bench --bench load -- <run>`, where `<run>` is
+//!
+//! | run | what it prints |
+//! |---|---|
+//! | `memory` | growth of the server's peak resident memory over one 2 GiB upload and download, and over 64 uploads of 64 MiB at once |
+//! | `uploads` | 64 KiB uploads, 32 at once, with full durability, as a ratio to write + fsync + rename + directory fsync on the same disk, in turns |
+//! | `variant` | a cached variant under `wrk -c32`, as a ratio to nginx serving the same bytes with sendfile, in turns (needs `wrk` and `nginx`) |
+//!
+//! Figures are ratios within one run: machines differ and are shared. `FILESTORE_LOAD_DIR` names the
+//! directory to work in (default: the system's temporary one; must not be a tmpfs for `uploads`).
+
+mod server;
+mod memory;
+mod uploads;
+mod variant;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // `cargo bench` and `cargo test --benches` pass flags of their own; the run is the first word.
+    let run = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
+    let outcome = match run.as_deref() {
+        Some("memory") => memory::run(),
+        Some("uploads") => uploads::run(),
+        Some("variant") => variant::run(),
+        _ => {
+            eprintln!("usage: cargo bench --bench load -- memory|uploads|variant");
+            return ExitCode::SUCCESS;
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

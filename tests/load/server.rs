@@ -1,0 +1,193 @@
+//! The server under load, as a process of its own, and a client that costs little.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
+
+pub(crate) type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// A running release server with a data directory of its own.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) address: String,
+    _dir: tempfile::TempDir,
+}
+
+impl Server {
+    /// Starts the binary on a free port, with `config` as its configuration file.
+    pub(crate) fn start(config: &str) -> Outcome<Self> {
+        let dir = work_dir()?;
+        let file = dir.path().join("filestore.toml");
+        std::fs::write(&file, config)?;
+        let mut child = Command::new(binary()?)
+            .args(["--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(dir.path().join("data"))
+            .arg("--config")
+            .arg(&file)
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("stdout is piped")).read_line(&mut line)?;
+        let address = line
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix("http://"))
+            .ok_or_else(|| format!("the server did not say where it listens: {line:?}"))?
+            .to_owned();
+        Ok(Self { child, address, _dir: dir })
+    }
+
+    /// Resident memory in KiB: now, and at its peak.
+    pub(crate) fn memory_kib(&self) -> Outcome<(u64, u64)> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let field = |name: &str| {
+            status
+                .lines()
+                .find_map(|line| line.strip_prefix(name)?.trim_end_matches("kB").trim().parse().ok())
+                .ok_or_else(|| format!("no {name} in /proc/<pid>/status"))
+        };
+        Ok((field("VmRSS:")?, field("VmHWM:")?))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A temporary directory on the disk to be measured.
+pub(crate) fn work_dir() -> Outcome<tempfile::TempDir> {
+    Ok(match std::env::var_os("FILESTORE_LOAD_DIR") {
+        Some(parent) => tempfile::tempdir_in(parent)?,
+        None => tempfile::tempdir()?,
+    })
+}
+
+fn binary() -> Outcome<PathBuf> {
+    let path = std::env::var_os("FILESTORE_SERVER_BIN").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/release/filestore-server"),
+        PathBuf::from,
+    );
+    if path.exists() {
+        return Ok(path);
+    }
+    Err(format!("no {}: run `cargo build --release -p filestore-server` first", path.display()).into())
+}
+
+/// One keep-alive connection that sends prepared requests and reads whole replies.
+pub(crate) struct Connection {
+    stream: BufReader<TcpStream>,
+    address: String,
+    /// Kept from request to request.
+    buffer: Vec<u8>,
+}
+
+/// A reply: status, the `Location` header, the body if it was kept.
+#[derive(Debug, Default)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) location: String,
+    pub(crate) body_bytes: u64,
+}
+
+/// How much is sent at a time.
+const BLOCK_BYTES: usize = 256 << 10;
+
+const BOUNDARY: &str = "load-4f1c6b0e9a";
+
+impl Connection {
+    pub(crate) fn open(address: &str) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        let stream = BufReader::with_capacity(256 << 10, stream);
+        Ok(Self { stream, address: address.to_owned(), buffer: Vec::new() })
+    }
+
+    /// Uploads `len` bytes that `fill` writes into each block.
+    pub(crate) fn upload(&mut self, len: u64, mut fill: impl FnMut(u64, &mut [u8])) -> io::Result<Reply> {
+        let head = format!(
+            "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"organization_id\"\r\n\r\nload\r\n\
+             --{BOUNDARY}\r\nContent-Disposition: form-data; name=\"sub_system\"\r\n\r\nbench\r\n\
+             --{BOUNDARY}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"load.bin\"\r\n\
+             Content-Type: application/octet-stream\r\n\r\n"
+        );
+        let tail = format!("\r\n--{BOUNDARY}--\r\n");
+        let total = head.len() as u64 + len + tail.len() as u64;
+        let first = format!(
+            "POST /api/v1/files/upload HTTP/1.1\r\nHost: {}\r\nContent-Type: multipart/form-data; \
+             boundary={BOUNDARY}\r\nContent-Length: {total}\r\n\r\n{head}",
+            self.address
+        );
+        let (buffer, stream) = (&mut self.buffer, self.stream.get_mut());
+        buffer.clear();
+        buffer.extend_from_slice(first.as_bytes());
+        let mut sent = 0;
+        while sent < len {
+            let now = usize::try_from((len - sent).min(BLOCK_BYTES as u64)).expect("a block fits");
+            let start = buffer.len();
+            buffer.resize(start + now, 0);
+            fill(sent, &mut buffer[start..]);
+            sent += now as u64;
+            if sent == len {
+                buffer.extend_from_slice(tail.as_bytes());
+            }
+            stream.write_all(buffer)?;
+            buffer.clear();
+        }
+        self.reply()
+    }
+
+    /// Reads `path` and throws the body away.
+    pub(crate) fn get(&mut self, path: &str) -> io::Result<Reply> {
+        write!(self.stream.get_mut(), "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address)?;
+        self.reply()
+    }
+
+    fn reply(&mut self) -> io::Result<Reply> {
+        let mut reply = Reply::default();
+        let mut line = String::new();
+        loop {
+            line.clear();
+            if self.stream.read_line(&mut line)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let text = line.trim_end();
+            if text.is_empty() {
+                break;
+            }
+            if let Some((name, value)) = text.split_once(':') {
+                match name.to_ascii_lowercase().as_str() {
+                    "content-length" => reply.body_bytes = value.trim().parse().unwrap_or(0),
+                    "location" => value.trim().clone_into(&mut reply.location),
+                    _ => {}
+                }
+            } else {
+                reply.status = text.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
+            }
+        }
+        io::copy(&mut (&mut self.stream).take(reply.body_bytes), &mut io::sink())?;
+        Ok(reply)
+    }
+}
+
+/// Bytes that no layer below can compress, made once so that making them is no part of a figure; the
+/// first ones are `seed`, so that no two blocks are the same.
+pub(crate) fn noise(seed: u64, out: &mut [u8]) {
+    static BLOCK: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        let words = std::iter::repeat_with(|| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state.to_le_bytes()
+        });
+        words.take(BLOCK_BYTES / 8).flatten().collect()
+    });
+    let (block, seed) = (&BLOCK[..out.len()], seed.to_le_bytes());
+    out.copy_from_slice(block);
+    let stamp = out.len().min(seed.len());
+    out[..stamp].copy_from_slice(&seed[..stamp]);
+}

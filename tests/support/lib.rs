@@ -1,0 +1,40 @@
+//! The small language that the integration tests are written in.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`server`] | [`TestServer`]: a whole server in this process, with a data directory of its own |
+//! | [`upload`] | uploads, batches and changes, spelled as sentences |
+//! | [`call`] | any other request, and [`call::Reply`]: the whole answer with its checks |
+//! | [`form`] | multipart bodies byte by byte, so that the server meets what clients really send |
+//! | [`wire`] | plain TCP, for what no HTTP library would send |
+//! | [`fixtures`] | files of every kind, made in code |
+//! | [`eventually()`] | waiting for a condition, the only waiting there is |
+//!
+//! Nothing here knows how the server works inside: the tests are the contract's, not the
+//! implementation's.
+
+pub mod server;
+pub mod upload;
+pub mod call;
+pub mod form;
+pub mod wire;
+pub mod fixtures;
+mod eventually;
+mod disk;
+
+pub use call::{Call, Reply};
+pub use disk::files_under;
+pub use eventually::{eventually, eventually_within};
+pub use form::Form;
+pub use server::TestServer;
+
+/// The SHA-256 of `bytes` as the API shows it: 64 lower-case hexadecimal digits.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    use sha2::{Digest, Sha256};
+    use std::fmt::Write as _;
+
+    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a String takes everything");
+        text
+    })
+}

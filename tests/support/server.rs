@@ -1,0 +1,182 @@
+//! A whole server in this process, with a data directory of its own.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use filestore_core::FileStore;
+use filestore_core::api::FileRecord;
+use filestore_server::{Config, Server};
+use reqwest::Method;
+use tempfile::TempDir;
+
+use crate::call::{Call, Reply};
+
+/// Long enough for a loaded machine, short enough to end a test that hangs.
+const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// A running server. Dropping it drops the server and removes the directory; [`TestServer::stop`]
+/// and [`TestServer::restart`] stop it as a signal would.
+pub struct TestServer {
+    server: Server,
+    config: Config,
+    http: reqwest::Client,
+    dir: TempDir,
+}
+
+impl TestServer {
+    /// Starts a server with the default configuration on a port of its own.
+    pub async fn start() -> Self {
+        Self::start_with(|_| ()).await
+    }
+
+    /// Starts a server whose configuration `adjust` has changed.
+    pub async fn start_with(adjust: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config { listen: "127.0.0.1:0".parse().expect("an address"), ..Config::default() };
+        adjust(&mut config);
+        Self::start_in(tempfile::tempdir().expect("a temporary directory"), config).await
+    }
+
+    /// Starts a server whose deleted files stay as they are: nothing is purged for an hour.
+    pub async fn start_without_purge() -> Self {
+        Self::start_with(|config| config.store.purge_grace = Duration::from_hours(1)).await
+    }
+
+    async fn start_in(dir: TempDir, mut config: Config) -> Self {
+        config.data_dir = dir.path().join("data");
+        let server = Server::start(config.clone()).await.expect("the server starts");
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(REQUEST_TIMEOUT)
+            .build()
+            .expect("an HTTP client");
+        Self { server, config, http, dir }
+    }
+
+    /// Stops it gracefully.
+    pub async fn stop(self) {
+        self.server.stop().await;
+    }
+
+    /// Stops it gracefully and starts another server on the same data directory.
+    pub async fn restart(self) -> Self {
+        self.server.stop().await;
+        Self::start_in(self.dir, self.config).await
+    }
+
+    /// Like [`TestServer::restart`], with a configuration that `adjust` has changed.
+    pub async fn restart_with(mut self, adjust: impl FnOnce(&mut Config)) -> Self {
+        adjust(&mut self.config);
+        self.restart().await
+    }
+
+    /// Stops it gracefully and hands over its data directory.
+    pub async fn into_dir(self) -> TempDir {
+        self.server.stop().await;
+        self.dir
+    }
+
+    /// The address it listens on.
+    pub fn addr(&self) -> SocketAddr {
+        self.server.local_addr()
+    }
+
+    /// The URL of `path`, which begins with a slash.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.addr())
+    }
+
+    /// The typed client, pointed at this server.
+    pub fn client(&self) -> filestore_client::Client {
+        filestore_client::Client::builder(self.url("")).expect("a base URL").build().expect("a client")
+    }
+
+    /// The store behind it, for what has no endpoint: running the workers now.
+    pub fn store(&self) -> &FileStore {
+        self.server.store()
+    }
+
+    /// Its data directory.
+    pub fn data_dir(&self) -> &Path {
+        &self.config.data_dir
+    }
+
+    /// Any request.
+    pub fn call(&self, method: Method, path: &str) -> Call {
+        Call::new(self.http.request(method, self.url(path)))
+    }
+
+    /// A GET request.
+    pub fn get(&self, path: &str) -> Call {
+        self.call(Method::GET, path)
+    }
+
+    /// A HEAD request.
+    pub fn head(&self, path: &str) -> Call {
+        self.call(Method::HEAD, path)
+    }
+
+    /// A POST request.
+    pub fn post(&self, path: &str) -> Call {
+        self.call(Method::POST, path)
+    }
+
+    /// A PUT request.
+    pub fn put(&self, path: &str) -> Call {
+        self.call(Method::PUT, path)
+    }
+
+    /// A GET request for a file's bytes.
+    pub fn content(&self, file_id: &str) -> Call {
+        self.get(&format!("/api/v1/files/{file_id}"))
+    }
+
+    /// A GET request for a square variant.
+    pub fn variant(&self, file_id: &str, size: u32) -> Call {
+        self.get(&format!("/api/v1/files/{file_id}/{size}/{size}"))
+    }
+
+    /// Asks for a file's record.
+    pub async fn info(&self, file_id: &str) -> Reply {
+        self.get(&format!("/api/v1/files/{file_id}/info")).send().await
+    }
+
+    /// A file's record, which must be there.
+    pub async fn record(&self, file_id: &str) -> FileRecord {
+        self.info(file_id).await.expect(200).record()
+    }
+
+    /// Deletes a file.
+    pub async fn delete(&self, file_id: &str) -> Reply {
+        self.call(Method::DELETE, &format!("/api/v1/files/{file_id}")).send().await
+    }
+
+    /// Takes a deletion back.
+    pub async fn restore(&self, file_id: &str) -> Reply {
+        self.post(&format!("/api/v1/files/{file_id}/restore")).send().await
+    }
+
+    /// The ids of all files of organization `acme`, newest first, page by page.
+    pub async fn listed(&self) -> Vec<String> {
+        let mut ids = Vec::new();
+        let mut cursor = String::new();
+        loop {
+            let path = format!("/api/v1/files?organization_id=acme&limit=1000{cursor}");
+            let page = self.get(&path).send().await.expect(200).json();
+            for item in page["items"].as_array().expect("items") {
+                ids.push(item["file_id"].as_str().expect("a file_id").to_owned());
+            }
+            match page["next_cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return ids,
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for TestServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TestServer").field("addr", &self.addr()).finish_non_exhaustive()
+    }
+}
