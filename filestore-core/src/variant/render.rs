@@ -53,10 +53,10 @@ pub(super) fn assess(file: &File, size: VariantSize, fit: Fit, config: &VariantC
 pub(super) fn render(file: &File, work: &Work, quality: f32, deadline: Deadline) -> Result<Variant> {
     let source = Source::new(file, deadline)?;
     source.check()?;
-    let mut decoded = decode(&source, &work.header, work.geometry)?;
+    let mut decoded = decode(&source, &work.header, &[work.geometry])?;
     source.check()?;
     let profile = decoded.profile.take();
-    let small = resize(decoded, work.geometry)?;
+    let small = resize(&decoded, work.geometry)?;
     source.check()?;
     let finished = work.header.orientation.apply(to_srgb(small, profile.as_deref()));
     encode(&finished, quality).map(Variant::WebP)

@@ -8,19 +8,27 @@ use super::plan::Geometry;
 use crate::domain::error::{Error, Result};
 
 /// The planned part of `decoded` at the planned size, both in stored axes.
-pub(super) fn resize(decoded: Decoded, wanted: Geometry) -> Result<Pixels> {
+pub(super) fn resize(decoded: &Decoded, wanted: Geometry) -> Result<Pixels> {
     let Decoded { pixels, scale, .. } = decoded;
-    let Pixels { layout, width, height, mut data } = pixels;
+    let Pixels { layout, width, height, ref data } = *pixels;
+    let scale = *scale;
     let kind = pixel_type(layout);
-    let copied = is_copy(scale, wanted);
     // A mere crop changes no pixel, so it need not lose precision to premultiplication.
+    let copied = is_copy(scale, wanted);
+    let source = ImageRef::new(width, height, data, kind).map_err(internal)?;
+    let mut premultiplied = Image::new(0, 0, kind);
     if layout.has_alpha() && !copied {
-        let mut image = Image::from_slice_u8(width, height, &mut data, kind).map_err(internal)?;
-        MulDiv::new().multiply_alpha_inplace(&mut image).map_err(internal)?;
+        premultiplied = Image::new(width, height, kind);
+        MulDiv::new().multiply_alpha(&source, &mut premultiplied).map_err(internal)?;
     }
-    let source = ImageRef::new(width, height, &data, kind).map_err(internal)?;
     let mut target = Image::new(wanted.target.width, wanted.target.height, kind);
-    Resizer::new().resize(&source, &mut target, &options(scale, wanted, width, height)).map_err(internal)?;
+    let options = options(scale, wanted, width, height);
+    let mut resizer = Resizer::new();
+    if layout.has_alpha() && !copied {
+        resizer.resize(&premultiplied, &mut target, &options).map_err(internal)?;
+    } else {
+        resizer.resize(&source, &mut target, &options).map_err(internal)?;
+    }
     if layout.has_alpha() && !copied {
         MulDiv::new().divide_alpha_inplace(&mut target).map_err(internal)?;
     }
@@ -79,7 +87,7 @@ mod tests {
     fn a_crop_alone_copies_every_pixel() {
         // Nearly transparent pixels, whose colour premultiplication would lose.
         let data: Vec<u8> = (0..8u8).flat_map(|x| [x * 31, 255 - x, 7, 1]).collect();
-        let cropped = resize(decoded(Layout::Rgba, 8, 1, data.clone()), geometry(3, 1, 1)).unwrap();
+        let cropped = resize(&decoded(Layout::Rgba, 8, 1, data.clone()), geometry(3, 1, 1)).unwrap();
         assert_eq!(cropped.data, data[12..16]);
     }
 
@@ -87,7 +95,7 @@ mod tests {
     fn a_transparent_colour_does_not_bleed_into_its_neighbours() {
         // Opaque white on the left, transparent black on the right.
         let row: Vec<u8> = (0..64).flat_map(|x| if x < 32 { [255; 4] } else { [0; 4] }).collect();
-        let small = resize(decoded(Layout::Rgba, 64, 64, row.repeat(64)), geometry(0, 64, 15)).unwrap();
+        let small = resize(&decoded(Layout::Rgba, 64, 64, row.repeat(64)), geometry(0, 64, 15)).unwrap();
         let seen: Vec<_> = small.data.chunks(4).filter(|p| p[3] > 0).collect();
         assert!(seen.iter().any(|p| p[3] < 250), "no pixel on the edge");
         assert!(seen.iter().all(|p| p[..3] == [255; 3]), "a fringe: {seen:?}");
@@ -97,7 +105,7 @@ mod tests {
     fn a_reduced_picture_is_cropped_in_its_true_extent() {
         // 6 stored columns decoded at 1/4: two decoded columns, of which 1.5 show.
         let pixels = Pixels { layout: Layout::Grey, width: 2, height: 2, data: vec![0, 255, 0, 255] };
-        let small = resize(Decoded { pixels, scale: 0.25, profile: None }, geometry(0, 6, 1)).unwrap();
+        let small = resize(&Decoded { pixels, scale: 0.25, profile: None }, geometry(0, 6, 1)).unwrap();
         assert!((1..127).contains(&small.data[0]), "half of the second column shows: {:?}", small.data);
     }
 }

@@ -89,9 +89,9 @@ impl Layout {
     }
 }
 
-/// Decodes the picture that `header` describes, whose size has passed the limits. `wanted` is the
-/// part and size needed of it, in stored axes.
-pub(super) fn decode(source: &Source<'_>, header: &Header, wanted: Geometry) -> Result<Decoded> {
+/// Decodes the picture that `header` describes, whose size has passed the limits. `wanted` are the
+/// parts and sizes needed of it, in stored axes: one decode serves them all.
+pub(super) fn decode(source: &Source<'_>, header: &Header, wanted: &[Geometry]) -> Result<Decoded> {
     // No decoder here scales yet: every one returns the whole picture.
     let _ = wanted;
     match &header.format {
