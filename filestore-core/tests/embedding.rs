@@ -81,6 +81,7 @@ async fn a_batch_is_all_or_nothing() {
     let error = store.commit_batch(batch(), vec![(bad, staged)]).await.unwrap_err();
     assert_eq!(error.details().item, Some(9));
     assert_eq!(error.details().field.as_deref(), Some("items[9].original_name"));
+    store.close().await;
     assert_eq!(files_below(&dir.path().join("blobs")), 2);
 }
 
@@ -98,6 +99,7 @@ async fn a_replace_swaps_the_blob_and_the_old_one_goes_after_its_grace() {
     assert_eq!(store.read(record.file_id, &Scope::All).await.unwrap(), "new bytes");
     let report = store.purge_run(&NoProgress).await.unwrap();
     assert_eq!((report.blobs_removed, report.purged), (1, 0));
+    store.close().await;
     assert_eq!(files_below(&dir.path().join("blobs")), 1);
 }
 
@@ -186,6 +188,7 @@ async fn the_quota_is_settled_in_the_commit() {
     assert!(store.reserve_quota(&organization, 1).await.is_err(), "reserved room is not given twice");
     drop(held);
     assert!(store.reserve_quota(&organization, 4).await.is_ok());
+    store.close().await;
     assert_eq!(files_below(&dir.path().join("staging")), 0);
 }
 

@@ -122,10 +122,10 @@ async fn an_upload_beyond_the_limit_of_file_sizes_is_507_and_the_server_lives() 
     };
     assert_eq!(upload(6 << 20).await.status(), 507);
     assert_eq!(upload(1000).await.status(), 201);
-    let staging = dir.path().join("filestore-data/staging");
-    assert_eq!(std::fs::read_dir(staging).unwrap().count(), 0, "nothing is left of the one that failed");
     let output = stop(child, Signal::TERM);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let staging = dir.path().join("filestore-data/staging");
+    assert_eq!(std::fs::read_dir(staging).unwrap().count(), 0, "nothing is left of the one that failed");
 }
 
 #[tokio::test]

@@ -205,7 +205,7 @@ impl FileStore {
         match self.inner.metadata.update_file(update).await? {
             Updated::Done => {
                 if replaced {
-                    self.inner.publish_all(vec![next.blob.key.clone()]).await;
+                    self.inner.publish_soon([next.blob.key.clone()]);
                     self.forget_variants(next.file_id).await;
                 }
                 Ok(Applied::Done(Arc::new(next)))

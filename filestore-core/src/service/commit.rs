@@ -61,7 +61,7 @@ impl FileStore {
         let outcome = self.insert_kept(&files, keyed).await;
         match &outcome {
             Ok(Uploaded::New(records)) => {
-                self.inner.publish_all(records.iter().map(|record| record.blob.key.clone()).collect()).await;
+                self.inner.publish_soon(records.iter().map(|record| record.blob.key.clone()));
             }
             Ok(Uploaded::Replayed(_)) => self.inner.discard(kept).await,
             Err(error) => self.inner.undo(kept, error).await,

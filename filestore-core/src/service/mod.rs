@@ -13,6 +13,7 @@ mod idempotency;
 mod quota;
 mod upload;
 mod commit;
+mod publishing;
 mod change;
 mod read;
 mod listing;
@@ -20,18 +21,17 @@ mod variant;
 mod delete;
 mod bindings;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::domain::config::StoreConfig;
 use crate::domain::error::Result;
-use crate::domain::path::BlobKey;
 use crate::metadata::Metadata;
 use crate::storage::{DataDir, LocalStore, ProviderRegistry};
 use crate::variant::VariantEngine;
+
+use self::publishing::Publishing;
 
 pub use change::{Change, Changed, IfMatch, Replacement};
 pub use idempotency::IdempotencyGuard;
@@ -69,8 +69,7 @@ pub(crate) struct Inner {
     pub(crate) local: LocalStore,
     pub(crate) variants: VariantEngine,
     pub(crate) providers: ProviderRegistry,
-    /// Committed blobs whose rename failed: served from staging, retried by the publisher.
-    pub(crate) unpublished: Mutex<HashSet<BlobKey>>,
+    pub(crate) publishing: Arc<Publishing>,
     /// Wakes the purge worker.
     pub(crate) purge_wanted: Notify,
     idempotency: Arc<idempotency::Running>,
@@ -105,6 +104,7 @@ impl FileStore {
 
     /// Finishes queued writes and closes the database. Other clones fail from then on.
     pub async fn close(&self) {
+        self.inner.publishing.idle().await;
         self.inner.metadata.close().await;
     }
 

@@ -1,18 +1,16 @@
 //! Opening a store: lock, database, recovery.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::commit::leaves_nothing;
+use super::publishing::Publishing;
 use super::{FileStore, Inner, idempotency, quota};
 use crate::domain::config::StoreConfig;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::BlobId;
-use crate::domain::path::BlobKey;
 use crate::metadata::sqlite::SqliteMetadata;
 use crate::storage::{DataDir, LocalOptions, LocalStore, ProviderRegistry};
 use crate::variant::VariantEngine;
@@ -65,7 +63,7 @@ impl FileStoreBuilder {
                 local,
                 variants,
                 providers: ProviderRegistry::local_only(),
-                unpublished: Mutex::new(HashSet::new()),
+                publishing: Arc::new(Publishing::new()),
                 purge_wanted: Notify::new(),
                 idempotency: Arc::new(idempotency::Running::default()),
                 quota: Arc::new(quota::Ledger::default()),
@@ -98,18 +96,6 @@ fn open_parts(
 }
 
 impl Inner {
-    /// Puts committed blobs under their final names. A rename that fails is not an error for the
-    /// caller: the record is committed, readers find the staged name, and upkeep tries again.
-    pub(crate) async fn publish_all(&self, keys: Vec<BlobKey>) {
-        let outcomes = self.local.publish_all(keys.clone()).await;
-        for (key, outcome) in keys.into_iter().zip(outcomes) {
-            if let Err(error) = outcome {
-                tracing::warn!(error = %error.chain(), "a committed blob stays in staging for now");
-                self.unpublished.lock().insert(key);
-            }
-        }
-    }
-
     /// Settles staged blobs after their commit failed with `error`: those that no record names go. Where
     /// the error leaves it open whether it was committed the database is asked; if it does not
     /// answer either, they stay until the next start, which asks again.
@@ -156,6 +142,7 @@ mod tests {
     async fn with_a_broken_binding(dir: &Path) -> (FileStore, crate::domain::record::FileRecord) {
         let store = FileStore::open(dir).await.unwrap();
         let record = store.upload(new(), &b"old"[..]).await.unwrap();
+        store.inner.publishing.idle().await;
         let other = Connection::open(store.data_dir().database()).unwrap();
         let sql = "INSERT INTO bindings (organization_id, organization_name, storage_provider, sync_enabled,
              is_active, effective_from) VALUES (42, 'x', 'no code', 0, 1, 0)";
@@ -187,6 +174,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = FileStore::open(dir.path()).await.unwrap();
         let key = store.upload(new(), &b"kept"[..]).await.unwrap().blob.key;
+        store.inner.publishing.idle().await;
         let stored = dir.path().join("blobs").join(key.as_str());
         std::fs::rename(&stored, dir.path().join("staging").join(key.blob_id().to_string())).unwrap();
         let nobodys = store.stage_bytes("nobody's".into()).await.unwrap().keep();

@@ -125,7 +125,7 @@ impl Run<'_> {
                 }
             }
         }
-        inner.forget_unpublished(&keys);
+        inner.publishing.forget(&keys);
         for (index, outcome) in owners.into_iter().zip(inner.local.remove(keys).await) {
             if let Err(error) = outcome {
                 outcomes[index] = Err(error);
@@ -152,7 +152,7 @@ impl Run<'_> {
         let (local, foreign): (Vec<_>, Vec<_>) =
             due.into_iter().partition(|due| due.blob.provider.is_local());
         let keys: Vec<BlobKey> = local.iter().map(|due| due.blob.key.clone()).collect();
-        inner.forget_unpublished(&keys);
+        inner.publishing.forget(&keys);
         let outcomes = inner.local.remove(keys).await;
         let foreign = foreign.into_iter().map(|due| {
             let error = unavailable(&due.blob.provider);
@@ -172,15 +172,6 @@ impl Run<'_> {
         report.blobs_removed += absent.len() as u64;
         self.progress.advance(absent.len() as u64);
         Ok(true)
-    }
-}
-
-impl crate::service::Inner {
-    pub(super) fn forget_unpublished(&self, keys: &[BlobKey]) {
-        let mut unpublished = self.unpublished.lock();
-        for key in keys {
-            unpublished.remove(key);
-        }
     }
 }
 

@@ -18,12 +18,12 @@ impl FileStore {
     /// A key is forgotten only when the database says what becomes of its blob.
     async fn publish_again(&self) -> Result<()> {
         let inner = self.inner();
-        let waiting: Vec<_> = inner.unpublished.lock().iter().cloned().collect();
+        let waiting: Vec<_> = inner.publishing.failed.lock().iter().cloned().collect();
         let mut outcome = Ok(());
         for key in waiting {
             match inner.metadata.live_local_keys(&[key.blob_id()]).await {
                 Ok(live) => {
-                    inner.forget_unpublished(&[key]);
+                    inner.publishing.forget(&[key]);
                     inner.publish_all(live).await;
                 }
                 Err(error) => outcome = outcome.and(Err(error)),
@@ -53,9 +53,10 @@ mod tests {
         let mut places = Vec::new();
         for _ in 0..2 {
             let key = uploaded(&store).await.blob.key;
+            store.inner().publishing.idle().await;
             let stored = dir.path().join("blobs").join(key.as_str());
             std::fs::rename(&stored, dir.path().join("staging").join(key.blob_id().to_string())).unwrap();
-            store.inner().unpublished.lock().insert(key.clone());
+            store.inner().publishing.failed.lock().insert(key.clone());
             places.push((key, stored));
         }
         let other = Connection::open(store.data_dir().database()).unwrap();
@@ -71,6 +72,6 @@ mod tests {
         set_key(bad.as_str());
         store.upkeep().await.unwrap();
         assert!(places[0].1.exists());
-        assert!(store.inner().unpublished.lock().is_empty());
+        assert!(store.inner().publishing.failed.lock().is_empty());
     }
 }
