@@ -39,16 +39,16 @@ pub(super) fn check_scans(size: Dimensions, scans: u64) -> Result<()> {
         .with_limit(MAX_SCAN_PIXELS / area(size).max(1)))
 }
 
-/// The bytes that making a variant will hold at its peak, at most. More than the whole budget for
+/// The bytes that making the `wanted` variants will hold at its peak, at most. More than the whole budget for
 /// decoding is refused: it could never run.
 pub(super) fn memory_needed(
     header: &Header,
-    stored: Geometry,
+    wanted: &[Geometry],
     file_bytes: u64,
     config: &VariantConfig,
 ) -> Result<u64> {
     let needed =
-        decode_bytes(header, file_bytes).saturating_add(resize_bytes(stored)).saturating_add(OVERHEAD_BYTES);
+        decode_bytes(header, file_bytes).saturating_add(resize_bytes(wanted)).saturating_add(OVERHEAD_BYTES);
     if needed <= config.decode_memory_bytes {
         return Ok(needed);
     }
@@ -79,10 +79,12 @@ pub(super) fn decode_bytes(header: &Header, file_bytes: u64) -> u64 {
     }
 }
 
-/// The intermediate picture between the two passes of the resize, and the results.
-fn resize_bytes(stored: Geometry) -> u64 {
-    let between = u64::from(stored.target.width) * u64::from(stored.crop.height);
-    4 * (between + 4 * area(stored.target))
+/// The results, each perhaps kept as a source of smaller ones, and what making the largest takes
+/// besides: the picture between the two passes of the resize, and its copies on the way to the file.
+fn resize_bytes(wanted: &[Geometry]) -> u64 {
+    let between = |one: &Geometry| u64::from(one.target.width) * u64::from(one.crop.height);
+    let making = wanted.iter().map(|one| between(one) + 3 * area(one.target)).max().unwrap_or(0);
+    4 * (making + wanted.iter().map(|one| area(one.target)).sum::<u64>())
 }
 
 fn area(size: Dimensions) -> u64 {
@@ -126,9 +128,9 @@ mod tests {
         let header = |format| Header { format, stored, orientation: Orientation::default() };
         let jpeg = JpegHeader { components: 3, holds_coefficients: true, adobe: false };
         assert!(check_scans(stored, 12).is_ok());
-        assert!(memory_needed(&header(Format::Jpeg(jpeg)), geometry, 12 << 20, &config).is_ok());
+        assert!(memory_needed(&header(Format::Jpeg(jpeg)), &[geometry], 12 << 20, &config).is_ok());
         let tiff = TiffHeader { pixel_bytes: 8 };
-        let error = memory_needed(&header(Format::Tiff(tiff)), geometry, 400 << 20, &config).unwrap_err();
+        let error = memory_needed(&header(Format::Tiff(tiff)), &[geometry], 400 << 20, &config).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ImageTooLarge);
     }
 

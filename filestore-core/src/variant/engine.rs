@@ -25,7 +25,7 @@ use tokio::time::timeout;
 use super::cache::{CacheReport, DiskCache, MemoryCache, Recipe};
 use super::flight::{Flights, copy};
 use super::pool::Pool;
-use super::render::{Assessment, Work, assess, render};
+use super::render::{Work, assess};
 use super::source::{Deadline, corrupt, is_final, too_slow};
 use super::{KeyDigest, Variant, VariantKey};
 use crate::domain::config::VariantConfig;
@@ -251,28 +251,29 @@ impl Inner {
         let place = self.places.clone().try_acquire_owned().map_err(|_| busy())?;
         let file = source.await?;
         let (config, size, fit) = (self.config, key.size, key.fit);
-        let assessed = spawn_blocking(move || assess(&file, size, fit, &config).map(|next| (file, next)));
-        let (file, work) = match assessed.await.map_err(|error| corrupt(error.to_string()))?? {
-            (_, Assessment::Done(variant)) => return Ok(variant),
-            (file, Assessment::Work(work)) => (file, work),
-        };
+        let assessed =
+            spawn_blocking(move || assess(&file, &[(size, fit)], &config).map(|work| (file, work)));
+        let (file, work) = assessed.await.map_err(|error| corrupt(error.to_string()))??;
+        if let Some(variants) = work.nothing_to_decode() {
+            return only(variants);
+        }
         let memory = self.decode_memory.clone().acquire_many_owned(memory_units(work.memory_bytes));
         // Waiting for memory as long as a whole rendering may take is waiting too long.
         let memory = timeout(self.config.deadline, memory).await.map_err(|_| busy())?;
         let memory = memory.map_err(|error| Error::internal("waiting for decode memory", error))?;
-        self.run(file, work, [place, memory]).await
+        only(self.run(file, work, [place, memory]).await?)
     }
 
     /// Renders on the pool. `held` is released when the rendering has ended, not when its caller
     /// stops waiting.
-    async fn run(&self, file: File, work: Work, held: [OwnedSemaphorePermit; 2]) -> Result<Variant> {
+    async fn run(&self, file: File, work: Work, held: [OwnedSemaphorePermit; 2]) -> Result<Vec<Variant>> {
         let VariantConfig { quality, deadline, .. } = self.config;
         let (start, started) = oneshot::channel();
         let (report, outcome) = oneshot::channel();
         self.pool.submit(move || {
             // Nobody waits any more for a job that was queued for too long.
             if start.send(()).is_ok() {
-                let rendered = render(&file, &work, quality, Deadline::after(deadline));
+                let rendered = work.run(&file, quality, Deadline::after(deadline));
                 // Before the report, so that who hears of it finds the place free.
                 drop(held);
                 let _ = report.send(rendered);
@@ -316,6 +317,12 @@ impl Inner {
             tracing::error!(%error, "withdrawing a variant ended early");
         }
     }
+}
+
+/// The one result of a rendering of one.
+fn only(variants: Vec<Variant>) -> Result<Variant> {
+    let nothing = || Error::internal("making a variant", "there is no result");
+    variants.into_iter().next().ok_or_else(nothing)
 }
 
 /// Memory in the semaphore's units, at least one and no more than it can count.

@@ -253,6 +253,19 @@ impl Seen {
         self.rgba[start..start + 4].try_into().unwrap()
     }
 
+    /// By how much the channels of two pictures of one size differ, from 0 to 255, on average over
+    /// all pixels; colours count as much as they are opaque.
+    pub(super) fn mean_difference(&self, other: &Self) -> f64 {
+        let weighed = |p: &[u8], channel: usize| match channel {
+            3 => f64::from(p[3]),
+            _ => f64::from(p[channel]) * f64::from(p[3]) / 255.0,
+        };
+        let pixels = self.rgba.chunks(4).zip(other.rgba.chunks(4));
+        let total: f64 =
+            pixels.flat_map(|(a, b)| (0..4).map(|c| (weighed(a, c) - weighed(b, c)).abs())).sum();
+        total / f64::from(self.width * self.height * 4)
+    }
+
     /// The colours at the middles of the four quarters: top left, top right, bottom left, bottom right.
     pub(super) fn quarters(&self) -> [[u8; 4]; 4] {
         let (x, y) = (self.width / 4, self.height / 4);

@@ -49,6 +49,7 @@ pub use cache::CacheReport;
 pub use engine::VariantEngine;
 pub use plan::{Fit, VariantSize};
 pub use probe::probe;
+pub use render::render;
 
 /// The version of the rendering: part of every key, so that a change of the recipe (another
 /// filter, another encoder setting) makes new variants instead of serving old ones.

@@ -76,6 +76,16 @@ pub(super) enum Plan {
     Render(Geometry),
 }
 
+impl Plan {
+    /// What is to be rendered, if anything.
+    pub(super) fn geometry(&self) -> Option<Geometry> {
+        match self {
+            Self::PassThrough => None,
+            Self::Render(geometry) => Some(*geometry),
+        }
+    }
+}
+
 /// Which rectangle of the picture becomes which size. In the orientation of its user: displayed
 /// when [`plan`] returns it, stored after [`Orientation::to_stored`](super::orient::Orientation).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +103,16 @@ pub(super) struct Rectangle {
     pub(super) top: u32,
     pub(super) width: u32,
     pub(super) height: u32,
+}
+
+impl Rectangle {
+    /// Whether all of `other` is in this one.
+    pub(super) fn contains(self, other: Self) -> bool {
+        let within =
+            |start: u32, length: u32, from: u32, size: u32| start >= from && start + length <= from + size;
+        within(other.left, other.width, self.left, self.width)
+            && within(other.top, other.height, self.top, self.height)
+    }
 }
 
 /// Plans a variant of a picture that is `displayed` pixels large, both sides at least 1.

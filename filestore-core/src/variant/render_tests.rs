@@ -15,12 +15,8 @@ use crate::variant::probe;
 
 /// The variant of `bytes`, as the engine makes it.
 fn make(bytes: &[u8], pixels: &str, fit: Fit) -> Result<Variant> {
-    let config = VariantConfig::default();
-    let file = file(bytes);
-    match assess(&file, size(pixels), fit, &config)? {
-        Assessment::Done(variant) => Ok(variant),
-        Assessment::Work(work) => render(&file, &work, config.quality, Deadline::NONE),
-    }
+    let variants = render(&file(bytes), &[(size(pixels), fit)], &VariantConfig::default())?;
+    Ok(variants.into_iter().next().unwrap())
 }
 
 fn webp_of(bytes: &[u8], pixels: &str, fit: Fit) -> Bytes {
@@ -445,7 +441,7 @@ fn bombs_are_refused_from_their_headers() {
 fn a_bitstream_larger_than_its_canvas_is_refused_before_it_is_decoded() {
     let inner = b"VP8 \x0A\0\0\0\x10\0\0\x9D\x01\x2A\xFF\x3F\xFF\x3F";
     let bytes = [&b"RIFF\x30\0\0\0WEBPVP8X\x0A\0\0\0\0\0\0\0\x2B\x01\0\x2B\x01\0"[..], inner].concat();
-    let refused = assess(&file(&bytes), size("200"), Fit::Cover, &VariantConfig::default()).unwrap_err();
+    let refused = assess(&file(&bytes), &[(size("200"), Fit::Cover)], &VariantConfig::default()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::CorruptImage);
 }
 
@@ -475,7 +471,7 @@ fn hundreds_of_scans_over_a_large_frame_are_refused_before_they_are_decoded() {
 fn a_picture_that_needs_more_than_the_whole_budget_is_too_large() {
     let config = VariantConfig { decode_memory_bytes: 17 << 20, ..VariantConfig::default() };
     let bytes = jpeg(900, 900, &photo(900, 900));
-    let refused = assess(&file(&bytes), size("200"), Fit::Cover, &config).unwrap_err();
+    let refused = assess(&file(&bytes), &[(size("200"), Fit::Cover)], &config).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ImageTooLarge);
     assert_eq!(refused.details().limit, Some(17 << 20));
 }
@@ -490,17 +486,60 @@ fn work_stops_when_its_time_is_over() {
         webp(1200, 900, &rgb, &[]),
     ] {
         let file = file(&bytes);
-        let Assessment::Work(work) = assess(&file, size("200"), Fit::Cover, &config).unwrap() else {
-            panic!("nothing to do");
-        };
+        let work = assess(&file, &[(size("200"), Fit::Cover)], &config).unwrap();
         // Long enough to pass the first check, far too short to decode in.
         let deadline = Deadline::after(Duration::from_micros(300));
-        let error = render(&file, &work, 80.0, deadline).unwrap_err();
+        let error = work.run(&file, 80.0, deadline).unwrap_err();
         assert_eq!(
             (error.kind(), error.message()),
             (ErrorKind::ImageTooLarge, "the image takes too long to decode")
         );
     }
+}
+
+/// A photograph that grows clearer from row to row.
+fn veiled(width: u32, height: u32) -> Vec<u8> {
+    let rows = photo(width, height);
+    let rows = rows.chunks(3 * width as usize).zip((0..=255u8).cycle());
+    rows.flat_map(|(row, alpha)| row.chunks(3).flat_map(move |p| [p[0], p[1], p[2], alpha])).collect()
+}
+
+/// All seven sizes in both fits.
+fn every_kind() -> Vec<(VariantSize, Fit)> {
+    let sizes = crate::api::VARIANT_SIZES.map(|pixels| VariantSize::try_from(pixels).unwrap());
+    sizes.into_iter().flat_map(|size| [(size, Fit::Cover), (size, Fit::Inside)]).collect()
+}
+
+#[test]
+fn all_made_at_once_are_what_each_alone_is() {
+    // Turned on its side, with a short edge below some of the sizes and transparency.
+    let (width, height) = (1300, 620);
+    let turned = with_segment(&jpeg(width, height, &photo(width, height)), 0xE1, &exif(6));
+    let clear = png(width, height, ColorType::Rgba, BitDepth::Eight, &veiled(width, height), |_| {});
+    for bytes in [turned, clear] {
+        let file = file(&bytes);
+        let config = VariantConfig::default();
+        let together = render(&file, &every_kind(), &config).unwrap();
+        for (kind, made) in every_kind().into_iter().zip(together) {
+            let alone = render(&file, &[kind], &config).unwrap().remove(0);
+            let (Variant::WebP(made), Variant::WebP(alone)) = (made, alone) else { panic!("{kind:?}") };
+            let (made, alone) = (Seen::of(&made), Seen::of(&alone));
+            assert_eq!((made.width, made.height), (alone.width, alone.height), "{kind:?}");
+            let difference = made.mean_difference(&alone);
+            assert!(difference < 1.0, "{kind:?} differs by {difference} on average");
+        }
+    }
+}
+
+#[test]
+fn what_passes_through_and_what_does_not_keep_their_order() {
+    let wanted = every_kind();
+    let made = render(&file(&jpeg(420, 300, &photo(420, 300))), &wanted, &VariantConfig::default()).unwrap();
+    for ((size, _), variant) in wanted.iter().zip(&made) {
+        let passed = matches!(variant, Variant::PassThrough { mime: "image/jpeg" });
+        assert_eq!(passed, size.pixels() >= 420, "{size:?}: {variant:?}");
+    }
+    assert!(render(&file(b"no image"), &wanted, &VariantConfig::default()).is_err());
 }
 
 #[test]
@@ -513,13 +552,12 @@ fn what_is_appended_to_a_jpeg_does_not_matter() {
 #[test]
 fn a_better_quality_makes_a_larger_file() {
     let file = file(&jpeg(500, 400, &photo(500, 400)));
-    let config = VariantConfig::default();
-    let Assessment::Work(work) = assess(&file, size("300"), Fit::Cover, &config).unwrap() else {
-        panic!("nothing to do");
-    };
-    let bytes = |quality| match render(&file, &work, quality, Deadline::NONE).unwrap() {
-        Variant::WebP(bytes) => bytes.len(),
-        Variant::PassThrough { .. } => panic!("passed through"),
+    let bytes = |quality| {
+        let config = VariantConfig { quality, ..VariantConfig::default() };
+        match &render(&file, &[(size("300"), Fit::Cover)], &config).unwrap()[..] {
+            [Variant::WebP(bytes)] => bytes.len(),
+            other => panic!("{other:?}"),
+        }
     };
     assert!(bytes(30.0) < bytes(90.0));
 }

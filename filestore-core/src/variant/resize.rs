@@ -4,17 +4,41 @@ use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, MulDiv, PixelType, ResizeAlg, ResizeOptions, Resizer};
 
 use super::decode::{Decoded, Layout, Pixels};
-use super::plan::Geometry;
+use super::plan::{Geometry, Rectangle};
 use crate::domain::error::{Error, Result};
 
 /// The planned part of `decoded` at the planned size, both in stored axes.
 pub(super) fn resize(decoded: &Decoded, wanted: Geometry) -> Result<Pixels> {
     let Decoded { pixels, scale, .. } = decoded;
+    run(pixels, Frame { left: 0.0, top: 0.0, scale_x: *scale, scale_y: *scale }, wanted)
+}
+
+/// The same from a picture already resized, which shows `shown` of the stored one.
+pub(super) fn resize_again(resized: &Pixels, shown: Rectangle, wanted: Geometry) -> Result<Pixels> {
+    let frame = Frame {
+        left: f64::from(shown.left),
+        top: f64::from(shown.top),
+        scale_x: f64::from(resized.width) / f64::from(shown.width),
+        scale_y: f64::from(resized.height) / f64::from(shown.height),
+    };
+    run(resized, frame, wanted)
+}
+
+/// Where a picture's pixels are in the stored one: from which point, and how many for each stored
+/// pixel.
+#[derive(Clone, Copy)]
+struct Frame {
+    left: f64,
+    top: f64,
+    scale_x: f64,
+    scale_y: f64,
+}
+
+fn run(pixels: &Pixels, frame: Frame, wanted: Geometry) -> Result<Pixels> {
     let Pixels { layout, width, height, ref data } = *pixels;
-    let scale = *scale;
     let kind = pixel_type(layout);
     // A mere crop changes no pixel, so it need not lose precision to premultiplication.
-    let copied = is_copy(scale, wanted);
+    let copied = is_copy(frame, wanted);
     let source = ImageRef::new(width, height, data, kind).map_err(internal)?;
     let mut premultiplied = Image::new(0, 0, kind);
     if layout.has_alpha() && !copied {
@@ -22,7 +46,7 @@ pub(super) fn resize(decoded: &Decoded, wanted: Geometry) -> Result<Pixels> {
         MulDiv::new().multiply_alpha(&source, &mut premultiplied).map_err(internal)?;
     }
     let mut target = Image::new(wanted.target.width, wanted.target.height, kind);
-    let options = options(scale, wanted, width, height);
+    let options = options(frame, wanted, width, height);
     let mut resizer = Resizer::new();
     if layout.has_alpha() && !copied {
         resizer.resize(&premultiplied, &mut target, &options).map_err(internal)?;
@@ -35,21 +59,23 @@ pub(super) fn resize(decoded: &Decoded, wanted: Geometry) -> Result<Pixels> {
     Ok(Pixels { layout, width: wanted.target.width, height: wanted.target.height, data: target.into_vec() })
 }
 
-fn is_copy(scale: f64, wanted: Geometry) -> bool {
+fn is_copy(frame: Frame, wanted: Geometry) -> bool {
     let Geometry { crop, target } = wanted;
-    (scale - 1.0).abs() < f64::EPSILON && (crop.width, crop.height) == (target.width, target.height)
+    let whole = |scale: f64| (scale - 1.0).abs() < f64::EPSILON;
+    whole(frame.scale_x) && whole(frame.scale_y) && (crop.width, crop.height) == (target.width, target.height)
 }
 
-/// The crop in decoded pixels, with fractions: a reduced picture's last column or row may show
-/// only a part of a pixel.
-fn options(scale: f64, wanted: Geometry, width: u32, height: u32) -> ResizeOptions {
-    let (left, top) = (f64::from(wanted.crop.left) * scale, f64::from(wanted.crop.top) * scale);
+/// The crop in the picture's pixels, with fractions: a reduced picture's last column or row may
+/// show only a part of a pixel.
+fn options(frame: Frame, wanted: Geometry, width: u32, height: u32) -> ResizeOptions {
+    let left = (f64::from(wanted.crop.left) - frame.left) * frame.scale_x;
+    let top = (f64::from(wanted.crop.top) - frame.top) * frame.scale_y;
     let (width, height) = (f64::from(width) - left, f64::from(height) - top);
     ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Lanczos3)).use_alpha(false).crop(
         left,
         top,
-        (f64::from(wanted.crop.width) * scale).min(width),
-        (f64::from(wanted.crop.height) * scale).min(height),
+        (f64::from(wanted.crop.width) * frame.scale_x).min(width),
+        (f64::from(wanted.crop.height) * frame.scale_y).min(height),
     )
 }
 
@@ -68,7 +94,6 @@ fn internal(error: impl std::error::Error + Send + Sync + 'static) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::Rectangle;
     use super::*;
     use crate::domain::record::Dimensions;
 
