@@ -4,7 +4,7 @@
 //! file's variants are removed without knowing their keys.
 //!
 //! Locking: none around entries; the file system's rename and unlink are the only steps that
-//! others see. Two counters under one mutex estimate the size.
+//! others see. One mutex keeps an estimate of the size and what a running sweep may have missed.
 //!
 //! Crash safety: an entry is written under a temporary name and renamed, without any fsync. After
 //! a power cut it may hold anything; length and checksum in its header make that a miss, never a
@@ -16,7 +16,6 @@ use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -57,9 +56,25 @@ pub(in crate::variant) struct DiskCache {
     root: PathBuf,
     recipe: Recipe,
     budget_bytes: u64,
+    size: Mutex<Size>,
+}
+
+/// How much is there, as far as it is known.
+#[derive(Debug, Default)]
+struct Size {
     /// Exact after a sweep, else an estimate: it errs only until the next one.
-    usage: Mutex<Usage>,
-    sweeping: AtomicBool,
+    usage: Usage,
+    /// While a sweep runs, what was written since it began: its walk may have missed that.
+    missed: Option<Usage>,
+}
+
+impl Size {
+    fn add(&mut self, bytes: u64) {
+        for usage in [Some(&mut self.usage), self.missed.as_mut()].into_iter().flatten() {
+            usage.entries += 1;
+            usage.bytes += bytes;
+        }
+    }
 }
 
 impl DiskCache {
@@ -69,13 +84,7 @@ impl DiskCache {
         let temporary = root.join(TEMPORARY);
         let made = remove_tree(&temporary).and_then(|()| fs::create_dir_all(&temporary));
         made.map_err(|error| Error::io("opening the variant cache", error))?;
-        Ok(Self {
-            root: root.to_owned(),
-            recipe,
-            budget_bytes,
-            usage: Mutex::default(),
-            sweeping: AtomicBool::new(false),
-        })
+        Ok(Self { root: root.to_owned(), recipe, budget_bytes, size: Mutex::default() })
     }
 
     /// The entry, if it is here and whole. A bad one is removed.
@@ -102,9 +111,7 @@ impl DiskCache {
         let temporary = self.root.join(TEMPORARY).join(format!("{:032x}", fastrand::u128(..)));
         let outcome = self.write_temporary(&temporary, digest, variant).and_then(|bytes| {
             self.rename_into_place(&temporary, file_id, digest)?;
-            let mut usage = self.usage.lock();
-            usage.entries += 1;
-            usage.bytes += bytes;
+            self.size.lock().add(bytes);
             Ok(())
         });
         if outcome.is_err() {
@@ -143,15 +150,37 @@ impl DiskCache {
 
     /// Whether the budget is passed and nobody is seeing to it.
     pub(in crate::variant) fn is_over_budget(&self) -> bool {
-        self.usage.lock().bytes > self.budget_bytes && !self.sweeping.load(Ordering::Relaxed)
+        let size = self.size.lock();
+        size.usage.bytes > self.budget_bytes && size.missed.is_none()
     }
 
     /// Counts everything and, if that is over the budget, removes what was not used for longest
     /// until a tenth of the budget is free. Returns at once if another sweep runs.
     pub(in crate::variant) fn sweep(&self) {
-        if self.sweeping.swap(true, Ordering::Acquire) {
-            return;
+        {
+            let mut size = self.size.lock();
+            if size.missed.is_some() {
+                return;
+            }
+            size.missed = Some(Usage::default());
         }
+        loop {
+            let mut usage = self.walk_and_evict();
+            let mut size = self.size.lock();
+            let missed = size.missed.take().unwrap_or_default();
+            // What the walk did see of these counts twice, until the next sweep.
+            usage.entries += missed.entries;
+            usage.bytes += missed.bytes;
+            size.usage = usage;
+            if missed.bytes == 0 || usage.bytes <= self.budget_bytes {
+                return;
+            }
+            // Who wrote these left the budget to this sweep.
+            size.missed = Some(Usage::default());
+        }
+    }
+
+    fn walk_and_evict(&self) -> Usage {
         let mut found = Vec::new();
         self.each_entry(|entry| found.push(entry));
         let mut usage =
@@ -168,8 +197,7 @@ impl DiskCache {
                 usage.bytes -= entry.bytes;
             }
         }
-        *self.usage.lock() = usage;
-        self.sweeping.store(false, Ordering::Release);
+        usage
     }
 
     /// What is there, counted.
@@ -190,7 +218,7 @@ impl DiskCache {
             removed.bytes += entry.bytes;
             self.evict(&entry);
         });
-        *self.usage.lock() = Usage::default();
+        self.size.lock().usage = Usage::default();
         removed
     }
 
@@ -262,7 +290,7 @@ impl DiskCache {
     /// Unlinks an entry and takes it off the estimate.
     fn forget(&self, path: &Path, metadata: &fs::Metadata) {
         if fs::remove_file(path).is_ok() {
-            let mut usage = self.usage.lock();
+            let usage = &mut self.size.lock().usage;
             usage.entries = usage.entries.saturating_sub(1);
             usage.bytes = usage.bytes.saturating_sub(room(metadata.len()));
         }
@@ -457,7 +485,7 @@ mod tests {
         cache.remove_file(one).unwrap();
         assert!(!cache.directory(one).exists());
         assert_eq!(cache.count().entries, 1);
-        assert_eq!(*cache.usage.lock(), cache.count());
+        assert_eq!(cache.size.lock().usage, cache.count());
     }
 
     #[test]
@@ -479,6 +507,28 @@ mod tests {
         for kept in files[..8].iter().chain(&files[19..]) {
             assert!(cache.read(*kept, digest(*kept)).is_some());
         }
+    }
+
+    #[test]
+    fn the_budget_is_kept_by_writers_that_sweep_at_once() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = open(root.path(), 10 * 4096);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let file = file_id();
+                        cache.write(file, digest(file), &webp(100)).unwrap();
+                        if cache.is_over_budget() {
+                            cache.sweep();
+                        }
+                    }
+                });
+            }
+        });
+        // A sweep leaves to the writers after it what they write, and what it missed to itself.
+        assert!(!cache.is_over_budget());
+        assert!(cache.count().bytes <= 10 * 4096, "{:?}", cache.count());
     }
 
     #[test]
