@@ -1,6 +1,6 @@
 //! §6: problems, request ids, and what an error must never say.
 
-use filestore_workspace::{Form, TestServer, fixtures};
+use filestore_workspace::{Form, TestServer, eventually, files_under, fixtures};
 use insta::assert_json_snapshot;
 use reqwest::Method;
 use serde_json::json;
@@ -246,11 +246,12 @@ async fn a_path_cannot_climb_out() {
 async fn an_error_tells_nothing_of_the_inside() {
     let server = TestServer::start().await;
     let id = server.upload("x").ok().await.file_id;
-    for blob in filestore_workspace::files_under(server.data_dir()) {
-        if std::fs::read(&blob).is_ok_and(|bytes| bytes == b"x") {
-            std::fs::remove_file(blob).unwrap();
-        }
-    }
+    // It gets its final name beside the reply.
+    let blob = eventually("the blob under its final name", async || {
+        let mut stored = files_under(&server.data_dir().join("blobs")).into_iter();
+        stored.find(|blob| std::fs::read(blob).is_ok_and(|bytes| bytes == b"x"))
+    });
+    std::fs::remove_file(blob.await).unwrap();
     let reply = server.content(&id).send().await;
     let problem = reply.problem(500, "internal");
     let text = reply.text().to_lowercase();

@@ -15,7 +15,7 @@ use filestore_core::service::{BatchItem, NewBatch, NewUpload, Uploaded};
 use filestore_core::variant::{Fit, Variant, VariantSize};
 use filestore_core::worker::NoProgress;
 use filestore_core::{ErrorKind, FileStore};
-use filestore_workspace::{files_under, fixtures};
+use filestore_workspace::{eventually, files_under, fixtures};
 use tempfile::TempDir;
 
 /// A data directory that is opened and closed again and again.
@@ -45,6 +45,14 @@ impl Disk {
         let holds =
             |file: &PathBuf| file.file_name().is_some_and(|n| n.to_string_lossy().contains(generated));
         files_under(self.path()).into_iter().filter(holds).collect()
+    }
+
+    /// Where a stored blob lies, once it has left `staged`: that happens beside the reply.
+    async fn published(&self, generated: &str, staged: &Path) -> PathBuf {
+        eventually("the blob under its final name", async || {
+            self.named(generated).into_iter().find(|file| file != staged)
+        })
+        .await
     }
 
     /// Where a blob with this generated part would lie while it is staged.
@@ -147,7 +155,7 @@ async fn a_batch_caught_between_its_renames_is_whole_after_the_next_start() {
     for record in &records[2..] {
         let generated = record.blob.key.blob_id().to_string();
         let staged = disk.staged_path(&store, &generated).await;
-        std::fs::rename(disk.named(&generated).pop().unwrap(), staged).unwrap();
+        std::fs::rename(disk.published(&generated, &staged).await, staged).unwrap();
     }
     end(store).await;
     let store = disk.open().await;
@@ -163,7 +171,7 @@ async fn readers_are_served_from_staging_until_the_rename() {
     let store = disk.open().await;
     let (id, generated) = upload(&store, b"looked for in both places").await;
     let staged = disk.staged_path(&store, &generated).await;
-    std::fs::rename(disk.named(&generated).pop().unwrap(), staged).unwrap();
+    std::fs::rename(disk.published(&generated, &staged).await, staged).unwrap();
     assert_eq!(store.read(id, &Scope::All).await.unwrap(), "looked for in both places");
     end(store).await;
 }
@@ -215,6 +223,7 @@ async fn a_dropped_blob_is_removed_after_its_grace_and_not_before() {
     let (id, old) = upload(&store, b"old").await;
     replace(&store, id, "new").await;
     assert_eq!(store.purge_run(&NoProgress).await.unwrap().blobs_removed, 0);
+    disk.published(&old, &disk.staged_path(&store, &old).await).await;
     assert_eq!(disk.named(&old).len(), 1, "who read the old record can still open its blob");
     end(store).await;
 
