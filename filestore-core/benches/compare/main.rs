@@ -1,0 +1,240 @@
+//! The variant engine beside sharp (npm, libvips), on photographs of the user's own: time, bytes,
+//! likeness and peak memory, in one run.
+//!
+//! `filestore-core/benches/compare/run PHOTOGRAPHS_DIR [options]` installs sharp and dssim where it is told to or in
+//! a temporary directory, and runs this:
+//!
+//! | option | meaning |
+//! |---|---|
+//! | `--sizes 200,400,1000` | the sizes made alone |
+//! | `--fits cover,inside` | the fits |
+//! | `--rounds 7` | turns; the least time of them counts |
+//! | `--parts single,seven,peak` | one variant, all seven sizes, peak memory |
+//!
+//! How it is fair: one thread each and no caches; both time themselves, inside their processes,
+//! from the path of the file to the bytes of the WebP in memory; both were warmed up; they take
+//! turns, so that what disturbs the machine disturbs both, and the least of all turns counts.
+//! Besides the time on the clock, the processor time of the whole process is compared. Ours is
+//! measured through the engine (three hand-overs between threads, about 0.1 ms a variant).
+
+mod ours;
+mod peer;
+mod quality;
+mod reference;
+mod report;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use filestore_core::variant::{Fit, VariantSize};
+use report::{Row, Table};
+use serde_json::json;
+
+/// What a part of the comparison ends with.
+type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+/// WebP quality on both sides.
+const QUALITY: f32 = 80.0;
+
+/// What one call took.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    wall_ms: f64,
+    /// Processor time of all threads of the process.
+    cpu_ms: f64,
+}
+
+impl Times {
+    const NEVER: Self = Self { wall_ms: f64::INFINITY, cpu_ms: f64::INFINITY };
+
+    fn least(self, other: Self) -> Self {
+        Self { wall_ms: self.wall_ms.min(other.wall_ms), cpu_ms: self.cpu_ms.min(other.cpu_ms) }
+    }
+}
+
+/// One picture to make.
+#[derive(Debug, Clone, Copy)]
+struct Wanted<'a> {
+    photo: &'a Path,
+    size: VariantSize,
+    fit: Fit,
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let outcome = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => {
+            eprintln!("usage: filestore-core/benches/compare/run PHOTOGRAPHS_DIR [options]");
+            Ok(())
+        }
+        ["--peak", photo, size, fit] => print_peak(photo, size, fit),
+        _ => Options::parse(&args).and_then(|options| compare(&options)),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+struct Options {
+    photos: Vec<PathBuf>,
+    sizes: Vec<VariantSize>,
+    fits: Vec<Fit>,
+    rounds: usize,
+    parts: Vec<String>,
+}
+
+impl Options {
+    fn parse(args: &[String]) -> Outcome<Self> {
+        let (directory, named) = args.split_first().ok_or("no directory of photographs")?;
+        let value_of = |name: &str, default: &str| -> Vec<String> {
+            let given = named.chunks(2).find(|pair| pair[0] == name).and_then(|pair| pair.get(1));
+            given.map_or(default, |value| value).split(',').map(str::to_owned).collect()
+        };
+        let numbers = value_of("--sizes", "200,400,1000");
+        Ok(Self {
+            photos: photographs(Path::new(directory))?,
+            sizes: numbers.iter().map(|n| VariantSize::from_path(n, n)).collect::<Result<_, _>>()?,
+            fits: value_of("--fits", "cover,inside")
+                .iter()
+                .map(|fit| fit.parse())
+                .collect::<Result<_, _>>()?,
+            rounds: value_of("--rounds", "7")[0].parse()?,
+            parts: value_of("--parts", "single,seven,peak"),
+        })
+    }
+
+    fn has(&self, part: &str) -> bool {
+        self.parts.iter().any(|given| given == part)
+    }
+}
+
+fn photographs(directory: &Path) -> Outcome<Vec<PathBuf>> {
+    let is_picture = |path: &PathBuf| {
+        let extension = path.extension().map(|end| end.to_string_lossy().to_lowercase());
+        extension.is_some_and(|end| ["jpg", "jpeg", "png"].contains(&end.as_str()))
+    };
+    let entries = std::fs::read_dir(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+    let mut found: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_picture).collect();
+    found.sort();
+    if found.is_empty() {
+        return Err(format!("no photographs (jpg, png) in {}", directory.display()).into());
+    }
+    Ok(found)
+}
+
+fn compare(options: &Options) -> Outcome {
+    let work = tempfile::tempdir()?;
+    let mut sharp = peer::Sharp::start()?;
+    println!("sharp {}", sharp.ask(&json!({"op": "version"}))?);
+    let engine = ours::Engine::open()?;
+    if options.has("single") {
+        let mut table = Table::new("one variant from the original");
+        for photo in &options.photos {
+            single(options, &engine, &mut sharp, photo, work.path(), &mut table)?;
+        }
+        table.summary();
+    }
+    if options.has("seven") {
+        seven(options, &engine, &mut sharp)?;
+    }
+    if options.has("peak") {
+        peak(options)?;
+    }
+    Ok(())
+}
+
+/// Every size and fit of one photograph: times in turns, then the likeness to the reference.
+fn single(
+    options: &Options,
+    engine: &ours::Engine,
+    sharp: &mut peer::Sharp,
+    photo: &Path,
+    work: &Path,
+    table: &mut Table,
+) -> Outcome {
+    let facts = sharp.facts(photo)?;
+    let full = reference::Full::decode(sharp, photo, &work.join("full.rgb"))?;
+    for &fit in &options.fits {
+        for &size in &options.sizes {
+            let wanted = Wanted { photo, size, fit };
+            let out = work.join("sharp.webp");
+            // The warm-up, whose pictures are kept.
+            let Some(bytes) = engine.make(wanted)?.1 else { continue };
+            sharp.make(wanted, Some(&out))?;
+            let (mut our_times, mut sharp_times) = (Times::NEVER, Times::NEVER);
+            for _ in 0..options.rounds {
+                our_times = our_times.least(engine.make(wanted)?.0);
+                sharp_times = sharp_times.least(sharp.make(wanted, None)?);
+            }
+            let theirs = std::fs::read(&out)?;
+            let our_place = reference::Place::ours(&full, &bytes, fit)?;
+            let sharp_place = reference::Place::of_sharp(&full, &theirs, size, fit)?;
+            table.add(Row {
+                photo: report::name(photo),
+                facts: facts.clone(),
+                size: size.pixels(),
+                fit,
+                ours: our_times,
+                sharp: sharp_times,
+                bytes: (bytes.len(), theirs.len()),
+                dssim: (
+                    quality::dssim(work, &full, our_place, &bytes)?,
+                    quality::dssim(work, &full, sharp_place, &theirs)?,
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// All seven sizes of each photograph.
+fn seven(options: &Options, engine: &ours::Engine, sharp: &mut peer::Sharp) -> Outcome {
+    let mut ratios = report::Ratios::new("all seven sizes of one photograph");
+    for photo in &options.photos {
+        for &fit in &options.fits {
+            let (mut our_times, mut sharp_times) = (Times::NEVER, Times::NEVER);
+            let mut bytes = (0, 0);
+            for round in 0..=options.rounds.div_ceil(2) {
+                let (our_call, our_bytes) = engine.seven(photo, fit)?;
+                let (sharp_call, sharp_bytes) = sharp.seven(photo, fit)?;
+                bytes = (our_bytes, sharp_bytes);
+                if round > 0 {
+                    our_times = our_times.least(our_call);
+                    sharp_times = sharp_times.least(sharp_call);
+                }
+            }
+            ratios.add(&report::name(photo), fit, our_times, sharp_times, bytes);
+        }
+    }
+    ratios.summary();
+    Ok(())
+}
+
+/// Peak memory of one variant, each in a process of its own.
+fn peak(options: &Options) -> Outcome {
+    let mut peaks = report::Peaks::new();
+    for photo in &options.photos {
+        for &size in &options.sizes {
+            let wanted = Wanted { photo, size, fit: Fit::Inside };
+            let Some(ours) = ours::peak_kib(wanted)? else { continue };
+            peaks.add(&report::name(photo), size.pixels(), ours, peer::Sharp::start()?.peak_kib(wanted)?);
+        }
+    }
+    peaks.summary();
+    Ok(())
+}
+
+/// What [`ours::peak_kib`] runs in a process of its own.
+fn print_peak(photo: &str, size: &str, fit: &str) -> Outcome {
+    let wanted =
+        Wanted { photo: Path::new(photo), size: VariantSize::from_path(size, size)?, fit: fit.parse()? };
+    match ours::Engine::open()?.grown_kib(wanted)? {
+        Some(kib) => println!("{kib}"),
+        None => println!("passes through"),
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+// sharp's side of the comparison: answers one JSON request per line of standard input.
+//
+// The pipeline is the one a careful user of sharp would write for the same variant: one thread, no
+// cache, colours to sRGB and metadata dropped (sharp's defaults), the default effort.
+//
+// COMPARE_SHARP names the directory whose node_modules holds sharp.
+
+import { createRequire } from 'node:module';
+import { createInterface } from 'node:readline';
+import { readFileSync, writeFileSync } from 'node:fs';
+
+const sharp = createRequire(`${process.env.COMPARE_SHARP}/`)('sharp');
+sharp.concurrency(1);
+sharp.cache(false);
+
+const encoded = ({ path, fit, quality }, size) =>
+  sharp(path)
+    .rotate()
+    .resize({ width: size, height: size, fit, withoutEnlargement: true })
+    .webp({ quality })
+    .toBuffer();
+
+// From the path to the file's bytes in memory: wall time, and the processor time of all threads.
+async function timed(work) {
+  const cpu = process.cpuUsage();
+  const start = process.hrtime.bigint();
+  const result = await work();
+  const wall_ns = Number(process.hrtime.bigint() - start);
+  const used = process.cpuUsage(cpu);
+  return { result, wall_ns, cpu_ns: (used.user + used.system) * 1000 };
+}
+
+const peakKib = () => Number(/VmHWM:\s*(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1]);
+
+const answers = {
+  version: () => ({ sharp: sharp.versions.sharp, vips: sharp.versions.vips, webp: sharp.versions.webp }),
+
+  async make(request) {
+    const { result, ...times } = await timed(() => encoded(request, request.size));
+    if (request.out) writeFileSync(request.out, result);
+    return { ...times, bytes: result.length };
+  },
+
+  async seven(request) {
+    const { result, ...times } = await timed(async () => {
+      let bytes = 0;
+      for (const size of request.sizes) bytes += (await encoded(request, size)).length;
+      return bytes;
+    });
+    return { ...times, bytes: result };
+  },
+
+  // Meaningful in a process that has made nothing before.
+  async peak(request) {
+    writeFileSync('/proc/self/clear_refs', '5');
+    const before = peakKib();
+    await encoded(request, request.size);
+    return { grown_kib: peakKib() - before };
+  },
+
+  async facts({ path }) {
+    const { isProgressive, chromaSubsampling, autoOrient } = await sharp(path).metadata();
+    return { progressive: !!isProgressive, sampling: chromaSubsampling ?? '-', ...autoOrient };
+  },
+
+  // The whole picture, upright, in sRGB, three bytes a pixel: what the reference is made from.
+  async pixels({ path, out }) {
+    const raw = sharp(path).rotate().removeAlpha().toColourspace('srgb').raw();
+    const { data, info } = await raw.toBuffer({ resolveWithObject: true });
+    if (info.channels !== 3) throw new Error(`${path} has ${info.channels} channels`);
+    writeFileSync(out, data);
+    return { width: info.width, height: info.height };
+  },
+};
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const request = JSON.parse(line);
+  let answer;
+  try {
+    answer = await answers[request.op](request);
+  } catch (error) {
+    answer = { error: String(error) };
+  }
+  process.stdout.write(`${JSON.stringify(answer)}\n`);
+}
