@@ -109,6 +109,10 @@ fn plain_cmyk(inks: &[u8]) -> [u8; 3] {
 }
 
 #[cfg(test)]
+#[path = "color_tests/mod.rs"]
+mod littlecms;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

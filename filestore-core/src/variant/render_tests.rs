@@ -232,25 +232,6 @@ fn an_animation_shows_its_first_frame() {
     }
 }
 
-/// An animated WebP of whole frames (RFC 9649, section 2.7.1), from still ones.
-fn animated_webp(width: u32, height: u32, frames: &[&[u8]]) -> Vec<u8> {
-    let chunk = |kind: &[u8], body: &[u8]| {
-        let padding = vec![0; body.len() % 2];
-        [kind, &u32::try_from(body.len()).unwrap().to_le_bytes(), body, &padding].concat()
-    };
-    let side = |side: u32| (side - 1).to_le_bytes()[..3].to_vec();
-    let extended = [vec![0x02, 0, 0, 0], side(width), side(height)].concat();
-    let mut body = b"WEBP".to_vec();
-    body.extend(chunk(b"VP8X", &extended));
-    body.extend(chunk(b"ANIM", &[0; 6]));
-    for still in frames {
-        // Position, size, duration and flags; then the chunks that follow "WEBP" in a still file.
-        let header = [vec![0; 6], side(width), side(height), vec![100, 0, 0, 0]].concat();
-        body.extend(chunk(b"ANMF", &[&header, &still[12..]].concat()));
-    }
-    chunk(b"RIFF", &body)
-}
-
 #[test]
 fn four_inks_become_the_colours_they_print() {
     // Full magenta and yellow is red. Adobe stores inks inverted; its YCCK form of them besides as
@@ -323,9 +304,20 @@ fn what_is_no_raster_image_is_refused_as_such() {
         b"<svg xmlns='http://www.w3.org/2000/svg' width='900' height='900'/>",
         b"<!DOCTYPE html><img src=x>",
         b"%PDF-1.7\n%\xE2\xE3\xCF\xD3",
-        b"\0\0\0\x20ftypavif",
     ] {
         assert_eq!(error(bytes).kind(), ErrorKind::NotAnImage, "{}", String::from_utf8_lossy(bytes));
+        assert_eq!(probe(&file(bytes)), None);
+    }
+}
+
+#[test]
+fn avif_and_heic_are_refused_by_their_names() {
+    for (bytes, message) in [
+        (&b"\0\0\0\x18ftypavif\0\0\0\0mif1avif"[..], "AVIF images are not supported"),
+        (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "HEIC images are not supported"),
+    ] {
+        let error = error(bytes);
+        assert_eq!((error.kind(), error.message()), (ErrorKind::NotAnImage, message));
         assert_eq!(probe(&file(bytes)), None);
     }
 }
@@ -383,22 +375,6 @@ fn a_damaged_picture_never_panics() {
             let _ = make(&bytes, "200", Fit::Cover);
         }
     }
-}
-
-/// A progressive grey JPEG, 256×256, with its DC in one scan and nothing else.
-fn progressive_jpeg() -> Vec<u8> {
-    let mut bytes = flat_jpeg(256, 256, &[77], None);
-    let frame = bytes.windows(2).position(|pair| pair == [0xFF, 0xC0]).unwrap();
-    bytes[frame + 1] = 0xC2;
-    let scan = bytes.windows(2).position(|pair| pair == [0xFF, 0xDA]).unwrap();
-    // Spectral selection 0 to 0: the DC alone, so blocks have no "end of block" bit.
-    bytes[scan + 8] = 0;
-    let blocks = 32 * 32;
-    let first = format!("1001{:09b}", 8 * (77 - 128) + 511);
-    bytes.truncate(scan + 10);
-    bytes.extend(entropy_coded(&(first + &"0000".repeat(blocks - 1))));
-    bytes.extend([0xFF, 0xD9]);
-    bytes
 }
 
 #[test]

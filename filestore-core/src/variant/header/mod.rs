@@ -18,6 +18,7 @@ mod png;
 mod webp;
 mod tiff;
 mod simple;
+mod unsupported;
 
 use fields::{Fields, broken};
 pub(super) use jpeg::JpegHeader;
@@ -69,15 +70,25 @@ impl Format {
     }
 }
 
-/// Reads the header of `source`. [`ErrorKind::NotAnImage`] if no known raster format starts there,
-/// [`ErrorKind::CorruptImage`] if one does but its header is broken or cut short.
+/// Reads the header of `source`. [`ErrorKind::NotAnImage`] if no raster format that can be decoded
+/// starts there, [`ErrorKind::CorruptImage`] if one does but its header is broken or cut short.
 pub(super) fn read(source: &Source<'_>) -> Result<Header> {
-    parse(source.header_reader()).map_err(|error| source.explain(error))?.ok_or_else(not_an_image)
+    let header = parse(source.header_reader()).map_err(|error| source.explain(error))?;
+    header.map_or_else(|| Err(refusal(source)?), Ok)
 }
 
 /// The error of a blob that is no raster image.
 pub(super) fn not_an_image() -> Error {
     Error::new(ErrorKind::NotAnImage, "the file is not a JPEG, PNG, GIF, WebP, BMP or TIFF image")
+}
+
+/// Why what is in `source` cannot be shown: it is no image, or none that can be decoded.
+fn refusal(source: &Source<'_>) -> Result<Error> {
+    let mut magic = [0; unsupported::MAGIC_BYTES];
+    let known = fill(&mut source.header_reader(), &mut magic).map_err(|error| source.explain(error))?;
+    Ok(unsupported::name(&magic[..known]).map_or_else(not_an_image, |name| {
+        Error::new(ErrorKind::NotAnImage, format!("{name} images are not supported"))
+    }))
 }
 
 fn parse<R: Read + Seek>(mut reader: R) -> io::Result<Option<Header>> {

@@ -1,0 +1,112 @@
+//! What every target checks: a picture from a stranger is answered with a variant or with one of
+//! three refusals, within its memory, and never with a panic.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use filestore_core::ErrorKind;
+use filestore_core::domain::config::VariantConfig;
+use filestore_core::variant::{Fit, Variant, VariantSize, probe, render};
+use rustix::fs::{MemfdFlags, memfd_create};
+
+/// Small enough that a picture takes milliseconds.
+const MAX_PIXELS: u64 = 512 * 512;
+/// What a rendering is told to keep to: 16 MiB of it are for what is not pixels.
+const MEMORY_BYTES: usize = 28 << 20;
+/// What the fuzzer's own file and the results may take besides.
+const SLACK_BYTES: usize = 1 << 20;
+
+/// The header alone, without limits on the picture's size.
+pub fn header(bytes: &[u8]) {
+    let file = in_memory(bytes);
+    let peak = peak_of(|| {
+        if let Some(size) = probe(&file) {
+            assert!(size.width > 0 && size.height > 0, "a side of 0 pixels");
+        }
+    });
+    assert!(peak < SLACK_BYTES, "reading a header took {peak} bytes");
+}
+
+/// Two variants of `bytes` from one decode.
+pub fn variants(bytes: &[u8]) {
+    let config = VariantConfig {
+        max_pixels: MAX_PIXELS,
+        max_side: 8192,
+        decode_memory_bytes: MEMORY_BYTES as u64,
+        deadline: Duration::from_secs(5),
+        ..VariantConfig::default()
+    };
+    let size = VariantSize::try_from(200).expect("an allowed size");
+    let file = in_memory(bytes);
+    let peak = peak_of(|| match render(&file, &[(size, Fit::Cover), (size, Fit::Inside)], &config) {
+        Ok(variants) => variants.iter().for_each(check),
+        Err(error) => assert!(
+            matches!(error.kind(), ErrorKind::NotAnImage | ErrorKind::CorruptImage | ErrorKind::ImageTooLarge),
+            "{error:?}"
+        ),
+    });
+    assert!(peak <= MEMORY_BYTES + SLACK_BYTES, "a rendering took {peak} bytes");
+}
+
+fn check(variant: &Variant) {
+    match variant {
+        Variant::WebP(bytes) => assert!(bytes.starts_with(b"RIFF") && &bytes[8..12] == b"WEBP"),
+        Variant::PassThrough { mime } => assert!(mime.starts_with("image/") && *mime != "image/svg+xml"),
+    }
+}
+
+/// A file that never touches a disk.
+fn in_memory(bytes: &[u8]) -> File {
+    let file = File::from(memfd_create("picture", MemfdFlags::CLOEXEC).expect("a file in memory"));
+    file.write_all_at(bytes, 0).expect("writing to memory");
+    file
+}
+
+/// Counts what is allocated. libwebp, which is C and only sees our own pixels, is not counted.
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        grow(layout.size());
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        grow(layout.size());
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        grow(size);
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+fn grow(bytes: usize) {
+    let now = NOW.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    PEAK.fetch_max(now, Ordering::Relaxed);
+}
+
+/// The most bytes that `work` held at once, besides what was held before.
+fn peak_of(work: impl FnOnce()) -> usize {
+    let before = NOW.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    work();
+    PEAK.load(Ordering::Relaxed) - before
+}
