@@ -13,9 +13,14 @@ use crate::domain::record::Dimensions;
 use crate::variant::fixtures::*;
 use crate::variant::probe;
 
+/// The default configuration, but for the deadline: how busy the machine is decides nothing here.
+fn unhurried() -> VariantConfig {
+    VariantConfig { deadline: Duration::from_hours(1), ..VariantConfig::default() }
+}
+
 /// The variant of `bytes`, as the engine makes it.
 fn make(bytes: &[u8], pixels: &str, fit: Fit) -> Result<Variant> {
-    let variants = render(&file(bytes), &[(size(pixels), fit)], &VariantConfig::default())?;
+    let variants = render(&file(bytes), &[(size(pixels), fit)], &unhurried())?;
     Ok(variants.into_iter().next().unwrap())
 }
 
@@ -417,7 +422,7 @@ fn bombs_are_refused_from_their_headers() {
 fn a_bitstream_larger_than_its_canvas_is_refused_before_it_is_decoded() {
     let inner = b"VP8 \x0A\0\0\0\x10\0\0\x9D\x01\x2A\xFF\x3F\xFF\x3F";
     let bytes = [&b"RIFF\x30\0\0\0WEBPVP8X\x0A\0\0\0\0\0\0\0\x2B\x01\0\x2B\x01\0"[..], inner].concat();
-    let refused = assess(&file(&bytes), &[(size("200"), Fit::Cover)], &VariantConfig::default()).unwrap_err();
+    let refused = assess(&file(&bytes), &[(size("200"), Fit::Cover)], &unhurried()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::CorruptImage);
 }
 
@@ -445,7 +450,7 @@ fn hundreds_of_scans_over_a_large_frame_are_refused_before_they_are_decoded() {
 
 #[test]
 fn a_picture_that_needs_more_than_the_whole_budget_is_too_large() {
-    let config = VariantConfig { decode_memory_bytes: 17 << 20, ..VariantConfig::default() };
+    let config = VariantConfig { decode_memory_bytes: 17 << 20, ..unhurried() };
     let bytes = jpeg(900, 900, &photo(900, 900));
     let refused = assess(&file(&bytes), &[(size("200"), Fit::Cover)], &config).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ImageTooLarge);
@@ -454,7 +459,7 @@ fn a_picture_that_needs_more_than_the_whole_budget_is_too_large() {
 
 #[test]
 fn work_stops_when_its_time_is_over() {
-    let config = VariantConfig::default();
+    let config = unhurried();
     let rgb = photo(1200, 900);
     for bytes in [
         jpeg(1200, 900, &rgb),
@@ -494,7 +499,8 @@ fn all_made_at_once_are_what_each_alone_is() {
     let clear = png(width, height, ColorType::Rgba, BitDepth::Eight, &veiled(width, height), |_| {});
     for bytes in [turned, clear] {
         let file = file(&bytes);
-        let config = VariantConfig::default();
+        // The file's own loss would hide how the pixels differ.
+        let config = VariantConfig { quality: 100.0, ..unhurried() };
         let together = render(&file, &every_kind(), &config).unwrap();
         for (kind, made) in every_kind().into_iter().zip(together) {
             let alone = render(&file, &[kind], &config).unwrap().remove(0);
@@ -510,12 +516,12 @@ fn all_made_at_once_are_what_each_alone_is() {
 #[test]
 fn what_passes_through_and_what_does_not_keep_their_order() {
     let wanted = every_kind();
-    let made = render(&file(&jpeg(420, 300, &photo(420, 300))), &wanted, &VariantConfig::default()).unwrap();
+    let made = render(&file(&jpeg(420, 300, &photo(420, 300))), &wanted, &unhurried()).unwrap();
     for ((size, _), variant) in wanted.iter().zip(&made) {
         let passed = matches!(variant, Variant::PassThrough { mime: "image/jpeg" });
         assert_eq!(passed, size.pixels() >= 420, "{size:?}: {variant:?}");
     }
-    assert!(render(&file(b"no image"), &wanted, &VariantConfig::default()).is_err());
+    assert!(render(&file(b"no image"), &wanted, &unhurried()).is_err());
 }
 
 #[test]
@@ -529,7 +535,7 @@ fn what_is_appended_to_a_jpeg_does_not_matter() {
 fn a_better_quality_makes_a_larger_file() {
     let file = file(&jpeg(500, 400, &photo(500, 400)));
     let bytes = |quality| {
-        let config = VariantConfig { quality, ..VariantConfig::default() };
+        let config = VariantConfig { quality, ..unhurried() };
         match &render(&file, &[(size("300"), Fit::Cover)], &config).unwrap()[..] {
             [Variant::WebP(bytes)] => bytes.len(),
             other => panic!("{other:?}"),

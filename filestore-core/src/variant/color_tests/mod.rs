@@ -41,9 +41,8 @@ fn lab(rgb: &[u8]) -> [f64; 3] {
         row([0.212_673, 0.715_152, 0.072_175]),
         row([0.019_334, 0.119_192, 0.950_304]) / 1.088_830,
     ];
-    let [x, y, z] = xyz.map(|t| {
-        if t > 216.0 / 24_389.0 { t.cbrt() } else { (24_389.0 / 27.0 * t + 16.0) / 116.0 }
-    });
+    let [x, y, z] =
+        xyz.map(|t| if t > 216.0 / 24_389.0 { t.cbrt() } else { (24_389.0 / 27.0 * t + 16.0) / 116.0 });
     [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
 }
 
@@ -71,7 +70,14 @@ fn colours_are_those_of_littlecms() {
             .map(|((is, want), color)| (difference(is, want), color, is, want))
             .max_by(|a, b| a.0.total_cmp(&b.0))
             .unwrap();
-        assert!(worst.0 <= SAME, "{name}: ΔE {:.2} at {:?}: {:?}, not {:?}", worst.0, worst.1, worst.2, worst.3);
+        assert!(
+            worst.0 <= SAME,
+            "{name}: ΔE {:.2} at {:?}: {:?}, not {:?}",
+            worst.0,
+            worst.1,
+            worst.2,
+            worst.3
+        );
     }
 }
 
