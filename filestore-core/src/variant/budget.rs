@@ -1,6 +1,7 @@
 //! The limits a picture must keep before a single pixel of it is decoded, and the memory that
 //! decoding it will take.
 
+use super::decode::jpeg_bytes;
 use super::header::{Format, Header};
 use super::plan::Geometry;
 use crate::domain::config::VariantConfig;
@@ -47,8 +48,11 @@ pub(super) fn memory_needed(
     file_bytes: u64,
     config: &VariantConfig,
 ) -> Result<u64> {
-    let needed =
-        decode_bytes(header, file_bytes).saturating_add(resize_bytes(wanted)).saturating_add(OVERHEAD_BYTES);
+    let decoding = match &header.format {
+        Format::Jpeg(jpeg) if jpeg.scales => jpeg_bytes(header.stored, *jpeg, file_bytes, wanted),
+        _ => decode_bytes(header, file_bytes),
+    };
+    let needed = decoding.saturating_add(resize_bytes(wanted)).saturating_add(OVERHEAD_BYTES);
     if needed <= config.decode_memory_bytes {
         return Ok(needed);
     }
@@ -126,7 +130,7 @@ mod tests {
             target: size(1000, 781),
         };
         let header = |format| Header { format, stored, orientation: Orientation::default() };
-        let jpeg = JpegHeader { components: 3, holds_coefficients: true, adobe: false };
+        let jpeg = JpegHeader { components: 3, holds_coefficients: true, adobe: false, scales: true };
         assert!(check_scans(stored, 12).is_ok());
         assert!(memory_needed(&header(Format::Jpeg(jpeg)), &[geometry], 12 << 20, &config).is_ok());
         let tiff = TiffHeader { pixel_bytes: 8 };

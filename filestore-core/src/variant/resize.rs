@@ -3,42 +3,62 @@
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, MulDiv, PixelType, ResizeAlg, ResizeOptions, Resizer};
 
-use super::decode::{Decoded, Layout, Pixels};
+use super::decode::{Decoded, Extent, Layout, Picture, Pixels, Plane, Planes};
 use super::plan::{Geometry, Rectangle};
 use crate::domain::error::{Error, Result};
 
 /// The planned part of `decoded` at the planned size, both in stored axes.
 pub(super) fn resize(decoded: &Decoded, wanted: Geometry) -> Result<Pixels> {
-    let Decoded { pixels, scale, .. } = decoded;
-    run(pixels, Frame { left: 0.0, top: 0.0, scale_x: *scale, scale_y: *scale }, wanted)
+    match &decoded.picture {
+        Picture::Whole(pixels) => run(pixels, Extent::WHOLE, wanted),
+        Picture::Planes(Planes::Grey(plane)) => resize_plane(plane, wanted),
+        Picture::Planes(Planes::YCbCr([y, cb, cr])) => {
+            let (y, cb, cr) =
+                (resize_plane(y, wanted)?, resize_plane(cb, wanted)?, resize_plane(cr, wanted)?);
+            Ok(to_rgb(&y, &cb, &cr))
+        }
+    }
+}
+
+fn resize_plane(plane: &Plane, wanted: Geometry) -> Result<Pixels> {
+    run(&plane.samples, plane.extent, wanted)
+}
+
+/// The conversion of ITU-T T.871 (JFIF), section 7, for planes of one size.
+fn to_rgb(y: &Pixels, cb: &Pixels, cr: &Pixels) -> Pixels {
+    let mut data = vec![0; 3 * y.data.len()];
+    let samples = y.data.iter().zip(&cb.data).zip(&cr.data);
+    for (rgb, ((y, cb), cr)) in data.as_chunks_mut().0.iter_mut().zip(samples) {
+        *rgb = ycc_to_rgb(*y, *cb, *cr);
+    }
+    Pixels { layout: Layout::Rgb, width: y.width, height: y.height, data }
+}
+
+/// In fixed point with 16 bits of fraction.
+#[inline]
+fn ycc_to_rgb(y: u8, cb: u8, cr: u8) -> [u8; 3] {
+    const HALF: i32 = 1 << 15;
+    let (y, cb, cr) = ((i32::from(y) << 16) + HALF, i32::from(cb) - 128, i32::from(cr) - 128);
+    [y + 91_881 * cr, y - 22_554 * cb - 46_802 * cr, y + 116_130 * cb]
+        .map(|light| (light >> 16).clamp(0, 255) as u8)
 }
 
 /// The same from a picture already resized, which shows `shown` of the stored one.
 pub(super) fn resize_again(resized: &Pixels, shown: Rectangle, wanted: Geometry) -> Result<Pixels> {
-    let frame = Frame {
+    let extent = Extent {
         left: f64::from(shown.left),
         top: f64::from(shown.top),
         scale_x: f64::from(resized.width) / f64::from(shown.width),
         scale_y: f64::from(resized.height) / f64::from(shown.height),
     };
-    run(resized, frame, wanted)
+    run(resized, extent, wanted)
 }
 
-/// Where a picture's pixels are in the stored one: from which point, and how many for each stored
-/// pixel.
-#[derive(Clone, Copy)]
-struct Frame {
-    left: f64,
-    top: f64,
-    scale_x: f64,
-    scale_y: f64,
-}
-
-fn run(pixels: &Pixels, frame: Frame, wanted: Geometry) -> Result<Pixels> {
+fn run(pixels: &Pixels, extent: Extent, wanted: Geometry) -> Result<Pixels> {
     let Pixels { layout, width, height, ref data } = *pixels;
     let kind = pixel_type(layout);
     // A mere crop changes no pixel, so it need not lose precision to premultiplication.
-    let copied = is_copy(frame, wanted);
+    let copied = is_copy(extent, wanted);
     let source = ImageRef::new(width, height, data, kind).map_err(internal)?;
     let mut premultiplied = Image::new(0, 0, kind);
     if layout.has_alpha() && !copied {
@@ -46,7 +66,7 @@ fn run(pixels: &Pixels, frame: Frame, wanted: Geometry) -> Result<Pixels> {
         MulDiv::new().multiply_alpha(&source, &mut premultiplied).map_err(internal)?;
     }
     let mut target = Image::new(wanted.target.width, wanted.target.height, kind);
-    let options = options(frame, wanted, width, height);
+    let options = options(extent, wanted, width, height);
     let mut resizer = Resizer::new();
     if layout.has_alpha() && !copied {
         resizer.resize(&premultiplied, &mut target, &options).map_err(internal)?;
@@ -59,23 +79,25 @@ fn run(pixels: &Pixels, frame: Frame, wanted: Geometry) -> Result<Pixels> {
     Ok(Pixels { layout, width: wanted.target.width, height: wanted.target.height, data: target.into_vec() })
 }
 
-fn is_copy(frame: Frame, wanted: Geometry) -> bool {
+fn is_copy(extent: Extent, wanted: Geometry) -> bool {
     let Geometry { crop, target } = wanted;
     let whole = |scale: f64| (scale - 1.0).abs() < f64::EPSILON;
-    whole(frame.scale_x) && whole(frame.scale_y) && (crop.width, crop.height) == (target.width, target.height)
+    whole(extent.scale_x)
+        && whole(extent.scale_y)
+        && (crop.width, crop.height) == (target.width, target.height)
 }
 
 /// The crop in the picture's pixels, with fractions: a reduced picture's last column or row may
 /// show only a part of a pixel.
-fn options(frame: Frame, wanted: Geometry, width: u32, height: u32) -> ResizeOptions {
-    let left = (f64::from(wanted.crop.left) - frame.left) * frame.scale_x;
-    let top = (f64::from(wanted.crop.top) - frame.top) * frame.scale_y;
+fn options(extent: Extent, wanted: Geometry, width: u32, height: u32) -> ResizeOptions {
+    let left = (f64::from(wanted.crop.left) - extent.left) * extent.scale_x;
+    let top = (f64::from(wanted.crop.top) - extent.top) * extent.scale_y;
     let (width, height) = (f64::from(width) - left, f64::from(height) - top);
     ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Lanczos3)).use_alpha(false).crop(
         left,
         top,
-        (f64::from(wanted.crop.width) * frame.scale_x).min(width),
-        (f64::from(wanted.crop.height) * frame.scale_y).min(height),
+        (f64::from(wanted.crop.width) * extent.scale_x).min(width),
+        (f64::from(wanted.crop.height) * extent.scale_y).min(height),
     )
 }
 
@@ -105,7 +127,7 @@ mod tests {
     }
 
     fn decoded(layout: Layout, width: u32, height: u32, data: Vec<u8>) -> Decoded {
-        Decoded { pixels: Pixels { layout, width, height, data }, scale: 1.0, profile: None }
+        Decoded { picture: Picture::Whole(Pixels { layout, width, height, data }), profile: None }
     }
 
     #[test]
@@ -129,8 +151,10 @@ mod tests {
     #[test]
     fn a_reduced_picture_is_cropped_in_its_true_extent() {
         // 6 stored columns decoded at 1/4: two decoded columns, of which 1.5 show.
-        let pixels = Pixels { layout: Layout::Grey, width: 2, height: 2, data: vec![0, 255, 0, 255] };
-        let small = resize(&Decoded { pixels, scale: 0.25, profile: None }, geometry(0, 6, 1)).unwrap();
+        let samples = Pixels { layout: Layout::Grey, width: 2, height: 2, data: vec![0, 255, 0, 255] };
+        let extent = Extent { scale_x: 0.25, scale_y: 0.25, ..Extent::WHOLE };
+        let picture = Picture::Planes(Planes::Grey(Plane { samples, extent }));
+        let small = resize(&Decoded { picture, profile: None }, geometry(0, 6, 1)).unwrap();
         assert!((1..127).contains(&small.data[0]), "half of the second column shows: {:?}", small.data);
     }
 }

@@ -1,9 +1,9 @@
 //! From a blob to pixels, one module for each decoder.
 //!
 //! The seam for faster decoders: [`decode`] is told what is wanted of the picture, and a decoder
-//! that can hand out a reduced picture more cheaply than the whole one returns it with its scale.
-//! The resize takes its crop in the true extent of the reduced picture, so a scaled decode whose
-//! size was rounded up does not shift the result.
+//! that can hand out a reduced picture, or a part of it, more cheaply than the whole one returns
+//! that with its extent. The resize takes its crop in the true extent of the reduced picture, so a
+//! scaled decode whose size was rounded up does not shift the result.
 
 use super::header::{Format, Header, not_an_image};
 use super::plan::Geometry;
@@ -15,15 +15,15 @@ mod png;
 mod webp;
 mod generic;
 
+pub(super) use jpeg::memory_needed as jpeg_bytes;
+
 /// The largest colour profile taken into account, in bytes; real ones end at 3 MiB.
 const MAX_PROFILE_BYTES: usize = 4 << 20;
 
 /// A decoded picture, not yet turned upright.
 #[derive(Debug)]
 pub(super) struct Decoded {
-    pub(super) pixels: Pixels,
-    /// Decoded pixels for each stored one: 1, or less from a decoder that scales.
-    pub(super) scale: f64,
+    pub(super) picture: Picture,
     /// The embedded ICC profile, as found.
     pub(super) profile: Option<Vec<u8>>,
 }
@@ -32,8 +32,48 @@ impl Decoded {
     /// A picture decoded whole.
     fn whole(pixels: Pixels, profile: Option<Vec<u8>>) -> Self {
         let profile = profile.filter(|bytes| !bytes.is_empty() && bytes.len() <= MAX_PROFILE_BYTES);
-        Self { pixels, scale: 1.0, profile }
+        Self { picture: Picture::Whole(pixels), profile }
     }
+}
+
+/// The picture in the form that its decoder has cheapest.
+#[derive(Debug)]
+pub(super) enum Picture {
+    /// The whole picture in its stored size.
+    Whole(Pixels),
+    /// Perhaps a part of it, perhaps reduced.
+    Planes(Planes),
+}
+
+/// A JPEG's components as it stores them: luminance alone, or luminance and the two of chrominance
+/// (Y, Cb, Cr of ITU-T T.871: BT.601, each from 0 to 255, chrominance around 128).
+#[derive(Debug)]
+pub(super) enum Planes {
+    Grey(Plane),
+    YCbCr([Plane; 3]),
+}
+
+/// One component at a scale of its own.
+#[derive(Debug)]
+pub(super) struct Plane {
+    /// [`Layout::Grey`], whatever the component means.
+    pub(super) samples: Pixels,
+    pub(super) extent: Extent,
+}
+
+/// Where a picture's pixels are in the stored one: from which point, in stored pixels, and how many
+/// for each stored pixel. The last ones may show only a part of a pixel.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Extent {
+    pub(super) left: f64,
+    pub(super) top: f64,
+    pub(super) scale_x: f64,
+    pub(super) scale_y: f64,
+}
+
+impl Extent {
+    /// Of a picture in its stored size.
+    pub(super) const WHOLE: Self = Self { left: 0.0, top: 0.0, scale_x: 1.0, scale_y: 1.0 };
 }
 
 /// Rows of pixels, 8 bits a channel, interleaved, without padding.
@@ -92,10 +132,8 @@ impl Layout {
 /// Decodes the picture that `header` describes, whose size has passed the limits. `wanted` are the
 /// parts and sizes needed of it, in stored axes: one decode serves them all.
 pub(super) fn decode(source: &Source<'_>, header: &Header, wanted: &[Geometry]) -> Result<Decoded> {
-    // No decoder here scales yet: every one returns the whole picture.
-    let _ = wanted;
     match &header.format {
-        Format::Jpeg(jpeg) => jpeg::decode(source, header, *jpeg),
+        Format::Jpeg(jpeg) => jpeg::decode(source, header, *jpeg, wanted),
         Format::Png(png) => png::decode(source, header, *png),
         Format::WebP(_) => webp::decode(source, header),
         Format::Gif | Format::Bmp | Format::Tiff(_) => generic::decode(source, header),

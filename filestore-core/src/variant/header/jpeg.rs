@@ -21,6 +21,9 @@ pub(in crate::variant) struct JpegHeader {
     pub(in crate::variant) holds_coefficients: bool,
     /// Whether Adobe's marker is there: four-component pictures with it are stored inverted.
     pub(in crate::variant) adobe: bool,
+    /// Whether the decoder that scales takes it: grey or YCbCr, 8 bits, Huffman coding, luminance
+    /// sampled no more sparsely than chrominance.
+    pub(in crate::variant) scales: bool,
 }
 
 #[derive(Default)]
@@ -28,6 +31,8 @@ struct Seen {
     frame: Option<Frame>,
     orientation: Option<Orientation>,
     adobe: bool,
+    /// Whether Adobe's marker says that the components are not transformed.
+    adobe_untransformed: bool,
     scan_components: u8,
 }
 
@@ -35,6 +40,7 @@ struct Frame {
     size: Dimensions,
     components: u8,
     progressive: bool,
+    scales: bool,
 }
 
 pub(super) fn parse<R: Read + Seek>(mut fields: Fields<R>) -> io::Result<Header> {
@@ -50,6 +56,7 @@ pub(super) fn parse<R: Read + Seek>(mut fields: Fields<R>) -> io::Result<Header>
             components: frame.components,
             holds_coefficients: frame.progressive || !interleaved,
             adobe: seen.adobe,
+            scales: frame.scales && !(frame.components == 3 && seen.adobe_untransformed),
         }),
         stored: frame.size,
         orientation: seen.orientation.unwrap_or_default(),
@@ -87,7 +94,12 @@ fn walk<R: Read + Seek>(fields: &mut Fields<R>, seen: &mut Seen) -> io::Result<(
                     seen.orientation = Some(exif_orientation(&payload));
                 }
             }
-            0xEE if length >= 14 => seen.adobe |= &fields.bytes::<5>()? == b"Adobe",
+            0xEE if length >= 14 => {
+                let payload = fields.bytes::<12>()?;
+                let adobe = payload.starts_with(b"Adobe");
+                seen.adobe |= adobe;
+                seen.adobe_untransformed |= adobe && payload[11] == 0;
+            }
             _ => {}
         }
         let position = fields.position()?;
@@ -97,7 +109,7 @@ fn walk<R: Read + Seek>(fields: &mut Fields<R>, seen: &mut Seen) -> io::Result<(
 }
 
 fn frame<R: Read + Seek>(fields: &mut Fields<R>, marker: u8) -> io::Result<Frame> {
-    let _precision = fields.u8()?;
+    let precision = fields.u8()?;
     let height = u32::from(fields.be16()?);
     let width = u32::from(fields.be16()?);
     let components = fields.u8()?;
@@ -105,7 +117,25 @@ fn frame<R: Read + Seek>(fields: &mut Fields<R>, marker: u8) -> io::Result<Frame
         return Err(broken("a number of components that is not 1 to 4"));
     }
     let progressive = matches!(marker, 0xC2 | 0xC6 | 0xCA | 0xCE);
-    Ok(Frame { size: Dimensions { width, height }, components, progressive })
+    let scales = matches!(marker, 0xC0..=0xC2) && precision == 8 && is_grey_or_ycc(fields, components)?;
+    Ok(Frame { size: Dimensions { width, height }, components, progressive, scales })
+}
+
+/// Whether the frame's components are grey or YCbCr with a sampling that decodes by planes.
+fn is_grey_or_ycc<R: Read + Seek>(fields: &mut Fields<R>, components: u8) -> io::Result<bool> {
+    let mut ids = [0; 3];
+    let mut first = None;
+    let mut regular = true;
+    for index in 0..components {
+        let [id, sampling, _table] = fields.bytes::<3>()?;
+        let (h, v) = (sampling >> 4, sampling & 15);
+        let (most_h, most_v) = *first.get_or_insert((h, v));
+        regular &= (1..=most_h.min(4)).contains(&h) && (1..=most_v.min(4)).contains(&v);
+        if let Some(slot) = ids.get_mut(usize::from(index)) {
+            *slot = id;
+        }
+    }
+    Ok(regular && (components == 1 || (components == 3 && ids != *b"RGB")))
 }
 
 /// The code after the next 0xFF that is neither fill nor stuffing. A little garbage between

@@ -1,4 +1,5 @@
-//! JPEG with zune-jpeg.
+//! The JPEGs that the decoder beside it does not take, with zune-jpeg: inks, RGB, and what it
+//! refuses as unsupported.
 //!
 //! Called directly, not through `image`: four-component pictures are wanted as the inks they are
 //! (a profile may belong to them), and the decoder must notice the deadline.
@@ -9,23 +10,19 @@ use zune_core::options::DecoderOptions;
 use zune_jpeg::JpegDecoder;
 use zune_jpeg::errors::DecodeErrors;
 
-use super::{Decoded, InkModel, Inks, Layout, Pixels, check_same_size, unsupported};
+use super::super::{Decoded, InkModel, Inks, Layout, Pixels, check_same_size, unsupported};
 use crate::domain::error::{Error, Result};
-use crate::variant::budget::check_scans;
 use crate::variant::header::{Header, JpegHeader};
 use crate::variant::source::{Source, corrupt};
 
-pub(super) fn decode(source: &Source<'_>, header: &Header, jpeg: JpegHeader) -> Result<Decoded> {
-    let file = source.read_all()?;
-    let survey = survey(&file);
-    check_scans(header.stored, survey.scans)?;
-
+/// Decodes `file`, which ends with the picture, whole.
+pub(super) fn decode(source: &Source<'_>, header: &Header, jpeg: JpegHeader, file: &[u8]) -> Result<Decoded> {
     let options = DecoderOptions::default()
         // Cameras and old programs write much that a strict reading refuses.
         .set_strict_mode(false)
         .set_max_width(usize::MAX)
         .set_max_height(usize::MAX);
-    let mut decoder = JpegDecoder::new_with_options(Watched::new(&file[..survey.end], source), options);
+    let mut decoder = JpegDecoder::new_with_options(Watched::new(file, source), options);
     decoder.decode_headers().map_err(|error| explain(source, &error))?;
     let (width, height) = decoder.dimensions().ok_or_else(|| corrupt("no dimensions"))?;
     check_same_size(header, width, height)?;
@@ -59,37 +56,6 @@ fn explain(source: &Source<'_>, error: &DecodeErrors) -> Error {
         DecodeErrors::Unsupported(_) => source.outside_failure().unwrap_or_else(|| unsupported("JPEG")),
         other => source.explain(format!("{other:?}")),
     }
-}
-
-/// What the markers of a whole file say.
-struct Survey {
-    /// How many scans it has.
-    scans: u64,
-    /// Where the picture ends: phones append videos and further pictures.
-    end: usize,
-}
-
-fn survey(file: &[u8]) -> Survey {
-    let mut scans = 0;
-    let mut at = 2;
-    while let Some(found) = file.get(at..).and_then(|rest| memchr::memchr(0xFF, rest)) {
-        at += found + 1;
-        match file.get(at) {
-            // Fill: the marker's code is still to come.
-            Some(0xFF) => {}
-            // Stuffing, and markers that stand alone.
-            Some(0x00 | 0x01 | 0xD0..=0xD8) => at += 1,
-            Some(0xD9) => return Survey { scans, end: at + 1 },
-            Some(marker) => {
-                scans += u64::from(*marker == 0xDA);
-                let length =
-                    file.get(at + 1..at + 3).map_or(2, |b| usize::from(b[0]) << 8 | usize::from(b[1]));
-                at += 1 + length;
-            }
-            None => break,
-        }
-    }
-    Survey { scans, end: file.len() }
 }
 
 /// How many reads pass between two looks at the clock.
@@ -163,30 +129,5 @@ impl ZByteReaderTrait for Watched<'_> {
 
     fn read_remaining(&mut self, sink: &mut Vec<u8>) -> Result<usize, ZByteIoError> {
         self.inner.read_remaining(sink)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn scans_are_counted_and_what_is_appended_is_left_out() {
-        let mut file = b"\xFF\xD8\xFF\xE0\0\x04\xFF\xD9".to_vec();
-        for _ in 0..3 {
-            file.extend(b"\xFF\xDA\0\x02entropy\xFF\0coded\xFF\xD0more");
-        }
-        file.extend(b"\xFF\xFF\xD9");
-        let end = file.len();
-        file.extend(b"\0\0ftypmp42\xFF\xDA\0\x02");
-        let survey = survey(&file);
-        assert_eq!((survey.scans, survey.end), (3, end));
-    }
-
-    #[test]
-    fn a_survey_of_nonsense_ends() {
-        for file in [&b""[..], b"\xFF", b"\xFF\xD8\xFF", b"\xFF\xD8\xFF\xDA", b"\xFF\xD8\xFF\xDA\xFF\xFF"] {
-            assert_eq!(survey(file).end, file.len());
-        }
     }
 }

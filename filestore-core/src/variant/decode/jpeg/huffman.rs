@@ -1,0 +1,295 @@
+//! Huffman tables (ITU-T T.81, annexes C and F) as look-ups of whole coefficients.
+//!
+//! A look-up of [`LOOK`] bits gives a code together with the bits that follow it: the value, how
+//! far it is in the block, and how much it takes. A second one, of [`SKIP`] bits, passes over as
+//! many coefficients as fit, for those that a reduced picture does not need.
+
+use super::bits::Bits;
+
+/// Bits of the look-up of one coefficient.
+const LOOK: u32 = 12;
+/// Bits of the look-up that passes over several.
+const SKIP: u32 = 13;
+
+/// Where a block ends, in zigzag order.
+pub(super) const END: usize = 64;
+
+/// The data makes no sense: the rest of its interval is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Broken;
+
+/// The codes of one table, as its segment lists them.
+#[derive(Debug, Clone)]
+pub(super) struct Codes {
+    /// Code and length for every start of [`LOOK`] bits: `length << 8 | symbol`, 0 for longer ones.
+    short: Vec<u16>,
+    /// The first code of each length that is too large for it, in the top of 16 bits.
+    ends: [u32; 17],
+    /// Where the symbols of each length start, less its first code.
+    starts: [i32; 17],
+    symbols: Vec<u8>,
+}
+
+impl Codes {
+    /// From how many codes there are of each length, 1 to 16 bits, and their symbols. `None` if
+    /// they do not fit.
+    pub(super) fn new(counts: &[u8; 16], symbols: &[u8]) -> Option<Self> {
+        let mut codes =
+            Self { short: vec![0; 1 << LOOK], ends: [0; 17], starts: [0; 17], symbols: symbols.to_vec() };
+        let (mut code, mut index) = (0u32, 0usize);
+        for length in 1..=16u32 {
+            let count = usize::from(counts[length as usize - 1]);
+            codes.starts[length as usize] = index as i32 - code as i32;
+            for symbol in symbols.get(index..index + count)? {
+                if code >= 1 << length {
+                    return None;
+                }
+                if length <= LOOK {
+                    let from = (code << (LOOK - length)) as usize;
+                    let entry = (length << 8) as u16 | u16::from(*symbol);
+                    codes.short[from..from + (1 << (LOOK - length))].fill(entry);
+                }
+                code += 1;
+            }
+            index += count;
+            codes.ends[length as usize] = code << (16 - length);
+            code <<= 1;
+        }
+        Some(codes)
+    }
+
+    /// The next symbol. Needs 16 bits and takes no more.
+    #[inline]
+    pub(super) fn symbol(&self, bits: &mut Bits<'_>) -> Result<u8, Broken> {
+        let entry = self.short[bits.peek(LOOK)];
+        if entry != 0 {
+            bits.consume(u32::from(entry >> 8));
+            return Ok(entry as u8);
+        }
+        self.long_symbol(bits)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn long_symbol(&self, bits: &mut Bits<'_>) -> Result<u8, Broken> {
+        let next = bits.peek(16) as u32;
+        for length in LOOK + 1..=16 {
+            if next < self.ends[length as usize] {
+                bits.consume(length);
+                let index = (next >> (16 - length)) as i32 + self.starts[length as usize];
+                return usize::try_from(index)
+                    .ok()
+                    .and_then(|at| self.symbols.get(at))
+                    .copied()
+                    .ok_or(Broken);
+            }
+        }
+        Err(Broken)
+    }
+}
+
+/// The value that `size` bits stand for (T.81, F.2.2.1, EXTEND).
+#[inline(always)]
+fn extend(bits: u32, size: u32) -> i32 {
+    let value = bits as i32;
+    if size > 0 && bits >> (size - 1) == 0 { value - (1 << size) + 1 } else { value }
+}
+
+/// The table of DC differences.
+#[derive(Debug)]
+pub(super) struct DcTable {
+    codes: Codes,
+    /// `difference << 16 | bits`, 0 if they are too many.
+    single: Vec<u32>,
+}
+
+impl DcTable {
+    pub(super) fn new(codes: Codes) -> Self {
+        let single = (0..1u32 << LOOK).map(|start| {
+            let entry = codes.short[start as usize];
+            let (length, size) = (u32::from(entry >> 8), u32::from(entry & 0xFF));
+            if entry == 0 || length + size > LOOK {
+                return 0;
+            }
+            let value = extend(start >> (LOOK - length - size) & ((1 << size) - 1), size);
+            (value as u32) << 16 | (length + size)
+        });
+        let single = single.collect();
+        Self { codes, single }
+    }
+
+    /// The next difference. Needs 32 bits and takes no more.
+    #[inline(always)]
+    pub(super) fn difference(&self, bits: &mut Bits<'_>) -> Result<i32, Broken> {
+        let entry = self.single[bits.peek(LOOK)];
+        if entry != 0 {
+            bits.consume(entry & 0xFFFF);
+            return Ok(entry as i32 >> 16);
+        }
+        let size = u32::from(self.codes.symbol(bits)?);
+        if size > 16 {
+            return Err(Broken);
+        }
+        Ok(extend(bits.take(size), size))
+    }
+}
+
+/// One step in a block's AC coefficients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Step {
+    /// How many places it advances, its own included; [`END`] for "end of block".
+    pub(super) advance: usize,
+    /// The coefficient in the last of these places; 0 if there is none.
+    pub(super) value: i32,
+}
+
+/// The table of AC coefficients.
+#[derive(Debug)]
+pub(super) struct AcTable {
+    pub(super) codes: Codes,
+    /// `value << 16 | advance << 8 | bits`, 0 if they are too many or need a closer look.
+    single: Vec<u32>,
+    /// `advance << 8 | bits` of as many steps as fit. The end of the block adds [`ENDED`] to the
+    /// advance; nothing fits: [`NOTHING`].
+    several: Vec<u16>,
+}
+
+/// Added to the advance of steps that end with "end of block".
+const ENDED: usize = 128;
+/// An advance that steps cannot have.
+const NOTHING: u16 = 64 << 8;
+
+/// Which frame a table belongs to: progressive ones have runs of ended blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Coding {
+    Sequential,
+    Progressive,
+}
+
+impl AcTable {
+    pub(super) fn new(codes: Codes, coding: Coding) -> Self {
+        let single: Vec<u32> = (0..1u32 << LOOK).map(|start| Self::first(&codes, start, coding)).collect();
+        let several = (0..1u32 << SKIP).map(|start| Self::fitting(&single, start)).collect();
+        Self { codes, single, several }
+    }
+
+    /// The entry of `single` for codes that start with `start`.
+    fn first(codes: &Codes, start: u32, coding: Coding) -> u32 {
+        let entry = codes.short[start as usize];
+        let (length, run, size) = (u32::from(entry >> 8), u32::from(entry >> 4 & 15), u32::from(entry & 15));
+        let is_run_of_blocks = size == 0 && (1..15).contains(&run);
+        if entry == 0 || length + size > LOOK || (is_run_of_blocks && coding == Coding::Progressive) {
+            return 0;
+        }
+        let value = extend(start >> (LOOK - length - size) & ((1 << size) - 1), size);
+        let advance = if size == 0 && run < 15 { END as u32 } else { run + 1 };
+        (value as u32) << 16 | advance << 8 | (length + size)
+    }
+
+    /// The entry of `several` for codes that start with `start`.
+    fn fitting(single: &[u32], start: u32) -> u16 {
+        let (mut used, mut advance) = (0, 0);
+        while used < SKIP {
+            let next = (start << used & ((1 << SKIP) - 1)) >> (SKIP - LOOK);
+            let entry = single[next as usize];
+            let (bits, step) = (entry & 0xFF, (entry >> 8 & 0xFF) as usize);
+            if entry == 0 || used + bits > SKIP {
+                break;
+            }
+            if step == END {
+                return ((ENDED + advance) as u16) << 8 | (used + bits) as u16;
+            }
+            if advance + step >= END {
+                break;
+            }
+            used += bits;
+            advance += step;
+        }
+        if used == 0 { NOTHING } else { (advance as u16) << 8 | used as u16 }
+    }
+
+    /// The next step of a sequential block. Needs 32 bits and takes no more.
+    #[inline(always)]
+    pub(super) fn step(&self, bits: &mut Bits<'_>) -> Result<Step, Broken> {
+        let entry = self.single[bits.peek(LOOK)];
+        if entry != 0 {
+            bits.consume(entry & 0xFF);
+            return Ok(Step { advance: (entry >> 8 & 0xFF) as usize, value: entry as i32 >> 16 });
+        }
+        self.long_step(bits)
+    }
+
+    #[inline(never)]
+    fn long_step(&self, bits: &mut Bits<'_>) -> Result<Step, Broken> {
+        let symbol = self.codes.symbol(bits)?;
+        let (run, size) = (usize::from(symbol >> 4), u32::from(symbol & 15));
+        let advance = if size == 0 && run < 15 { END } else { run + 1 };
+        Ok(Step { advance, value: extend(bits.take(size), size) })
+    }
+
+    /// Passes over the rest of a sequential block, from place `at` on.
+    #[inline(always)]
+    pub(super) fn skip(&self, bits: &mut Bits<'_>, mut at: usize) -> Result<(), Broken> {
+        const STEPS: u32 = Bits::FULL / SKIP;
+        while at < END {
+            bits.refill();
+            for _ in 0..STEPS {
+                let entry = self.several[bits.peek(SKIP)];
+                let next = at + usize::from(entry >> 8);
+                if next < END {
+                    bits.consume(u32::from(entry & 0xFF));
+                    at = next;
+                } else if next > ENDED && next < ENDED + END {
+                    bits.consume(u32::from(entry & 0xFF));
+                    return Ok(());
+                } else {
+                    // A long code, or one of several that reach the block's end without saying so.
+                    bits.refill();
+                    at += self.step(bits)?.advance;
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The next step of a block in the first scan of some AC coefficients. Where a run of ended
+    /// blocks begins, `ended` becomes how many there are after this one. Needs 32 bits.
+    #[inline(always)]
+    pub(super) fn progressive_step(&self, bits: &mut Bits<'_>, ended: &mut u32) -> Result<Step, Broken> {
+        let entry = self.single[bits.peek(LOOK)];
+        if entry != 0 {
+            bits.consume(entry & 0xFF);
+            return Ok(Step { advance: (entry >> 8 & 0xFF) as usize, value: entry as i32 >> 16 });
+        }
+        self.long_progressive_step(bits, ended)
+    }
+
+    #[inline(never)]
+    fn long_progressive_step(&self, bits: &mut Bits<'_>, ended: &mut u32) -> Result<Step, Broken> {
+        let symbol = self.codes.symbol(bits)?;
+        let (run, size) = (u32::from(symbol >> 4), u32::from(symbol & 15));
+        if size == 0 && run < 15 {
+            *ended = (1 << run) + bits.take(run) - 1;
+            return Ok(Step { advance: END, value: 0 });
+        }
+        Ok(Step { advance: run as usize + 1, value: extend(bits.take(size), size) })
+    }
+
+    /// Passes over several coefficients of a block in the first scan of those up to `end`: the place
+    /// behind them. `None` if they need a closer look. Needs and takes [`SKIP`] bits at most.
+    #[inline(always)]
+    pub(super) fn pass_several(&self, bits: &mut Bits<'_>, at: usize, end: usize) -> Option<usize> {
+        let entry = self.several[bits.peek(SKIP)];
+        let next = at + usize::from(entry >> 8);
+        if next < end {
+            bits.consume(u32::from(entry & 0xFF));
+            return Some(next);
+        }
+        if next > ENDED && next < ENDED + end {
+            bits.consume(u32::from(entry & 0xFF));
+            return Some(END);
+        }
+        None
+    }
+}

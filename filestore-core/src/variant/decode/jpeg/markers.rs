@@ -1,0 +1,329 @@
+//! The segments of a whole file (ITU-T T.81, annex B), in a list made before anything is decoded:
+//! which scans are worth reading is known only when all are.
+
+use std::ops::Range;
+
+use memchr::memchr;
+
+use super::huffman::END;
+
+/// More segments than this are no picture; real ones have some dozens.
+const MAX_SEGMENTS: usize = 1 << 14;
+/// Zigzag order (T.81, figure A.6): the natural place of each coefficient.
+pub(super) const ZIGZAG: [u8; END] = [
+    0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6, 7,
+    14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39,
+    46, 53, 60, 61, 54, 47, 55, 62, 63,
+];
+
+/// What decoding needs of a file.
+#[derive(Debug, Default)]
+pub(super) struct Segments {
+    pub(super) frame: Option<Frame>,
+    /// Tables and scans, in their order.
+    pub(super) items: Vec<Item>,
+    /// The ICC profile's chunks, each with its number.
+    pub(super) profile: Vec<(u8, Range<usize>)>,
+    /// Where the picture ends: phones append videos and further pictures.
+    pub(super) end: usize,
+}
+
+/// What stands between the frame's header and the picture's end.
+#[derive(Debug)]
+pub(super) enum Item {
+    /// Quantization tables: the segment's payload.
+    Quantization(Range<usize>),
+    /// Huffman tables: the segment's payload.
+    Huffman(Range<usize>),
+    /// How many MCUs there are between restart markers, 0 for no markers.
+    RestartInterval(usize),
+    Scan(Scan),
+}
+
+/// A frame: size and components.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Frame {
+    /// The marker's code.
+    pub(super) marker: u8,
+    pub(super) precision: u8,
+    pub(super) width: u32,
+    pub(super) height: u32,
+    pub(super) components: Vec<FrameComponent>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FrameComponent {
+    pub(super) id: u8,
+    /// Sampling factors, across and down.
+    pub(super) h: u8,
+    pub(super) v: u8,
+    /// Its quantization table.
+    pub(super) table: u8,
+}
+
+/// A scan's header, and where its data is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Scan {
+    /// For each component its place in the frame, DC table and AC table.
+    pub(super) components: Vec<ScanComponent>,
+    /// The coefficients it has, in zigzag order.
+    pub(super) band: Range<usize>,
+    /// The bit it refines, plus 1; 0 for the first scan of its coefficients.
+    pub(super) high: u8,
+    /// The lowest bit it has.
+    pub(super) low: u8,
+    /// The entropy-coded data.
+    pub(super) data: Range<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ScanComponent {
+    /// Its place in the frame.
+    pub(super) index: usize,
+    pub(super) dc_table: usize,
+    pub(super) ac_table: usize,
+}
+
+impl Frame {
+    /// Whether it is what the header's reader said: grey or YCbCr in 8 bits with Huffman coding,
+    /// luminance sampled no more sparsely than chrominance. All else here relies on that.
+    pub(super) fn is_regular(&self) -> bool {
+        let Some(first) = self.components.first() else { return false };
+        let is_sampled = |component: &FrameComponent| {
+            (1..=first.h.min(4)).contains(&component.h) && (1..=first.v.min(4)).contains(&component.v)
+        };
+        matches!(self.marker, 0xC0..=0xC2)
+            && self.precision == 8
+            && matches!(self.components.len(), 1 | 3)
+            && self.components.iter().all(is_sampled)
+    }
+}
+
+impl Segments {
+    /// The scans.
+    pub(super) fn scans(&self) -> impl DoubleEndedIterator<Item = &Scan> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Scan(scan) => Some(scan),
+            _ => None,
+        })
+    }
+
+    /// The chunks of the ICC profile in their order, if none is missing (ICC.1, annex B.4).
+    pub(super) fn profile(&self, file: &[u8], most: usize) -> Option<Vec<u8>> {
+        let mut chunks = self.profile.clone();
+        chunks.sort_by_key(|(number, _)| *number);
+        let in_order = chunks.iter().zip(1u8..).all(|((number, _), due)| *number == due);
+        let bytes = chunks.iter().map(|(_, range)| range.len()).sum::<usize>();
+        (in_order && bytes > 0 && bytes <= most)
+            .then(|| chunks.iter().flat_map(|(_, range)| &file[range.clone()]).copied().collect())
+    }
+}
+
+/// Lists the segments of `file`. What is broken is left out; a file that ends early has what comes
+/// before. `Err` says what makes the whole of it unreadable.
+pub(super) fn survey(file: &[u8]) -> Result<Segments, &'static str> {
+    let mut segments = Segments { end: file.len(), ..Segments::default() };
+    let mut at = 2;
+    while let Some(found) = file.get(at..).and_then(|rest| memchr(0xFF, rest)) {
+        at += found + 1;
+        match file.get(at) {
+            // Fill: the marker's code is still to come.
+            Some(0xFF) => {}
+            // Stuffing, and markers that stand alone.
+            Some(0x00 | 0x01 | 0xD0..=0xD8) => at += 1,
+            Some(0xD9) => {
+                segments.end = at + 1;
+                break;
+            }
+            Some(marker) => {
+                let length =
+                    file.get(at + 1..at + 3).map_or(2, |b| usize::from(b[0]) << 8 | usize::from(b[1]));
+                let payload = at + 3..(at + 1 + length).min(file.len());
+                at += 1 + length;
+                if payload.start < payload.end {
+                    at = read_segment(&mut segments, file, *marker, payload)?.max(at);
+                }
+            }
+            None => break,
+        }
+    }
+    Ok(segments)
+}
+
+/// Returns the end of what was read.
+fn read_segment(
+    segments: &mut Segments,
+    file: &[u8],
+    marker: u8,
+    payload: Range<usize>,
+) -> Result<usize, &'static str> {
+    let bytes = &file[payload.clone()];
+    let mut end = payload.end;
+    let item = match marker {
+        0xC4 => Item::Huffman(payload),
+        0xDB => Item::Quantization(payload),
+        0xDD if bytes.len() >= 2 => Item::RestartInterval(usize::from(bytes[0]) << 8 | usize::from(bytes[1])),
+        0xDA => {
+            let frame = segments.frame.as_ref().ok_or("a scan before its frame")?;
+            end = end_of_scan(file, payload.end);
+            match scan(frame, bytes, payload.end..end) {
+                Some(scan) => Item::Scan(scan),
+                None => return Ok(end),
+            }
+        }
+        0xC0..=0xCF if marker != 0xC8 && marker != 0xCC => {
+            if segments.frame.is_some() {
+                return Err("two frames");
+            }
+            segments.frame = Some(frame(marker, bytes).ok_or("a broken frame")?);
+            return Ok(end);
+        }
+        0xE2 if bytes.len() > 14 && bytes.starts_with(b"ICC_PROFILE\0") => {
+            segments.profile.push((bytes[12], payload.start + 14..payload.end));
+            return Ok(end);
+        }
+        _ => return Ok(end),
+    };
+    if segments.items.len() == MAX_SEGMENTS {
+        return Err("too many segments");
+    }
+    segments.items.push(item);
+    Ok(end)
+}
+
+/// Where the next marker is that is neither stuffing nor a restart.
+fn end_of_scan(file: &[u8], start: usize) -> usize {
+    let mut at = start;
+    while let Some(found) = file.get(at..).and_then(|rest| memchr(0xFF, rest)) {
+        match file.get(at + found + 1) {
+            Some(0xFF) => at += found + 1,
+            Some(0x00 | 0x01 | 0xD0..=0xD8) => at += found + 2,
+            Some(_) => return at + found,
+            None => break,
+        }
+    }
+    file.len()
+}
+
+fn frame(marker: u8, bytes: &[u8]) -> Option<Frame> {
+    let [precision, h1, h0, w1, w0, count, components @ ..] = bytes else { return None };
+    let components = components.as_chunks::<3>().0.get(..usize::from(*count))?;
+    let components = components.iter().map(|[id, sampling, table]| FrameComponent {
+        id: *id,
+        h: sampling >> 4,
+        v: sampling & 15,
+        table: *table,
+    });
+    Some(Frame {
+        marker,
+        precision: *precision,
+        width: u32::from(u16::from_be_bytes([*w1, *w0])),
+        height: u32::from(u16::from_be_bytes([*h1, *h0])),
+        components: components.collect(),
+    })
+}
+
+/// `None` for a scan that makes no sense.
+fn scan(frame: &Frame, bytes: &[u8], data: Range<usize>) -> Option<Scan> {
+    let (&count, rest) = bytes.split_first()?;
+    let (components, rest) = rest.split_at_checked(2 * usize::from(count))?;
+    let &[start, end, approximation] = rest.first_chunk()?;
+    let mut seen = Vec::new();
+    for [id, tables] in components.as_chunks().0 {
+        let index = frame.components.iter().position(|component| component.id == *id)?;
+        if seen.iter().any(|other: &ScanComponent| other.index == index) {
+            return None;
+        }
+        let (dc_table, ac_table) = (usize::from(tables >> 4), usize::from(tables & 15));
+        seen.push(ScanComponent { index, dc_table, ac_table });
+    }
+    let (high, low) = (approximation >> 4, approximation & 15);
+    let (start, end) = (usize::from(start), usize::from(end) + 1);
+    if frame.marker == 0xC2 {
+        let refines_by_one = high == 0 || high == low + 1;
+        let is_band = if start == 0 { end == 1 } else { start < end && end <= END && count == 1 };
+        if !refines_by_one || !is_band || low > 13 {
+            return None;
+        }
+        return (count > 0).then_some(Scan { components: seen, band: start..end, high, low, data });
+    }
+    (count > 0).then_some(Scan { components: seen, band: 0..END, high: 0, low: 0, data })
+}
+
+/// Gives `set` each table of a quantization segment: its number, and its values in zigzag order.
+pub(super) fn quantization_tables(mut bytes: &[u8], mut set: impl FnMut(usize, [u16; END])) {
+    while let Some((&kind, rest)) = bytes.split_first() {
+        let mut values = [0; END];
+        let wide = kind >> 4 != 0;
+        let Some((entries, rest)) = rest.split_at_checked(if wide { 2 * END } else { END }) else { return };
+        for (place, value) in values.iter_mut().enumerate() {
+            *value = if wide {
+                u16::from_be_bytes([entries[2 * place], entries[2 * place + 1]])
+            } else {
+                u16::from(entries[place])
+            };
+        }
+        set(usize::from(kind & 15), values);
+        bytes = rest;
+    }
+}
+
+/// Gives `set` each table of a Huffman segment: whether it is for AC, its number, how many codes
+/// there are of each length, and their symbols.
+pub(super) fn huffman_tables(mut bytes: &[u8], mut set: impl FnMut(bool, usize, &[u8; 16], &[u8])) {
+    while let Some((&kind, rest)) = bytes.split_first() {
+        let Some((counts, rest)) = rest.split_first_chunk::<16>() else { return };
+        let symbols = counts.iter().map(|count| usize::from(*count)).sum();
+        let Some((symbols, rest)) = rest.split_at_checked(symbols) else { return };
+        set(kind >> 4 != 0, usize::from(kind & 15), counts, symbols);
+        bytes = rest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scans_are_listed_and_what_is_appended_is_left_out() {
+        let mut file = b"\xFF\xD8\xFF\xE0\0\x04\xFF\xD9\xFF\xC0\0\x0B\x08\0\x08\0\x08\x01\x01\x11\0".to_vec();
+        for _ in 0..3 {
+            file.extend(b"\xFF\xDA\0\x08\x01\x01\0\0\x3F\0entropy\xFF\0coded\xFF\xD0more");
+        }
+        file.extend(b"\xFF\xFF\xD9");
+        let end = file.len();
+        file.extend(b"\0\0ftypmp42\xFF\xDA\0\x02");
+        let segments = survey(&file).unwrap();
+        assert_eq!(segments.end, end);
+        let data: Vec<_> = segments.scans().map(|scan| &file[scan.data.clone()]).collect();
+        assert_eq!(data[..2], [b"entropy\xFF\0coded\xFF\xD0more"; 2]);
+        assert!(data[2].starts_with(data[0]) && data.len() == 3);
+    }
+
+    #[test]
+    fn a_survey_of_nonsense_ends() {
+        for file in [&b""[..], b"\xFF", b"\xFF\xD8\xFF", b"\xFF\xD8\xFF\xDB", b"\xFF\xD8\xFF\xE1\xFF\xFF"] {
+            let segments = survey(file).unwrap();
+            assert_eq!((segments.end, segments.items.len()), (file.len(), 0));
+        }
+        assert!(survey(b"\xFF\xD8\xFF\xDA\0\x08\x01\x01\0\0\x3F\0").is_err());
+    }
+
+    #[test]
+    fn a_profile_is_put_together_in_the_order_of_its_numbers() {
+        let chunk = |number: u8, text: &[u8]| {
+            let length = u8::try_from(16 + text.len()).unwrap();
+            [b"\xFF\xE2\0", &[length][..], b"ICC_PROFILE\0", &[number, 2], text].concat()
+        };
+        let file = [b"\xFF\xD8", &chunk(2, b"world")[..], &chunk(1, b"hello ")].concat();
+        assert_eq!(survey(&file).unwrap().profile(&file, 100), Some(b"hello world".to_vec()));
+        assert_eq!(survey(&file).unwrap().profile(&file, 10), None, "too large");
+        assert_eq!(survey(&file[..30]).unwrap().profile(&file, 100), None, "the first is missing");
+    }
+
+    #[test]
+    fn thousands_of_segments_are_refused() {
+        let file = [b"\xFF\xD8".to_vec(), b"\xFF\xDD\0\x04\0\0".repeat(MAX_SEGMENTS + 1)].concat();
+        assert!(survey(&file).is_err());
+    }
+}

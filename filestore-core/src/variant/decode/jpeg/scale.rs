@@ -1,0 +1,103 @@
+//! How much of a picture is decoded, and how large. Pure: no data, no pixels.
+//!
+//! Each component has a scale of its own, N/8: the inverse DCT gives N×N samples for a block.
+//! Luminance is decoded no smaller than the largest variant wants it; chrominance, which WebP keeps
+//! at half the size, no smaller than half of that.
+
+use super::markers::{Frame, FrameComponent};
+use crate::domain::record::Dimensions;
+use crate::variant::plan::Geometry;
+
+/// How many target pixels around a crop the resize looks at (Lanczos3).
+const MARGIN: u32 = 3;
+
+/// The samples of one component that are decoded. Blocks are counted from the component's first,
+/// samples in the scale of this component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    /// Samples a block gives, across and down: 1 to 8.
+    pub(super) n: u8,
+    /// The first block across, and the one behind the last.
+    pub(super) columns: (u32, u32),
+    /// The same, down.
+    pub(super) rows: (u32, u32),
+    /// Samples across and down, without those that only fill up the last blocks.
+    pub(super) width: u32,
+    pub(super) height: u32,
+}
+
+/// The largest sampling factors of a frame, across and down.
+pub(super) fn largest_sampling(frame: &Frame) -> (u32, u32) {
+    let of = |factor: fn(&FrameComponent) -> u8| frame.components.iter().map(factor).max().unwrap_or(1);
+    (u32::from(of(|component| component.h)).max(1), u32::from(of(|component| component.v)).max(1))
+}
+
+/// The parts of the components of `frame` that serve all of `wanted`, which are within it.
+pub(super) fn parts(frame: &Frame, wanted: &[Geometry]) -> Vec<Part> {
+    let largest = largest_sampling(frame);
+    let across = span(wanted.iter().map(|g| (g.crop.left, g.crop.width, g.target.width)), frame.width);
+    let down = span(wanted.iter().map(|g| (g.crop.top, g.crop.height, g.target.height)), frame.height);
+    let part = |(index, component): (usize, &FrameComponent)| {
+        let sampling = (u32::from(component.h).max(1), u32::from(component.v).max(1));
+        // In halves of the target: chrominance is wanted at half its size.
+        let halves = if index == 0 { 2 } else { 1 };
+        let n = wanted.iter().map(|geometry| smallest_scale(geometry, sampling, largest, halves)).max();
+        let n = n.unwrap_or(8);
+        let (columns, width) = axis(across, frame.width, (sampling.0, largest.0), n);
+        let (rows, height) = axis(down, frame.height, (sampling.1, largest.1), n);
+        Part { n, columns, rows, width, height }
+    };
+    frame.components.iter().enumerate().map(part).collect()
+}
+
+/// The smallest scale at which a component needs not be enlarged to `halves` halves of the target;
+/// 8 if there is none.
+fn smallest_scale(geometry: &Geometry, sampling: (u32, u32), largest: (u32, u32), halves: u32) -> u8 {
+    let Geometry { crop, target } = geometry;
+    let suffices = |n: u8, crop: u32, target: u32, sampling: u32, largest: u32| {
+        let samples = u64::from(crop) * u64::from(sampling) * u64::from(n);
+        2 * samples >= u64::from(target) * u64::from(halves) * u64::from(largest) * 8
+    };
+    let both = |n: &u8| {
+        suffices(*n, crop.width, target.width, sampling.0, largest.0)
+            && suffices(*n, crop.height, target.height, sampling.1, largest.1)
+    };
+    (1..8).find(both).unwrap_or(8)
+}
+
+/// The first pixel of all `crops` with their margins, and the one behind the last; each is given as start, length and
+/// the length it becomes.
+fn span(crops: impl Iterator<Item = (u32, u32, u32)>, whole: u32) -> (u32, u32) {
+    let grown = crops.map(|(start, length, target)| {
+        let margin = MARGIN * length.div_ceil(target.max(1));
+        (start.saturating_sub(margin), start.saturating_add(length).saturating_add(margin).min(whole))
+    });
+    let union = |a: (u32, u32), b: (u32, u32)| (a.0.min(b.0), a.1.max(b.1));
+    grown.reduce(union).unwrap_or((0, whole))
+}
+
+/// The blocks that show the pixels of `span`, and how many samples they give at scale `n` within
+/// the whole, for a component with so many samples of the largest sampling.
+fn axis(span: (u32, u32), whole: u32, (sampling, largest): (u32, u32), n: u8) -> ((u32, u32), u32) {
+    let (sampling, largest, n) = (u64::from(sampling), u64::from(largest), u64::from(n));
+    let first = u64::from(span.0) * sampling / (8 * largest);
+    let last = (u64::from(span.1) * sampling).div_ceil(8 * largest).max(first + 1);
+    let samples = (u64::from(whole) * sampling * n).div_ceil(8 * largest);
+    let shown = samples.min(last * n) - (first * n).min(samples);
+    let narrow = |value: u64| u32::try_from(value).expect("no more than a side of 16 bits");
+    ((narrow(first), narrow(last)), narrow(shown).max(1))
+}
+
+/// The most bytes that the decoded samples of `components` take together, whatever the sampling,
+/// and how many samples there are of each at most for every one of the picture, in 64ths.
+pub(super) fn most_samples(stored: Dimensions, components: u8, wanted: &[Geometry]) -> (u64, u64) {
+    // A component's scale is at most one eighth above what its size asks for.
+    let eighths = |crop: u32, target: u32| (u64::from(target) * 8).div_ceil(u64::from(crop.max(1))) + 1;
+    let n = wanted.iter().map(|Geometry { crop, target }| {
+        eighths(crop.width, target.width).max(eighths(crop.height, target.height))
+    });
+    let n = n.max().unwrap_or(8).min(8);
+    // Blocks are filled up to whole units of at most 32 pixels.
+    let padded = (u64::from(stored.width) + 32) * (u64::from(stored.height) + 32);
+    (padded * n * n / 64 * u64::from(components), n * n)
+}
