@@ -6,8 +6,11 @@ use webp::{Encoder, PixelLayout, WebPConfig};
 use super::decode::{Layout, Pixels};
 use crate::domain::error::{Error, Result};
 
-/// libwebp's effort, 0 to 6: measured against 4, 2 takes half the time for 3 to 4 % more bytes.
+/// libwebp's effort, 0 to 6: measured against 4, 2 takes 0.4 of the time for 4 % more bytes.
 const METHOD: i32 = 2;
+/// How strongly the decoder smooths block edges, 0 to 100. libwebp's own 60 is too weak for the
+/// rougher choices of [`METHOD`]: 90 takes 3 % off the DSSIM for no time and no bytes.
+const FILTER_STRENGTH: i32 = 90;
 
 /// Encodes `pixels`, which are [`Layout::Rgb`] or [`Layout::Rgba`], at `quality` (0 to 100). Alpha
 /// is kept exactly.
@@ -20,6 +23,7 @@ pub(super) fn encode(pixels: &Pixels, quality: f32) -> Result<Bytes> {
     let mut config = WebPConfig::new().map_err(|()| failed("no WebP configuration".to_owned()))?;
     config.quality = quality.clamp(0.0, 100.0);
     config.method = METHOD;
+    config.filter_strength = FILTER_STRENGTH;
     config.alpha_quality = 100;
     Encoder::new(&pixels.data, layout, pixels.width, pixels.height)
         .encode_advanced(&config)
