@@ -10,6 +10,7 @@ mod batch;
 mod idempotency;
 mod content;
 mod variant;
+mod weapons;
 mod delete_restore;
 mod listing;
 mod health;

@@ -72,7 +72,8 @@ pub(super) fn decode_bytes(header: &Header, file_bytes: u64) -> u64 {
             let coefficients = if jpeg.holds_coefficients { 2 * padded * components } else { 0 };
             pixels * components + coefficients + file_bytes
         }
-        Format::Png(png) => pixels * u64::from(png.channels),
+        // With alpha, which is the second or fourth channel, a premultiplied copy stands beside it.
+        Format::Png(png) => pixels * u64::from(png.channels) * if png.channels % 2 == 0 { 2 } else { 1 },
         // The screen and a frame of the same size, four channels each.
         Format::Gif => 8 * pixels,
         // Planes, their upsampled form and the result; animated ones are composed on a canvas.
@@ -102,7 +103,7 @@ fn too_large(message: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::variant::header::{JpegHeader, TiffHeader};
+    use crate::variant::header::{JpegHeader, PngHeader, TiffHeader};
     use crate::variant::orient::Orientation;
     use crate::variant::plan::Rectangle;
 
@@ -136,6 +137,27 @@ mod tests {
         let tiff = TiffHeader { pixel_bytes: 8 };
         let error = memory_needed(&header(Format::Tiff(tiff)), &[geometry], 400 << 20, &config).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ImageTooLarge);
+    }
+
+    #[test]
+    fn a_png_with_alpha_counts_its_premultiplied_copy() {
+        let config = VariantConfig { decode_memory_bytes: 300 << 20, ..VariantConfig::default() };
+        let stored = size(7000, 7000);
+        let geometry = Geometry {
+            crop: Rectangle { left: 0, top: 0, width: 7000, height: 7000 },
+            target: size(200, 200),
+        };
+        let needed = |channels| {
+            let format = Format::Png(PngHeader { channels, profile_bytes: 0 });
+            memory_needed(
+                &Header { format, stored, orientation: Orientation::default() },
+                &[geometry],
+                0,
+                &config,
+            )
+        };
+        assert!(needed(3).is_ok(), "147 MB and no copy");
+        assert_eq!(needed(4).unwrap_err().kind(), ErrorKind::ImageTooLarge, "twice 196 MB");
     }
 
     #[test]

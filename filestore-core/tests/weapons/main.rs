@@ -1,0 +1,97 @@
+//! Pictures as weapons, each against the engine in a process of its own, whose memory is measured.
+//! The same ones go over HTTP in the workspace's integration tests.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::process::Command;
+use std::time::Duration;
+
+use filestore_core::domain::clock::Timestamp;
+use filestore_core::domain::config::VariantConfig;
+use filestore_core::domain::id::{FileId, Sha256};
+use filestore_core::variant::{Fit, Variant, VariantEngine, VariantKey, VariantSize};
+use filestore_core::{ErrorKind, Result};
+
+mod arsenal;
+mod damage;
+#[expect(dead_code, reason = "other tests use all of it")]
+#[path = "../../src/variant/fixtures/pictures.rs"]
+mod pictures;
+
+use arsenal::{Answer, arsenal};
+
+/// Tells the child which file to make a variant of.
+const TARGET: &str = "FILESTORE_WEAPON";
+
+#[test]
+fn every_weapon_is_answered_within_its_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut wrong = Vec::new();
+    for weapon in arsenal() {
+        let path = directory.path().join("weapon");
+        File::create(&path).unwrap().write_all(&weapon.bytes).unwrap();
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["child", "--exact", "--nocapture"])
+            .env(TARGET, &path)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&child.stdout);
+        let report = text.lines().find_map(|line| line.split_once("report: ")).map(|(_, report)| report);
+        let report = report.unwrap_or_else(|| panic!("{}: {text}{child:?}", weapon.name));
+        println!("{:50} {:9} bytes  {report}", weapon.name, weapon.bytes.len());
+        let (answer, rest) = report.split_once(' ').unwrap();
+        let grown: u64 = rest.split(' ').next().unwrap().parse().unwrap();
+        if answer != format!("{:?}", weapon.answer) || grown > weapon.memory_mib {
+            wrong
+                .push(format!("{}: {report}; {:?} within {}", weapon.name, weapon.answer, weapon.memory_mib));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Only does something as the child of the test above.
+#[tokio::test]
+async fn child() {
+    let Some(path) = std::env::var_os(TARGET) else { return };
+    let directory = tempfile::tempdir().unwrap();
+    // Memory is what is looked at: no answer may depend on how busy the machine is.
+    let config = VariantConfig { deadline: Duration::from_mins(10), ..VariantConfig::default() };
+    let engine = VariantEngine::open(directory.path(), config).unwrap();
+    // A first, harmless picture, so that what every process takes is there before.
+    let harmless = pictures::jpeg(300, 300, &pictures::photo(300, 300));
+    let mut first = tempfile::tempfile().unwrap();
+    first.write_all(&harmless).unwrap();
+    make(&engine, first).await.unwrap();
+    let before = peak_kib();
+    let begun = std::time::Instant::now();
+    let answer = match make(&engine, File::open(path).unwrap()).await {
+        Ok(Variant::WebP(_)) => Answer::Variant,
+        Ok(Variant::PassThrough { mime }) => panic!("{mime} passed through"),
+        Err(error) => match error.kind() {
+            ErrorKind::ImageTooLarge => Answer::TooLarge,
+            ErrorKind::CorruptImage => Answer::Corrupt,
+            ErrorKind::NotAnImage => Answer::NotAnImage,
+            other => panic!("{other:?}: {error:?}"),
+        },
+    };
+    let grown = (peak_kib() - before).div_ceil(1024);
+    println!("report: {answer:?} {grown} MiB in {} ms", begun.elapsed().as_millis());
+}
+
+async fn make(engine: &VariantEngine, file: File) -> Result<Variant> {
+    let key = VariantKey {
+        organization_id: "1".parse().unwrap(),
+        file_id: FileId::generate(Timestamp::now()),
+        sha256: Sha256([0; 32]),
+        size: VariantSize::try_from(200)?,
+        fit: Fit::Cover,
+    };
+    engine.get(key, async { Ok(file) }, || async { true }).await
+}
+
+/// The most memory this process ever held, in KiB.
+fn peak_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
