@@ -453,7 +453,9 @@ fn all_made_at_once_are_what_each_alone_is() {
             let (made, alone) = (Seen::of(&made), Seen::of(&alone));
             assert_eq!((made.width, made.height), (alone.width, alone.height), "{kind:?}");
             let difference = made.mean_difference(&alone);
-            assert!(difference < 1.0, "{kind:?} differs by {difference} on average");
+            // A JPEG is decoded at the scale that the largest needs: the small ones see another
+            // cut through its frequencies. A shift by half a pixel gives more than 4.
+            assert!(difference < 2.0, "{kind:?} differs by {difference} on average");
         }
     }
 }
