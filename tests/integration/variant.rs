@@ -1,9 +1,11 @@
 //! §4.6: GET /api/v1/files/{fileId}/{width}/{height}: square gallery variants.
 
 use filestore_core::api::VARIANT_SIZES;
-use filestore_workspace::{Reply, TestServer, files_under, fixtures};
+use filestore_core::variant::Fit;
+use filestore_workspace::{Reply, TestServer, eventually, files_under, fixtures};
 use futures_util::future::join_all;
 use image::{DynamicImage, ImageFormat, Rgba};
+use serde_json::json;
 
 fn decoded(reply: &Reply) -> DynamicImage {
     assert_eq!(reply.only("content-type"), "image/webp");
@@ -324,4 +326,27 @@ async fn a_variant_is_served_as_safely_as_a_file() {
     if let Some(disposition) = reply.header("content-disposition") {
         assert!(disposition.starts_with("inline"), "{disposition}");
     }
+}
+
+#[tokio::test]
+async fn configured_variants_are_made_when_a_picture_arrives_or_changes() {
+    let server = TestServer::start_with(|config| {
+        config.store.variants.eager = vec![(200.try_into().unwrap(), Fit::Cover)];
+    })
+    .await;
+    let made = async |count: u64| {
+        eventually("the variant made in advance", async || {
+            let status = server.get("/api/v1/admin/variants/status").send().await.expect(200).json();
+            (status["eager_made"] == count).then_some(status)
+        })
+        .await
+    };
+    let id = server.upload(fixtures::jpeg(400, 300)).ok().await.file_id;
+    let status = made(1).await;
+    assert_eq!((&status["disk_entries"], &status["eager_dropped"]), (&json!(1), &json!(0)));
+    // Neither bytes that are no picture nor a second look make anything.
+    server.upload("12345").ok().await;
+    server.variant(&id, 200).send().await.expect(200);
+    server.change(&id).file(fixtures::jpeg(500, 300)).send().await.expect(200);
+    made(2).await;
 }

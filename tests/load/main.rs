@@ -5,6 +5,7 @@
 //! | run | what it prints |
 //! |---|---|
 //! | `memory` | growth of the server's peak resident memory over one 2 GiB upload and download, and over 64 uploads of 64 MiB at once |
+//! | `pictures` | growth of the server's peak resident memory while 64 variants of 50 MP pictures are made at once, against the budget for decoding (`FILESTORE_LOAD_PICTURE` adds a picture of one's own, a progressive JPEG say) |
 //! | `uploads` | 64 KiB uploads, 32 at once, with full durability, as a ratio to write + fsync + rename + directory fsync on the same disk, in turns |
 //! | `variant` | a cached variant under `wrk -c32`, as a ratio to nginx serving the same bytes with sendfile, in turns (needs `wrk` and `nginx`) |
 //!
@@ -13,6 +14,7 @@
 
 mod server;
 mod memory;
+mod pictures;
 mod uploads;
 mod variant;
 
@@ -23,10 +25,11 @@ fn main() -> ExitCode {
     let run = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
     let outcome = match run.as_deref() {
         Some("memory") => memory::run(),
+        Some("pictures") => pictures::run(),
         Some("uploads") => uploads::run(),
         Some("variant") => variant::run(),
         _ => {
-            eprintln!("usage: cargo bench --bench load -- memory|uploads|variant");
+            eprintln!("usage: cargo bench --bench load -- memory|pictures|uploads|variant");
             return ExitCode::SUCCESS;
         }
     };

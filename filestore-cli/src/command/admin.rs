@@ -1,5 +1,7 @@
 //! `purge`, `sync`, `variants`, `health`.
 
+use std::fmt::Write as _;
+
 use filestore_core::api::{PurgeReport, VariantCacheReport, WorkFailure};
 
 use crate::failure::{Exit, Failure, Result};
@@ -96,7 +98,22 @@ fn cache_text(report: &VariantCacheReport) -> String {
     let mut table = Table::new([("WHERE", Align::Left), ("VARIANTS", Align::Right), ("SIZE", Align::Right)]);
     table.row(["disk".to_owned(), report.disk_entries.to_string(), size(report.disk_bytes)]);
     table.row(["memory".to_owned(), report.memory_entries.to_string(), size(report.memory_bytes)]);
-    table.render()
+    let mut text = table.render();
+    if report.intermediate_bytes > 0 {
+        let _ =
+            write!(text, "\n{} of decoded pictures kept for further sizes", size(report.intermediate_bytes));
+    }
+    let VariantCacheReport { eager_waiting, eager_made, eager_dropped, .. } = report;
+    if eager_waiting + eager_made + eager_dropped > 0 {
+        let made = counted(*eager_made, "variant");
+        let _ = write!(
+            text,
+            "\nin advance: {made} made, {} waiting, {} dropped",
+            counted(*eager_waiting, "file"),
+            counted(*eager_dropped, "file")
+        );
+    }
+    text
 }
 
 /// `health`.

@@ -73,6 +73,18 @@ pub struct VariantCacheReport {
     pub memory_entries: u64,
     /// Their bytes.
     pub memory_bytes: u64,
+    /// Bytes of decoded pictures kept in memory for further sizes.
+    #[serde(default)]
+    pub intermediate_bytes: u64,
+    /// Files whose variants wait to be made in advance (`variants.eager`).
+    #[serde(default)]
+    pub eager_waiting: u64,
+    /// Variants made in advance since the server started.
+    #[serde(default)]
+    pub eager_made: u64,
+    /// Files given up since then because requests came first.
+    #[serde(default)]
+    pub eager_dropped: u64,
     /// Entries removed by this call (prune only).
     pub removed: u64,
 }

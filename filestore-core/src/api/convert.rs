@@ -67,7 +67,27 @@ impl From<&Provider> for super::ProviderReply {
 
 impl From<CacheReport> for super::VariantCacheReport {
     fn from(report: CacheReport) -> Self {
-        let CacheReport { disk_entries, disk_bytes, memory_entries, memory_bytes, removed } = report;
-        Self { disk_entries, disk_bytes, memory_entries, memory_bytes, removed }
+        let CacheReport {
+            disk_entries,
+            disk_bytes,
+            memory_entries,
+            memory_bytes,
+            intermediate_bytes,
+            eager_waiting,
+            eager_made,
+            eager_dropped,
+            removed,
+        } = report;
+        Self {
+            disk_entries,
+            disk_bytes,
+            memory_entries,
+            memory_bytes,
+            intermediate_bytes,
+            eager_waiting,
+            eager_made,
+            eager_dropped,
+            removed,
+        }
     }
 }

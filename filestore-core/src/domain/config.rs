@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::variant::{Fit, VariantSize};
+
 /// How far an acknowledged write is on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
@@ -82,7 +84,7 @@ impl Default for Limits {
 }
 
 /// What the variant engine may spend.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct VariantConfig {
     /// Pixels of an image (width × height).
     pub max_pixels: u64,
@@ -102,6 +104,10 @@ pub struct VariantConfig {
     pub memory_cache_bytes: u64,
     /// Bytes of variants kept on disk.
     pub disk_cache_bytes: u64,
+    /// Bytes of decoded pictures kept in memory, reduced, for further sizes of the same file.
+    pub intermediate_cache_bytes: u64,
+    /// What is made of a picture in the background when it arrives, before anyone asks.
+    pub eager: Vec<(VariantSize, Fit)>,
 }
 
 impl Default for VariantConfig {
@@ -116,6 +122,8 @@ impl Default for VariantConfig {
             quality: 80.0,
             memory_cache_bytes: 64 << 20,
             disk_cache_bytes: 10 << 30,
+            intermediate_cache_bytes: 32 << 20,
+            eager: Vec::new(),
         }
     }
 }

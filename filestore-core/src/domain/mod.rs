@@ -9,5 +9,6 @@ pub mod media;
 pub mod binding;
 pub mod provider;
 pub mod record;
+pub mod variant;
 pub mod clock;
 pub mod config;

@@ -208,6 +208,7 @@ impl FileStore {
                     self.inner.publish_soon([next.blob.key.clone()]);
                     self.forget_variants(next.file_id).await;
                 }
+                self.prepare_variants(&next);
                 Ok(Applied::Done(Arc::new(next)))
             }
             Updated::Lost | Updated::BindingChanged => Ok(Applied::Again),

@@ -62,6 +62,9 @@ impl FileStore {
         match &outcome {
             Ok(Uploaded::New(records)) => {
                 self.inner.publish_soon(records.iter().map(|record| record.blob.key.clone()));
+                for record in records {
+                    self.prepare_variants(record);
+                }
             }
             Ok(Uploaded::Replayed(_)) => self.inner.discard(kept).await,
             Err(error) => self.inner.undo(kept, error).await,

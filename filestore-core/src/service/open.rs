@@ -91,7 +91,8 @@ fn open_parts(
     });
     let metadata = SqliteMetadata::open(&dir.database(), config.durability, Some(on_full))?;
     let room = local.clone();
-    let variants = VariantEngine::open_beside(&dir.variants(), config.variants, move || room.has_room())?;
+    let variants =
+        VariantEngine::open_beside(&dir.variants(), config.variants.clone(), move || room.has_room())?;
     Ok((dir, local, metadata, variants))
 }
 

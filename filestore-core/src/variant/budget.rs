@@ -60,6 +60,11 @@ pub(super) fn memory_needed(
         .with_limit(config.decode_memory_bytes))
 }
 
+/// What making a variant holds when nothing needs to be decoded for it.
+pub(super) fn render_bytes(wanted: Geometry) -> u64 {
+    resize_bytes(&[wanted]) + OVERHEAD_BYTES
+}
+
 /// What a decoder holds for a picture of this format, the pixels it returns included. Also the
 /// limit given to the decoders that keep one.
 pub(super) fn decode_bytes(header: &Header, file_bytes: u64) -> u64 {

@@ -13,6 +13,7 @@
 //! and withdraws it, or the change comes later and its removal finds it.
 
 use std::fs::File;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -22,15 +23,18 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::cache::{CacheReport, DiskCache, MemoryCache, Recipe};
+use super::cache::{CacheReport, DiskCache, MemoryCache, Recipe, StockCache};
+use super::eager::EagerQueue;
 use super::flight::{Flights, copy};
 use super::pool::Pool;
 use super::render::{Work, assess};
 use super::source::{Deadline, corrupt, is_final, too_slow};
-use super::{KeyDigest, Variant, VariantKey};
+use super::stock::{Offer, Stock};
+use super::{KeyDigest, Variant, VariantKey, budget};
 use crate::domain::config::VariantConfig;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::FileId;
+use crate::domain::variant::{Fit, VariantSize};
 
 /// How many refusals (not an image, corrupt, too large) are remembered, so that a page full of
 /// broken pictures is not decoded again at every look.
@@ -65,20 +69,23 @@ const MEMORY_UNIT: u64 = 1024;
 /// ```
 #[derive(Clone)]
 pub struct VariantEngine {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
-struct Inner {
-    config: VariantConfig,
+pub(super) struct Inner {
+    pub(super) config: VariantConfig,
     /// Whether the disk has room for a cache.
     has_room: HasRoom,
-    memory: MemoryCache,
+    pub(super) memory: MemoryCache,
     disk: Arc<DiskCache>,
+    /// What further sizes are made of.
+    stocks: StockCache,
     refusals: Cache<KeyDigest, Arc<Error>>,
-    flights: Flights<KeyDigest, Variant>,
+    pub(super) flights: Flights<KeyDigest, Variant>,
     places: Arc<Semaphore>,
-    decode_memory: Arc<Semaphore>,
-    pool: Pool,
+    pub(super) decode_memory: Arc<Semaphore>,
+    pub(super) pool: Pool,
+    pub(super) eager: EagerQueue,
 }
 
 /// Says whether something may be written to the cache now. May block.
@@ -120,6 +127,8 @@ impl VariantEngine {
             inner: Arc::new(Inner {
                 memory: MemoryCache::new(config.memory_cache_bytes),
                 disk,
+                stocks: StockCache::new(config.intermediate_cache_bytes),
+                eager: EagerQueue::default(),
                 refusals: Cache::new(REFUSALS),
                 flights: Flights::default(),
                 places: Arc::new(Semaphore::new(places)),
@@ -172,6 +181,7 @@ impl VariantEngine {
     pub async fn remove_file(&self, file_id: FileId) -> Result<()> {
         const REMOVING: &str = "removing cached variants";
         self.inner.memory.remove_file(file_id);
+        self.inner.stocks.remove_file(file_id);
         let disk = self.inner.disk.clone();
         let removed = spawn_blocking(move || disk.remove_file(file_id)).await;
         removed.map_err(|lost| Error::internal(REMOVING, lost))?.map_err(|error| Error::io(REMOVING, error))
@@ -187,6 +197,10 @@ impl VariantEngine {
             disk_bytes: on_disk.bytes,
             memory_entries,
             memory_bytes,
+            intermediate_bytes: self.inner.stocks.bytes(),
+            eager_waiting: self.inner.eager.waiting(),
+            eager_made: self.inner.eager.made(),
+            eager_dropped: self.inner.eager.dropped(),
             removed: 0,
         }
     }
@@ -194,6 +208,7 @@ impl VariantEngine {
     /// Removes every variant of every file; what is still asked for is made again.
     pub async fn prune(&self) -> CacheReport {
         let from_memory = self.inner.memory.clear();
+        self.inner.stocks.clear();
         let disk = self.inner.disk.clone();
         let from_disk = spawn_blocking(move || disk.clear()).await.unwrap_or_default();
         CacheReport { removed: from_memory + from_disk.entries, ..self.report().await }
@@ -202,15 +217,15 @@ impl VariantEngine {
 
 impl Inner {
     async fn obtain<C, F>(
-        &self,
+        self: Arc<Self>,
         key: &VariantKey,
         digest: KeyDigest,
         source: impl Future<Output = Result<File>> + Send,
         still_current: C,
     ) -> Result<Variant>
     where
-        C: Fn() -> F + Send + Sync,
-        F: Future<Output = bool> + Send,
+        C: Fn() -> F + Send + Sync + 'static,
+        F: Future<Output = bool> + Send + 'static,
     {
         // Another flight may have landed between the look-up and this one.
         if let Some(variant) = self.memory.get(key) {
@@ -224,20 +239,26 @@ impl Inner {
         if !still_current().await {
             return Err(Error::new(ErrorKind::Conflict, "the file was changed at the same moment"));
         }
-        let variant = self.make(key, source).await.inspect_err(|error| self.remember(digest, error))?;
-        if still_current().await {
-            self.publish(key, digest, &variant).await;
-            self.withdraw_unless(still_current().await, key, digest).await;
+        let (variant, rest) =
+            self.make(key, source).await.inspect_err(|error| self.remember(digest, error))?;
+        if !still_current().await {
+            return Ok(variant);
+        }
+        self.publish(key, digest, &variant).await;
+        let current = still_current().await;
+        self.withdraw_unless(current, key, digest).await;
+        if let Some(rest) = rest.filter(|_| current) {
+            tokio::spawn(Self::keep(self, key.clone(), rest, still_current));
         }
         Ok(variant)
     }
 
-    async fn read_disk(&self, file_id: FileId, digest: KeyDigest) -> Option<Variant> {
+    pub(super) async fn read_disk(&self, file_id: FileId, digest: KeyDigest) -> Option<Variant> {
         let disk = self.disk.clone();
         spawn_blocking(move || disk.read(file_id, digest)).await.ok().flatten()
     }
 
-    fn remember(&self, digest: KeyDigest, error: &Error) {
+    pub(super) fn remember(&self, digest: KeyDigest, error: &Error) {
         if is_final(error) {
             self.refusals.insert(digest, Arc::new(copy(error)));
         }
@@ -247,36 +268,79 @@ impl Inner {
         &self,
         key: &VariantKey,
         source: impl Future<Output = Result<File>> + Send,
-    ) -> Result<Variant> {
+    ) -> Result<(Variant, Option<Rest>)> {
         let place = self.places.clone().try_acquire_owned().map_err(|_| busy())?;
-        let file = source.await?;
-        let (config, size, fit) = (self.config, key.size, key.fit);
-        let assessed =
-            spawn_blocking(move || assess(&file, &[(size, fit)], &config).map(|work| (file, work)));
-        let (file, work) = assessed.await.map_err(|error| corrupt(error.to_string()))??;
-        if let Some(variants) = work.nothing_to_decode() {
-            return only(variants);
+        let quality = self.config.quality;
+        if let Some(stock) = self.stocks.get(key)
+            && let Some(offer) = stock.offer(key.size, key.fit)
+        {
+            let wanted = match offer {
+                Offer::PassThrough { mime } => return Ok((Variant::PassThrough { mime }, None)),
+                Offer::Render(wanted) => wanted,
+            };
+            let memory = self.wait_for_memory(budget::render_bytes(wanted)).await?;
+            let job = move |_, report: oneshot::Sender<_>| {
+                let rendered = stock.render(wanted, quality);
+                drop((stock, memory, place));
+                let _ = report.send(rendered);
+            };
+            return Ok((self.run(job).await?, None));
         }
-        let memory = self.decode_memory.clone().acquire_many_owned(memory_units(work.memory_bytes));
-        // Waiting for memory as long as a whole rendering may take is waiting too long.
-        let memory = timeout(self.config.deadline, memory).await.map_err(|_| busy())?;
-        let memory = memory.map_err(|error| Error::internal("waiting for decode memory", error))?;
-        only(self.run(file, work, [place, memory]).await?)
+        let file = source.await?;
+        let (work, file) = self.assess(file, vec![(key.size, key.fit)]).await?;
+        if work.memory_bytes == 0 {
+            return Ok((work.pass_through(), None));
+        }
+        let memory = self.wait_for_memory(work.memory_bytes).await?;
+        let (keep, rest) = oneshot::channel();
+        let max_bytes = self.stocks.max_bytes();
+        let job = move |deadline, report: oneshot::Sender<_>| {
+            let mut variant = None;
+            let outcome = work.run(&file, quality, deadline, |_, made| {
+                variant = Some(made);
+                ControlFlow::Break(())
+            });
+            let (rendered, stock) = match outcome {
+                Ok(stock) => (variant.ok_or_else(nothing_made), stock),
+                Err(error) => (Err(error), None),
+            };
+            // Before the report, so that who hears of it finds the place free.
+            drop(place);
+            let _ = report.send(rendered);
+            if let Some(kept) = stock.and_then(|stock| stock.keep(max_bytes)) {
+                let _ = keep.send(kept);
+            }
+            drop(memory);
+        };
+        Ok((self.run(job).await?, Some(rest)))
     }
 
-    /// Renders on the pool. `held` is released when the rendering has ended, not when its caller
-    /// stops waiting.
-    async fn run(&self, file: File, work: Work, held: [OwnedSemaphorePermit; 2]) -> Result<Vec<Variant>> {
-        let VariantConfig { quality, deadline, .. } = self.config;
+    pub(super) async fn assess(&self, file: File, wanted: Vec<(VariantSize, Fit)>) -> Result<(Work, File)> {
+        let config = self.config.clone();
+        let assessed = spawn_blocking(move || assess(&file, &wanted, &config).map(|work| (work, file)));
+        assessed.await.map_err(|error| corrupt(error.to_string()))?
+    }
+
+    async fn wait_for_memory(&self, bytes: u64) -> Result<OwnedSemaphorePermit> {
+        let memory = self.decode_memory.clone().acquire_many_owned(memory_units(bytes));
+        // Waiting for memory as long as a whole rendering may take is waiting too long.
+        let memory = timeout(self.config.deadline, memory).await.map_err(|_| busy())?;
+        memory.map_err(|error| Error::internal("waiting for decode memory", error))
+    }
+
+    /// Runs `job` on the pool. What it holds is released when it has ended, not when its caller
+    /// stops waiting; it may go on after its report.
+    async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(Deadline, oneshot::Sender<Result<T>>) + Send + 'static,
+    ) -> Result<T> {
+        let deadline = self.config.deadline;
         let (start, started) = oneshot::channel();
         let (report, outcome) = oneshot::channel();
         self.pool.submit(move || {
             // Nobody waits any more for a job that was queued for too long.
             if start.send(()).is_ok() {
-                let rendered = work.run(&file, quality, Deadline::after(deadline));
-                // Before the report, so that who hears of it finds the place free.
-                drop(held);
-                let _ = report.send(rendered);
+                job(Deadline::after(deadline), report);
             }
         })?;
         let in_time = timeout(deadline, started).await.map_err(|_| busy())?;
@@ -289,7 +353,26 @@ impl Inner {
         }
     }
 
-    async fn publish(&self, key: &VariantKey, digest: KeyDigest, variant: &Variant) {
+    /// Keeps what a rendering leaves for other sizes, unless its blob is gone by then.
+    pub(super) async fn keep<C, F>(self: Arc<Self>, key: VariantKey, rest: Rest, still_current: C)
+    where
+        C: Fn() -> F + Send + Sync + 'static,
+        F: Future<Output = bool> + Send + 'static,
+    {
+        let Ok(stock) = rest.await else { return };
+        self.stocks.insert(&key, stock);
+        // After it is there: a removal comes later and finds it, or has come and is seen here.
+        if !still_current().await {
+            self.stocks.remove_file(key.file_id);
+        }
+    }
+
+    /// The most that may be kept of one picture.
+    pub(super) fn max_kept_bytes(&self) -> u64 {
+        self.stocks.max_bytes()
+    }
+
+    pub(super) async fn publish(&self, key: &VariantKey, digest: KeyDigest, variant: &Variant) {
         let (disk, file_id, written) = (self.disk.clone(), key.file_id, variant.clone());
         let has_room = Arc::clone(&self.has_room);
         let write = move || if has_room() { disk.write(file_id, digest, &written) } else { Ok(()) };
@@ -307,7 +390,7 @@ impl Inner {
     }
 
     /// Takes a published variant back if its blob was replaced or purged meanwhile.
-    async fn withdraw_unless(&self, current: bool, key: &VariantKey, digest: KeyDigest) {
+    pub(super) async fn withdraw_unless(&self, current: bool, key: &VariantKey, digest: KeyDigest) {
         if current {
             return;
         }
@@ -319,14 +402,15 @@ impl Inner {
     }
 }
 
-/// The one result of a rendering of one.
-fn only(variants: Vec<Variant>) -> Result<Variant> {
-    let nothing = || Error::internal("making a variant", "there is no result");
-    variants.into_iter().next().ok_or_else(nothing)
+/// What is left of a rendering, once it is there.
+pub(super) type Rest = oneshot::Receiver<Stock>;
+
+fn nothing_made() -> Error {
+    Error::internal("making a variant", "there is no result")
 }
 
 /// Memory in the semaphore's units, at least one and no more than it can count.
-fn memory_units(bytes: u64) -> u32 {
+pub(super) fn memory_units(bytes: u64) -> u32 {
     let most = u32::try_from(Semaphore::MAX_PERMITS).unwrap_or(u32::MAX);
     u32::try_from(bytes.div_ceil(MEMORY_UNIT)).unwrap_or(most).clamp(1, most)
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tempfile::TempDir;
 
 use super::*;
-use crate::variant::Fit;
+use crate::domain::id::Sha256;
 use crate::variant::fixtures::{Seen, file, file_id, jpeg, key, photo, size};
 
 /// What a blob's opening waits for: it passes once permits are added.
@@ -82,6 +82,17 @@ impl Bench {
         while self.opened() < times {
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Waits until what a rendering leaves is kept.
+    async fn until_kept(&self) {
+        while self.engine.report().await.intermediate_bytes == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn prepare(&self, keys: Vec<VariantKey>) {
+        self.engine.prepare(keys, self.source(None), self.still_current());
     }
 
     fn entry(&self, key: &VariantKey) -> PathBuf {
@@ -261,7 +272,8 @@ async fn a_damaged_entry_is_made_again() {
 
 #[tokio::test]
 async fn removing_a_file_removes_all_its_variants_and_no_others() {
-    let bench = Bench::new();
+    // Nothing is kept for other sizes: each one opens the file.
+    let bench = Bench::with(VariantConfig { intermediate_cache_bytes: 0, ..VariantConfig::default() });
     let (gone, kept) = (file_id(), file_id());
     for size in ["200", "250", "300"] {
         bench.get(&key(gone, size)).await.unwrap();
@@ -278,7 +290,7 @@ async fn removing_a_file_removes_all_its_variants_and_no_others() {
 
 #[tokio::test]
 async fn a_prune_empties_both_caches_and_says_how_much_it_removed() {
-    let bench = Bench::new();
+    let bench = Bench::with(VariantConfig { intermediate_cache_bytes: 0, ..VariantConfig::default() });
     for _ in 0..3 {
         bench.get(&key(file_id(), "200")).await.unwrap();
     }
@@ -367,7 +379,10 @@ async fn decoders_share_the_memory_budget() {
     for handle in asked {
         handle.await.unwrap().unwrap();
     }
-    assert_eq!(bench.engine.inner.decode_memory.available_permits(), 20 << 10);
+    // A thread gives its share back once it has seen what is worth keeping.
+    while bench.engine.inner.decode_memory.available_permits() < 20 << 10 {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
@@ -385,4 +400,144 @@ async fn without_room_a_variant_is_kept_in_memory_only() {
     has_room.store(true, Ordering::SeqCst);
     bench.get(&second).await.unwrap();
     assert_eq!(bench.engine.report().await.disk_entries, 1);
+}
+
+#[tokio::test]
+async fn another_size_is_made_of_what_the_first_left() {
+    let bench = Bench::new();
+    let first = key(file_id(), "200");
+    bench.get(&first).await.unwrap();
+    bench.until_kept().await;
+    for (size_text, expected) in [("300", (300, 300)), ("400", (300, 300))] {
+        let other = VariantKey { size: size(size_text), ..first.clone() };
+        let seen = Seen::of(&webp(bench.get(&other).await.unwrap()));
+        assert_eq!((seen.width, seen.height), expected);
+    }
+    let whole = VariantKey { size: size("500"), ..first };
+    assert_eq!(bench.get(&whole).await.unwrap(), Variant::PassThrough { mime: "image/jpeg" });
+    assert_eq!(bench.opened(), 1);
+}
+
+#[tokio::test]
+async fn what_is_kept_goes_with_its_file_and_serves_no_other_blob() {
+    let bench = Bench::new();
+    let first = key(file_id(), "200");
+    bench.get(&first).await.unwrap();
+    bench.until_kept().await;
+    let replaced = VariantKey { sha256: Sha256([9; 32]), size: size("300"), ..first.clone() };
+    bench.get(&replaced).await.unwrap();
+    assert_eq!(bench.opened(), 2);
+    bench.until_kept().await;
+    bench.engine.remove_file(first.file_id).await.unwrap();
+    bench.get(&VariantKey { size: size("250"), ..first }).await.unwrap();
+    assert_eq!(bench.opened(), 3);
+    assert!(bench.engine.prune().await.removed > 0);
+}
+
+#[tokio::test]
+async fn what_a_rendering_leaves_of_a_blob_that_is_gone_is_not_kept() {
+    let bench = Bench::new();
+    let key = key(file_id(), "200");
+    // Current before the work and around the publication, gone when the rest is kept.
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = asked.clone();
+    let still_current = move || std::future::ready(counted.fetch_add(1, Ordering::SeqCst) < 3);
+    bench.engine.get(key, bench.source(None), still_current).await.unwrap();
+    while asked.load(Ordering::SeqCst) < 4 {
+        tokio::task::yield_now().await;
+    }
+    while bench.engine.report().await.intermediate_bytes > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn without_a_budget_nothing_is_kept() {
+    let bench = Bench::with(VariantConfig { intermediate_cache_bytes: 0, ..VariantConfig::default() });
+    let first = key(file_id(), "200");
+    bench.get(&first).await.unwrap();
+    bench.get(&VariantKey { size: size("300"), ..first }).await.unwrap();
+    assert_eq!((bench.opened(), bench.engine.report().await.intermediate_bytes), (2, 0));
+}
+
+/// Both fits of all sizes.
+fn every_key(file: FileId) -> Vec<VariantKey> {
+    let sizes = crate::api::VARIANT_SIZES.map(|size| key(file, &size.to_string()));
+    sizes.into_iter().flat_map(|key| [VariantKey { fit: Fit::Inside, ..key.clone() }, key]).collect()
+}
+
+#[tokio::test]
+async fn variants_made_in_advance_cost_one_opening() {
+    let bench = Bench::new();
+    let keys = every_key(file_id());
+    bench.prepare(keys.clone());
+    // Of 420 × 300 pixels: 200, 250, 300 and 400 are made, the others pass through.
+    while bench.engine.report().await.eager_made < 8 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(bench.opened(), 1);
+    for key in &keys {
+        assert_eq!(bench.engine.cached(key).is_some(), key.size.pixels() <= 400, "{key:?}");
+    }
+    // Once more, and of something else: nothing is made twice, and the queue goes on.
+    bench.prepare(keys);
+    bench.prepare(vec![key(file_id(), "200")]);
+    while bench.engine.report().await.eager_made < 9 {
+        tokio::task::yield_now().await;
+    }
+    let report = bench.engine.report().await;
+    assert_eq!((report.disk_entries, report.eager_waiting, report.eager_dropped), (9, 0, 0));
+}
+
+#[tokio::test]
+async fn what_is_made_in_advance_gives_way_to_requests_for_the_memory() {
+    let bench = Bench::new();
+    let key = key(file_id(), "200");
+    let all = bench.engine.inner.decode_memory.available_permits();
+    let taken = bench.engine.inner.decode_memory.acquire_many(u32::try_from(all).unwrap()).await.unwrap();
+    bench.prepare(vec![key.clone()]);
+    while bench.engine.report().await.eager_dropped == 0 {
+        tokio::task::yield_now().await;
+    }
+    drop(taken);
+    assert_eq!(bench.engine.report().await.disk_entries, 0);
+    bench.get(&key).await.unwrap();
+}
+
+#[tokio::test]
+async fn more_files_than_may_wait_are_dropped_and_the_rest_is_made() {
+    let bench = Bench::new();
+    let gate = gate();
+    for _ in 0..300 {
+        let source = bench.source(Some(gate.clone()));
+        bench.engine.prepare(vec![key(file_id(), "200")], source, bench.still_current());
+    }
+    let report = bench.engine.report().await;
+    assert!(report.eager_waiting >= 255 && report.eager_dropped >= 43, "{report:?}");
+    gate.add_permits(1000);
+    // None is forgotten: each is made or counted as dropped.
+    let eager = &bench.engine.inner.eager;
+    while eager.made() + eager.dropped() < 300 {
+        tokio::task::yield_now().await;
+    }
+    assert!(eager.made() > 0);
+}
+
+#[tokio::test]
+async fn nothing_is_made_in_advance_of_a_blob_that_is_gone_and_refusals_are_remembered() {
+    let mut bench = Bench::new();
+    let gone = || std::future::ready(false);
+    bench.engine.prepare(vec![key(file_id(), "200")], bench.source(None), gone);
+    bench.picture = Arc::new(b"no picture at all".to_vec());
+    let broken = key(file_id(), "200");
+    bench.prepare(vec![broken.clone()]);
+    // The files are worked off in their order: the last one's variant says that all are done.
+    bench.picture = Arc::new(jpeg(420, 300, &photo(420, 300)));
+    bench.prepare(vec![key(file_id(), "200")]);
+    while bench.engine.report().await.eager_made == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(bench.opened(), 2);
+    assert_eq!(bench.get(&broken).await.unwrap_err().kind(), ErrorKind::NotAnImage);
+    assert_eq!(bench.opened(), 2, "the refusal was remembered");
 }

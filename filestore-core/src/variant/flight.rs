@@ -19,8 +19,23 @@ pub(super) struct Flights<K, V> {
     under_way: Arc<Mutex<UnderWay<K, V>>>,
 }
 
-type UnderWay<K, V> = HashMap<K, watch::Receiver<Option<Outcome<V>>>>;
+type UnderWay<K, V> = HashMap<K, Flight<V>>;
 type Outcome<V> = Result<V, Arc<Error>>;
+
+#[derive(Clone)]
+struct Flight<V> {
+    outcome: watch::Receiver<Option<Outcome<V>>>,
+    on_loss: OnLoss,
+}
+
+/// What those who wait do if the work ends without an outcome.
+#[derive(Clone, Copy)]
+enum OnLoss {
+    /// They fail: it was asked for, and panicked, or the runtime shuts down.
+    Fail,
+    /// They do it themselves: it was a favour, and may be given up at any time.
+    StartAnew,
+}
 
 impl<K, V> Default for Flights<K, V> {
     fn default() -> Self {
@@ -39,29 +54,62 @@ where
     where
         W: Future<Output = Result<V>> + Send + 'static,
     {
-        let mut outcome = match self.under_way.lock().entry(key) {
-            Entry::Occupied(entry) => entry.get().clone(),
+        let mut work = Some(work);
+        loop {
+            let mut flight = match self.under_way.lock().entry(key) {
+                Entry::Occupied(entry) => entry.get().clone(),
+                Entry::Vacant(entry) => {
+                    let (report, outcome) = watch::channel(None);
+                    let flight = Flight { outcome, on_loss: OnLoss::Fail };
+                    entry.insert(flight.clone());
+                    let claim = Claim { landing: self.landing(key), report };
+                    let work = work.take().expect("own work is waited for to its end")();
+                    tokio::spawn(async move { claim.land(work.await.map_err(Arc::new)) });
+                    flight
+                }
+            };
+            let reported = flight.outcome.wait_for(Option::is_some).await;
+            match (reported.as_deref(), flight.on_loss) {
+                (Ok(Some(Ok(value))), _) => return Ok(value.clone()),
+                (Ok(Some(Err(error))), _) => return Err(copy(error)),
+                (Ok(None) | Err(_), OnLoss::StartAnew) => {}
+                (Ok(None) | Err(_), OnLoss::Fail) => {
+                    return Err(Error::internal("making a variant", "the work ended early"));
+                }
+            }
+        }
+    }
+
+    /// Takes `key` for work that somebody does unasked; `None` if it is under way.
+    pub(super) fn claim(&self, key: K) -> Option<Claim<K, V>> {
+        match self.under_way.lock().entry(key) {
+            Entry::Occupied(_) => None,
             Entry::Vacant(entry) => {
                 let (report, outcome) = watch::channel(None);
-                entry.insert(outcome.clone());
-                let landing = Landing { under_way: self.under_way.clone(), key };
-                let work = work();
-                tokio::spawn(async move {
-                    let finished = work.await.map_err(Arc::new);
-                    // First off the map, so that nobody who has seen the outcome meets it again.
-                    drop(landing);
-                    let _ = report.send(Some(finished));
-                });
-                outcome
+                entry.insert(Flight { outcome, on_loss: OnLoss::StartAnew });
+                Some(Claim { landing: self.landing(key), report })
             }
-        };
-        let reported = outcome.wait_for(Option::is_some).await;
-        match reported.as_deref() {
-            Ok(Some(Ok(value))) => Ok(value.clone()),
-            Ok(Some(Err(error))) => Err(copy(error)),
-            // The task ended without a report: it panicked, or the runtime shuts down.
-            Ok(None) | Err(_) => Err(Error::internal("making a variant", "the work ended early")),
         }
+    }
+
+    fn landing(&self, key: K) -> Landing<K, V> {
+        Landing { under_way: self.under_way.clone(), key }
+    }
+}
+
+/// The duty to report on a key. Dropped, the key is free again.
+pub(super) struct Claim<K: Hash + Eq + Copy, V> {
+    // Dropped first: nobody who has seen the outcome, or its loss, meets the flight again.
+    landing: Landing<K, V>,
+    report: watch::Sender<Option<Outcome<V>>>,
+}
+
+impl<K: Hash + Eq + Copy, V> Claim<K, V> {
+    /// Reports to all who wait.
+    pub(super) fn land(self, outcome: Outcome<V>) {
+        let Self { landing, report } = self;
+        drop(landing);
+        let _ = report.send(Some(outcome));
     }
 }
 
@@ -104,7 +152,9 @@ pub(super) fn copy(error: &Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Poll;
 
     use tokio::sync::Notify;
 
@@ -131,6 +181,23 @@ mod tests {
             tokio::task::yield_now().await;
         }
         assert_eq!(flights.join(1, || async { Ok(5) }).await.unwrap(), 5);
+    }
+
+    #[tokio::test]
+    async fn a_claim_serves_those_who_ask_and_given_up_it_leaves_the_work_to_them() {
+        let flights = Arc::new(Flights::<u8, u8>::default());
+        for (outcome, expected) in [(Some(Ok(5)), 5), (None, 7)] {
+            let claim = flights.claim(1).unwrap();
+            assert!(flights.claim(1).is_none());
+            let mut asked = Box::pin(flights.join(1, || async { Ok(7) }));
+            let waits = poll_fn(|context| Poll::Ready(asked.as_mut().poll(context).is_pending())).await;
+            assert!(waits);
+            match outcome {
+                Some(outcome) => claim.land(outcome),
+                None => drop(claim),
+            }
+            assert_eq!(asked.await.unwrap(), expected);
+        }
     }
 
     #[tokio::test]

@@ -17,7 +17,8 @@
 //! | encode | `encode` | lossy WebP without metadata |
 //!
 //! `cache` holds the results in memory and on disk; `engine` runs all that on threads of its own,
-//! once for all who ask at the same time.
+//! once for all who ask at the same time, from a kept picture (`stock`) if there is one; `eager`
+//! does so before anyone asks.
 
 use std::fmt::Write as _;
 
@@ -26,7 +27,7 @@ use sha2::{Digest, Sha256 as Sha256Hasher};
 
 use crate::domain::id::{FileId, OrganizationId, Sha256};
 
-pub mod plan;
+mod plan;
 mod orient;
 mod source;
 mod header;
@@ -34,6 +35,7 @@ mod probe;
 mod budget;
 mod decode;
 mod resize;
+mod stock;
 mod color;
 mod encode;
 mod render;
@@ -41,13 +43,14 @@ mod cache;
 mod pool;
 mod flight;
 mod engine;
+mod eager;
 
 #[cfg(test)]
 mod fixtures;
 
+pub use crate::domain::variant::{Fit, VariantSize};
 pub use cache::CacheReport;
 pub use engine::VariantEngine;
-pub use plan::{Fit, VariantSize};
 pub use probe::probe;
 pub use render::render;
 

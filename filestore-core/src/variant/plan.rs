@@ -1,71 +1,7 @@
 //! Which part of a picture becomes a variant of which size. Pure: no I/O, no pixels.
 
-use std::str::FromStr;
-
-use crate::api::VARIANT_SIZES;
-use crate::domain::error::{Error, Result};
 use crate::domain::record::Dimensions;
-
-/// The side of a variant's square, in pixels: one of [`VARIANT_SIZES`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct VariantSize(u32);
-
-impl VariantSize {
-    /// From the two numbers of a request's path. They are plain decimal digits (`0200`, `+200` and
-    /// `2e2` are not), equal and one of the allowed sizes; the error names the one at fault.
-    pub fn from_path(width: &str, height: &str) -> Result<Self> {
-        let size = parse_side("width", width)?;
-        if parse_side("height", height)? == size {
-            return Ok(Self(size));
-        }
-        Err(Error::invalid("height", format!("width and height are equal, width is {size}"))
-            .with_allowed([size.to_string()]))
-    }
-
-    /// The side.
-    pub const fn pixels(self) -> u32 {
-        self.0
-    }
-}
-
-impl TryFrom<u32> for VariantSize {
-    type Error = Error;
-
-    /// `InvalidField` with the allowed sizes for any other number.
-    fn try_from(pixels: u32) -> Result<Self> {
-        parse_side("size", &pixels.to_string()).map(Self)
-    }
-}
-
-fn parse_side(field: &str, text: &str) -> Result<u32> {
-    // Comparing with the written form of each size leaves no other spelling of it.
-    VARIANT_SIZES.into_iter().find(|size| size.to_string() == text).ok_or_else(|| {
-        let allowed = VARIANT_SIZES.map(|size| size.to_string());
-        Error::invalid(field, format!("{field} is one of {}", allowed.join(", "))).with_allowed(allowed)
-    })
-}
-
-/// How a picture fills the square.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Fit {
-    /// The square is filled; what overhangs is cut off evenly on both sides.
-    #[default]
-    Cover,
-    /// The whole picture is within the square; the result is square only if the picture is.
-    Inside,
-}
-
-impl FromStr for Fit {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        match text {
-            "cover" => Ok(Self::Cover),
-            "inside" => Ok(Self::Inside),
-            _ => Err(Error::invalid("fit", "fit is cover or inside").with_allowed(["cover", "inside"])),
-        }
-    }
-}
+use crate::domain::variant::{Fit, VariantSize};
 
 /// What to do with a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,16 +10,6 @@ pub(super) enum Plan {
     PassThrough,
     /// Make a new one.
     Render(Geometry),
-}
-
-impl Plan {
-    /// What is to be rendered, if anything.
-    pub(super) fn geometry(&self) -> Option<Geometry> {
-        match self {
-            Self::PassThrough => None,
-            Self::Render(geometry) => Some(*geometry),
-        }
-    }
 }
 
 /// Which rectangle of the picture becomes which size. In the orientation of its user: displayed
@@ -123,12 +49,12 @@ impl Rectangle {
 pub(super) fn plan(displayed: Dimensions, size: VariantSize, fit: Fit) -> Plan {
     let Dimensions { width, height } = displayed;
     let (longest, shortest) = (width.max(height), width.min(height));
-    if longest <= size.0 {
+    if longest <= size.pixels() {
         return Plan::PassThrough;
     }
     Plan::Render(match fit {
         Fit::Cover => {
-            let side = size.0.min(shortest);
+            let side = size.pixels().min(shortest);
             Geometry {
                 crop: Rectangle {
                     left: (width - shortest) / 2,
@@ -142,8 +68,8 @@ pub(super) fn plan(displayed: Dimensions, size: VariantSize, fit: Fit) -> Plan {
         Fit::Inside => Geometry {
             crop: Rectangle { left: 0, top: 0, width, height },
             target: Dimensions {
-                width: scaled(width, size.0, longest),
-                height: scaled(height, size.0, longest),
+                width: scaled(width, size.pixels(), longest),
+                height: scaled(height, size.pixels(), longest),
             },
         },
     })
@@ -161,7 +87,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::error::ErrorKind;
+    use crate::api::VARIANT_SIZES;
 
     fn size(pixels: u32) -> VariantSize {
         VariantSize::from_path(&pixels.to_string(), &pixels.to_string()).unwrap()
@@ -172,28 +98,6 @@ mod tests {
             Plan::Render(geometry) => geometry,
             Plan::PassThrough => panic!("{width}×{height} passes through"),
         }
-    }
-
-    #[test]
-    fn only_equal_allowed_plain_numbers_are_a_size() {
-        assert_eq!(VariantSize::from_path("700", "700").unwrap().pixels(), 700);
-        for bad in ["", "0", "0200", "+200", "2e2", "200.0", " 200", "201", "-200", "٢٠٠", "99999999999"] {
-            for (width, height, field) in [(bad, "200", "width"), ("200", bad, "height")] {
-                let error = VariantSize::from_path(width, height).unwrap_err();
-                assert_eq!(error.kind(), ErrorKind::InvalidField, "{bad:?}");
-                assert_eq!(error.details().field.as_deref(), Some(field), "{bad:?}");
-                assert_eq!(error.details().allowed.len(), VARIANT_SIZES.len());
-            }
-        }
-        let unequal = VariantSize::from_path("200", "400").unwrap_err();
-        assert_eq!(unequal.details().field.as_deref(), Some("height"));
-    }
-
-    #[test]
-    fn the_fit_is_cover_unless_said_otherwise() {
-        assert_eq!(Fit::default(), Fit::Cover);
-        assert_eq!("inside".parse::<Fit>().unwrap(), Fit::Inside);
-        assert_eq!("Cover".parse::<Fit>().unwrap_err().details().allowed, ["cover", "inside"]);
     }
 
     #[test]

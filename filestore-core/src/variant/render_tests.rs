@@ -415,7 +415,7 @@ fn work_stops_when_its_time_is_over() {
         let work = assess(&file, &[(size("200"), Fit::Cover)], &config).unwrap();
         // Long enough to pass the first check, far too short to decode in.
         let deadline = Deadline::after(Duration::from_micros(300));
-        let error = work.run(&file, 80.0, deadline).unwrap_err();
+        let error = work.run(&file, 80.0, deadline, |_, _| ControlFlow::Continue(())).unwrap_err();
         assert_eq!(
             (error.kind(), error.message()),
             (ErrorKind::ImageTooLarge, "the image takes too long to decode")

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use filestore_core::domain::config::{Durability, Limits, StoreConfig, VariantConfig};
+use filestore_core::domain::variant::{Fit, VariantSize};
 use serde::Deserialize;
 
 use super::{Config, ConfigError};
@@ -70,6 +71,8 @@ tables! {
         quality: f32,
         memory_cache_bytes: u64,
         disk_cache_bytes: u64,
+        intermediate_cache_bytes: u64,
+        eager: Vec<String>,
     }
     /// `[http]`
     HttpTable {
@@ -114,7 +117,7 @@ impl File {
         put(&mut config.store.reserve_bytes, self.reserve_bytes);
         self.limits.unwrap_or_default().apply(&mut config.store.limits);
         self.lifetimes.unwrap_or_default().apply(&mut config.store);
-        self.variants.unwrap_or_default().apply(&mut config.store.variants);
+        self.variants.unwrap_or_default().apply(&mut config.store.variants)?;
         self.http.unwrap_or_default().apply(&mut config.http, &mut config.body);
         Ok(config)
     }
@@ -140,7 +143,7 @@ impl LifetimesTable {
 }
 
 impl VariantsTable {
-    fn apply(self, variants: &mut VariantConfig) {
+    fn apply(self, variants: &mut VariantConfig) -> Result<(), ConfigError> {
         put(&mut variants.max_pixels, self.max_pixels);
         put(&mut variants.max_side, self.max_side);
         put(&mut variants.decode_memory_bytes, self.decode_memory_bytes);
@@ -150,7 +153,25 @@ impl VariantsTable {
         put(&mut variants.quality, self.quality);
         put(&mut variants.memory_cache_bytes, self.memory_cache_bytes);
         put(&mut variants.disk_cache_bytes, self.disk_cache_bytes);
+        put(&mut variants.intermediate_cache_bytes, self.intermediate_cache_bytes);
+        for text in self.eager.unwrap_or_default() {
+            let kind = eager_kind(&text)?;
+            if !variants.eager.contains(&kind) {
+                variants.eager.push(kind);
+            }
+        }
+        Ok(())
     }
+}
+
+/// `"200"`, or `"1000/inside"`: a size, and a fit if it is not `cover`.
+fn eager_kind(text: &str) -> Result<(VariantSize, Fit), ConfigError> {
+    let (size, fit) = text.split_once('/').unwrap_or((text, "cover"));
+    let kind = VariantSize::from_path(size, size).and_then(|size| Ok((size, fit.parse()?)));
+    kind.map_err(|_| ConfigError::Value {
+        key: "variants.eager",
+        problem: "must be sizes, each with a fit or without, such as \"200\" or \"1000/inside\"",
+    })
 }
 
 impl HttpTable {

@@ -138,6 +138,7 @@ impl Config {
 mod tests {
     use super::*;
     use filestore_core::domain::config::Durability;
+    use filestore_core::domain::variant::Fit;
 
     #[test]
     fn a_file_changes_what_it_names_and_nothing_else() {
@@ -149,6 +150,8 @@ mod tests {
             trusted_proxies = ["10.0.0.0/8"]
             [lifetimes]
             temp_ttl_secs = 60
+            [variants]
+            eager = ["200", "1000/inside", "200/cover"]
             [http]
             max_connections = 5
             "#,
@@ -157,6 +160,9 @@ mod tests {
         assert_eq!(config.listen, "[::1]:9".parse().unwrap());
         assert_eq!(config.store.durability, Durability::Process);
         assert_eq!((config.store.quota_bytes, config.store.temp_ttl.as_secs()), (Some(7), 60));
+        let eager: Vec<_> =
+            config.store.variants.eager.iter().map(|(size, fit)| (size.pixels(), *fit)).collect();
+        assert_eq!(eager, [(200, Fit::Cover), (1000, Fit::Inside)], "each once, cover unless said otherwise");
         assert_eq!((config.http.max_connections, config.trusted_proxies.len()), (5, 1));
         assert_eq!(config.store.limits, StoreConfig::default().limits);
         assert_eq!(config.http.header, listen::Options::default().header);
@@ -191,6 +197,8 @@ mod tests {
             ("[limits]\nmax_file_size = -1", "max_file_size"),
             ("[http]\nbuffer_bytes = 1", "http.buffer_bytes"),
             ("[variants]\nquality = 101.0", "variants.quality"),
+            ("[variants]\neager = [\"201\"]", "variants.eager"),
+            ("[variants]\neager = [\"200/both\"]", "variants.eager"),
         ] {
             let error = Config::from_toml(text).unwrap_err().to_string();
             assert!(error.contains(named), "{text}: {error}");

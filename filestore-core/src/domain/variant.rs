@@ -1,0 +1,95 @@
+//! What a variant is asked for by: its size and its fit.
+
+use std::str::FromStr;
+
+use super::error::{Error, Result};
+use crate::api::VARIANT_SIZES;
+
+/// The side of a variant's square, in pixels: one of [`VARIANT_SIZES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VariantSize(u32);
+
+impl VariantSize {
+    /// From the two numbers of a request's path. They are plain decimal digits (`0200`, `+200` and
+    /// `2e2` are not), equal and one of the allowed sizes; the error names the one at fault.
+    pub fn from_path(width: &str, height: &str) -> Result<Self> {
+        let size = parse_side("width", width)?;
+        if parse_side("height", height)? == size {
+            return Ok(Self(size));
+        }
+        Err(Error::invalid("height", format!("width and height are equal, width is {size}"))
+            .with_allowed([size.to_string()]))
+    }
+
+    /// The side.
+    pub const fn pixels(self) -> u32 {
+        self.0
+    }
+}
+
+impl TryFrom<u32> for VariantSize {
+    type Error = Error;
+
+    /// `InvalidField` with the allowed sizes for any other number.
+    fn try_from(pixels: u32) -> Result<Self> {
+        parse_side("size", &pixels.to_string()).map(Self)
+    }
+}
+
+fn parse_side(field: &str, text: &str) -> Result<u32> {
+    // Comparing with the written form of each size leaves no other spelling of it.
+    VARIANT_SIZES.into_iter().find(|size| size.to_string() == text).ok_or_else(|| {
+        let allowed = VARIANT_SIZES.map(|size| size.to_string());
+        Error::invalid(field, format!("{field} is one of {}", allowed.join(", "))).with_allowed(allowed)
+    })
+}
+
+/// How a picture fills the square.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Fit {
+    /// The square is filled; what overhangs is cut off evenly on both sides.
+    #[default]
+    Cover,
+    /// The whole picture is within the square; the result is square only if the picture is.
+    Inside,
+}
+
+impl FromStr for Fit {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "cover" => Ok(Self::Cover),
+            "inside" => Ok(Self::Inside),
+            _ => Err(Error::invalid("fit", "fit is cover or inside").with_allowed(["cover", "inside"])),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::error::ErrorKind;
+
+    #[test]
+    fn only_equal_allowed_plain_numbers_are_a_size() {
+        assert_eq!(VariantSize::from_path("700", "700").unwrap().pixels(), 700);
+        for bad in ["", "0", "0200", "+200", "2e2", "200.0", " 200", "201", "-200", "٢٠٠", "99999999999"] {
+            for (width, height, field) in [(bad, "200", "width"), ("200", bad, "height")] {
+                let error = VariantSize::from_path(width, height).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::InvalidField, "{bad:?}");
+                assert_eq!(error.details().field.as_deref(), Some(field), "{bad:?}");
+                assert_eq!(error.details().allowed.len(), VARIANT_SIZES.len());
+            }
+        }
+        let unequal = VariantSize::from_path("200", "400").unwrap_err();
+        assert_eq!(unequal.details().field.as_deref(), Some("height"));
+    }
+
+    #[test]
+    fn the_fit_is_cover_unless_said_otherwise() {
+        assert_eq!(Fit::default(), Fit::Cover);
+        assert_eq!("inside".parse::<Fit>().unwrap(), Fit::Inside);
+        assert_eq!("Cover".parse::<Fit>().unwrap_err().details().allowed, ["cover", "inside"]);
+    }
+}
