@@ -8,7 +8,7 @@
 
 use super::Variant;
 use super::color::to_srgb;
-use super::decode::{Decoded, Pixels, decode};
+use super::decode::{Decoded, Picture, Pixels, decode};
 use super::encode::encode;
 use super::header::Header;
 use super::plan::{Geometry, Rectangle};
@@ -23,8 +23,8 @@ use crate::domain::variant::{Fit, VariantSize};
 const ENOUGH: u32 = 2;
 /// The longer side of what is kept of a picture too large to be kept as it is: enough for all sizes.
 const KEPT_SIDE: u32 = ENOUGH * 1000;
-/// A picture with a shorter longest side is not worth keeping: it serves no size but its own.
-const USEFUL_SIDE: u32 = ENOUGH * 200;
+/// A picture with a shorter longest side is not worth keeping: it serves the smallest size alone.
+const USEFUL_SIDE: u32 = 250;
 
 /// A picture in one or more sizes.
 #[derive(Debug)]
@@ -84,16 +84,8 @@ impl Stock {
         let Some(wanted) = geometry(&self.header, size, fit) else {
             return Some(Offer::PassThrough { mime: self.header.format.mime() });
         };
-        let is_decoded_enough = |decoded: &Decoded| {
-            let is_enough =
-                |crop: u32, target: u32| f64::from(crop) * decoded.scale >= f64::from(ENOUGH * target);
-            // A picture decoded whole is what any other decode would give.
-            decoded.scale >= 1.0
-                || is_enough(wanted.crop.width, wanted.target.width)
-                    && is_enough(wanted.crop.height, wanted.target.height)
-        };
         let serves = self.resized.iter().any(|resized| resized.is_enough_for(wanted))
-            || self.decoded.as_ref().is_some_and(is_decoded_enough);
+            || self.decoded.as_ref().is_some_and(|decoded| decoded.is_enough_for(wanted));
         serves.then_some(Offer::Render(wanted))
     }
 
@@ -106,18 +98,18 @@ impl Stock {
     /// smaller one that serves all sizes, made now. `None` if nothing is.
     pub(super) fn keep(mut self, max_bytes: u64) -> Option<Self> {
         self.resized.clear();
-        let decoded = self.decoded.take()?;
-        let Pixels { width, height, layout, .. } = decoded.pixels;
-        if decoded.scale < 1.0 && width.max(height) < USEFUL_SIDE {
+        let decoded = self.decoded.as_ref()?;
+        if decoded.longest_side() < USEFUL_SIDE {
             return None;
         }
-        self.decoded = Some(decoded);
         if self.bytes() <= max_bytes {
             return Some(self);
         }
+        // Planes are as small as they may be; only a picture decoded whole has much to lose.
+        let Picture::Whole(Pixels { layout, .. }) = decoded.picture else { return None };
         let wanted = shrunk(self.header.stored);
         if area(wanted.target) * layout.channels() as u64 > max_bytes
-            || area(wanted.target) >= area(Dimensions { width, height })
+            || area(wanted.target) >= area(self.header.stored)
         {
             return None;
         }
@@ -129,7 +121,7 @@ impl Stock {
 
     /// What it weighs.
     pub(super) fn bytes(&self) -> u64 {
-        let pixels = self.decoded.iter().map(|decoded| decoded.pixels.data.len());
+        let pixels = self.decoded.iter().map(Decoded::bytes);
         let resized = self.resized.iter().map(|resized| resized.pixels.data.len());
         (pixels.chain(resized).sum::<usize>() + self.profile.as_ref().map_or(0, Vec::len)) as u64
     }

@@ -34,6 +34,38 @@ impl Decoded {
         let profile = profile.filter(|bytes| !bytes.is_empty() && bytes.len() <= MAX_PROFILE_BYTES);
         Self { picture: Picture::Whole(pixels), profile }
     }
+
+    /// Whether `wanted` is as good from this picture as from one decoded for it alone.
+    pub(super) fn is_enough_for(&self, wanted: Geometry) -> bool {
+        match &self.picture {
+            Picture::Whole(_) => true,
+            Picture::Planes(Planes::Grey(plane)) => plane.is_enough_for(wanted, 1.0),
+            // WebP keeps chrominance at half the size.
+            Picture::Planes(Planes::YCbCr([y, cb, cr])) => {
+                y.is_enough_for(wanted, 1.0) && cb.is_enough_for(wanted, 0.5) && cr.is_enough_for(wanted, 0.5)
+            }
+        }
+    }
+
+    /// The longer side, in the pixels that are there.
+    pub(super) fn longest_side(&self) -> u32 {
+        let (Picture::Whole(pixels)
+        | Picture::Planes(
+            Planes::Grey(Plane { samples: pixels, .. }) | Planes::YCbCr([Plane { samples: pixels, .. }, ..]),
+        )) = &self.picture;
+        pixels.width.max(pixels.height)
+    }
+
+    /// How many bytes the pixels take.
+    pub(super) fn bytes(&self) -> usize {
+        match &self.picture {
+            Picture::Whole(pixels) => pixels.data.len(),
+            Picture::Planes(Planes::Grey(plane)) => plane.samples.data.len(),
+            Picture::Planes(Planes::YCbCr(planes)) => {
+                planes.iter().map(|plane| plane.samples.data.len()).sum()
+            }
+        }
+    }
 }
 
 /// The picture in the form that its decoder has cheapest.
@@ -59,6 +91,22 @@ pub(super) struct Plane {
     /// [`Layout::Grey`], whatever the component means.
     pub(super) samples: Pixels,
     pub(super) extent: Extent,
+}
+
+impl Plane {
+    /// Whether the plane shows all of the crop, and at `share` of the target's size at least.
+    fn is_enough_for(&self, wanted: Geometry, share: f64) -> bool {
+        let Self { samples, extent } = self;
+        let is_enough = |first: u32, crop: u32, target: u32, shown: u32, from: f64, scale: f64| {
+            let (first, crop) = (f64::from(first), f64::from(crop));
+            from <= first
+                && (first + crop - from) * scale <= f64::from(shown)
+                && crop * scale >= share * f64::from(target)
+        };
+        let Geometry { crop, target } = wanted;
+        is_enough(crop.left, crop.width, target.width, samples.width, extent.left, extent.scale_x)
+            && is_enough(crop.top, crop.height, target.height, samples.height, extent.top, extent.scale_y)
+    }
 }
 
 /// Where a picture's pixels are in the stored one: from which point, in stored pixels, and how many
