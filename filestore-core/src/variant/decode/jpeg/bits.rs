@@ -96,7 +96,7 @@ pub(super) struct Bits<'a> {
 }
 
 impl Bits<'_> {
-    /// How many bits there are at least after a refill.
+    /// How many bits there are at least after a refill: seven bytes.
     pub(super) const FULL: u32 = 56;
 
     /// Makes [`FULL`](Self::FULL) bits available.
@@ -105,7 +105,7 @@ impl Bits<'_> {
         if let Some(next) = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk()) {
             self.buffer |= u64::from_be_bytes(*next) >> self.count;
             self.at += ((63 - self.count) >> 3) as usize;
-            self.count |= 56;
+            self.count |= Self::FULL;
         } else {
             self.refill_at_the_end();
         }
@@ -197,7 +197,8 @@ mod tests {
     #[test]
     fn bits_come_in_order_and_zeros_follow_the_end() {
         let bytes: Vec<u8> = (0..40u8).map(|byte| byte.wrapping_mul(37) % 255).collect();
-        let text = bytes.iter().map(|byte| format!("{byte:08b}")).collect::<String>() + &"0".repeat(100);
+        let text = bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:08b}"));
+        let text = text + &"0".repeat(100);
         for step in [1u32, 3, 7, 11, 16] {
             let mut intervals = Intervals::new(&bytes);
             let mut bits = intervals.read();

@@ -35,8 +35,8 @@ impl Needed {
     }
 }
 
-/// Dequantized coefficients of one block in N×N rows, and room for those that are not needed.
-pub(super) type Coefficients = [f32; 2 * END];
+/// Dequantized coefficients of one block in N×N rows, and room for one that is not needed.
+pub(super) type Coefficients = [f32; NOWHERE as usize + 1];
 
 /// The inverse transform of a component's scale.
 #[derive(Debug)]

@@ -10,6 +10,10 @@ use super::scale::{Part, largest_sampling};
 use super::sequential::{self, Decoders};
 use super::walk::{Grid, Lane, Late};
 
+/// See [`slack`].
+const LUMINANCE_SLACK: f32 = 12.0;
+/// The same for chrominance, which WebP keeps at half the size.
+const CHROMINANCE_SLACK: f32 = 16.0;
 /// How many tables of each kind there may be.
 const TABLES: usize = 4;
 
@@ -49,16 +53,13 @@ impl<'a> Decoder<'a> {
     pub(super) fn new(frame: &'a Frame, parts: &[Part], segments: &'a Segments, file: &'a [u8]) -> Self {
         let is_progressive = frame.marker == PROGRESSIVE;
         let largest = largest_sampling(frame);
-        let component = |(index, (component, part)): (usize, (&FrameComponent, &Part))| {
+        let component = |(component, part): (&FrameComponent, &Part)| {
             let sampling = (u32::from(component.h), u32::from(component.v));
             let blocks = (
                 (frame.width * sampling.0).div_ceil(8 * largest.0),
                 (frame.height * sampling.1).div_ceil(8 * largest.1),
             );
-            let held = is_progressive.then(|| {
-                let its = segments.scans().filter(|scan| scan.components.iter().any(|of| of.index == index));
-                Held::new((blocks.0, part.rows.1.min(blocks.1)), part.n, its)
-            });
+            let held = is_progressive.then(|| Held::new((blocks.0, part.rows.1.min(blocks.1)), part.n));
             Component { part: *part, sampling, blocks, factors: None, plane: Some(Plane::new(*part)), held }
         };
         Self {
@@ -69,7 +70,7 @@ impl<'a> Decoder<'a> {
             dc_tables: [const { None }; TABLES],
             ac_tables: [const { None }; TABLES],
             restart_interval: 0,
-            components: frame.components.iter().zip(parts).enumerate().map(component).collect(),
+            components: frame.components.iter().zip(parts).map(component).collect(),
         }
     }
 
@@ -123,6 +124,12 @@ impl<'a> Decoder<'a> {
                     *factor = f32::from(*value);
                 }
                 component.factors = Some(factors);
+                if let Some(held) = &mut component.held {
+                    let index = of_scan.index;
+                    let is_its = |scan: &&Scan| scan.components.iter().any(|other| other.index == index);
+                    let slack = if component.part.n == 8 { 0.0 } else { slack(index) };
+                    held.choose(self.segments.scans().filter(is_its), &factors, slack);
+                }
             }
         }
     }
@@ -159,7 +166,7 @@ impl<'a> Decoder<'a> {
         let data = &self.file[scan.data.clone()];
         let of_scan = scan.components[0];
         let Some(held) = self.components[of_scan.index].held.take() else { return Ok(None) };
-        if !held.needs(&scan.band) {
+        if !held.wants(scan) {
             self.components[of_scan.index].held = Some(held);
             return Ok(None);
         }
@@ -168,13 +175,14 @@ impl<'a> Decoder<'a> {
             return Ok(None);
         };
         let (band, low, may_pass) = (scan.band.clone(), scan.low, !held.has_history());
-        let (read, held) = if scan.high == 0 {
+        let (read, mut held) = if scan.high == 0 {
             let mut blocks = AcFirst { table, held, band, low, ended: 0 };
             (grid.walk(data, may_pass, is_late, &mut blocks), blocks.held)
         } else {
             let mut blocks = AcRefinement { table, held, band, low, ended: 0 };
             (grid.walk(data, may_pass, is_late, &mut blocks), blocks.held)
         };
+        held.note(scan);
         self.components[of_scan.index].held = Some(held);
         read.map(Some)
     }
@@ -256,3 +264,9 @@ impl<'a> Decoder<'a> {
 
 /// The frame of a progressive picture with Huffman coding.
 const PROGRESSIVE: u8 = 0xC2;
+
+/// How large a step of a coefficient may be, at quantization 1, before the bits below it are read.
+/// Eight is one level of a sample.
+fn slack(component: usize) -> f32 {
+    if component == 0 { LUMINANCE_SLACK } else { CHROMINANCE_SLACK }
+}

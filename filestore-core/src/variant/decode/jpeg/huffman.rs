@@ -22,7 +22,7 @@ pub(super) struct Broken;
 #[derive(Debug, Clone)]
 pub(super) struct Codes {
     /// Code and length for every start of [`LOOK`] bits: `length << 8 | symbol`, 0 for longer ones.
-    short: Vec<u16>,
+    short: Box<[u16; 1 << LOOK]>,
     /// The first code of each length that is too large for it, in the top of 16 bits.
     ends: [u32; 17],
     /// Where the symbols of each length start, less its first code.
@@ -34,8 +34,12 @@ impl Codes {
     /// From how many codes there are of each length, 1 to 16 bits, and their symbols. `None` if
     /// they do not fit.
     pub(super) fn new(counts: &[u8; 16], symbols: &[u8]) -> Option<Self> {
-        let mut codes =
-            Self { short: vec![0; 1 << LOOK], ends: [0; 17], starts: [0; 17], symbols: symbols.to_vec() };
+        let mut codes = Self {
+            short: Box::new([0; 1 << LOOK]),
+            ends: [0; 17],
+            starts: [0; 17],
+            symbols: symbols.to_vec(),
+        };
         let (mut code, mut index) = (0u32, 0usize);
         for length in 1..=16u32 {
             let count = usize::from(counts[length as usize - 1]);
@@ -100,21 +104,19 @@ fn extend(bits: u32, size: u32) -> i32 {
 pub(super) struct DcTable {
     codes: Codes,
     /// `difference << 16 | bits`, 0 if they are too many.
-    single: Vec<u32>,
+    single: Box<[u32; 1 << LOOK]>,
 }
 
 impl DcTable {
     pub(super) fn new(codes: Codes) -> Self {
-        let single = (0..1u32 << LOOK).map(|start| {
-            let entry = codes.short[start as usize];
+        let mut single = Box::new([0; 1 << LOOK]);
+        for (start, (to, entry)) in (0u32..).zip(single.iter_mut().zip(codes.short.iter())) {
             let (length, size) = (u32::from(entry >> 8), u32::from(entry & 0xFF));
-            if entry == 0 || length + size > LOOK {
-                return 0;
+            if length > 0 && length + size <= LOOK {
+                let value = extend(start >> (LOOK - length - size) & ((1 << size) - 1), size);
+                *to = (value as u32) << 16 | (length + size);
             }
-            let value = extend(start >> (LOOK - length - size) & ((1 << size) - 1), size);
-            (value as u32) << 16 | (length + size)
-        });
-        let single = single.collect();
+        }
         Self { codes, single }
     }
 
@@ -148,10 +150,10 @@ pub(super) struct Step {
 pub(super) struct AcTable {
     pub(super) codes: Codes,
     /// `value << 16 | advance << 8 | bits`, 0 if they are too many or need a closer look.
-    single: Vec<u32>,
+    single: Box<[u32; 1 << LOOK]>,
     /// `advance << 8 | bits` of as many steps as fit. The end of the block adds [`ENDED`] to the
     /// advance; nothing fits: [`NOTHING`].
-    several: Vec<u16>,
+    several: Box<[u16; 1 << SKIP]>,
 }
 
 /// Added to the advance of steps that end with "end of block".
@@ -168,8 +170,14 @@ pub(super) enum Coding {
 
 impl AcTable {
     pub(super) fn new(codes: Codes, coding: Coding) -> Self {
-        let single: Vec<u32> = (0..1u32 << LOOK).map(|start| Self::first(&codes, start, coding)).collect();
-        let several = (0..1u32 << SKIP).map(|start| Self::fitting(&single, start)).collect();
+        let mut single = Box::new([0; 1 << LOOK]);
+        for (start, entry) in (0..).zip(single.iter_mut()) {
+            *entry = Self::first(&codes, start, coding);
+        }
+        let mut several = Box::new([0; 1 << SKIP]);
+        for (start, entry) in (0..).zip(several.iter_mut()) {
+            *entry = Self::fitting(&single, start);
+        }
         Self { codes, single, several }
     }
 
@@ -187,7 +195,7 @@ impl AcTable {
     }
 
     /// The entry of `several` for codes that start with `start`.
-    fn fitting(single: &[u32], start: u32) -> u16 {
+    fn fitting(single: &[u32; 1 << LOOK], start: u32) -> u16 {
         let (mut used, mut advance) = (0, 0);
         while used < SKIP {
             let next = (start << used & ((1 << SKIP) - 1)) >> (SKIP - LOOK);

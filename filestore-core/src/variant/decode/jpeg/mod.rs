@@ -12,6 +12,15 @@
 //! decoding goes on at the next restart marker or scan. Every index is checked or masked, and all
 //! arithmetic on the file's values wraps or is bounded, so no input panics.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "bit fields and samples; all numbers here come from 16 bits at most"
+)]
+#![expect(clippy::inline_always, reason = "measured: the loop over blocks must become one function")]
+
 use super::{Decoded, Extent, Layout, MAX_PROFILE_BYTES, Picture, Pixels, Plane, Planes, check_same_size};
 use crate::domain::error::Result;
 use crate::domain::record::Dimensions;

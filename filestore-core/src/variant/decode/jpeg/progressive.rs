@@ -25,27 +25,49 @@ pub(super) struct Held {
     /// refines them.
     history: Vec<u64>,
     needed: Needed,
-    /// A bit for each place in zigzag order that scans are read for.
-    read: u64,
+    /// The scans of AC to read, by the start of their data.
+    chosen: Vec<usize>,
+    /// How much on average is missing of a coefficient that is not zero, in N×N rows: half of what
+    /// the bits not read can add.
+    missing: [f32; END],
 }
 
 impl Held {
-    /// For `size` blocks at scale `n`, of a component that has these `scans`.
-    pub(super) fn new<'a>(size: (u32, u32), n: u8, scans: impl DoubleEndedIterator<Item = &'a Scan>) -> Self {
-        let blocks = size.0 as usize * size.1 as usize;
+    /// For `size` blocks at scale `n`. Nothing but DC is read until [`choose`](Self::choose).
+    pub(super) fn new(size: (u32, u32), n: u8) -> Self {
         let each = usize::from(n) * usize::from(n);
-        let needed = Needed::new(n);
-        // Reading a refinement takes knowing all that was there before in its whole band.
+        let coefficients = vec![0; size.0 as usize * size.1 as usize * each];
+        let (needed, missing) = (Needed::new(n), [0.0; END]);
+        Self { size, each, coefficients, history: Vec::new(), needed, chosen: Vec::new(), missing }
+    }
+
+    /// Chooses which of the component's `scans` to read, before the first of them. A refinement is
+    /// left out if what it adds is below `slack`, in units of a coefficient at quantization 1.
+    pub(super) fn choose<'a>(
+        &mut self,
+        scans: impl DoubleEndedIterator<Item = &'a Scan>,
+        factors: &[f32; 2 * END],
+        slack: f32,
+    ) {
         let mut refined = 0;
-        for scan in scans.rev().filter(|scan| scan.high > 0 && scan.band.start > 0) {
+        for scan in scans.rev().filter(|scan| scan.band.start > 0) {
             let band = from(scan.band.start) & below(scan.band.end);
-            if band & (needed.mask | refined) != 0 {
-                refined |= band;
+            let step = |at: usize| factors[at] * f32::from(1u16 << scan.high);
+            let adds = scan
+                .band
+                .clone()
+                .any(|at| self.needed.mask >> at & 1 == 1 && (scan.high == 0 || step(at) > slack));
+            // Reading a refinement takes knowing all that was there before in its whole band.
+            if adds || band & refined != 0 {
+                self.chosen.push(scan.data.start);
+                if scan.high > 0 {
+                    refined |= band;
+                }
             }
         }
-        let history = if refined == 0 { Vec::new() } else { vec![0; blocks] };
-        let read = needed.mask | refined;
-        Self { size, each, coefficients: vec![0; blocks * each], history, needed, read }
+        if refined != 0 {
+            self.history = vec![0; self.size.0 as usize * self.size.1 as usize];
+        }
     }
 
     /// The number of a block; `None` for one that only fills up the last MCU or is not held.
@@ -55,9 +77,18 @@ impl Held {
             .then(|| place.y as usize * self.size.0 as usize + place.x as usize)
     }
 
-    /// Whether a scan of these coefficients must be read.
-    pub(super) fn needs(&self, band: &Range<usize>) -> bool {
-        self.read & from(band.start) & below(band.end) != 0
+    /// Whether to read a scan of AC.
+    pub(super) fn wants(&self, scan: &Scan) -> bool {
+        self.chosen.contains(&scan.data.start)
+    }
+
+    /// Notes that a scan of AC was read.
+    pub(super) fn note(&mut self, scan: &Scan) {
+        for at in scan.band.clone() {
+            if let Some(missing) = self.missing.get_mut(usize::from(self.needed.places[at])) {
+                *missing = f32::from((1u16 << scan.low) - 1) / 2.0;
+            }
+        }
     }
 
     /// Whether later scans refine what is held.
@@ -91,9 +122,10 @@ impl Held {
                     inverse.put_flat(f32::from(block[0]) * in_rows[0], plane, x, y);
                     continue;
                 }
-                let mut coefficients: Coefficients = [0.0; 2 * END];
-                for ((to, value), factor) in coefficients.iter_mut().zip(block).zip(&in_rows) {
-                    *to = f32::from(*value) * factor;
+                let mut coefficients: Coefficients = [0.0; NOWHERE as usize + 1];
+                let rows = in_rows.iter().zip(&self.missing);
+                for ((to, value), (factor, missing)) in coefficients.iter_mut().zip(block).zip(rows) {
+                    *to = (f32::from(*value) + f32::from(value.signum()) * missing) * factor;
                 }
                 inverse.put(&coefficients, plane, x, y);
             }
@@ -207,10 +239,10 @@ impl AcFirst {
             let place = self.held.needed.places[at - 1];
             if step.value != 0 {
                 seen(at - 1);
-                if place != NOWHERE {
-                    if let Some(to) = self.held.coefficients.get_mut(start + usize::from(place)) {
-                        *to = (step.value << self.low) as i16;
-                    }
+                if place != NOWHERE
+                    && let Some(to) = self.held.coefficients.get_mut(start + usize::from(place))
+                {
+                    *to = (step.value << self.low) as i16;
                 }
             }
         }
@@ -318,10 +350,10 @@ impl AcRefinement {
     #[inline(always)]
     fn set(&mut self, index: usize, at: usize, value: i16) {
         let place = self.held.needed.places[at];
-        if place != NOWHERE {
-            if let Some(to) = self.held.coefficients.get_mut(index * self.held.each + usize::from(place)) {
-                *to = value;
-            }
+        if place != NOWHERE
+            && let Some(to) = self.held.coefficients.get_mut(index * self.held.each + usize::from(place))
+        {
+            *to = value;
         }
     }
 }

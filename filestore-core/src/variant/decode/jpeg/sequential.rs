@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::bits::Bits;
-use super::block::{Coefficients, Inverse, Needed, Plane};
+use super::block::{Coefficients, Inverse, NOWHERE, Needed, Plane};
 use super::huffman::{AcTable, Broken, DcTable, END};
 use super::walk::{Blocks, Place};
 
@@ -39,35 +39,56 @@ impl Blocks for Decoders {
 impl Decoder {
     #[inline(always)]
     fn block(&mut self, bits: &mut Bits<'_>, place: Place) -> Result<(), Broken> {
-        bits.refill();
-        let difference = self.dc.difference(bits)?;
-        self.prediction = self.prediction.wrapping_add(difference);
         if !place.is_wanted {
-            return self.ac.skip(bits, 1);
+            return self.pass(bits);
         }
-        let dc = self.prediction as f32 * self.factors[0];
         if self.needed.last == 0 {
-            self.inverse.put_flat(dc, &mut self.plane, place.x, place.y);
-            return self.ac.skip(bits, 1);
+            return self.mean(bits, place);
         }
-        self.rest(bits, place, dc)
+        let mut coefficients: Coefficients = [0.0; NOWHERE as usize + 1];
+        if self.coefficients(bits, &mut coefficients)? {
+            self.inverse.put(&coefficients, &mut self.plane, place.x, place.y);
+        } else {
+            self.inverse.put_flat(coefficients[0], &mut self.plane, place.x, place.y);
+        }
+        Ok(())
     }
 
+    /// Reads a block for the sake of what follows it.
     #[inline(always)]
-    fn rest(&mut self, bits: &mut Bits<'_>, place: Place, dc: f32) -> Result<(), Broken> {
+    fn pass(&mut self, bits: &mut Bits<'_>) -> Result<(), Broken> {
+        bits.refill();
+        self.prediction = self.prediction.wrapping_add(self.dc.difference(bits)?);
+        self.ac.skip(bits, 1)?;
+        Ok(())
+    }
+
+    /// Reads a block of which only the mean is needed.
+    #[inline(always)]
+    fn mean(&mut self, bits: &mut Bits<'_>, place: Place) -> Result<(), Broken> {
+        bits.refill();
+        self.prediction = self.prediction.wrapping_add(self.dc.difference(bits)?);
+        self.ac.skip(bits, 1)?;
+        self.inverse.put_flat(self.prediction as f32 * self.factors[0], &mut self.plane, place.x, place.y);
+        Ok(())
+    }
+
+    /// Reads the needed coefficients of a block; whether there are any besides the first.
+    #[inline(always)]
+    fn coefficients(&mut self, bits: &mut Bits<'_>, to: &mut Coefficients) -> Result<bool, Broken> {
+        bits.refill();
+        self.prediction = self.prediction.wrapping_add(self.dc.difference(bits)?);
+        to[0] = self.prediction as f32 * self.factors[0];
         bits.refill();
         let mut step = self.ac.step(bits)?;
         let mut at = 1 + step.advance;
         if at > END {
-            self.inverse.put_flat(dc, &mut self.plane, place.x, place.y);
-            return Ok(());
+            return Ok(false);
         }
-        let mut coefficients: Coefficients = [0.0; 2 * END];
-        coefficients[0] = dc;
         loop {
             let last = (at - 1) % (2 * END);
-            let to = usize::from(self.needed.places[last]) % (2 * END);
-            coefficients[to] = step.value as f32 * self.factors[last];
+            let place = self.needed.places[last].min(NOWHERE);
+            to[usize::from(place)] = step.value as f32 * self.factors[last];
             if at > self.needed.last {
                 break;
             }
@@ -76,7 +97,6 @@ impl Decoder {
             at += step.advance;
         }
         self.ac.skip(bits, at)?;
-        self.inverse.put(&coefficients, &mut self.plane, place.x, place.y);
-        Ok(())
+        Ok(true)
     }
 }

@@ -14,6 +14,8 @@ pub(super) struct Recipe {
     /// Sampling factors of each component.
     pub(super) sampling: Vec<(u32, u32)>,
     pub(super) progressive: bool,
+    /// The quantization of DC; that of the others grows from it.
+    pub(super) finest: i32,
     /// MCUs between restart markers, 0 for none.
     pub(super) restart_interval: u32,
     pub(super) scans: Vec<ScanRecipe>,
@@ -25,6 +27,7 @@ pub(super) type ScanRecipe = (Vec<usize>, usize, usize, u8, u8);
 /// What was written.
 pub(super) struct Written {
     pub(super) bytes: Vec<u8>,
+    pub(super) quantization: Quantization,
     pub(super) components: Vec<Coefficients>,
 }
 
@@ -37,9 +40,11 @@ pub(super) struct Coefficients {
     pub(super) blocks: Vec<[i32; END]>,
 }
 
-/// The quantization of place `at`, the same for all components.
-pub(super) fn quantization(at: usize) -> i32 {
-    i32::try_from(at).unwrap() / 3 + 2
+/// The quantization of each place, the same for all components.
+pub(super) type Quantization = [i32; END];
+
+fn quantization(recipe: &Recipe) -> Quantization {
+    std::array::from_fn(|at| i32::try_from(at).unwrap() / 3 + recipe.finest)
 }
 
 /// All components in one scan.
@@ -63,7 +68,8 @@ pub(super) fn write(recipe: &Recipe) -> Written {
     let components: Vec<_> =
         (0..recipe.sampling.len()).map(|index| transform(recipe, index, largest)).collect();
     let mut bytes = b"\xFF\xD8".to_vec();
-    let tables: Vec<u8> = (0..END).map(|at| u8::try_from(quantization(at)).unwrap()).collect();
+    let quantization = quantization(recipe);
+    let tables = quantization.map(|value| u8::try_from(value).unwrap());
     segment(&mut bytes, 0xDB, &[&[0], &tables[..]].concat());
     let [.., h1, h0] = recipe.height.to_be_bytes();
     let [.., w1, w0] = recipe.width.to_be_bytes();
@@ -77,7 +83,7 @@ pub(super) fn write(recipe: &Recipe) -> Written {
         write_scan(&mut bytes, recipe, scan, &components, largest);
     }
     bytes.extend(b"\xFF\xD9");
-    Written { bytes, components }
+    Written { bytes, quantization, components }
 }
 
 fn segment(bytes: &mut Vec<u8>, marker: u8, payload: &[u8]) {
@@ -93,7 +99,7 @@ fn transform(recipe: &Recipe, index: usize, largest: (u32, u32)) -> Coefficients
     let own = ((recipe.width * h).div_ceil(8 * largest.0), (recipe.height * v).div_ceil(8 * largest.1));
     let mut random = fastrand::Rng::with_seed(index as u64 + 1);
     let cosine = |at: usize, frequency: usize| ((2 * at + 1) as f64 * frequency as f64 * PI / 16.0).cos();
-    let mut blocks = Vec::new();
+    let (quantization, mut blocks) = (quantization(recipe), Vec::new());
     for by in 0..blocks_down {
         for bx in 0..blocks_across {
             // Flat, smooth and noisy blocks, so that all lengths of blocks and runs occur.
@@ -116,7 +122,7 @@ fn transform(recipe: &Recipe, index: usize, largest: (u32, u32)) -> Coefficients
                     }
                 }
                 let weight = |frequency: usize| if frequency == 0 { 0.125f64.sqrt() } else { 0.5 };
-                *value = (sum * weight(u) * weight(v) / f64::from(quantization(at))).round() as i32;
+                *value = (sum * weight(u) * weight(v) / f64::from(quantization[at])).round() as i32;
             }
             blocks.push(block);
         }
@@ -176,9 +182,10 @@ fn write_scan(
     let tables: Vec<_> = (0..2).map(|table| Table::new(&coder.tokens, table)).collect();
     for (class, table) in [0x00, 0x10].into_iter().zip(&tables) {
         if !table.symbols.is_empty() {
-            let lengths: Vec<u8> = (1..=16)
-                .map(|length| table.lengths.iter().filter(|is| **is == length).count() as u8)
-                .collect();
+            let mut lengths = [0; 16];
+            for length in &table.lengths {
+                lengths[usize::from(*length) - 1] += 1;
+            }
             segment(bytes, 0xC4, &[&[class], &lengths[..], &table.symbols].concat());
         }
     }
@@ -205,7 +212,10 @@ fn write_tokens(bytes: &mut Vec<u8>, tokens: &[Token], tables: &[Table]) {
         let (value, length) = match token {
             Token::Symbol(table, symbol) => tables[*table].code(*symbol),
             Token::Bits(value, length) => (*value, *length),
-            Token::Restart => ((1 << (8 - count % 8) % 8) - 1, (8 - count % 8) % 8),
+            Token::Restart => {
+                let fill = (8 - count % 8) % 8;
+                ((1 << fill) - 1, fill)
+            }
         };
         buffer = buffer << length | u64::from(value) & ((1 << length) - 1);
         count += length;
@@ -313,7 +323,7 @@ impl Coder {
 
     fn end_run(&mut self) {
         if self.ended > 0 {
-            let size = 31 - self.ended.leading_zeros();
+            let size = self.ended.ilog2();
             self.symbol(1, size << 4);
             self.tokens.push(Token::Bits(self.ended - (1 << size), size));
             self.ended = 0;
