@@ -14,8 +14,7 @@
 //! How it is fair: one thread each and no caches; both time themselves, inside their processes,
 //! from the path of the file to the bytes of the WebP in memory; both were warmed up; they take
 //! turns, so that what disturbs the machine disturbs both, and the least of all turns counts.
-//! Besides the time on the clock, the processor time of the whole process is compared. Ours is
-//! measured through the engine (three hand-overs between threads, about 0.1 ms a variant).
+//! Besides the time on the clock, the processor time of the whole process is compared.
 
 mod ours;
 mod peer;
@@ -130,16 +129,15 @@ fn compare(options: &Options) -> Outcome {
     let work = tempfile::tempdir()?;
     let mut sharp = peer::Sharp::start()?;
     println!("sharp {}", sharp.ask(&json!({"op": "version"}))?);
-    let engine = ours::Engine::open()?;
     if options.has("single") {
         let mut table = Table::new("one variant from the original");
         for photo in &options.photos {
-            single(options, &engine, &mut sharp, photo, work.path(), &mut table)?;
+            single(options, &mut sharp, photo, work.path(), &mut table)?;
         }
         table.summary();
     }
     if options.has("seven") {
-        seven(options, &engine, &mut sharp)?;
+        seven(options, &mut sharp)?;
     }
     if options.has("peak") {
         peak(options)?;
@@ -150,7 +148,6 @@ fn compare(options: &Options) -> Outcome {
 /// Every size and fit of one photograph: times in turns, then the likeness to the reference.
 fn single(
     options: &Options,
-    engine: &ours::Engine,
     sharp: &mut peer::Sharp,
     photo: &Path,
     work: &Path,
@@ -163,11 +160,11 @@ fn single(
             let wanted = Wanted { photo, size, fit };
             let out = work.join("sharp.webp");
             // The warm-up, whose pictures are kept.
-            let Some(bytes) = engine.make(wanted)?.1 else { continue };
+            let Some(bytes) = ours::make(wanted)?.1 else { continue };
             sharp.make(wanted, Some(&out))?;
             let (mut our_times, mut sharp_times) = (Times::NEVER, Times::NEVER);
             for _ in 0..options.rounds {
-                our_times = our_times.least(engine.make(wanted)?.0);
+                our_times = our_times.least(ours::make(wanted)?.0);
                 sharp_times = sharp_times.least(sharp.make(wanted, None)?);
             }
             let theirs = std::fs::read(&out)?;
@@ -192,14 +189,14 @@ fn single(
 }
 
 /// All seven sizes of each photograph.
-fn seven(options: &Options, engine: &ours::Engine, sharp: &mut peer::Sharp) -> Outcome {
+fn seven(options: &Options, sharp: &mut peer::Sharp) -> Outcome {
     let mut ratios = report::Ratios::new("all seven sizes of one photograph");
     for photo in &options.photos {
         for &fit in &options.fits {
             let (mut our_times, mut sharp_times) = (Times::NEVER, Times::NEVER);
             let mut bytes = (0, 0);
             for round in 0..=options.rounds.div_ceil(2) {
-                let (our_call, our_bytes) = engine.seven(photo, fit)?;
+                let (our_call, our_bytes) = ours::seven(photo, fit)?;
                 let (sharp_call, sharp_bytes) = sharp.seven(photo, fit)?;
                 bytes = (our_bytes, sharp_bytes);
                 if round > 0 {
@@ -232,7 +229,7 @@ fn peak(options: &Options) -> Outcome {
 fn print_peak(photo: &str, size: &str, fit: &str) -> Outcome {
     let wanted =
         Wanted { photo: Path::new(photo), size: VariantSize::from_path(size, size)?, fit: fit.parse()? };
-    match ours::Engine::open()?.grown_kib(wanted)? {
+    match ours::grown_kib(wanted)? {
         Some(kib) => println!("{kib}"),
         None => println!("passes through"),
     }

@@ -1,4 +1,4 @@
-//! Our side: the engine with one thread and both caches off.
+//! Our side: the renderer itself, on this thread, without the engine's caches and queues.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -7,65 +7,37 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use filestore_core::api::VARIANT_SIZES;
-use filestore_core::domain::clock::Timestamp;
 use filestore_core::domain::config::VariantConfig;
-use filestore_core::domain::id::{FileId, Sha256};
-use filestore_core::variant::{Fit, Variant, VariantEngine, VariantKey, VariantSize};
+use filestore_core::variant::{Fit, Variant, VariantSize, render};
 use rustix::time::{ClockId, clock_gettime};
-use tempfile::TempDir;
-use tokio::runtime::{Builder, Runtime};
 
 use super::{Outcome, QUALITY, Times, Wanted};
 
-pub(crate) struct Engine {
-    engine: VariantEngine,
-    runtime: Runtime,
-    _cache: TempDir,
+/// One variant; no bytes if the picture passes through.
+pub(crate) fn make(wanted: Wanted<'_>) -> Outcome<(Times, Option<Bytes>)> {
+    let (times, made) = timed(|| variants(wanted.photo, &[(wanted.size, wanted.fit)]));
+    Ok((times, made?.pop().and_then(webp)))
 }
 
-impl Engine {
-    pub(crate) fn open() -> Outcome<Self> {
-        let cache = tempfile::tempdir()?;
-        let config =
-            VariantConfig { threads: 1, memory_cache_bytes: 0, quality: QUALITY, ..VariantConfig::default() };
-        // A disk that never has room: nothing is written.
-        let engine = VariantEngine::open_beside(cache.path(), config, || false)?;
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        Ok(Self { engine, runtime, _cache: cache })
-    }
+/// All seven sizes in one call; the sum of their bytes.
+pub(crate) fn seven(photo: &Path, fit: Fit) -> Outcome<(Times, usize)> {
+    let sizes = VARIANT_SIZES.map(|size| (VariantSize::try_from(size).expect("an allowed size"), fit));
+    let (times, made) = timed(|| variants(photo, &sizes));
+    Ok((times, made?.into_iter().filter_map(webp).map(|bytes| bytes.len()).sum()))
+}
 
-    /// One variant; no bytes if the picture passes through.
-    pub(crate) fn make(&self, wanted: Wanted<'_>) -> Outcome<(Times, Option<Bytes>)> {
-        let (times, variant) = timed(|| self.variant(wanted.photo, new_key(wanted.size, wanted.fit)));
-        Ok((times, webp(variant?)))
-    }
+/// By how much making `wanted` raises the process's peak of resident memory.
+pub(crate) fn grown_kib(wanted: Wanted<'_>) -> Outcome<Option<u64>> {
+    fs::write("/proc/self/clear_refs", "5")?;
+    let before = peak()?;
+    let made = variants(wanted.photo, &[(wanted.size, wanted.fit)])?.pop().and_then(webp);
+    made.map(|_| peak().map(|after| after - before)).transpose()
+}
 
-    /// All seven sizes; the sum of their bytes.
-    pub(crate) fn seven(&self, photo: &Path, fit: Fit) -> Outcome<(Times, usize)> {
-        let sizes = VARIANT_SIZES.map(|size| VariantSize::try_from(size).expect("an allowed size"));
-        let (times, made) = timed(|| -> Outcome<usize> {
-            sizes.into_iter().try_fold(0, |sum, size| {
-                Ok(sum + webp(self.variant(photo, new_key(size, fit))?).map_or(0, |bytes| bytes.len()))
-            })
-        });
-        Ok((times, made?))
-    }
-
-    /// By how much making `wanted` raises the process's peak of resident memory.
-    pub(crate) fn grown_kib(&self, wanted: Wanted<'_>) -> Outcome<Option<u64>> {
-        fs::write("/proc/self/clear_refs", "5")?;
-        let before = peak()?;
-        let made = webp(self.variant(wanted.photo, new_key(wanted.size, wanted.fit))?);
-        made.map(|_| peak().map(|after| after - before)).transpose()
-    }
-
-    fn variant(&self, photo: &Path, key: VariantKey) -> Outcome<Variant> {
-        let photo = photo.to_owned();
-        let source = async move {
-            File::open(photo).map_err(|e| filestore_core::Error::io("opening a photograph", e))
-        };
-        Ok(self.runtime.block_on(self.engine.get(key, source, || std::future::ready(true)))?)
-    }
+/// From the path, as sharp does.
+fn variants(photo: &Path, wanted: &[(VariantSize, Fit)]) -> Outcome<Vec<Variant>> {
+    let config = VariantConfig { quality: QUALITY, ..VariantConfig::default() };
+    Ok(render(&File::open(photo)?, wanted, &config)?)
 }
 
 /// The peak of one variant in a new process; nothing if the picture passes through.
@@ -92,17 +64,6 @@ fn webp(variant: Variant) -> Option<Bytes> {
     match variant {
         Variant::WebP(bytes) => Some(bytes),
         Variant::PassThrough { .. } => None,
-    }
-}
-
-/// A key nobody asked for before: always made anew.
-fn new_key(size: VariantSize, fit: Fit) -> VariantKey {
-    VariantKey {
-        organization_id: "1".parse().expect("an organization"),
-        file_id: FileId::generate(Timestamp::now()),
-        sha256: Sha256([0; 32]),
-        size,
-        fit,
     }
 }
 
