@@ -44,6 +44,8 @@ mod engine;
 
 #[cfg(test)]
 mod fixtures;
+#[cfg(test)]
+mod golden_tests;
 
 pub use cache::CacheReport;
 pub use engine::VariantEngine;
