@@ -47,6 +47,8 @@ mod eager;
 
 #[cfg(test)]
 mod fixtures;
+#[cfg(test)]
+mod golden_tests;
 
 pub use crate::domain::variant::{Fit, VariantSize};
 pub use cache::CacheReport;

@@ -289,16 +289,49 @@ fn chunks(webp: &[u8]) -> Vec<String> {
     names
 }
 
+/// EXIF metadata with the place a picture was taken at: a directory whose only entry leads to a GPS
+/// directory (Exif 2.32, section 4.6.6), which holds a latitude.
+fn exif_with_place() -> Vec<u8> {
+    let mut bytes = b"Exif\0\0II*\0\x08\0\0\0\x01\0\x25\x88\x04\0\x01\0\0\0\x1A\0\0\0\0\0\0\0".to_vec();
+    bytes.extend(b"\x01\0\x02\0\x05\0\x03\0\0\0\x2C\0\0\0\0\0\0\0");
+    bytes.extend(PLACE);
+    bytes
+}
+
+/// What no variant may hold.
+const PLACE: &[u8] = b"\x33\0\0\0\x01\0\0\0\x1E\0\0\0\x01\0\0\0\x2A\0\0\0\x01\0\0\0";
+
 #[test]
 fn no_metadata_is_carried_over() {
     let rgb = photo(300, 300);
-    let xmp = b"http://ns.adobe.com/xap/1.0/\0<x:xmpmeta>GPS</x:xmpmeta>";
-    let with_exif = with_segment(&jpeg(300, 300, &rgb), 0xE1, &exif(1));
-    assert_eq!(chunks(&webp_of(&with_segment(&with_exif, 0xE1, xmp), "200", Fit::Cover)), ["VP8 "]);
-    let rgba = photo(300, 300).chunks(3).flat_map(|p| [p[0], p[1], p[2], p[0]]).collect::<Vec<_>>();
-    let png = png(300, 300, ColorType::Rgba, BitDepth::Eight, &rgba, |_| {});
-    let png = with_chunk(&with_chunk(&png, *b"eXIf", &exif(1)[6..]), *b"tEXt", b"Author\0someone");
-    assert_eq!(chunks(&webp_of(&png, "200", Fit::Cover)), ["VP8X", "ALPH", "VP8 "]);
+    let exif = exif_with_place();
+    let xmp = b"http://ns.adobe.com/xap/1.0/\0<x:xmpmeta>GPSLatitude</x:xmpmeta>";
+    let profile = ColorProfile::new_display_p3().encode().unwrap();
+    let icc = [&b"ICC_PROFILE\0\x01\x01"[..], &profile].concat();
+    let with_all = [(0xE1, &exif[..]), (0xE1, xmp), (0xE2, &icc), (0xFE, b"a comment: GPS")]
+        .into_iter()
+        .fold(jpeg(300, 300, &rgb), |jpeg, (marker, payload)| with_segment(&jpeg, marker, payload));
+    let rgba = rgb.chunks(3).flat_map(|p| [p[0], p[1], p[2], p[0]]).collect::<Vec<_>>();
+    let png = png(300, 300, ColorType::Rgba, BitDepth::Eight, &rgba, |info| {
+        info.icc_profile = Some(profile.clone().into());
+    });
+    let png = with_chunk(&with_chunk(&png, *b"eXIf", &exif[6..]), *b"tEXt", b"Author\0GPS someone");
+    let mut tiff = tiff(300, 300, &rgb, 1);
+    tiff.extend(&exif);
+    for (what, original, expected) in [
+        ("JPEG", with_all, &["VP8 "][..]),
+        ("PNG", png, &["VP8X", "ALPH", "VP8 "]),
+        ("WebP", webp(300, 300, &rgb, &exif[6..]), &["VP8 "]),
+        ("TIFF", tiff, &["VP8 "]),
+    ] {
+        let holds = |bytes: &[u8], what: &[u8]| bytes.windows(what.len()).any(|window| window == what);
+        assert!(holds(&original, PLACE), "{what}: the original knows the place");
+        let variant = webp_of(&original, "200", Fit::Cover);
+        assert_eq!(chunks(&variant), expected, "{what}");
+        for secret in [PLACE, b"Exif", b"EXIF", b"ICCP", b"XMP ", b"GPS", b"acsp"] {
+            assert!(!holds(&variant, secret), "{what}: {}", String::from_utf8_lossy(secret));
+        }
+    }
 }
 
 #[test]

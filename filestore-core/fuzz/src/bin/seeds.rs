@@ -69,13 +69,8 @@ fn jpegs() -> Vec<Seed> {
         ("baseline-422", with(rgb, &grain, &|e| e.set_sampling_factor(SamplingFactor::R_4_2_2))),
         ("baseline-440", with(rgb, &grain, &|e| e.set_sampling_factor(SamplingFactor::R_4_4_0))),
         ("baseline-411", with(rgb, &grain, &|e| e.set_sampling_factor(SamplingFactor::R_4_1_1))),
-        (
-            "restarts-optimized",
-            with(rgb, &grain, &|e| {
-                e.set_restart_interval(5);
-                e.set_optimized_huffman_tables(true);
-            }),
-        ),
+        ("restarts", with(rgb, &grain, &|e| e.set_restart_interval(5))),
+        ("optimized", with(rgb, &grain, &|e| e.set_optimized_huffman_tables(true))),
         (
             "progressive-420",
             with(rgb, &grain, &|e| {
@@ -170,7 +165,9 @@ fn gifs() -> Vec<Seed> {
 }
 
 fn webps() -> Vec<Seed> {
-    let still = |data: &[u8]| webp::Encoder::from_rgb(data, WIDTH, HEIGHT);
+    fn still(data: &[u8]) -> webp::Encoder<'_> {
+        webp::Encoder::from_rgb(data, WIDTH, HEIGHT)
+    }
     let rgba: Vec<u8> = rgb().chunks(3).flat_map(|p| [p[0], p[1], p[2], p[0]]).collect();
     let alpha = webp::Encoder::from_rgba(&rgba, WIDTH, HEIGHT);
     let frames = [still(&rgb()).encode(30.0).to_vec(), still(&rgb()).encode_lossless().to_vec()];
