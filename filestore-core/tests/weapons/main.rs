@@ -14,7 +14,6 @@ use filestore_core::{ErrorKind, Result};
 
 mod arsenal;
 mod damage;
-#[expect(dead_code, reason = "other tests use all of it")]
 #[path = "../../src/variant/fixtures/pictures.rs"]
 mod pictures;
 
