@@ -301,3 +301,60 @@ impl AcTable {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::bits::Intervals;
+    use super::*;
+
+    /// Codes of lengths 2 to 16, among them all kinds of symbols.
+    fn codes() -> Codes {
+        let counts = [0, 1, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1];
+        let symbols = [
+            0x01, 0x00, 0x02, 0x11, 0x03, 0x21, 0xF0, 0x31, 0x12, 0x04, 0xF1, 0x05, 0x07, 0x0A, 0x40, 0xE8,
+            0x2F,
+        ];
+        Codes::new(&counts, &symbols).unwrap()
+    }
+
+    #[test]
+    fn codes_that_do_not_fit_are_refused() {
+        let mut counts = [0; 16];
+        counts[0] = 3;
+        assert!(Codes::new(&counts, &[1, 2, 3]).is_none());
+        assert!(Codes::new(&counts, &[1, 2]).is_none());
+        counts[0] = 2;
+        assert!(Codes::new(&counts, &[1, 2]).is_some());
+    }
+
+    #[test]
+    fn passing_over_a_block_ends_where_reading_it_does() {
+        let table = AcTable::new(codes(), Coding::Sequential);
+        let mut random = fastrand::Rng::with_seed(3);
+        for _ in 0..2000 {
+            let bytes: Vec<u8> = (0..200).map(|_| random.u8(..255)).collect();
+            let (mut read, mut passed) = (Intervals::new(&bytes), Intervals::new(&bytes));
+            let (mut read, mut passed) = (read.read(), passed.read());
+            for _ in 0..4 {
+                let mut at = 1;
+                let outcome = loop {
+                    if at >= END {
+                        break Ok(());
+                    }
+                    read.refill();
+                    match table.step(&mut read) {
+                        Ok(step) => at += step.advance,
+                        Err(broken) => break Err(broken),
+                    }
+                };
+                assert_eq!(table.skip(&mut passed, 1), outcome);
+                if outcome.is_err() {
+                    break;
+                }
+                read.refill();
+                passed.refill();
+                assert_eq!(passed.peek(32), read.peek(32));
+            }
+        }
+    }
+}

@@ -101,3 +101,84 @@ pub(super) fn most_samples(stored: Dimensions, components: u8, wanted: &[Geometr
     let padded = (u64::from(stored.width) + 32) * (u64::from(stored.height) + 32);
     (padded * n * n / 64 * u64::from(components), n * n)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::variant::plan::Rectangle;
+
+    fn frame(size: (u32, u32), sampling: &[(u8, u8)]) -> Frame {
+        let component = |(id, (h, v)): (u8, &(u8, u8))| FrameComponent { id, h: *h, v: *v, table: 0 };
+        let components = (1..).zip(sampling).map(component).collect();
+        Frame { marker: 0xC0, precision: 8, width: size.0, height: size.1, components }
+    }
+
+    fn geometry(left: u32, top: u32, size: (u32, u32), target: (u32, u32)) -> Geometry {
+        Geometry {
+            crop: Rectangle { left, top, width: size.0, height: size.1 },
+            target: Dimensions { width: target.0, height: target.1 },
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_enlarged_and_memory_is_as_foretold(
+            size in (16u32..9000, 16u32..9000),
+            luminance in (1u8..=4, 1u8..=4),
+            chrominance in prop::option::of((1u8..=4, 1u8..=4)),
+            target in 1u32..=1000,
+            is_whole: bool,
+        ) {
+            let mut sampling = vec![luminance];
+            sampling.extend(chrominance.iter().map(|c| (c.0.min(luminance.0), c.1.min(luminance.1))));
+            let frame = frame(size, &sampling);
+            let side = size.0.min(size.1);
+            let target = target.min(side);
+            let crop = if is_whole { size } else { (side, side) };
+            let (left, top) = ((size.0 - crop.0) / 2, (size.1 - crop.1) / 2);
+            let longest = crop.0.max(crop.1);
+            let scaled = |side: u32| (side * target / longest).max(1);
+            let wanted = [geometry(left, top, crop, (scaled(crop.0), scaled(crop.1)))];
+            let parts = parts(&frame, &wanted);
+            for (index, (part, component)) in parts.iter().zip(&frame.components).enumerate() {
+                let enough = |crop: u32, target: u32, factor: u8, largest: u8| {
+                    let samples = f64::from(crop) * f64::from(factor) / f64::from(largest);
+                    let target = f64::from(target) / if index == 0 { 1.0 } else { 2.0 };
+                    samples * f64::from(part.n) / 8.0 >= target || part.n == 8
+                };
+                prop_assert!(enough(crop.0, wanted[0].target.width, component.h, luminance.0));
+                prop_assert!(enough(crop.1, wanted[0].target.height, component.v, luminance.1));
+                // The crop is within the part.
+                let starts = |first: u32, crop: u32, factor: u8, largest: u8| {
+                    first * 8 * u32::from(largest) <= crop * u32::from(factor)
+                };
+                prop_assert!(starts(part.columns.0, left, component.h, luminance.0));
+                prop_assert!(starts(part.rows.0, top, component.v, luminance.1));
+            }
+            let (most, _) = most_samples(Dimensions { width: size.0, height: size.1 }, sampling.len() as u8, &wanted);
+            let samples: u64 = parts.iter().map(|part| u64::from(part.width) * u64::from(part.height)).sum();
+            prop_assert!(samples <= most, "{samples} samples, {most} foretold: {parts:?}");
+        }
+    }
+
+    #[test]
+    fn chrominance_is_decoded_at_half_the_size_it_would_be_shown_in() {
+        let wanted = [geometry(0, 0, (1600, 1600), (800, 800))];
+        let scales =
+            |sampling| parts(&frame((1600, 1600), sampling), &wanted).iter().map(|p| p.n).collect::<Vec<_>>();
+        let (full, half) = (scales(&[(1, 1); 3]), scales(&[(2, 2), (1, 1), (1, 1)]));
+        assert!(full[1] < full[0] && full[1] == full[2], "{full:?}");
+        assert_eq!(half[1], half[0], "{half:?}");
+    }
+
+    #[test]
+    fn one_decode_serves_the_largest_of_all_that_is_wanted() {
+        let small = geometry(0, 0, (4000, 4000), (200, 200));
+        let large = geometry(0, 0, (4000, 4000), (1000, 1000));
+        let frame = frame((4000, 4000), &[(1, 1)]);
+        assert_eq!(parts(&frame, &[small, large]), parts(&frame, &[large]));
+        assert!(parts(&frame, &[small])[0].n < parts(&frame, &[large])[0].n);
+    }
+}
