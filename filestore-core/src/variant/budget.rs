@@ -11,8 +11,8 @@ use crate::domain::record::Dimensions;
 /// What every decoder and the encoder take besides pixels: tables, buffers, a colour profile.
 const OVERHEAD_BYTES: u64 = 16 << 20;
 
-/// What a TIFF's directory takes besides: the decoder lets a tag be 1 MiB large, and holds each of
-/// its values, a byte in the file, in 32; offsets and lengths of strips stand beside them.
+/// What a TIFF's directory takes besides: the header lets a tag have a million values, and the
+/// decoder holds each in 32 bytes; offsets and lengths of strips stand beside them.
 const TIFF_DIRECTORY_BYTES: u64 = 48 << 20;
 
 /// How many pixels a JPEG's scans may touch, all together. A usual progressive picture has about

@@ -166,6 +166,16 @@ fn lying_structures() -> Vec<Weapon> {
     .map(|(name, bytes, answer)| Weapon { name, bytes, answer, memory_mib: HEADER_MIB })
     .into();
     all.push(strips);
+    // Found by fuzzing as well: 5 million samples' formats, which would take 150 MiB.
+    let mut formats = tiff(300, 300, &BLUE.repeat(300 * 300), 1);
+    formats[8 + 2 + 10 * 12..8 + 2 + 11 * 12].copy_from_slice(b"\x53\x01\x03\0\x03\0\x4B\0\x08\0\0\0");
+    formats.resize(10 << 20, 1);
+    all.push(Weapon {
+        name: "TIFF, 5 million sample formats",
+        bytes: formats,
+        answer: Answer::Corrupt,
+        memory_mib: HEADER_MIB,
+    });
     all
 }
 
