@@ -11,6 +11,10 @@ use crate::domain::record::Dimensions;
 /// What every decoder and the encoder take besides pixels: tables, buffers, a colour profile.
 const OVERHEAD_BYTES: u64 = 16 << 20;
 
+/// What a TIFF's directory takes besides: the header lets a tag have a million values, and the
+/// decoder holds each in 32 bytes; offsets and lengths of strips stand beside them.
+const TIFF_DIRECTORY_BYTES: u64 = 48 << 20;
+
 /// How many pixels a JPEG's scans may touch, all together. A usual progressive picture has about
 /// ten scans, so one of 50 megapixels passes; a small file with hundreds of scans over a large
 /// frame does not.
@@ -52,12 +56,20 @@ pub(super) fn memory_needed(
         Format::Jpeg(jpeg) if jpeg.scales => jpeg_bytes(header.stored, *jpeg, file_bytes, wanted),
         _ => decode_bytes(header, file_bytes),
     };
-    let needed = decoding.saturating_add(resize_bytes(wanted)).saturating_add(OVERHEAD_BYTES);
+    let needed = decoding.saturating_add(resize_bytes(wanted)).saturating_add(overhead_bytes(header));
     if needed <= config.decode_memory_bytes {
         return Ok(needed);
     }
     Err(too_large(format!("the image needs too much memory to decode: {needed} bytes"))
         .with_limit(config.decode_memory_bytes))
+}
+
+/// What decoding takes besides pixels.
+fn overhead_bytes(header: &Header) -> u64 {
+    match &header.format {
+        Format::Tiff(_) => OVERHEAD_BYTES + TIFF_DIRECTORY_BYTES,
+        _ => OVERHEAD_BYTES,
+    }
 }
 
 /// What making a variant holds when nothing needs to be decoded for it.
@@ -163,6 +175,19 @@ mod tests {
         };
         assert!(needed(3).is_ok(), "147 MB and no copy");
         assert_eq!(needed(4).unwrap_err().kind(), ErrorKind::ImageTooLarge, "twice 196 MB");
+    }
+
+    #[test]
+    fn a_tiff_counts_its_directory() {
+        let config = VariantConfig { decode_memory_bytes: 50 << 20, ..VariantConfig::default() };
+        let geometry =
+            Geometry { crop: Rectangle { left: 0, top: 0, width: 300, height: 300 }, target: size(200, 200) };
+        let needed = |format| {
+            let header = Header { format, stored: size(300, 300), orientation: Orientation::default() };
+            memory_needed(&header, &[geometry], 0, &config)
+        };
+        assert!(needed(Format::Bmp).is_ok());
+        assert!(needed(Format::Tiff(TiffHeader { pixel_bytes: 3 })).is_err());
     }
 
     #[test]

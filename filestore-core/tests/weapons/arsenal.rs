@@ -149,14 +149,34 @@ fn lying_structures() -> Vec<Weapon> {
     // Four milliard samples in each pixel.
     let mut samples = tiff(300, 300, &BLUE.repeat(300 * 300), 1);
     samples[8 + 2 + 7 * 12 + 2..8 + 2 + 7 * 12 + 12].copy_from_slice(b"\x04\0\x01\0\0\0\xFF\xFF\xFF\xFF");
-    [
+    // A million offsets of strips, a byte each, all there. Found by fuzzing: each takes 32 bytes.
+    let mut strips = tiff(300, 300, &BLUE.repeat(300 * 300), 1);
+    let end = u32::try_from(strips.len()).unwrap().to_le_bytes();
+    strips[8 + 2 + 5 * 12 + 2..8 + 2 + 5 * 12 + 8].copy_from_slice(b"\x01\0\0\0\x10\0");
+    strips[8 + 2 + 5 * 12 + 8..8 + 2 + 5 * 12 + 12].copy_from_slice(&end);
+    strips.resize(strips.len() + (1 << 20), 200);
+    let strips =
+        Weapon { name: "TIFF, a million strips", bytes: strips, answer: Answer::Corrupt, memory_mib: 64 };
+    let mut all: Vec<_> = [
         ("WebP, a picture larger than its canvas", inner, Answer::Corrupt),
         ("TIFF, 65,535 entries that are not there", entries, Answer::Corrupt),
         ("TIFF, a strip of 4 GiB", strip, Answer::TooLarge),
         ("TIFF, 4 milliard samples", samples, Answer::TooLarge),
     ]
     .map(|(name, bytes, answer)| Weapon { name, bytes, answer, memory_mib: HEADER_MIB })
-    .into()
+    .into();
+    all.push(strips);
+    // Found by fuzzing as well: 5 million samples' formats, which would take 150 MiB.
+    let mut formats = tiff(300, 300, &BLUE.repeat(300 * 300), 1);
+    formats[8 + 2 + 10 * 12..8 + 2 + 11 * 12].copy_from_slice(b"\x53\x01\x03\0\x03\0\x4B\0\x08\0\0\0");
+    formats.resize(10 << 20, 1);
+    all.push(Weapon {
+        name: "TIFF, 5 million sample formats",
+        bytes: formats,
+        answer: Answer::Corrupt,
+        memory_mib: HEADER_MIB,
+    });
+    all
 }
 
 /// Files that a browser would run.

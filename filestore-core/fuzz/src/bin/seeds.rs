@@ -92,10 +92,7 @@ fn jpegs() -> Vec<Seed> {
         ("ycck", with(JpegColor::CmykAsYcck, &inks, &|_| {})),
         ("cmyk-plain", flat_jpeg(256, 8, &[10, 200, 100, 3], None)),
         ("exif", with_segment(&with(rgb, &grain, &|_| {}), 0xE1, &exif(6))),
-        (
-            "profile",
-            with(rgb, &grain, &|e| e.add_icc_profile(&profile).expect("a profile that fits")),
-        ),
+        ("profile", with(rgb, &grain, &|e| e.add_icc_profile(&profile).expect("a profile that fits"))),
     ]
 }
 
@@ -217,7 +214,11 @@ fn tiffs() -> Vec<Seed> {
         ),
         (
             "rgb-float",
-            tiff_of::<RGB32Float>(Compression::Lzw, Predictor::None, &vec![0.5; (3 * WIDTH * HEIGHT) as usize]),
+            tiff_of::<RGB32Float>(
+                Compression::Lzw,
+                Predictor::None,
+                &vec![0.5; (3 * WIDTH * HEIGHT) as usize],
+            ),
         ),
     ]
 }

@@ -14,6 +14,9 @@ pub(super) struct Directory {
     pub(super) bits_per_sample: Option<u64>,
     pub(super) samples_per_pixel: Option<u64>,
     pub(super) orientation: Option<u64>,
+    /// The most values that a tag which decoders read claims to have: those of TIFF 6.0 and the
+    /// colour profile. Others (layers, notes of a program) are left alone, however long.
+    pub(super) most_values: u64,
 }
 
 /// The orientation that EXIF metadata gives; upright if it is broken or says nothing. A leading
@@ -86,6 +89,9 @@ impl<R: Read + Seek> Ordered<'_, R> {
             Width::Classic => 4,
             Width::Big => 8,
         };
+        if matches!(tag, 254..=559 | 34_675) {
+            directory.most_values = directory.most_values.max(count);
+        }
         let wanted = match tag {
             256 => Some(&mut directory.width),
             257 => Some(&mut directory.height),

@@ -15,9 +15,16 @@ pub(in crate::variant) struct TiffHeader {
     pub(in crate::variant) pixel_bytes: u64,
 }
 
+/// How many values a tag may have: each takes 32 bytes in the decoder, which the budget counts in.
+/// A picture's longest tag has one for each row, its profile one for each byte.
+const MAX_VALUES: u64 = 1 << 20;
+
 pub(super) fn parse<R: Read + Seek>(mut fields: Fields<R>) -> io::Result<Header> {
     let mut directory = ifd::Directory::default();
     ifd::read_first(&mut fields, &mut directory)?;
+    if directory.most_values > MAX_VALUES {
+        return Err(broken("a tag with too many values"));
+    }
     let side = |value: Option<u64>| {
         u32::try_from(value.ok_or_else(|| broken("no size"))?).map_err(|_| broken("an absurd size"))
     };
