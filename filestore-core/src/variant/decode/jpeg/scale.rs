@@ -1,13 +1,19 @@
 //! How much of a picture is decoded, and how large. Pure: no data, no pixels.
 //!
 //! Each component has a scale of its own, N/8: the inverse DCT gives N×N samples for a block.
-//! Luminance is decoded no smaller than the largest variant wants it; chrominance, which WebP keeps
-//! at half the size, no smaller than half of that.
+//! Luminance is decoded somewhat larger than the largest variant wants it; chrominance, which WebP
+//! keeps at half the size, no smaller than half of that.
 
 use super::markers::{Frame, FrameComponent};
 use crate::domain::record::Dimensions;
 use crate::variant::plan::Geometry;
 
+/// How large luminance is decoded at least, in tenths of the target. The resize has to have something
+/// to do, since the transform's own reduction is softer than Lanczos3: with DSSIM against a full
+/// decode's variant as 1, 10 gives up to 2, 15 gives 1.03 and 17 gives 1.02 on average.
+const LUMINANCE_TENTHS: u32 = 17;
+/// The same for chrominance: more gives no better likeness.
+const CHROMINANCE_TENTHS: u32 = 5;
 /// How many target pixels around a crop the resize looks at (Lanczos3).
 const MARGIN: u32 = 3;
 
@@ -39,9 +45,8 @@ pub(super) fn parts(frame: &Frame, wanted: &[Geometry]) -> Vec<Part> {
     let down = span(wanted.iter().map(|g| (g.crop.top, g.crop.height, g.target.height)), frame.height);
     let part = |(index, component): (usize, &FrameComponent)| {
         let sampling = (u32::from(component.h).max(1), u32::from(component.v).max(1));
-        // In halves of the target: chrominance is wanted at half its size.
-        let halves = if index == 0 { 2 } else { 1 };
-        let n = wanted.iter().map(|geometry| smallest_scale(geometry, sampling, largest, halves)).max();
+        let tenths = if index == 0 { LUMINANCE_TENTHS } else { CHROMINANCE_TENTHS };
+        let n = wanted.iter().map(|geometry| smallest_scale(geometry, sampling, largest, tenths)).max();
         let n = n.unwrap_or(8);
         let (columns, width) = axis(across, frame.width, (sampling.0, largest.0), n);
         let (rows, height) = axis(down, frame.height, (sampling.1, largest.1), n);
@@ -50,13 +55,12 @@ pub(super) fn parts(frame: &Frame, wanted: &[Geometry]) -> Vec<Part> {
     frame.components.iter().enumerate().map(part).collect()
 }
 
-/// The smallest scale at which a component needs not be enlarged to `halves` halves of the target;
-/// 8 if there is none.
-fn smallest_scale(geometry: &Geometry, sampling: (u32, u32), largest: (u32, u32), halves: u32) -> u8 {
+/// The smallest scale at which a component has `tenths` tenths of the target; 8 if there is none.
+fn smallest_scale(geometry: &Geometry, sampling: (u32, u32), largest: (u32, u32), tenths: u32) -> u8 {
     let Geometry { crop, target } = geometry;
     let suffices = |n: u8, crop: u32, target: u32, sampling: u32, largest: u32| {
         let samples = u64::from(crop) * u64::from(sampling) * u64::from(n);
-        2 * samples >= u64::from(target) * u64::from(halves) * u64::from(largest) * 8
+        10 * samples >= u64::from(target) * u64::from(tenths) * u64::from(largest) * 8
     };
     let both = |n: &u8| {
         suffices(*n, crop.width, target.width, sampling.0, largest.0)
@@ -92,7 +96,9 @@ fn axis(span: (u32, u32), whole: u32, (sampling, largest): (u32, u32), n: u8) ->
 /// and how many samples there are of each at most for every one of the picture, in 64ths.
 pub(super) fn most_samples(stored: Dimensions, components: u8, wanted: &[Geometry]) -> (u64, u64) {
     // A component's scale is at most one eighth above what its size asks for.
-    let eighths = |crop: u32, target: u32| (u64::from(target) * 8).div_ceil(u64::from(crop.max(1))) + 1;
+    let eighths = |crop: u32, target: u32| {
+        (u64::from(target) * 8 * u64::from(LUMINANCE_TENTHS)).div_ceil(10 * u64::from(crop.max(1))) + 1
+    };
     let n = wanted.iter().map(|Geometry { crop, target }| {
         eighths(crop.width, target.width).max(eighths(crop.height, target.height))
     });
@@ -124,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_enlarged_and_memory_is_as_foretold(
+        fn parts_are_large_enough_and_memory_is_as_foretold(
             size in (16u32..9000, 16u32..9000),
             luminance in (1u8..=4, 1u8..=4),
             chrominance in prop::option::of((1u8..=4, 1u8..=4)),
@@ -145,7 +151,7 @@ mod tests {
             for (index, (part, component)) in parts.iter().zip(&frame.components).enumerate() {
                 let enough = |crop: u32, target: u32, factor: u8, largest: u8| {
                     let samples = f64::from(crop) * f64::from(factor) / f64::from(largest);
-                    let target = f64::from(target) / if index == 0 { 1.0 } else { 2.0 };
+                    let target = f64::from(target) * if index == 0 { 1.7 } else { 0.5 };
                     samples * f64::from(part.n) / 8.0 >= target || part.n == 8
                 };
                 prop_assert!(enough(crop.0, wanted[0].target.width, component.h, luminance.0));
@@ -168,9 +174,8 @@ mod tests {
         let wanted = [geometry(0, 0, (1600, 1600), (800, 800))];
         let scales =
             |sampling| parts(&frame((1600, 1600), sampling), &wanted).iter().map(|p| p.n).collect::<Vec<_>>();
-        let (full, half) = (scales(&[(1, 1); 3]), scales(&[(2, 2), (1, 1), (1, 1)]));
-        assert!(full[1] < full[0] && full[1] == full[2], "{full:?}");
-        assert_eq!(half[1], half[0], "{half:?}");
+        assert_eq!(scales(&[(1, 1); 3]), [7, 2, 2]);
+        assert_eq!(scales(&[(2, 2), (1, 1), (1, 1)]), [7, 4, 4]);
     }
 
     #[test]
@@ -179,6 +184,6 @@ mod tests {
         let large = geometry(0, 0, (4000, 4000), (1000, 1000));
         let frame = frame((4000, 4000), &[(1, 1)]);
         assert_eq!(parts(&frame, &[small, large]), parts(&frame, &[large]));
-        assert!(parts(&frame, &[small])[0].n < parts(&frame, &[large])[0].n);
+        assert_eq!((parts(&frame, &[small])[0].n, parts(&frame, &[large])[0].n), (1, 4));
     }
 }

@@ -49,9 +49,10 @@ fn geometry(left: u32, top: u32, size: (u32, u32), target: (u32, u32)) -> Geomet
     }
 }
 
-/// The whole picture at `eighths` of its size.
+/// The whole picture as large as luminance at `eighths`/8 is enough for.
 fn whole(size: (u32, u32), eighths: u32) -> Geometry {
-    geometry(0, 0, size, ((size.0 * eighths / 8).max(1), (size.1 * eighths / 8).max(1)))
+    let target = |side: u32| (side * eighths * 10 / (8 * 17)).max(1);
+    geometry(0, 0, size, (target(size.0), target(size.1)))
 }
 
 /// What is decoded of `file`, if anything is.
