@@ -37,6 +37,8 @@ mod decode;
 mod resize;
 mod stock;
 mod color;
+#[expect(unsafe_code, reason = "foreign calls, all in this one module")]
+mod libwebp;
 mod encode;
 mod render;
 mod cache;

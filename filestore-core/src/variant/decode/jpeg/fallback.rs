@@ -4,6 +4,8 @@
 //! Called directly, not through `image`: four-component pictures are wanted as the inks they are
 //! (a profile may belong to them), and the decoder must notice the deadline.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use zune_core::bytestream::{ZByteIoError, ZByteReaderTrait, ZCursor, ZSeekFrom};
 use zune_core::colorspace::ColorSpace;
 use zune_core::options::DecoderOptions;
@@ -16,7 +18,15 @@ use crate::variant::header::{Header, JpegHeader};
 use crate::variant::source::{Source, corrupt};
 
 /// Decodes `file`, which ends with the picture, whole.
+///
+/// zune-jpeg 0.5 indexes out of bounds on some pictures with four components of mixed sampling: a
+/// panic of the decoder is a corrupt picture.
 pub(super) fn decode(source: &Source<'_>, header: &Header, jpeg: JpegHeader, file: &[u8]) -> Result<Decoded> {
+    catch_unwind(AssertUnwindSafe(|| decode_whole(source, header, jpeg, file)))
+        .unwrap_or_else(|_| Err(corrupt("the decoder panicked")))
+}
+
+fn decode_whole(source: &Source<'_>, header: &Header, jpeg: JpegHeader, file: &[u8]) -> Result<Decoded> {
     let options = DecoderOptions::default()
         // Cameras and old programs write much that a strict reading refuses.
         .set_strict_mode(false)
