@@ -16,6 +16,7 @@ mod webp;
 mod generic;
 
 pub(super) use jpeg::memory_needed as jpeg_bytes;
+use jpeg::{CHROMINANCE_TENTHS, LUMINANCE_TENTHS};
 
 /// The largest colour profile taken into account, in bytes; real ones end at 3 MiB.
 const MAX_PROFILE_BYTES: usize = 4 << 20;
@@ -39,10 +40,10 @@ impl Decoded {
     pub(super) fn is_enough_for(&self, wanted: Geometry) -> bool {
         match &self.picture {
             Picture::Whole(_) => true,
-            Picture::Planes(Planes::Grey(plane)) => plane.is_enough_for(wanted, 1.0),
-            // WebP keeps chrominance at half the size.
+            Picture::Planes(Planes::Grey(plane)) => plane.is_enough_for(wanted, LUMINANCE_TENTHS),
             Picture::Planes(Planes::YCbCr([y, cb, cr])) => {
-                y.is_enough_for(wanted, 1.0) && cb.is_enough_for(wanted, 0.5) && cr.is_enough_for(wanted, 0.5)
+                y.is_enough_for(wanted, LUMINANCE_TENTHS)
+                    && [cb, cr].iter().all(|plane| plane.is_enough_for(wanted, CHROMINANCE_TENTHS))
             }
         }
     }
@@ -94,14 +95,15 @@ pub(super) struct Plane {
 }
 
 impl Plane {
-    /// Whether the plane shows all of the crop, and at `share` of the target's size at least.
-    fn is_enough_for(&self, wanted: Geometry, share: f64) -> bool {
+    /// Whether the plane shows all of the crop, and is stored no larger or has at least so many
+    /// tenths of the target's size.
+    fn is_enough_for(&self, wanted: Geometry, tenths: u32) -> bool {
         let Self { samples, extent } = self;
         let is_enough = |first: u32, crop: u32, target: u32, shown: u32, from: f64, scale: f64| {
             let (first, crop) = (f64::from(first), f64::from(crop));
             from <= first
                 && (first + crop - from) * scale <= f64::from(shown)
-                && crop * scale >= share * f64::from(target)
+                && (scale >= 1.0 || 10.0 * crop * scale >= f64::from(tenths) * f64::from(target))
         };
         let Geometry { crop, target } = wanted;
         is_enough(crop.left, crop.width, target.width, samples.width, extent.left, extent.scale_x)

@@ -48,6 +48,7 @@ mod writer;
 
 use decoder::Decoder;
 use markers::survey;
+pub(super) use scale::{CHROMINANCE_TENTHS, LUMINANCE_TENTHS};
 
 /// What is wanted of the picture, as [`decode`](super::decode) says it.
 pub(super) fn decode(

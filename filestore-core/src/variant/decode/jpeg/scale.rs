@@ -11,9 +11,9 @@ use crate::variant::plan::Geometry;
 /// How large luminance is decoded at least, in tenths of the target. The resize has to have something
 /// to do, since the transform's own reduction is softer than Lanczos3: with DSSIM against a full
 /// decode's variant as 1, 10 gives up to 2, 15 gives 1.03 and 17 gives 1.02 on average.
-const LUMINANCE_TENTHS: u32 = 17;
+pub(in crate::variant::decode) const LUMINANCE_TENTHS: u32 = 17;
 /// The same for chrominance: more gives no better likeness.
-const CHROMINANCE_TENTHS: u32 = 5;
+pub(in crate::variant::decode) const CHROMINANCE_TENTHS: u32 = 5;
 /// How many target pixels around a crop the resize looks at (Lanczos3).
 const MARGIN: u32 = 3;
 
