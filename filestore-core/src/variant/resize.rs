@@ -36,7 +36,7 @@ fn to_rgb(y: &Pixels, cb: &Pixels, cr: &Pixels) -> Pixels {
 
 /// In fixed point with 16 bits of fraction.
 #[inline]
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a byte")]
+#[expect(clippy::cast_sign_loss, reason = "clamped to a byte")]
 fn ycc_to_rgb(y: u8, cb: u8, cr: u8) -> [u8; 3] {
     const HALF: i32 = 1 << 15;
     let (y, cb, cr) = ((i32::from(y) << 16) + HALF, i32::from(cb) - 128, i32::from(cr) - 128);
