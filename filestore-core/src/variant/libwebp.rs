@@ -9,6 +9,7 @@
 //! as it reads, and picture and writer are initialized before they are used and freed once, by their
 //! guards, on every way out.
 
+use std::error::Error as StdError;
 use std::mem::MaybeUninit;
 use std::slice;
 
@@ -96,8 +97,8 @@ impl Drop for Writer {
     }
 }
 
-fn failed(why: impl ToString) -> Error {
-    Error::internal("encoding a variant", why.to_string())
+fn failed(why: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
+    Error::internal("encoding a variant", why)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use zune_core::options::DecoderOptions;
 use super::decoder::Decoder;
 use super::huffman::END;
 use super::markers::{ZIGZAG, survey};
-use super::scale::{Part, parts};
+use super::scale::{LUMINANCE_TENTHS, Part, parts};
 use super::writer::{Coefficients, Quantization, Recipe, Written, progressive, sequential, write};
 use crate::domain::record::Dimensions;
 use crate::variant::plan::{Geometry, Rectangle};
@@ -51,7 +51,7 @@ fn geometry(left: u32, top: u32, size: (u32, u32), target: (u32, u32)) -> Geomet
 
 /// The whole picture as large as luminance at `eighths`/8 is enough for.
 fn whole(size: (u32, u32), eighths: u32) -> Geometry {
-    let target = |side: u32| (side * eighths * 10 / (8 * 17)).max(1);
+    let target = |side: u32| (side * eighths * 10 / (8 * LUMINANCE_TENTHS)).max(1);
     geometry(0, 0, size, (target(size.0), target(size.1)))
 }
 
