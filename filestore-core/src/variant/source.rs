@@ -140,6 +140,12 @@ impl Read for SourceReader<'_> {
         if self.source.is_late() {
             return Err(io::Error::other("deadline"));
         }
+        // No file reaches there, and the system refuses the offset itself: a picture's fault, not
+        // the disk's.
+        let end = self.position.checked_add(buffer.len() as u64);
+        if end.is_none_or(|end| i64::try_from(end).is_err()) {
+            return Ok(0);
+        }
         loop {
             match self.source.file.read_at(buffer, self.position) {
                 Ok(count) => {
@@ -181,6 +187,19 @@ mod tests {
         let source = Source::new(&file, Deadline::NONE).unwrap();
         let error = source.reader().read_exact(&mut [0; 8]).unwrap_err();
         assert_eq!(source.explain(error).kind(), ErrorKind::Internal);
+    }
+
+    #[test]
+    fn an_offset_that_no_file_reaches_is_the_end_and_no_fault_of_the_disk() {
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, &[7; 100]).unwrap();
+        let source = Source::new(&file, Deadline::NONE).unwrap();
+        for position in [101, i64::MAX as u64, 1 << 63, u64::MAX] {
+            let mut reader = source.reader();
+            reader.seek(SeekFrom::Start(position)).unwrap();
+            let error = reader.read_exact(&mut [0]).unwrap_err();
+            assert_eq!(source.explain(error).kind(), ErrorKind::CorruptImage, "{position}");
+        }
     }
 
     #[test]
