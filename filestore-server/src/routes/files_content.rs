@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
+use filestore_core::domain::disposition::Disposition;
 use filestore_core::domain::id::FileId;
 use filestore_core::domain::record::FileRecord;
+use filestore_core::domain::serving;
 use filestore_core::service::Opened;
 use filestore_core::{Error, ErrorKind};
 use futures_util::TryStreamExt;
@@ -22,11 +24,10 @@ use crate::caching::cache_control;
 use crate::call::{Call, answer, call, other, reading};
 use crate::error::Failure;
 use crate::http::conditional::{Outcome, Validators, evaluate, if_range_holds};
-use crate::http::disposition::Disposition;
+use crate::http::date;
 use crate::http::etag::{EntityTag, repr_digest};
 use crate::http::query::Query;
 use crate::http::range::ByteRange;
-use crate::http::{date, serving};
 use crate::reply::NOSNIFF;
 
 /// How often a reply starts over because the file changed under it.
@@ -130,7 +131,8 @@ impl Wanted<'_> {
         let how = serving::decide(&self.record.mime_type, blob.sniffed_type.as_deref(), self.requested);
         let octets = HeaderValue::from_static("application/octet-stream");
         headers.insert(CONTENT_TYPE, HeaderValue::from_str(&how.content_type).unwrap_or(octets));
-        headers.insert(CONTENT_DISPOSITION, how.disposition.to_header(&self.record.original_name));
+        let disposition = how.disposition.to_value(&self.record.original_name);
+        headers.insert(CONTENT_DISPOSITION, HeaderValue::try_from(disposition).expect("it is ASCII"));
         headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(how.csp));
         headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
