@@ -49,6 +49,7 @@ impl FileStoreBuilder {
     /// directory, not writable, a newer schema).
     pub async fn open(self) -> Result<FileStore> {
         let Self { path, config } = self;
+        let providers = ProviderRegistry::open(&config.providers)?;
         let (dir, local, metadata, variants) = {
             let config = config.clone();
             tokio::task::spawn_blocking(move || open_parts(&path, &config))
@@ -62,7 +63,7 @@ impl FileStoreBuilder {
                 metadata: Arc::new(metadata),
                 local,
                 variants,
-                providers: ProviderRegistry::local_only(),
+                providers,
                 publishing: Arc::new(Publishing::new()),
                 purge_wanted: Notify::new(),
                 idempotency: Arc::new(idempotency::Running::default()),
