@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::provider::ProviderConfig;
 use super::variant::{Fit, VariantSize};
 
 /// How far an acknowledged write is on the disk.
@@ -41,6 +42,8 @@ pub struct StoreConfig {
     pub limits: Limits,
     /// The variant engine.
     pub variants: VariantConfig,
+    /// Where bytes can be stored besides the data directory.
+    pub providers: Vec<ProviderConfig>,
 }
 
 impl Default for StoreConfig {
@@ -58,6 +61,7 @@ impl Default for StoreConfig {
             reserve_bytes: 8 << 20,
             limits: Limits::default(),
             variants: VariantConfig::default(),
+            providers: Vec::new(),
         }
     }
 }

@@ -51,6 +51,7 @@ impl FileStoreBuilder {
     /// directory, not writable, a newer schema).
     pub async fn open(self) -> Result<FileStore> {
         let Self { path, config } = self;
+        let providers = ProviderRegistry::open(&config.providers)?;
         let (dir, local, metadata, variants) = {
             let config = config.clone();
             tokio::task::spawn_blocking(move || open_parts(&path, &config))
@@ -64,7 +65,7 @@ impl FileStoreBuilder {
                 metadata: Arc::new(metadata),
                 local,
                 variants,
-                providers: ProviderRegistry::local_only(),
+                providers,
                 publishing: Arc::new(Publishing::new()),
                 purge_wanted: Notify::new(),
                 sync_wanted: Notify::new(),

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `data_dir` | the directory of one store, locked by one process |
 //! | `local` | the LOCAL blobs in it: staged, published, read, removed |
+//! | `cloud` | the blobs at one CLOUD provider: put and verified, read, presigned, removed |
 //! | `registry` | which providers there are |
 //!
 //! A blob is written once under a key that is never used again, so nothing here overwrites. What a
@@ -13,11 +14,13 @@
 
 pub mod data_dir;
 pub mod local;
+pub mod cloud;
 pub mod registry;
 
 #[cfg(test)]
 mod contract;
 
+pub use cloud::{Cloud, ObjectInfo, PresignRequest, Presigned};
 pub use data_dir::DataDir;
 pub use local::{LocalBlob, LocalOptions, LocalStore, SmallOrOpen, StagedBlob, StagingWriter};
 pub use registry::ProviderRegistry;

@@ -3,14 +3,18 @@
 //! `LOCAL` is built in and always active. Providers of location CLOUD come from the configuration;
 //! a registry does not change while the store is open.
 
+use std::collections::BTreeMap;
+
+use super::cloud::{self, Cloud};
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::provider::{Provider, ProviderCode};
+use crate::domain::provider::{Provider, ProviderCode, ProviderConfig};
 use crate::domain::status::Location;
 
 /// The providers of a store, `LOCAL` first.
 #[derive(Debug, Clone)]
 pub struct ProviderRegistry {
     providers: Vec<Provider>,
+    clouds: BTreeMap<ProviderCode, Cloud>,
 }
 
 impl ProviderRegistry {
@@ -23,7 +27,42 @@ impl ProviderRegistry {
                 location: Location::Local,
                 is_active: true,
             }],
+            clouds: BTreeMap::new(),
         }
+    }
+
+    /// The built-in provider and those of the configuration. Talks to none of them.
+    ///
+    /// `Unusable` names the provider and what is wrong with its configuration, in one line: an unknown
+    /// scheme, an unknown or missing option, a value of the wrong kind, a code that is taken.
+    pub fn open(configs: &[ProviderConfig]) -> Result<Self> {
+        let mut registry = Self::local_only();
+        let budget = cloud::PutBudget::new(cloud::PUT_MEMORY_BYTES);
+        for config in configs {
+            let code = &config.code;
+            if code.is_local() {
+                return Err(cloud::unusable(code, "the code is that of the built-in provider"));
+            }
+            if registry.get(code).is_some() {
+                return Err(cloud::unusable(code, "the code is given to two providers"));
+            }
+            registry.clouds.insert(code.clone(), Cloud::open(config, &budget)?);
+            registry.providers.push(Provider {
+                code: code.clone(),
+                name: config.name.clone(),
+                location: Location::Cloud,
+                is_active: config.is_active,
+            });
+        }
+        Ok(registry)
+    }
+
+    /// The bytes at a provider of location CLOUD: `ProviderUnavailable` for one that is not, or no longer,
+    /// configured.
+    pub fn cloud(&self, code: &ProviderCode) -> Result<&Cloud> {
+        self.clouds.get(code).ok_or_else(|| {
+            Error::new(ErrorKind::ProviderUnavailable, format!("the provider is not configured: {code}"))
+        })
     }
 
     /// Every provider, inactive ones included.
@@ -70,16 +109,11 @@ mod tests {
     use super::*;
 
     fn with_clouds() -> ProviderRegistry {
-        let mut registry = ProviderRegistry::local_only();
-        for (code, is_active) in [("s3-eu", true), ("s3-old", false)] {
-            registry.providers.push(Provider {
-                code: code.parse().unwrap(),
-                name: code.to_owned(),
-                location: Location::Cloud,
-                is_active,
-            });
-        }
-        registry
+        let configs = [("s3-eu", true), ("s3-old", false)].map(|(code, is_active)| ProviderConfig {
+            is_active,
+            ..ProviderConfig::new(code.parse().unwrap(), "memory")
+        });
+        ProviderRegistry::open(&configs).unwrap()
     }
 
     #[test]

@@ -1,0 +1,46 @@
+//! The memory of puts: bounded for all providers of a registry together.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Bytes that puts may hold. Who wants more than there is left waits, in order.
+#[derive(Clone)]
+pub(in crate::storage) struct PutBudget {
+    left: Arc<Semaphore>,
+    all: usize,
+}
+
+impl PutBudget {
+    pub(in crate::storage) fn new(bytes: usize) -> Self {
+        // A permit is a byte; more than this is no bound anyway.
+        let all = bytes.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
+        Self { left: Arc::new(Semaphore::new(all)), all }
+    }
+
+    /// Waits for `bytes`, or for everything where that is less: a put larger than the budget runs alone.
+    pub(super) async fn reserve(&self, bytes: u64) -> OwnedSemaphorePermit {
+        let wanted = usize::try_from(bytes).unwrap_or(usize::MAX).clamp(1, self.all);
+        let permits = u32::try_from(wanted).expect("the budget is clamped to 32 bits");
+        Arc::clone(&self.left).acquire_many_owned(permits).await.expect("the budget is never closed")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn puts_wait_for_their_bytes_and_one_too_large_runs_alone() {
+        let budget = PutBudget::new(100);
+        let (small, rest) = (budget.reserve(40).await, budget.reserve(60).await);
+        assert!(budget.reserve(1).now_or_never().is_none());
+        drop(rest);
+        assert!(budget.reserve(60).now_or_never().is_some());
+        assert!(budget.reserve(1 << 40).now_or_never().is_none());
+        drop(small);
+        assert!(budget.reserve(1 << 40).now_or_never().is_some());
+    }
+}

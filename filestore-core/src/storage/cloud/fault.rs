@@ -1,0 +1,170 @@
+//! OpenDAL's errors as ours. Their text is for the log, and holds neither credentials nor the query
+//! of a URL, where signatures are.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+use crate::domain::error::{Error, ErrorKind};
+use crate::domain::provider::{OptionValue, ProviderCode, ProviderConfig};
+
+/// The options whose values may be read by anyone who reads the log.
+const PUBLIC_OPTIONS: [&str; 14] = [
+    "account_name",
+    "assume_role_duration_seconds",
+    "atomic_write_dir",
+    "bucket",
+    "checksum_algorithm",
+    "container",
+    "default_acl",
+    "default_storage_class",
+    "endpoint",
+    "predefined_acl",
+    "profile",
+    "region",
+    "root",
+    "server_side_encryption",
+];
+
+/// Long enough for a store's own words, short enough for a line.
+const TEXT_CHARS: usize = 400;
+
+/// Turns one provider's errors into ours.
+pub(super) struct Faults {
+    code: ProviderCode,
+    secrets: Vec<String>,
+}
+
+impl Faults {
+    pub(super) fn new(config: &ProviderConfig) -> Self {
+        let hidden = |(name, value): (&String, &OptionValue)| match value {
+            OptionValue::Text(text) if !PUBLIC_OPTIONS.contains(&name.as_str()) => Some(text.clone()),
+            _ => None,
+        };
+        let mut secrets: Vec<_> = config.options.iter().filter_map(hidden).filter(|s| s.len() > 3).collect();
+        // The longer first: one secret may hold another.
+        secrets.sort_unstable_by_key(|secret| std::cmp::Reverse(secret.len()));
+        Self { code: config.code.clone(), secrets }
+    }
+
+    /// `NotFound` for a missing object, else `ProviderUnavailable`.
+    pub(super) fn of(&self, doing: &str, error: &opendal::Error) -> Error {
+        let ours = if is_missing_object(error) { Error::not_found("blob") } else { self.unavailable(doing) };
+        ours.with_source(Fault(self.text(error)))
+    }
+
+    /// `ProviderUnavailable` for an answer that cannot be right.
+    pub(super) fn broken(&self, doing: &str, problem: String) -> Error {
+        self.unavailable(doing).with_source(Fault(problem))
+    }
+
+    fn unavailable(&self, doing: &str) -> Error {
+        let message = format!("the provider failed while {doing}: {}", self.code);
+        Error::new(ErrorKind::ProviderUnavailable, message)
+    }
+
+    /// What went wrong, in one line without secrets.
+    pub(super) fn text(&self, error: &opendal::Error) -> String {
+        let mut text = error.kind().to_string();
+        if !error.message().is_empty() {
+            text = text + ": " + error.message();
+        }
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            text = text + ": " + &error.to_string();
+            cause = error.source();
+        }
+        self.clean(&text)
+    }
+
+    /// `text` in one line, without secrets and the queries of URLs.
+    pub(super) fn clean(&self, text: &str) -> String {
+        let mut text = without_queries(text);
+        for secret in &self.secrets {
+            text = text.replace(secret.as_str(), "***");
+        }
+        let words: Vec<_> = text.split(|c: char| c.is_whitespace() || c.is_control()).collect();
+        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ").chars().take(TEXT_CHARS).collect()
+    }
+}
+
+/// Whether the object is not there, rather than the whole bucket or container: that is a fault of the
+/// configuration, and the object may be fine.
+pub(super) fn is_missing_object(error: &opendal::Error) -> bool {
+    const MISSING_CONTAINERS: [&str; 3] = ["NoSuchBucket", "ContainerNotFound", "bucket does not exist"];
+    error.kind() == opendal::ErrorKind::NotFound
+        && !MISSING_CONTAINERS.iter().any(|code| error.message().contains(code))
+}
+
+/// Cuts every URL in `text` before its `?`.
+fn without_queries(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let end = rest[at..].find(|c: char| c.is_whitespace() || "\"'<>)},".contains(c));
+        let (url, after) = rest.split_at(end.map_or(rest.len(), |end| at + end));
+        kept.push_str(url[at..].find('?').map_or(url, |query| &url[..at + query]));
+        rest = after;
+    }
+    kept + rest
+}
+
+/// The text of a provider's fault.
+#[derive(Debug)]
+struct Fault(String);
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl StdError for Fault {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults() -> Faults {
+        let config = ProviderConfig::new("eu".parse().unwrap(), "s3")
+            .with_option("bucket", "files")
+            .with_option("access_key_id", "AKIDAKID")
+            .with_option("secret_access_key", "AKIDAKIDhush");
+        Faults::new(&config)
+    }
+
+    #[test]
+    fn no_secret_and_no_query_is_in_an_error() {
+        let source = std::io::Error::other("AKIDAKIDhush is wrong for https://h/files/k?sig=abc");
+        let error = opendal::Error::new(opendal::ErrorKind::Unexpected, "GET https://h/files?sv=1&sig=abc\n(AKIDAKID)")
+            .with_context("url", "https://h/files?sig=abc")
+            .set_source(source);
+        let ours = faults().of("reading a blob", &error);
+        assert_eq!(ours.kind(), ErrorKind::ProviderUnavailable);
+        let shown = format!("{ours} {ours:?} {ours:#?} {}", ours.chain());
+        for hidden in ["AKID", "hush", "sig=", "?"] {
+            assert!(!shown.contains(hidden), "{hidden} in {shown}");
+        }
+        assert!(shown.contains("https://h/files/k") && shown.contains("eu"), "{shown}");
+    }
+
+    #[test]
+    fn a_missing_object_is_not_found() {
+        let error = opendal::Error::new(opendal::ErrorKind::NotFound, "NoSuchKey");
+        assert_eq!(faults().of("reading a blob", &error).kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_missing_bucket_is_no_missing_object() {
+        for message in ["ContainerNotFound", "The specified bucket does not exist."] {
+            let error = opendal::Error::new(opendal::ErrorKind::NotFound, message);
+            assert_eq!(faults().of("reading a blob", &error).kind(), ErrorKind::ProviderUnavailable);
+        }
+    }
+
+    #[test]
+    fn a_long_page_of_html_becomes_one_short_line() {
+        let error = opendal::Error::new(opendal::ErrorKind::Unexpected, "<html>\r\n".repeat(1000));
+        let text = faults().text(&error);
+        assert!(text.chars().count() <= TEXT_CHARS && !text.contains(['\r', '\n']), "{text}");
+    }
+}

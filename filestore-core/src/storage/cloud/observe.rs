@@ -1,0 +1,77 @@
+//! What is seen of every HTTP request to a provider: a line in the log, and the provider's clock.
+//!
+//! In place of OpenDAL's tracing layer, which puts whole requests into its spans: the query of a URL
+//! may be a SAS token.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Instant, SystemTime};
+
+use http::header::DATE;
+use http::{HeaderMap, Request, Response};
+use opendal::raw::{Layer, Servicer};
+use opendal::{Buffer, HttpBody, HttpTransport, HttpTransporter, OperationContext};
+
+use crate::domain::provider::ProviderCode;
+
+/// How far a provider's clock is from ours, by the `Date` of its last reply.
+#[derive(Debug)]
+pub(super) struct RemoteClock(AtomicI64);
+
+impl RemoteClock {
+    const UNKNOWN: i64 = i64::MIN;
+
+    pub(super) fn new() -> Self {
+        Self(AtomicI64::new(Self::UNKNOWN))
+    }
+
+    /// Seconds that the provider is ahead of us; `None` before a reply told.
+    pub(super) fn ahead_secs(&self) -> Option<i64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|secs| *secs != Self::UNKNOWN)
+    }
+
+    pub(super) fn hear(&self, headers: &HeaderMap) {
+        let date = headers.get(DATE).and_then(|date| date.to_str().ok());
+        let Some(theirs) = date.and_then(|date| httpdate::parse_http_date(date).ok()) else { return };
+        let ahead = match theirs.duration_since(SystemTime::now()) {
+            Ok(ahead) => i64::try_from(ahead.as_secs()),
+            Err(behind) => i64::try_from(behind.duration().as_secs()).map(|secs| -secs),
+        };
+        self.0.store(ahead.unwrap_or(Self::UNKNOWN), Ordering::Relaxed);
+    }
+}
+
+/// The layer.
+#[derive(Debug, Clone)]
+pub(super) struct Observe {
+    pub(super) provider: ProviderCode,
+    pub(super) clock: Arc<RemoteClock>,
+}
+
+impl Layer for Observe {
+    fn apply_context(&self, _service: Servicer, context: OperationContext) -> OperationContext {
+        let transport = Observed { inner: context.http_transport().clone(), layer: self.clone() };
+        context.with_http_transport(HttpTransporter::new(transport))
+    }
+}
+
+struct Observed {
+    inner: HttpTransporter,
+    layer: Observe,
+}
+
+impl HttpTransport for Observed {
+    async fn fetch(&self, request: Request<Buffer>) -> opendal::Result<Response<HttpBody>> {
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let started = Instant::now();
+        let reply = self.inner.fetch(request).await;
+        if let Ok(reply) = &reply {
+            self.layer.clock.hear(reply.headers());
+        }
+        let status = reply.as_ref().map_or(0, |reply| reply.status().as_u16());
+        let (host, path) = (uri.host().unwrap_or_default(), uri.path());
+        let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tracing::debug!(provider = %self.layer.provider, %method, host, path, status, elapsed_ms, "request");
+        reply
+    }
+}

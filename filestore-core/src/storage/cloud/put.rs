@@ -1,0 +1,209 @@
+//! Storing an object: hashed on its way, in one request or in parts, verified before it counts.
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
+use opendal::options::WriteOptions;
+use opendal::{Buffer, Metadata};
+use sha2::Digest;
+
+use super::parts::PartsWriter;
+use super::verify::Arrival;
+use super::{Cloud, ObjectInfo, Scheme, durable};
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::Sha256;
+use crate::domain::path::BlobKey;
+
+pub(super) const STORING: &str = "storing a blob";
+
+/// What is sent in one request, and the least that S3 takes as a part.
+const CHUNK_BYTES: u64 = 5 << 20;
+
+/// S3 takes 10,000 parts.
+const MAX_PARTS: u64 = 9_000;
+
+/// What a put holds besides its bytes.
+const PUT_OVERHEAD_BYTES: u64 = 16 << 10;
+
+impl Cloud {
+    /// Stores an object under a key that was never used.
+    ///
+    /// `Ok` means that the provider holds exactly these bytes: their length was compared, and either the
+    /// store itself checked them or they were read back. `source` must yield `size_bytes` bytes with the
+    /// digest `sha256`: [`ErrorKind::DigestMismatch`] otherwise, and nothing is stored; its own errors
+    /// are passed on. After any other error, and when the future is dropped, the object may be there:
+    /// remove the key. An unfinished multipart upload is aborted in every case.
+    ///
+    /// Waits while all puts together hold as much memory as they may.
+    pub async fn put(
+        &self,
+        key: &BlobKey,
+        object: &ObjectInfo,
+        source: impl Stream<Item = Result<Bytes>> + Send + Unpin,
+    ) -> Result<()> {
+        self.put_path(key.as_str(), object, source).await
+    }
+
+    pub(super) async fn put_path(
+        &self,
+        path: &str,
+        object: &ObjectInfo,
+        source: impl Stream<Item = Result<Bytes>> + Send + Unpin,
+    ) -> Result<()> {
+        let options = self.write_options(object).await?;
+        let chunk_bytes = self.chunk_bytes(object.size_bytes);
+        let source = Source::new(source, object);
+        let arrival = if object.size_bytes <= chunk_bytes {
+            self.put_whole(path, object, options, source).await?
+        } else {
+            self.put_parts(path, chunk_bytes, options, source).await?
+        };
+        self.verify(path, object, arrival).await?;
+        durable::flush(self.inner.directory.as_deref(), path).await
+    }
+
+    /// In one request, sent from memory.
+    async fn put_whole(
+        &self,
+        path: &str,
+        object: &ObjectInfo,
+        options: WriteOptions,
+        mut source: Source<impl Stream<Item = Result<Bytes>> + Send + Unpin>,
+    ) -> Result<Arrival> {
+        let permit = self.inner.budget.reserve(object.size_bytes + PUT_OVERHEAD_BYTES).await;
+        let whole = source.next_chunk(object.size_bytes).await?;
+        source.finish().await?;
+        let (operator, path) = (self.inner.operator.clone(), path.to_owned());
+        // A task of its own: the fs service would leave its temporary file behind if it were dropped.
+        let write = tokio::spawn(async move {
+            let _permit = permit;
+            operator.write_options(&path, whole, options).await
+        });
+        let written = write.await.map_err(|lost| Error::internal(STORING, lost))?;
+        self.arrival(written, None)
+    }
+
+    /// As a multipart upload, one part after the other: two parts are in memory at a time.
+    async fn put_parts(
+        &self,
+        path: &str,
+        chunk_bytes: u64,
+        options: WriteOptions,
+        mut source: Source<impl Stream<Item = Result<Bytes>> + Send + Unpin>,
+    ) -> Result<Arrival> {
+        let permit = self.inner.budget.reserve(2 * chunk_bytes + PUT_OVERHEAD_BYTES).await;
+        let writer = self.inner.operator.writer_options(path, options).await;
+        let writer = writer.map_err(|error| self.fault(STORING, &error))?;
+        let mut parts = PartsWriter::start(writer, self.clone(), permit);
+        let sent = async {
+            while source.left_bytes() > 0 {
+                let part = source.next_chunk(chunk_bytes).await?;
+                parts.write(part).await?;
+            }
+            source.finish().await
+        };
+        if let Err(error) = sent.await {
+            parts.abort().await;
+            return Err(error);
+        }
+        let (closed, etag) = parts.close().await?;
+        self.arrival(closed, Some(etag))
+    }
+
+    /// What the store answered. "It exists" comes from a reply that got lost: the key is used once, so
+    /// what is there is ours, and is read back.
+    fn arrival(&self, answer: opendal::Result<Metadata>, parts_etag: Option<String>) -> Result<Arrival> {
+        use opendal::ErrorKind as Theirs;
+        match answer {
+            Ok(metadata) => {
+                let etag = metadata.etag().map(|etag| etag.trim_matches('"'));
+                let is_ours = parts_etag.as_deref().is_some_and(|expected| etag == Some(expected));
+                Ok(match parts_etag {
+                    None => Arrival::Whole,
+                    Some(_) if is_ours => Arrival::PartsChecked,
+                    Some(_) => Arrival::Unchecked,
+                })
+            }
+            Err(error) if matches!(error.kind(), Theirs::ConditionNotMatch | Theirs::AlreadyExists) => {
+                Ok(Arrival::Unchecked)
+            }
+            // Completing an upload for the second time: it is gone, because it is complete.
+            Err(error) if parts_etag.is_some() && error.kind() == Theirs::NotFound => Ok(Arrival::Unchecked),
+            Err(error) => Err(self.fault(STORING, &error)),
+        }
+    }
+
+    async fn write_options(&self, object: &ObjectInfo) -> Result<WriteOptions> {
+        let can = self.inner.operator.info().capability();
+        let content_type = can.write_with_content_type.then(|| object.content_type.clone());
+        let content_disposition =
+            object.content_disposition.clone().filter(|_| can.write_with_content_disposition);
+        let if_not_exists = self.probed().await?.puts_if_absent;
+        Ok(WriteOptions { content_type, content_disposition, if_not_exists, ..WriteOptions::default() })
+    }
+
+    /// How much is sent at once, of a file of that size.
+    fn chunk_bytes(&self, size_bytes: u64) -> u64 {
+        match self.inner.scheme {
+            // Holds everything in memory anyway, and knows no parts.
+            Scheme::Memory => size_bytes,
+            _ => CHUNK_BYTES.max(size_bytes.div_ceil(MAX_PARTS)),
+        }
+    }
+}
+
+/// The bytes to be stored, counted and hashed as they come.
+struct Source<S> {
+    stream: S,
+    /// What was taken from the stream beyond the last chunk.
+    rest: Bytes,
+    left_bytes: u64,
+    hasher: sha2::Sha256,
+    expected: Sha256,
+}
+
+impl<S: Stream<Item = Result<Bytes>> + Send + Unpin> Source<S> {
+    fn new(stream: S, object: &ObjectInfo) -> Self {
+        let (left_bytes, expected) = (object.size_bytes, object.sha256);
+        Self { stream, rest: Bytes::new(), left_bytes, hasher: sha2::Sha256::new(), expected }
+    }
+
+    /// Bytes that are still to come.
+    fn left_bytes(&self) -> u64 {
+        self.left_bytes
+    }
+
+    /// The next `chunk_bytes`, or all that are left if they are fewer.
+    async fn next_chunk(&mut self, chunk_bytes: u64) -> Result<Buffer> {
+        let mut wanted = chunk_bytes.min(self.left_bytes);
+        let mut pieces = Vec::new();
+        while wanted > 0 {
+            if self.rest.is_empty() {
+                let next = self.stream.next().await.transpose()?;
+                self.rest = next.ok_or_else(|| mismatch("the blob ends early"))?;
+            }
+            let length = usize::try_from(wanted).unwrap_or(usize::MAX).min(self.rest.len());
+            let piece = self.rest.split_to(length);
+            self.hasher.update(&piece);
+            (wanted, self.left_bytes) = (wanted - length as u64, self.left_bytes - length as u64);
+            pieces.push(piece);
+        }
+        Ok(Buffer::from(pieces))
+    }
+
+    /// Checks that nothing more comes, and the digest. Before the last request is sent.
+    async fn finish(&mut self) -> Result<()> {
+        let mut is_over = self.rest.is_empty();
+        while is_over && let Some(more) = self.stream.next().await {
+            is_over = more?.is_empty();
+        }
+        if !is_over {
+            return Err(mismatch("the blob is longer than it should be"));
+        }
+        let digest = Sha256(self.hasher.clone().finalize().into());
+        if digest == self.expected { Ok(()) } else { Err(mismatch("the blob has another digest")) }
+    }
+}
+
+fn mismatch(problem: &str) -> Error {
+    Error::new(ErrorKind::DigestMismatch, problem)
+}

@@ -1,0 +1,215 @@
+//! What holds at every provider, tried with `memory` and `fs`; and configurations that are refused.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, TryStreamExt, stream};
+use sha2::Digest;
+
+use super::*;
+use crate::domain::error::ErrorKind;
+use crate::storage::ProviderRegistry;
+use crate::storage::contract::{content, fresh_key};
+
+fn memory() -> ProviderConfig {
+    ProviderConfig::new("mem".parse().unwrap(), "memory")
+}
+
+fn on_disk(directory: &std::path::Path) -> ProviderConfig {
+    ProviderConfig::new("disk".parse().unwrap(), "fs").with_option("root", directory.to_str().unwrap())
+}
+
+fn open(config: ProviderConfig) -> Cloud {
+    let code = config.code.clone();
+    ProviderRegistry::open(&[config]).unwrap().cloud(&code).unwrap().clone()
+}
+
+fn refusal(config: ProviderConfig) -> String {
+    let error = ProviderRegistry::open(&[config]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unusable);
+    assert_eq!(format!("{error:?}"), format!("Unusable: {error}"), "nothing is in the sources");
+    error.to_string()
+}
+
+fn info(bytes: &[u8]) -> ObjectInfo {
+    ObjectInfo {
+        size_bytes: bytes.len() as u64,
+        sha256: Sha256(sha2::Sha256::digest(bytes).into()),
+        content_type: "text/plain".to_owned(),
+        content_disposition: Some("attachment".to_owned()),
+    }
+}
+
+/// In pieces of an odd length, so that no piece ends where a chunk does.
+fn source(bytes: &[u8]) -> impl Stream<Item = Result<Bytes>> + Send + Unpin + use<> {
+    let pieces: Vec<_> = bytes.chunks(99_991).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+    stream::iter(pieces)
+}
+
+async fn put(cloud: &Cloud, key: &BlobKey, bytes: &[u8]) -> Result<()> {
+    cloud.put(key, &info(bytes), source(bytes)).await
+}
+
+async fn get(cloud: &Cloud, key: &BlobKey, size_bytes: u64, range: Range<u64>) -> Result<Vec<u8>> {
+    let pieces: Vec<Bytes> = cloud.read(key, size_bytes, range).await?.try_collect().await?;
+    assert!(pieces.iter().all(|piece| piece.len() <= 256 << 10));
+    Ok(pieces.concat())
+}
+
+fn files_below(directory: &std::path::Path) -> usize {
+    std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap()).fold(0, |count, entry| {
+        count + if entry.file_type().unwrap().is_dir() { files_below(&entry.path()) } else { 1 }
+    })
+}
+
+async fn keeps_what_it_promises(cloud: &Cloud) {
+    let key = fresh_key();
+    for length in [0, 1, 256 << 10, (5 << 20) + 1, 11 << 20] {
+        let (key, bytes) = (fresh_key(), content(length));
+        put(cloud, &key, &bytes).await.unwrap();
+        let size = length as u64;
+        assert!(get(cloud, &key, size, 0..size).await.unwrap() == bytes, "{length} bytes");
+        for range in [0..0, 0..1, 1..2, 262_143..262_145, 5_242_000..5_243_000, size..size] {
+            if range.end <= size {
+                let slice = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
+                assert!(get(cloud, &key, size, range.clone()).await.unwrap() == bytes[slice], "{range:?}");
+            }
+        }
+        assert!(get(cloud, &key, size, 0..size + 1).await.is_err());
+        assert!(get(cloud, &key, size + 1, 0..size + 1).await.is_err(), "{length}: shorter than recorded");
+        for _ in 0..2 {
+            cloud.remove(&key).await.unwrap();
+            assert_eq!(get(cloud, &key, size, 0..size).await.unwrap_err().kind(), ErrorKind::NotFound);
+        }
+    }
+    put(cloud, &key, b"first").await.unwrap();
+    let error = put(cloud, &key, b"other").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ProviderUnavailable);
+    assert_eq!(get(cloud, &key, 5, 0..5).await.unwrap(), b"first", "a key is written once");
+    put(cloud, &key, b"first").await.expect("a put whose reply got lost is repeated");
+}
+
+#[tokio::test]
+async fn memory_keeps_what_it_promises() {
+    keeps_what_it_promises(&open(memory())).await;
+}
+
+#[tokio::test]
+async fn fs_keeps_what_it_promises() {
+    let directory = tempfile::tempdir().unwrap();
+    let cloud = open(on_disk(directory.path()));
+    keeps_what_it_promises(&cloud).await;
+    assert_eq!(files_below(directory.path()), 1, "nothing is left half written");
+}
+
+#[tokio::test]
+async fn a_put_whose_source_lies_or_breaks_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    for cloud in [open(memory()), open(on_disk(directory.path()))] {
+        for length in [10, 6 << 20] {
+            let bytes = content(length);
+            let honest = info(&bytes);
+            let other_digest = ObjectInfo { sha256: Sha256([7; 32]), ..honest.clone() };
+            let longer = ObjectInfo { size_bytes: honest.size_bytes + 1, ..honest.clone() };
+            let shorter = ObjectInfo { size_bytes: honest.size_bytes - 1, ..honest.clone() };
+            for lie in [other_digest, longer, shorter] {
+                let key = fresh_key();
+                let error = cloud.put(&key, &lie, source(&bytes)).await.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::DigestMismatch);
+                assert_eq!(get(&cloud, &key, 0, 0..0).await.unwrap_err().kind(), ErrorKind::NotFound);
+            }
+            let key = fresh_key();
+            let breaking = source(&bytes).take(length / 200_000).chain(stream::once(async {
+                Err(Error::new(ErrorKind::Internal, "the disk broke"))
+            }));
+            let error = cloud.put(&key, &honest, Box::pin(breaking)).await.unwrap_err();
+            assert_eq!(error.message(), "the disk broke");
+            assert_eq!(get(&cloud, &key, 0, 0..0).await.unwrap_err().kind(), ErrorKind::NotFound);
+        }
+    }
+    assert_eq!(files_below(directory.path()), 0);
+}
+
+#[tokio::test]
+async fn all_puts_together_hold_no_more_than_the_budget() {
+    let cloud = open(memory());
+    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let bytes = content(12 << 20);
+    let puts = (0..6).map(|_| {
+        let (running, most, bytes, cloud) = (Arc::clone(&running), Arc::clone(&most), &bytes, &cloud);
+        async move {
+            let counted = source(bytes).inspect(|_| {
+                most.fetch_max(running.load(Ordering::SeqCst), Ordering::SeqCst);
+            });
+            let begun = stream::once(async {
+                running.fetch_add(1, Ordering::SeqCst);
+                Ok(Bytes::new())
+            });
+            let ended = stream::once(async {
+                running.fetch_sub(1, Ordering::SeqCst);
+                Ok(Bytes::new())
+            });
+            let source = Box::pin(begun.chain(counted).chain(ended));
+            cloud.put(&fresh_key(), &info(bytes), source).await.unwrap();
+        }
+    });
+    futures_util::future::join_all(puts).await;
+    assert!(most.load(Ordering::SeqCst) <= PUT_MEMORY_BYTES / (12 << 20));
+}
+
+#[tokio::test]
+async fn a_provider_without_presign_has_its_bytes_streamed() {
+    let cloud = open(memory());
+    let request = PresignRequest {
+        head: false,
+        expires_in: Duration::from_mins(5),
+        content_type: "text/plain",
+        disposition: None,
+    };
+    assert_eq!(cloud.presign(&fresh_key(), &request).await.unwrap(), None);
+    assert!(!cloud.capabilities().presigns);
+}
+
+#[test]
+fn what_is_wrong_with_a_configuration_is_said_in_one_line() {
+    let s3 = || {
+        ProviderConfig::new("eu".parse().unwrap(), "s3")
+            .with_option("bucket", "files")
+            .with_option("region", "garage")
+    };
+    let cases = [
+        (ProviderConfig::new("eu".parse().unwrap(), "ftp"), vec!["provider eu", "s3, azblob, gcs, fs, memory", "ftp"]),
+        (ProviderConfig::new("eu".parse().unwrap(), "fs"), vec!["provider eu", "root is missing"]),
+        (memory().with_option("rooot", "x"), vec!["provider mem", "unknown option rooot", "root"]),
+        (s3().with_option("bucket", ""), vec!["provider eu", "bucket is missing"]),
+        (s3().with_option("access_key_id", "x"), vec!["provider eu", "secret_access_key is missing"]),
+        (s3().with_option("disable_config_load", "hush"), vec!["provider eu", "disable_config_load must be true or false"]),
+        (s3().with_option("checksum_algorithm", "hush"), vec!["provider eu", "crc32c, md5 or none"]),
+        (s3().with_option("endpoint", "http://user:hush@localhost"), vec!["provider eu", "endpoint must be"]),
+        (
+            ProviderConfig::new("az".parse().unwrap(), "azblob")
+                .with_option("container", "files")
+                .with_option("endpoint", "https://a.blob.core.windows.net")
+                .with_option("account_key", "hush!"),
+            vec!["provider az", "account_key"],
+        ),
+        (ProviderConfig { concurrency: 0, ..memory() }, vec!["provider mem", "concurrency"]),
+        (ProviderConfig::new(ProviderCode::local(), "memory"), vec!["provider LOCAL", "built-in"]),
+    ];
+    for (config, parts) in cases {
+        let line = refusal(config);
+        assert!(parts.iter().all(|part| line.contains(part)), "{parts:?} in {line}");
+        assert!(!line.contains("hush") && !line.contains('\n'), "{line}");
+    }
+    let error = ProviderRegistry::open(&[memory(), memory()]).unwrap_err();
+    assert!(error.to_string().contains("provider mem: the code is given to two providers"));
+}
+
+#[test]
+fn one_that_is_not_configured_is_unavailable_and_named() {
+    let error = ProviderRegistry::local_only().cloud(&"gone".parse().unwrap()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ProviderUnavailable);
+    assert!(error.to_string().contains("gone"));
+}
