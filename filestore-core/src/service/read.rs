@@ -116,12 +116,15 @@ impl FileStore {
         let cloud = self.inner.providers.cloud(&blob.provider)?;
         let how = serving::decide(&record.mime_type, blob.sniffed_type.as_deref(), requested);
         let stored = serving::decide(&record.mime_type, blob.sniffed_type.as_deref(), None);
+        let can = cloud.capabilities();
+        let is_stored = can.stores_disposition && how == stored;
+        let disposition = how.disposition.to_value(&record.original_name);
         let request = PresignRequest {
             head,
             expires_in: self.inner.config.presign_ttl,
             content_type: &how.content_type,
-            disposition: &how.disposition.to_value(&record.original_name),
-            as_stored: how == stored,
+            // What the object was stored with needs no saying where it cannot be said.
+            disposition: (can.overrides_disposition || !is_stored).then_some(&*disposition),
         };
         Ok(cloud.presign(&blob.key, &request).await?.map(|presigned| presigned.url))
     }

@@ -85,7 +85,7 @@ impl Inner {
         let object = ObjectInfo {
             size_bytes: blob.size_bytes,
             sha256: blob.sha256,
-            content_disposition: how.disposition.to_value(&record.original_name),
+            content_disposition: Some(how.disposition.to_value(&record.original_name)),
             content_type: how.content_type.into_owned(),
         };
         cloud.put(key, &object, source).await
