@@ -149,7 +149,7 @@ async fn waiting_files_settle_when_there_is_nowhere_to_go() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path()).await;
     let record = store.upload(new("a.txt"), &b"bytes"[..]).await.unwrap();
-    assert_eq!(store.sync_run(&NoProgress).await.unwrap().settled, 1);
+    assert_eq!(store.sync_run(std::sync::Arc::new(NoProgress)).await.unwrap().settled, 1);
     let settled = store.record(record.file_id, &Scope::All).await.unwrap();
     assert_eq!(settled.state.sync(), SyncStatus::None);
     assert_eq!(settled.updated_at, record.updated_at);

@@ -8,6 +8,7 @@
 //! | [`form`] | multipart bodies byte by byte, so that the server meets what clients really send |
 //! | [`wire`] | plain TCP, for what no HTTP library would send |
 //! | [`fixtures`] | files of every kind, made in code |
+//! | [`s3`] | an S3 provider in this process, and everything that goes wrong with one |
 //! | [`eventually()`] | waiting for a condition, the only waiting there is |
 //!
 //! Nothing here knows how the server works inside: the tests are the contract's, not the
@@ -19,6 +20,7 @@ pub mod call;
 pub mod form;
 pub mod wire;
 pub mod fixtures;
+pub mod s3;
 mod eventually;
 mod disk;
 
@@ -26,6 +28,7 @@ pub use call::{Call, Reply};
 pub use disk::files_under;
 pub use eventually::{eventually, eventually_within};
 pub use form::Form;
+pub use s3::S3Server;
 pub use server::TestServer;
 
 /// The SHA-256 of `bytes` as the API shows it: 64 lower-case hexadecimal digits.

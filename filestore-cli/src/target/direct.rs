@@ -6,6 +6,8 @@
 mod content;
 mod convert;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use filestore_core::FileStore;
 use filestore_core::api::{
@@ -121,7 +123,7 @@ impl Target for Direct {
     }
 
     async fn sync(&self, meter: &Meter) -> Result<SyncReport> {
-        Ok(self.store.sync_run(meter).await?)
+        Ok(self.store.sync_run(Arc::new(meter.clone())).await?)
     }
 
     async fn sync_status(&self) -> Result<SyncStatusReport> {

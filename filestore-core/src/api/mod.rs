@@ -12,7 +12,9 @@ mod file;
 mod problem;
 
 pub use admin::{
-    PurgeReport, PurgeRunRequest, SyncReport, SyncStatusReport, VariantCacheReport, WorkFailure,
+    MigrateHolding, MigratePlan, MigrateReport, MigrateRunning, MigrateStatus, MigrateVerifyReport,
+    PurgeReport, PurgeRunRequest, SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport,
+    VariantCacheReport, WorkFailure,
 };
 pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply, UpdateBinding};
 pub use file::{ChangeReply, DeleteReply, FileRecord, HealthReply, ListReply, ReadyReply};

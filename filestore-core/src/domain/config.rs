@@ -28,6 +28,10 @@ pub struct StoreConfig {
     pub purge_grace: Duration,
     /// How long a replaced blob stays readable for those who know the old record.
     pub blob_grace: Duration,
+    /// How long a presigned URL grants reading.
+    pub presign_ttl: Duration,
+    /// The sync worker.
+    pub sync: SyncConfig,
     /// How many bytes one organization may store, all states counted; `None` for no limit.
     pub quota_bytes: Option<u64>,
     /// How long an idempotency key is remembered.
@@ -50,6 +54,8 @@ impl Default for StoreConfig {
             temp_ttl: Duration::from_hours(24),
             purge_grace: Duration::ZERO,
             blob_grace: Duration::from_mins(15),
+            presign_ttl: Duration::from_mins(5),
+            sync: SyncConfig::default(),
             quota_bytes: None,
             idempotency_ttl: Duration::from_hours(24),
             reserve_bytes: 8 << 20,
@@ -84,6 +90,23 @@ impl Default for Limits {
             original_name_chars: 255,
             concurrent_uploads: 1024,
         }
+    }
+}
+
+/// How files are copied to providers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SyncConfig {
+    /// Files copied at the same time, by the sync worker and by each migration.
+    pub concurrency: usize,
+    /// After this many failed tries a file is FAILED.
+    pub max_attempts: u32,
+    /// The pause after the first failed try; it doubles with each, up to an hour.
+    pub first_pause: Duration,
+}
+
+impl Default for SyncConfig {
+    fn default() -> Self {
+        Self { concurrency: 8, max_attempts: 12, first_pause: Duration::from_secs(1) }
     }
 }
 

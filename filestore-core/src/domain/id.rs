@@ -97,6 +97,12 @@ impl OrganizationId {
         &self.0
     }
 
+    /// The organization that bindings call `number`: its decimal form.
+    pub fn of_binding(number: i64) -> Result<Self> {
+        super::binding::check_organization(number)?;
+        number.to_string().parse()
+    }
+
     /// The binding id that governs this organization: its decimal form, 1 … 2^53−1. `0` and ids
     /// with other characters are governed by none.
     pub fn binding_organization(&self) -> Option<i64> {

@@ -11,6 +11,11 @@
 //! | SYSTEM_PURGE | [`FileState::restore`] | purge none |
 //! | TEMP | [`FileState::expire`] | purge SYSTEM_PURGE |
 //! | PENDING | [`FileState::settle`] | sync NONE |
+//! | PENDING | [`FileState::claim`] | sync SYNCING |
+//! | SYNCING | [`FileState::put_off`] | sync PENDING |
+//! | SYNCING | [`FileState::give_up`] | sync FAILED |
+//! | READY | [`FileState::move_to`] | SYNCED and CLOUD, or NONE and LOCAL |
+//! | NONE, SYNCED, FAILED of READY | [`FileState::enqueue`] | sync PENDING |
 //!
 //! The same state again is allowed and changes nothing. Everything else is [`Refused`]. What the
 //! database applies is a compare-and-set on the state an event was decided from; nothing outside
@@ -185,6 +190,56 @@ impl FileState {
         }
     }
 
+    /// A waiting file is being copied.
+    pub fn claim(self) -> Result<Self, Refused> {
+        match (self.sync, self.purge) {
+            (SyncStatus::Pending, None) => Ok(Self { sync: SyncStatus::Syncing, ..self }),
+            _ => Err(Refused::NothingToDo),
+        }
+    }
+
+    /// A copy failed and will be tried again.
+    pub fn put_off(self) -> Result<Self, Refused> {
+        self.end_copy(SyncStatus::Pending)
+    }
+
+    /// A copy failed for the last time.
+    pub fn give_up(self) -> Result<Self, Refused> {
+        self.end_copy(SyncStatus::Failed)
+    }
+
+    fn end_copy(self, sync: SyncStatus) -> Result<Self, Refused> {
+        match self.sync {
+            SyncStatus::Syncing => Ok(Self { sync, ..self }),
+            _ => Err(Refused::NothingToDo),
+        }
+    }
+
+    /// The bytes of a READY file have a verified copy at `location`, and that is the one it has now: by
+    /// a sync or by a migration.
+    pub fn move_to(self, location: Location) -> Result<Self, Refused> {
+        self.live()?;
+        if !self.may_leave_local() {
+            return Err(Refused::NothingToDo);
+        }
+        let sync = match location {
+            Location::Cloud => SyncStatus::Synced,
+            Location::Local => SyncStatus::None,
+        };
+        Ok(Self { sync, location, ..self })
+    }
+
+    /// A READY file that rests is to be copied to the provider of its organization.
+    pub fn enqueue(self) -> Result<Self, Refused> {
+        self.live()?;
+        match self.sync {
+            SyncStatus::None | SyncStatus::Synced | SyncStatus::Failed if self.may_leave_local() => {
+                Ok(Self { sync: SyncStatus::Pending, ..self })
+            }
+            _ => Err(Refused::NothingToDo),
+        }
+    }
+
     fn live(self) -> Result<(), Refused> {
         if self.is_deleted() { Err(Refused::Deleted) } else { Ok(()) }
     }
@@ -223,6 +278,11 @@ mod tests {
         Restore,
         Expire,
         Settle,
+        Claim,
+        PutOff,
+        GiveUp,
+        Move(Location),
+        Enqueue,
     }
 
     fn apply(state: FileState, event: Event) -> Result<FileState, Refused> {
@@ -234,6 +294,11 @@ mod tests {
             Event::Restore => Ok(state.restore()),
             Event::Expire => state.expire(),
             Event::Settle => state.settle(),
+            Event::Claim => state.claim(),
+            Event::PutOff => state.put_off(),
+            Event::GiveUp => state.give_up(),
+            Event::Move(location) => state.move_to(location),
+            Event::Enqueue => state.enqueue(),
         }
     }
 
@@ -249,6 +314,9 @@ mod tests {
                 to(status, if sync == "SYNCING" { "PENDING" } else { sync }, false, location)
             }
             Event::Restore => to(status, sync, false, location),
+            // A worker may be at it when the file is deleted.
+            Event::PutOff if sync == "SYNCING" => to(status, "PENDING", deleted, location),
+            Event::GiveUp if sync == "SYNCING" => to(status, "FAILED", deleted, location),
             _ if deleted => None,
             Event::Thumbnail if status == "READY" => None,
             Event::Thumbnail => to("THUMBNAIL", "NONE", false, location),
@@ -258,7 +326,19 @@ mod tests {
             Event::Replace(_) => to(status, "NONE", false, "LOCAL"),
             Event::Expire if status == "TEMP" => to(status, sync, true, location),
             Event::Settle if sync == "PENDING" => to(status, "NONE", false, location),
-            Event::Expire | Event::Settle => None,
+            Event::Claim if sync == "PENDING" => to(status, "SYNCING", false, location),
+            Event::Move(Location::Cloud) if status == "READY" => to(status, "SYNCED", false, "CLOUD"),
+            Event::Move(Location::Local) if status == "READY" => to(status, "NONE", false, "LOCAL"),
+            Event::Enqueue if status == "READY" && ["NONE", "SYNCED", "FAILED"].contains(&sync) => {
+                to(status, "PENDING", false, location)
+            }
+            Event::Expire
+            | Event::Settle
+            | Event::Claim
+            | Event::PutOff
+            | Event::GiveUp
+            | Event::Move(_)
+            | Event::Enqueue => None,
         }
     }
 
@@ -284,6 +364,11 @@ mod tests {
             Just(Event::Restore),
             Just(Event::Expire),
             Just(Event::Settle),
+            Just(Event::Claim),
+            Just(Event::PutOff),
+            Just(Event::GiveUp),
+            location().prop_map(Event::Move),
+            Just(Event::Enqueue),
         ]
     }
 

@@ -6,6 +6,8 @@ pub mod status;
 pub mod lifecycle;
 pub mod path;
 pub mod media;
+pub mod disposition;
+pub mod serving;
 pub mod binding;
 pub mod provider;
 pub mod record;

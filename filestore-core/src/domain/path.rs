@@ -31,6 +31,13 @@ impl BlobKey {
         Self { text: text.into(), blob_id }
     }
 
+    /// The key in the same directory that `blob_id` would have.
+    #[must_use]
+    pub fn sibling(&self, blob_id: BlobId) -> Self {
+        let text = format!("{}/{blob_id}", self.directory());
+        Self { text: text.into(), blob_id }
+    }
+
     /// The whole key.
     pub fn as_str(&self) -> &str {
         &self.text

@@ -6,7 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{BindingSeen, Expected, InsertFiles, Inserted, Metadata, Scope, UpdateFile, Updated};
+use super::{
+    BindingSeen, Expected, InsertFiles, Inserted, Metadata, Scope, UpdateFile, Updated, WriteIntent,
+};
 use crate::domain::clock::Timestamp;
 use crate::domain::id::{BlobId, FileId, OrganizationId, Sha256};
 use crate::domain::lifecycle::FileState;
@@ -22,6 +24,8 @@ pub(crate) mod idempotency;
 pub(crate) mod bindings;
 pub(crate) mod purge;
 pub(crate) mod sync;
+pub(crate) mod copies;
+pub(crate) mod writes;
 pub(crate) mod engine;
 
 /// Makes a test of each function of the suite. `$make` is the absolute path of a function that
@@ -92,6 +96,26 @@ macro_rules! contract_tests {
                 settling_stops_at_the_limit_and_goes_on,
                 deleted_files_are_not_settled,
                 counts_follow_every_change,
+            }
+            copies {
+                a_claim_is_syncing_and_nobody_elses,
+                only_files_bound_to_a_target_are_claimed,
+                organizations_take_turns,
+                a_file_waits_between_its_tries_and_fails_at_the_end,
+                a_lease_can_be_renewed_and_ends,
+                released_claims_count_no_try,
+                clearing_leases_makes_files_wait_again,
+                a_replace_begins_all_tries_anew,
+                a_flip_is_lost_when_the_file_was_replaced_or_deleted,
+                queueing_takes_what_is_elsewhere_page_by_page,
+                failed_files_are_queued_again,
+                what_is_elsewhere_and_who_holds_what,
+            }
+            writes {
+                a_blob_at_a_provider_needs_its_intent,
+                an_intent_ends_with_its_record,
+                an_abandoned_write_becomes_a_dropped_blob,
+                old_writes_are_abandoned_up_to_the_limit,
             }
             engine {
                 it_answers,
@@ -213,8 +237,34 @@ pub(crate) fn change(old: &FileRecord, next: FileRecord) -> UpdateFile {
     UpdateFile { expected: Expected::of(old), next, drop_blob: None, quota_bytes: None, binding: None }
 }
 
+/// Notes the write of the blob of `record`, if a provider holds it.
+pub(crate) async fn note(metadata: &dyn Metadata, record: &FileRecord) {
+    if !record.blob.provider.is_local() {
+        let intent = WriteIntent {
+            file_id: record.file_id,
+            provider: record.blob.provider.clone(),
+            key: record.blob.key.clone(),
+            begun_at: record.updated_at,
+        };
+        metadata.begin_writes(vec![intent]).await.unwrap();
+    }
+}
+
+/// `record`, READY, with a new blob that `code` holds, as a sync or a migration leaves it.
+pub(crate) fn moved(record: &FileRecord, code: &str) -> FileRecord {
+    let code = provider(code);
+    let location = if code.is_local() { Location::Local } else { Location::Cloud };
+    let key = BlobKey::new(&record.organization_id, &record.sub_system, at(0), BlobId::generate(at(0)));
+    FileRecord {
+        state: record.state.move_to(location).unwrap(),
+        blob: Blob { key, provider: code, ..record.blob.clone() },
+        ..record.clone()
+    }
+}
+
 /// Inserts the record.
 pub(crate) async fn put(metadata: &dyn Metadata, record: FileRecord) -> FileRecord {
+    note(metadata, &record).await;
     assert_eq!(metadata.insert_files(insert([record.clone()])).await.unwrap(), Inserted::Done);
     record
 }

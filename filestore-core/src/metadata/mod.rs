@@ -57,12 +57,14 @@ pub struct Expected {
     pub version: u64,
     /// Its whole state.
     pub state: FileState,
+    /// Its blob: a move changes neither version nor, from one provider to another, the state.
+    pub blob: BlobId,
 }
 
 impl Expected {
     /// What `record` shows.
     pub fn of(record: &FileRecord) -> Self {
-        Self { version: record.version, state: record.state }
+        Self { version: record.version, state: record.state, blob: record.blob.key.blob_id() }
     }
 }
 
@@ -93,7 +95,8 @@ pub struct InsertFiles {
 pub enum Inserted {
     /// The records are in.
     Done,
-    /// The active binding is another one by now: place the files anew.
+    /// The active binding is another one by now, or what was written to a provider for the files was
+    /// given up meanwhile: place them anew.
     BindingChanged,
     /// The organization would store more than its quota; nothing was inserted.
     OverQuota,
@@ -141,10 +144,51 @@ pub enum Updated {
     Done,
     /// The file is not in the expected state any more, or claimed by the purge, or gone.
     Lost,
-    /// The active binding is another one by now.
+    /// The active binding is another one by now, or what was written to a provider for the file was
+    /// given up meanwhile.
     BindingChanged,
     /// The organization would store more than its quota.
     OverQuota,
+}
+
+/// An object about to be written to a provider under a key of its own. It is known before its first
+/// byte leaves, so that neither a failure nor a crash can leave it there for ever.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WriteIntent {
+    /// The file it is for.
+    pub file_id: FileId,
+    /// Who is to hold it.
+    pub provider: ProviderCode,
+    /// Under which key.
+    pub key: BlobKey,
+    /// When.
+    pub begun_at: Timestamp,
+}
+
+/// A file claimed for a copy to its organization's provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyncClaim {
+    /// The file, SYNCING by now.
+    pub record: FileRecord,
+    /// Where it is to go.
+    pub target: ProviderCode,
+    /// The key of the copy, which is noted as a [`WriteIntent`].
+    pub key: BlobKey,
+    /// Failed tries so far.
+    pub attempts: u32,
+}
+
+/// Files of one organization at one provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holding {
+    /// Who holds the bytes.
+    pub provider: ProviderCode,
+    /// The files' status.
+    pub status: Status,
+    /// How many, deleted ones left out.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
 /// A blob that no record refers to any more, waiting for its removal.
@@ -256,11 +300,13 @@ pub trait Metadata: Send + Sync + 'static {
 
     /// Inserts files, all or none. A remembered key is checked first, so that a twin's own bytes do
     /// not put it over the quota; an entry that had expired by the first record's `created_at` is
-    /// replaced. Refuses a blob that some record refers to already.
+    /// replaced. Refuses a blob that some record refers to already. A blob that a provider holds must
+    /// have its [`WriteIntent`], which ends here.
     async fn insert_files(&self, insert: InsertFiles) -> Result<Inserted>;
 
     /// Changes a file if it is still as expected and not claimed by the purge. Sets
-    /// `purge marked at` when the change deletes the file and clears it when it restores it.
+    /// `purge marked at` when the change deletes the file and clears it when it restores it. A new blob
+    /// that a provider holds must have its [`WriteIntent`], which ends here.
     async fn update_file(&self, update: UpdateFile) -> Result<Updated>;
 
     /// The remembered reply to `key` of `organization`, unless expired at `now`.
@@ -337,15 +383,87 @@ pub trait Metadata: Send + Sync + 'static {
     /// Postpones a dropped blob after a failed removal.
     async fn fail_blob(&self, id: i64, retry_at: Timestamp) -> Result<()>;
 
-    /// PENDING → NONE for up to `limit` files that have no active binding to one of
-    /// `cloud_providers`, or whose blob is at that binding's provider already. `updated_at` is left
+    /// PENDING → NONE for up to `limit` files whose organization has no active binding to a provider
+    /// other than LOCAL, or whose blob is at that binding's provider already. `updated_at` is left
     /// alone: nothing a user did changed. Returns the ids.
-    async fn settle_sync(&self, cloud_providers: &[ProviderCode], limit: usize) -> Result<Vec<FileId>>;
+    async fn settle_sync(&self, limit: usize) -> Result<Vec<FileId>>;
+
+    /// PENDING → SYNCING for up to `limit` files whose organization's active binding names one of
+    /// `targets` and whose blob is not there yet, past their wait, under a lease. Organizations take
+    /// turns, beginning after `after`. Files whose lease has ended are PENDING again first. Notes the
+    /// writes of the copies.
+    async fn claim_syncs(
+        &self,
+        owner: &str,
+        targets: &[ProviderCode],
+        after: Option<&OrganizationId>,
+        now: Timestamp,
+        lease_until: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<SyncClaim>>;
+
+    /// Makes the leases of `owner` last until `lease_until`.
+    async fn renew_syncs(&self, owner: &str, lease_until: Timestamp) -> Result<()>;
+
+    /// Gives all claims of `owner` back as if they had never been made: SYNCING → PENDING.
+    async fn release_syncs(&self, owner: &str) -> Result<()>;
+
+    /// Gives a claim back after a failure: SYNCING → PENDING, not to be tried before `retry_at`, or
+    /// FAILED without one. A file that `owner` does not hold any more is left alone.
+    async fn fail_sync(&self, owner: &str, id: FileId, retry_at: Option<Timestamp>) -> Result<()>;
+
+    /// NONE, SYNCED or FAILED → PENDING for the READY files of `organization` that `target` does not
+    /// hold, looking at up to `limit` files with ids above `after`. Returns how many, and the id to go
+    /// on after; `None` at the end.
+    async fn enqueue_sync(
+        &self,
+        organization: &OrganizationId,
+        target: &ProviderCode,
+        after: Option<FileId>,
+        limit: usize,
+    ) -> Result<(u64, Option<FileId>)>;
+
+    /// FAILED → PENDING, with all tries ahead, for up to `limit` files; of one organization or of all.
+    /// Returns how many.
+    async fn retry_sync(&self, organization: Option<&OrganizationId>, limit: usize) -> Result<u64>;
+
+    // Bytes at providers.
+
+    /// Notes objects that are about to be written.
+    async fn begin_writes(&self, intents: Vec<WriteIntent>) -> Result<()>;
+
+    /// Forgets noted objects that are confirmed absent.
+    async fn forget_writes(&self, keys: &[BlobKey]) -> Result<()>;
+
+    /// Hands noted objects that no record will refer to over to the dropped blobs, to be removed from
+    /// `not_before` on. Keys that are not noted are left alone.
+    async fn abandon_writes(&self, keys: &[BlobKey], not_before: Timestamp) -> Result<()>;
+
+    /// The same for up to `limit` objects noted before `begun_before`; returns how many.
+    async fn abandon_old_writes(
+        &self,
+        begun_before: Timestamp,
+        not_before: Timestamp,
+        limit: usize,
+    ) -> Result<u64>;
+
+    /// Up to `limit` READY files of `organization` with ids above `after` that `target` does not hold,
+    /// oldest first, deleted ones left out.
+    async fn files_elsewhere(
+        &self,
+        organization: &OrganizationId,
+        target: &ProviderCode,
+        after: Option<FileId>,
+        limit: usize,
+    ) -> Result<Vec<FileRecord>>;
+
+    /// What each provider holds for `organization`, by status. Reads every file of it.
+    async fn holdings(&self, organization: &OrganizationId) -> Result<Vec<Holding>>;
 
     /// Files by sync status, deleted ones left out.
     async fn sync_counts(&self) -> Result<SyncCounts>;
 
-    /// Ends all leases: at start, when no other process can hold one.
+    /// Ends all leases, and SYNCING files are PENDING again: at start, when no other process can hold one.
     async fn clear_leases(&self) -> Result<()>;
 
     /// Answers if the database does.

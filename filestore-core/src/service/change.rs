@@ -4,19 +4,20 @@
 //! faster (it settled or moved the file) the change is decided again; if another request was, one of
 //! the two is told so with `Conflict`.
 
+use std::slice;
 use std::sync::Arc;
 
 use super::FileStore;
 use super::commit::{Arrived, Naming};
+use super::placement::Placement;
 use super::quota::over_quota;
 use super::upload::{BatchItem, PartHints, check_given};
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{FileId, Sha256};
 use crate::domain::path::BlobKey;
-use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
-use crate::domain::status::{Status, SyncStatus};
+use crate::domain::status::{Location, Status, SyncStatus};
 use crate::metadata::{BindingSeen, DroppedBlob, Expected, Scope, UpdateFile, Updated};
 use crate::storage::StagedBlob;
 
@@ -104,8 +105,12 @@ impl FileStore {
         let (decision, staged) = change.take().await;
         let kept = staged.map(StagedBlob::keep);
         let outcome = self.decide(id, scope, &decision, if_match.as_ref()).await;
-        if let (Some(kept), Err(error)) = (kept, &outcome) {
-            self.inner.undo(vec![kept], error).await;
+        match (kept, &outcome) {
+            (Some(kept), Err(error)) => self.inner.undo(vec![kept], error).await,
+            (Some(kept), Ok(changed)) if !changed.record.blob.provider.is_local() => {
+                self.inner.discard(vec![kept]).await;
+            }
+            _ => {}
         }
         outcome
     }
@@ -130,6 +135,10 @@ impl FileStore {
             let Some((next, seen)) = self.plan(&old, decision).await? else {
                 return Ok(decision.changed(old));
             };
+            if let (Some((_, arrived)), Location::Cloud) = (&decision.new, next.state.location()) {
+                let staged = next.blob.key.sibling(arrived.blob_id);
+                self.inner.write_through(slice::from_ref(&next), &[staged]).await?;
+            }
             match self.apply(&old, next, seen).await? {
                 Applied::Done(record) => return Ok(decision.changed(record)),
                 Applied::Again => first = Some(first.unwrap_or(old)),
@@ -153,9 +162,9 @@ impl FileStore {
         };
         let mut seen = None;
         if let Some((item, arrived)) = &decision.new {
-            let place = self.inner.place(&old.organization_id).await?;
+            let place = self.inner.place(&old.organization_id, next.state.may_leave_local()).await?;
             next.state = next.state.replace_blob(place.location)?;
-            self.put_blob(&mut next, item, arrived, place.provider, now);
+            self.put_blob(&mut next, item, arrived, &place, now);
             seen = Some(place.seen);
         }
         if next == *old {
@@ -173,16 +182,17 @@ impl FileStore {
         next: &mut FileRecord,
         item: &BatchItem,
         arrived: &Arrived,
-        provider: ProviderCode,
+        place: &Placement,
         now: Timestamp,
     ) {
         let limit = self.inner.config.limits.original_name_chars;
         let naming = Naming::choose(item, arrived, limit, || next.original_name.clone());
-        let key = BlobKey::new(&next.organization_id, &next.sub_system, next.created_at, arrived.blob_id);
+        let blob_id = place.blob_id(arrived.blob_id, now);
+        let key = BlobKey::new(&next.organization_id, &next.sub_system, next.created_at, blob_id);
         next.original_name = naming.original_name;
         next.mime_type = naming.mime_type;
         next.ext = naming.ext;
-        next.blob = arrived.blob(key, provider, now);
+        next.blob = arrived.blob(key, place.provider.clone(), now);
         next.version += 1;
     }
 
@@ -202,12 +212,19 @@ impl FileStore {
         let quota_bytes = self.inner.config.quota_bytes;
         let update =
             UpdateFile { expected: Expected::of(old), next: next.clone(), drop_blob, quota_bytes, binding };
-        match self.inner.metadata.update_file(update).await? {
+        let updated = self.inner.metadata.update_file(update).await;
+        if replaced && !matches!(updated, Ok(Updated::Done)) {
+            self.inner.take_back(&next.blob.provider, slice::from_ref(&next), updated.is_ok()).await;
+        }
+        match updated? {
             Updated::Done => {
                 if replaced {
-                    self.inner.publish_soon([next.blob.key.clone()]);
+                    if next.blob.provider.is_local() {
+                        self.inner.publish_soon([next.blob.key.clone()]);
+                    }
                     self.forget_variants(next.file_id).await;
                 }
+                self.inner.sync_wanted.notify_one();
                 self.prepare_variants(&next);
                 Ok(Applied::Done(Arc::new(next)))
             }

@@ -18,6 +18,7 @@ use crate::domain::media;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::{Blob, Dimensions, FileRecord};
+use crate::domain::status::Location;
 use crate::metadata::{IdempotencyEntry, InsertFiles, Inserted};
 use crate::storage::StagedBlob;
 use crate::{api, variant};
@@ -61,7 +62,12 @@ impl FileStore {
         let outcome = self.insert_kept(&files, keyed).await;
         match &outcome {
             Ok(Uploaded::New(records)) => {
-                self.inner.publish_soon(records.iter().map(|record| record.blob.key.clone()));
+                if records[0].blob.provider.is_local() {
+                    self.inner.publish_soon(records.iter().map(|record| record.blob.key.clone()));
+                } else {
+                    self.inner.discard(kept).await;
+                }
+                self.inner.sync_wanted.notify_one();
                 for record in records {
                     self.prepare_variants(record);
                 }
@@ -79,7 +85,7 @@ impl FileStore {
     ) -> Result<Uploaded> {
         let quota_bytes = self.inner.config.quota_bytes;
         for _ in 0..PLACEMENT_TRIES {
-            let place = self.inner.place(&files.organization_id).await?;
+            let place = self.inner.place(&files.organization_id, !files.temp).await?;
             let records = files.records(self, &place);
             let idempotency = match keyed {
                 Some((guard, fingerprint)) => {
@@ -87,9 +93,16 @@ impl FileStore {
                 }
                 None => None,
             };
+            if place.location == Location::Cloud {
+                self.inner.write_through(&records, &files.staged_keys()).await?;
+            }
             let insert =
                 InsertFiles { records: records.clone(), binding: place.seen, quota_bytes, idempotency };
-            match self.inner.metadata.insert_files(insert).await? {
+            let inserted = self.inner.metadata.insert_files(insert).await;
+            if !matches!(inserted, Ok(Inserted::Done)) {
+                self.inner.take_back(&place.provider, &records, inserted.is_ok()).await;
+            }
+            match inserted? {
                 Inserted::Done => return Ok(Uploaded::New(records)),
                 Inserted::BindingChanged => {}
                 Inserted::OverQuota => return Err(over_quota(quota_bytes.unwrap_or_default())),
@@ -188,6 +201,16 @@ struct Files {
 }
 
 impl Files {
+    fn key(&self, now: Timestamp, blob_id: BlobId) -> BlobKey {
+        BlobKey::new(&self.organization_id, &self.sub_system, now, blob_id)
+    }
+
+    /// Keys under which the staged bytes are found.
+    fn staged_keys(&self) -> Vec<BlobKey> {
+        let now = Timestamp::now();
+        self.items.iter().map(|(_, arrived)| self.key(now, arrived.blob_id)).collect()
+    }
+
     fn records(&self, store: &FileStore, place: &Placement) -> Vec<FileRecord> {
         let now = Timestamp::now();
         self.items.iter().map(|(item, arrived)| self.record(item, arrived, store, place, now)).collect()
@@ -204,7 +227,7 @@ impl Files {
         let file_id = FileId::generate(now);
         let limit = store.config().limits.original_name_chars;
         let naming = Naming::choose(item, arrived, limit, || file_id.to_string());
-        let key = BlobKey::new(&self.organization_id, &self.sub_system, now, arrived.blob_id);
+        let key = self.key(now, place.blob_id(arrived.blob_id, now));
         let state = if self.temp { FileState::uploaded_temp() } else { FileState::uploaded(place.location) };
         FileRecord {
             file_id,

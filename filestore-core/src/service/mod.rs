@@ -9,6 +9,9 @@
 
 mod open;
 mod placement;
+mod writing;
+pub(crate) mod moving;
+mod traffic;
 mod idempotency;
 mod quota;
 mod upload;
@@ -32,6 +35,8 @@ use crate::storage::{DataDir, LocalStore, ProviderRegistry};
 use crate::variant::VariantEngine;
 
 use self::publishing::Publishing;
+use self::traffic::Traffic;
+use crate::worker::migrate::Migrations;
 
 pub use change::{Change, Changed, IfMatch, Replacement};
 pub use idempotency::IdempotencyGuard;
@@ -40,6 +45,7 @@ pub use open::FileStoreBuilder;
 pub use quota::QuotaReservation;
 pub use read::Opened;
 pub use upload::{BatchItem, NewBatch, NewUpload, PartHints, Uploaded};
+pub use writing::ByteStream;
 
 /// A store of files. Cheap to clone; all clones are the same store.
 ///
@@ -72,6 +78,12 @@ pub(crate) struct Inner {
     pub(crate) publishing: Arc<Publishing>,
     /// Wakes the purge worker.
     pub(crate) purge_wanted: Notify,
+    /// Wakes the sync worker.
+    pub(crate) sync_wanted: Notify,
+    /// What has been copied to and between providers since the store was opened.
+    pub(crate) traffic: Traffic,
+    /// The migrations under way, by organization.
+    pub(crate) migrations: Migrations,
     idempotency: Arc<idempotency::Running>,
     quota: Arc<quota::Ledger>,
 }

@@ -7,6 +7,7 @@ use tokio::sync::Notify;
 
 use super::commit::leaves_nothing;
 use super::publishing::Publishing;
+use super::traffic::Traffic;
 use super::{FileStore, Inner, idempotency, quota};
 use crate::domain::config::StoreConfig;
 use crate::domain::error::{Error, Result};
@@ -14,6 +15,7 @@ use crate::domain::id::BlobId;
 use crate::metadata::sqlite::SqliteMetadata;
 use crate::storage::{DataDir, LocalOptions, LocalStore, ProviderRegistry};
 use crate::variant::VariantEngine;
+use crate::worker::migrate::Migrations;
 use crate::worker::recovery;
 
 impl FileStore {
@@ -66,6 +68,9 @@ impl FileStoreBuilder {
                 providers,
                 publishing: Arc::new(Publishing::new()),
                 purge_wanted: Notify::new(),
+                sync_wanted: Notify::new(),
+                traffic: Traffic::default(),
+                migrations: Migrations::default(),
                 idempotency: Arc::new(idempotency::Running::default()),
                 quota: Arc::new(quota::Ledger::default()),
             }),

@@ -1,8 +1,18 @@
 //! Where a new blob goes: what the organization's active binding means for it.
+//!
+//! | binding | a blob goes |
+//! |---|---|
+//! | none, or LOCAL | LOCAL |
+//! | a CLOUD provider, synced | LOCAL; the sync worker follows |
+//! | a CLOUD provider, not synced | to the provider, before the answer |
+//!
+//! TEMP and THUMBNAIL files are LOCAL whatever the binding.
 
 use super::Inner;
+use crate::domain::binding::Binding;
+use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::id::OrganizationId;
+use crate::domain::id::{BlobId, OrganizationId};
 use crate::domain::provider::ProviderCode;
 use crate::domain::status::Location;
 use crate::metadata::BindingSeen;
@@ -15,11 +25,22 @@ pub(super) struct Placement {
     pub(super) seen: BindingSeen,
 }
 
+impl Placement {
+    /// What names the blob: its staged id, or a new one for each object that is written to a provider.
+    pub(super) fn blob_id(&self, staged: BlobId, now: Timestamp) -> BlobId {
+        match self.location {
+            Location::Local => staged,
+            Location::Cloud => BlobId::generate(now),
+        }
+    }
+}
+
 impl Inner {
-    /// Decides where a new blob of `organization` goes. Every provider of the registry is LOCAL for
-    /// now, and a blob that syncs later starts LOCAL as well, so the answer is LOCAL; what varies is
-    /// whether a binding is required and which one was seen.
-    pub(super) async fn place(&self, organization: &OrganizationId) -> Result<Placement> {
+    /// Decides where a new blob of `organization` goes; one that may not leave goes LOCAL.
+    ///
+    /// `BindingRequired` if there is no binding and one must be; `ProviderInactive` or
+    /// `ProviderUnavailable` if the blob would have to go to a provider that takes none now.
+    pub(super) async fn place(&self, organization: &OrganizationId, may_leave: bool) -> Result<Placement> {
         let number = organization.binding_organization();
         let active = match number {
             Some(number) => self.metadata.active_binding(number).await?,
@@ -32,11 +53,19 @@ impl Inner {
             )
             .with_field("organization_id"));
         }
+        let through = active.as_ref().filter(|binding| may_leave && is_written_through(binding));
+        let (location, provider) = match through {
+            Some(binding) => {
+                self.providers.cloud_for_new(&binding.provider)?;
+                (Location::Cloud, binding.provider.clone())
+            }
+            None => (Location::Local, ProviderCode::local()),
+        };
         let active = active.map(|binding| (binding.provider, binding.sync_enabled));
-        Ok(Placement {
-            location: Location::Local,
-            provider: ProviderCode::local(),
-            seen: BindingSeen { organization: number, active },
-        })
+        Ok(Placement { location, provider, seen: BindingSeen { organization: number, active } })
     }
+}
+
+fn is_written_through(binding: &Binding) -> bool {
+    !binding.provider.is_local() && !binding.sync_enabled
 }

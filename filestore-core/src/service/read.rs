@@ -7,25 +7,31 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use futures_util::stream::{self, StreamExt};
 
 use super::FileStore;
-use crate::domain::error::{Error, Result};
+use super::writing::ByteStream;
+use crate::domain::disposition::Disposition;
+use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::FileId;
 use crate::domain::record::FileRecord;
+use crate::domain::serving;
 use crate::metadata::Scope;
+use crate::storage::cloud::PresignRequest;
 use crate::storage::{LocalBlob, SmallOrOpen};
 
 /// How often a read starts over because the record changed under it.
 const READ_TRIES: usize = 4;
 
 /// The bytes of a record, ready to be read.
-#[derive(Debug)]
 pub enum Opened {
     /// A range of at most 256 KiB, read already.
     Small(Bytes),
     /// On the local disk.
     Local(LocalBlob),
+    /// What was asked for, from the provider that holds it. Ends with an error rather than short.
+    Remote(ByteStream),
     /// The record points elsewhere by now: look it up again.
     Changed,
 }
@@ -57,23 +63,70 @@ impl FileStore {
         self.inner.metadata.file(id, scope).await?.ok_or_else(|| Error::not_found("file"))
     }
 
-    /// Opens the bytes of `record`. `Internal` if they are missing although the record stands: that
-    /// is a fault, never an answer. Never answers [`Opened::Small`].
+    /// Opens all bytes of `record`. `Internal` if they are missing although the record stands: that
+    /// is a fault, never an answer. `ProviderUnavailable` if their provider does not give them. Never
+    /// answers [`Opened::Small`].
     pub async fn open_content(&self, record: &FileRecord) -> Result<Opened> {
-        match self.inner.local.open_blob(&record.blob.key, record.blob.size_bytes).await? {
+        let blob = &record.blob;
+        if !blob.provider.is_local() {
+            return self.open_remote(record, 0..blob.size_bytes).await;
+        }
+        match self.inner.local.open_blob(&blob.key, blob.size_bytes).await? {
             Some(blob) => Ok(Opened::Local(blob)),
             None => self.absent(record).await,
         }
     }
 
-    /// As [`FileStore::open_content`], but a small `range` is read in the same visit to the disk.
+    /// As [`FileStore::open_content`], for a range; a small one is read in the same visit to the disk.
     pub async fn read_content(&self, record: &FileRecord, range: Range<u64>) -> Result<Opened> {
         let blob = &record.blob;
+        if !blob.provider.is_local() {
+            return self.open_remote(record, range).await;
+        }
         match self.inner.local.read_small(&blob.key, blob.size_bytes, range).await? {
             Some(SmallOrOpen::Small(bytes)) => Ok(Opened::Small(bytes)),
             Some(SmallOrOpen::Open(blob)) => Ok(Opened::Local(blob)),
             None => self.absent(record).await,
         }
+    }
+
+    async fn open_remote(&self, record: &FileRecord, range: Range<u64>) -> Result<Opened> {
+        let blob = &record.blob;
+        let cloud = self.inner.providers.cloud(&blob.provider)?;
+        match cloud.read(&blob.key, blob.size_bytes, range).await {
+            Ok(bytes) => Ok(Opened::Remote(bytes.boxed())),
+            Err(error) if error.kind() == ErrorKind::NotFound => self.absent(record).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The presigned URL that the bytes of `record` are to be had from, if its provider can make one
+    /// that grants no more than that. `None`: serve them. `ProviderUnavailable` for a provider that
+    /// is gone from the configuration.
+    pub async fn redirect(
+        &self,
+        record: &FileRecord,
+        head: bool,
+        requested: Option<Disposition>,
+    ) -> Result<Option<String>> {
+        let blob = &record.blob;
+        if blob.provider.is_local() {
+            return Ok(None);
+        }
+        let cloud = self.inner.providers.cloud(&blob.provider)?;
+        let how = serving::decide(&record.mime_type, blob.sniffed_type.as_deref(), requested);
+        let stored = serving::decide(&record.mime_type, blob.sniffed_type.as_deref(), None);
+        let can = cloud.capabilities();
+        let is_stored = can.stores_disposition && how == stored;
+        let disposition = how.disposition.to_value(&record.original_name);
+        let request = PresignRequest {
+            head,
+            expires_in: self.inner.config.presign_ttl,
+            content_type: &how.content_type,
+            // What the object was stored with needs no saying where it cannot be said.
+            disposition: (can.overrides_disposition || !is_stored).then_some(&*disposition),
+        };
+        Ok(cloud.presign(&blob.key, &request).await?.map(|presigned| presigned.url))
     }
 
     async fn absent(&self, record: &FileRecord) -> Result<Opened> {
@@ -86,21 +139,36 @@ impl FileStore {
         }
     }
 
-    /// Looks a file up and opens it, starting over while it changes.
-    pub async fn open_file(&self, id: FileId, scope: &Scope) -> Result<(Arc<FileRecord>, LocalBlob)> {
+    /// Looks a file up and opens `range` of it (all, if `None`), starting over while it changes. A range
+    /// beyond the file's end is cut.
+    pub async fn open_file(
+        &self,
+        id: FileId,
+        scope: &Scope,
+        range: Option<Range<u64>>,
+    ) -> Result<(Arc<FileRecord>, ByteStream)> {
         for _ in 0..READ_TRIES {
             let record = self.record(id, scope).await?;
-            match self.open_content(&record).await? {
-                Opened::Local(blob) => return Ok((record, blob)),
-                Opened::Small(_) | Opened::Changed => {}
-            }
+            let size = record.blob.size_bytes;
+            let range = range.clone().map_or(0..size, |range| range.start.min(size)..range.end.min(size));
+            let bytes = match self.read_content(&record, range.clone()).await? {
+                Opened::Small(bytes) => stream::once(async { Ok(bytes) }).boxed(),
+                Opened::Local(blob) => blob.into_stream(range).boxed(),
+                Opened::Remote(bytes) => bytes,
+                Opened::Changed => continue,
+            };
+            return Ok((record, bytes));
         }
-        Err(Error::new(crate::ErrorKind::Conflict, "the file keeps changing"))
+        Err(Error::new(ErrorKind::Conflict, "the file keeps changing"))
     }
 
     /// All bytes of a file, in memory.
     pub async fn read(&self, id: FileId, scope: &Scope) -> Result<Bytes> {
-        let (_, blob) = self.open_file(id, scope).await?;
-        blob.read().await
+        let (record, mut bytes) = self.open_file(id, scope, None).await?;
+        let mut all = BytesMut::with_capacity(usize::try_from(record.blob.size_bytes).unwrap_or(0));
+        while let Some(some) = bytes.next().await {
+            all.extend_from_slice(&some?);
+        }
+        Ok(all.freeze())
     }
 }

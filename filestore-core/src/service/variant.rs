@@ -48,6 +48,7 @@ impl FileStore {
         async move {
             match store.open_content(&record).await? {
                 Opened::Local(blob) => Ok(blob.into_file()),
+                Opened::Remote(bytes) => store.inner.fetch(&record, bytes).await,
                 Opened::Small(_) | Opened::Changed => {
                     Err(Error::new(ErrorKind::Conflict, "the file changed meanwhile"))
                 }

@@ -80,10 +80,18 @@ impl ProviderRegistry {
         self.providers.iter().find(|provider| provider.code == *code)
     }
 
-    /// The codes of the providers that hold bytes elsewhere, inactive ones included: a file bound to
-    /// one of these has somewhere to sync to, now or once it is active again.
-    pub fn cloud_codes(&self) -> Vec<ProviderCode> {
-        let is_cloud = |provider: &&Provider| provider.location == Location::Cloud;
+    /// As [`cloud`](Self::cloud), for new bytes: `ProviderInactive` for one that takes none.
+    pub fn cloud_for_new(&self, code: &ProviderCode) -> Result<&Cloud> {
+        let cloud = self.cloud(code)?;
+        match self.get(code) {
+            Some(provider) if provider.is_active => Ok(cloud),
+            _ => Err(inactive(code)),
+        }
+    }
+
+    /// The codes of the providers of location CLOUD that take new files.
+    pub fn active_clouds(&self) -> Vec<ProviderCode> {
+        let is_cloud = |provider: &&Provider| provider.location == Location::Cloud && provider.is_active;
         self.providers.iter().filter(is_cloud).map(|provider| provider.code.clone()).collect()
     }
 
@@ -92,16 +100,16 @@ impl ProviderRegistry {
     pub fn check_for_binding(&self, code: &ProviderCode) -> Result<()> {
         match self.get(code) {
             Some(provider) if provider.is_active => Ok(()),
-            Some(_) => Err(Error::new(
-                ErrorKind::ProviderInactive,
-                format!("the provider takes no new files: {code}"),
-            )
-            .with_field("storageProvider")),
+            Some(_) => Err(inactive(code).with_field("storageProvider")),
             None => Err(Error::new(ErrorKind::UnknownProvider, format!("no provider has the code {code}"))
                 .with_field("storageProvider")
                 .with_allowed(self.active().into_iter().map(|provider| provider.code.as_str()))),
         }
     }
+}
+
+fn inactive(code: &ProviderCode) -> Error {
+    Error::new(ErrorKind::ProviderInactive, format!("the provider takes no new files: {code}"))
 }
 
 #[cfg(test)]
@@ -122,7 +130,7 @@ mod tests {
         let local = registry.get(&ProviderCode::local()).unwrap();
         assert_eq!((local.name.as_str(), local.location), ("Local disk", Location::Local));
         assert_eq!(registry.active(), [local]);
-        assert!(registry.cloud_codes().is_empty());
+        assert!(registry.active_clouds().is_empty());
         registry.check_for_binding(&ProviderCode::local()).unwrap();
     }
 
@@ -141,6 +149,8 @@ mod tests {
         assert_eq!(registry.check_for_binding(&code).unwrap_err().kind(), ErrorKind::ProviderInactive);
         assert!(registry.get(&code).is_some());
         assert_eq!(registry.active().len(), 2);
-        assert_eq!(registry.cloud_codes().len(), 2);
+        assert_eq!(registry.active_clouds(), ["s3-eu".parse().unwrap()]);
+        assert_eq!(registry.cloud_for_new(&code).unwrap_err().kind(), ErrorKind::ProviderInactive);
+        assert!(registry.cloud(&code).is_ok());
     }
 }

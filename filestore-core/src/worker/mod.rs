@@ -1,4 +1,4 @@
-//! Background work: purge, expiry, sync settling, upkeep, recovery.
+//! Background work: purge, expiry, sync, migration, upkeep, recovery.
 //!
 //! Each worker is a function that does what is due and reports: the server runs them from one
 //! [`Workers`] task, the CLI and tests call the same functions on a store. Leases in the database
@@ -7,6 +7,7 @@
 pub mod progress;
 pub mod purge;
 pub mod sync;
+pub mod migrate;
 pub mod upkeep;
 pub mod recovery;
 mod runner;
@@ -16,10 +17,23 @@ pub use runner::Workers;
 
 use std::time::Duration;
 
+use crate::api::WorkFailure;
+use crate::domain::error::Error;
+use crate::domain::id::FileId;
+
+fn failure(id: FileId, error: &Error) -> WorkFailure {
+    WorkFailure { file_id: id.to_string(), error: error.to_string() }
+}
+
 /// The pause before try number `attempts` + 1: 1 s, 2 s, 4 s … 1 h, each shortened by up to a
 /// quarter at random so that failures that began together do not come back together.
 pub(crate) fn back_off(attempts: u32) -> Duration {
-    let full = Duration::from_secs(1 << attempts.min(12)).min(Duration::from_hours(1));
+    back_off_from(Duration::from_secs(1), attempts)
+}
+
+/// The same with another first pause.
+pub(crate) fn back_off_from(first: Duration, attempts: u32) -> Duration {
+    let full = first.saturating_mul(1 << attempts.min(20)).min(Duration::from_hours(1));
     full.mul_f64(fastrand::f64().mul_add(-0.25, 1.0))
 }
 

@@ -7,6 +7,11 @@ pub trait Progress: Send + Sync {
 
     /// `units` more are done.
     fn advance(&self, units: u64);
+
+    /// `bytes` more have passed, where the units are files.
+    fn add_bytes(&self, bytes: u64) {
+        let _ = bytes;
+    }
 }
 
 /// Ignores progress.

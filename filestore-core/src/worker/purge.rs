@@ -4,21 +4,26 @@
 //! current blob and those it dropped → only when all are confirmed absent, the record. A file whose
 //! bytes cannot be removed keeps its record and is tried again.
 
+use std::iter;
+
+use futures_util::stream::{FuturesOrdered, StreamExt};
 use ulid::Ulid;
 
-use super::back_off;
 use super::progress::Progress;
+use super::{back_off, failure};
 use crate::FileStore;
-use crate::api::{PurgeReport, WorkFailure};
+use crate::api::PurgeReport;
 use crate::domain::clock::Timestamp;
-use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::id::FileId;
+use crate::domain::error::{Error, Result};
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::metadata::PurgeClaim;
 
 /// Files claimed at once.
 const CLAIMS: usize = 200;
+
+/// Objects removed at providers at the same time.
+const REMOTE_AT_ONCE: usize = 16;
 
 /// How long a claim is ours.
 const LEASE: std::time::Duration = std::time::Duration::from_mins(10);
@@ -35,7 +40,7 @@ impl FileStore {
             purged_bytes: backlog.due_bytes,
             blobs_removed: backlog.due_blobs,
             waiting: backlog.waiting,
-            failures: Vec::new(),
+            ..PurgeReport::default()
         })
     }
 
@@ -92,7 +97,7 @@ impl Run<'_> {
             return Ok(false);
         }
         let mut absent = Vec::with_capacity(claims.len());
-        for (claim, outcome) in claims.iter().zip(self.remove_bytes(&claims).await) {
+        for (claim, outcome) in claims.iter().zip(self.remove_bytes(&claims, report).await) {
             match outcome {
                 Ok(()) => {
                     report.purged_bytes += claim.record.blob.size_bytes;
@@ -107,31 +112,65 @@ impl Run<'_> {
     }
 
     /// Removes variants and bytes of each claim; `Ok` where all of it is confirmed absent.
-    async fn remove_bytes(&self, claims: &[PurgeClaim]) -> Vec<Result<()>> {
+    async fn remove_bytes(&self, claims: &[PurgeClaim], report: &mut PurgeReport) -> Vec<Result<()>> {
         let inner = self.store.inner();
-        let mut keys = Vec::with_capacity(claims.len());
+        let mut blobs = Vec::with_capacity(claims.len());
         let mut owners = Vec::with_capacity(claims.len());
-        let mut outcomes: Vec<Result<()>> = claims.iter().map(|_| Ok(())).collect();
+        let mut outcomes: Vec<Result<()>> = Vec::with_capacity(claims.len());
         for (index, claim) in claims.iter().enumerate() {
-            outcomes[index] = inner.variants.remove_file(claim.record.file_id).await;
+            outcomes.push(inner.variants.remove_file(claim.record.file_id).await);
             let current = (&claim.record.blob.provider, &claim.record.blob.key);
             let dropped = claim.dropped.iter().map(|blob| (&blob.provider, &blob.key));
-            for (provider, key) in std::iter::once(current).chain(dropped) {
-                if provider.is_local() {
-                    keys.push(key.clone());
-                    owners.push(index);
-                } else {
-                    outcomes[index] = Err(unavailable(provider));
-                }
+            for (provider, key) in iter::once(current).chain(dropped) {
+                blobs.push((provider.clone(), key.clone()));
+                owners.push(index);
             }
         }
-        inner.publishing.forget(&keys);
-        for (index, outcome) in owners.into_iter().zip(inner.local.remove(keys).await) {
+        for (index, outcome) in owners.into_iter().zip(self.remove(blobs, report).await) {
             if let Err(error) = outcome {
                 outcomes[index] = Err(error);
             }
         }
         outcomes
+    }
+
+    /// Removes blobs wherever they are; `Ok` where one is confirmed absent. In the order given.
+    async fn remove(&self, blobs: Vec<(ProviderCode, BlobKey)>, report: &mut PurgeReport) -> Vec<Result<()>> {
+        let inner = self.store.inner();
+        let is_local = |blob: &(ProviderCode, BlobKey)| blob.0.is_local();
+        let keys: Vec<BlobKey> =
+            blobs.iter().filter(|blob| is_local(blob)).map(|blob| blob.1.clone()).collect();
+        inner.publishing.forget(&keys);
+        let mut local = inner.local.remove(keys).await.into_iter();
+        let remote = blobs.iter().filter(|blob| !is_local(blob));
+        let mut remote = self.remove_remote(remote).await.into_iter();
+        let mut outcomes = Vec::with_capacity(blobs.len());
+        for blob in &blobs {
+            let outcome = if is_local(blob) { local.next() } else { remote.next() };
+            let outcome = outcome.expect("each blob has its outcome");
+            if outcome.is_ok() {
+                *report.removed_at.entry(blob.0.to_string()).or_default() += 1;
+            }
+            outcomes.push(outcome);
+        }
+        outcomes
+    }
+
+    async fn remove_remote(&self, blobs: impl Iterator<Item = &(ProviderCode, BlobKey)>) -> Vec<Result<()>> {
+        let mut removals = FuturesOrdered::new();
+        let mut outcomes = Vec::new();
+        for (provider, key) in blobs {
+            if removals.len() >= REMOTE_AT_ONCE {
+                outcomes.extend(removals.next().await);
+            }
+            removals.push_back(self.remove_at(provider, key));
+        }
+        outcomes.extend(removals.collect::<Vec<_>>().await);
+        outcomes
+    }
+
+    async fn remove_at(&self, provider: &ProviderCode, key: &BlobKey) -> Result<()> {
+        self.store.inner().providers.cloud(provider)?.remove(key).await
     }
 
     async fn put_off(&self, claim: &PurgeClaim, error: &Error, report: &mut PurgeReport) -> Result<()> {
@@ -149,17 +188,10 @@ impl Run<'_> {
         if due.is_empty() {
             return Ok(false);
         }
-        let (local, foreign): (Vec<_>, Vec<_>) =
-            due.into_iter().partition(|due| due.blob.provider.is_local());
-        let keys: Vec<BlobKey> = local.iter().map(|due| due.blob.key.clone()).collect();
-        inner.publishing.forget(&keys);
-        let outcomes = inner.local.remove(keys).await;
-        let foreign = foreign.into_iter().map(|due| {
-            let error = unavailable(&due.blob.provider);
-            (due, Err(error))
-        });
+        let blobs = due.iter().map(|due| (due.blob.provider.clone(), due.blob.key.clone())).collect();
+        let outcomes = self.remove(blobs, report).await;
         let mut absent = Vec::new();
-        for (due, outcome) in local.into_iter().zip(outcomes).chain(foreign) {
+        for (due, outcome) in due.into_iter().zip(outcomes) {
             match outcome {
                 Ok(()) => absent.push(due.id),
                 Err(error) => {
@@ -173,14 +205,6 @@ impl Run<'_> {
         self.progress.advance(absent.len() as u64);
         Ok(true)
     }
-}
-
-fn unavailable(provider: &ProviderCode) -> Error {
-    Error::new(ErrorKind::ProviderUnavailable, format!("the provider is not configured: {provider}"))
-}
-
-fn failure(id: FileId, error: &Error) -> WorkFailure {
-    WorkFailure { file_id: id.to_string(), error: error.to_string() }
 }
 
 #[cfg(test)]
@@ -233,7 +257,7 @@ mod tests {
         let inner = store.inner();
         let claims = inner.metadata.claim_purges("later", due, due, due.plus(LEASE), CLAIMS).await.unwrap();
         let run = Run { store: &store, owner: "later".into(), progress: &NoProgress };
-        assert!(run.remove_bytes(&claims).await.iter().all(Result::is_ok));
+        assert!(run.remove_bytes(&claims, &mut PurgeReport::default()).await.iter().all(Result::is_ok));
         assert_eq!(inner.metadata.finish_purges("later", &[id]).await.unwrap(), 1);
     }
 }

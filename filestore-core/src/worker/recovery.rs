@@ -5,6 +5,7 @@
 //! Running it again, or crashing in it, changes nothing.
 
 use crate::FileStore;
+use crate::domain::clock::Timestamp;
 use crate::domain::error::{ErrorKind, Result};
 
 /// Blobs looked up at once.
@@ -27,6 +28,7 @@ pub(crate) async fn recover(store: &FileStore) -> Result<()> {
     if forward + undone > 0 {
         tracing::info!(forward, undone, "recovered staged uploads");
     }
+    abandon_writes(store, Timestamp::now()).await;
     match inner.metadata.clear_leases().await {
         // They end by themselves; what is stored can be read meanwhile.
         Err(error) if error.kind() == ErrorKind::StorageFull => {
@@ -34,5 +36,22 @@ pub(crate) async fn recover(store: &FileStore) -> Result<()> {
             Ok(())
         }
         outcome => outcome,
+    }
+}
+
+/// Hands objects whose writes began before `begun_before`, and which no record refers to, over to the
+/// dropped blobs. No process that wrote them is there any more; what it sent may still arrive.
+pub(super) async fn abandon_writes(store: &FileStore, begun_before: Timestamp) {
+    let inner = store.inner();
+    let not_before = Timestamp::now().plus(inner.config.blob_grace);
+    loop {
+        match inner.metadata.abandon_old_writes(begun_before, not_before, PAGE).await {
+            Ok(0) => return,
+            Ok(count) => tracing::info!(count, "objects of writes that broke off will be removed"),
+            Err(error) => {
+                tracing::warn!(error = %error.chain(), "objects of writes that broke off stay noted");
+                return;
+            }
+        }
     }
 }

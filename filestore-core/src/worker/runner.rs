@@ -1,5 +1,6 @@
 //! Runs the workers of a store until told to stop.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -12,7 +13,7 @@ use crate::domain::error::Error;
 
 /// How often due work is looked for when nothing asks for it.
 const PURGE_EVERY: Duration = Duration::from_secs(10);
-const SYNC_EVERY: Duration = Duration::from_secs(5);
+const SYNC_EVERY: Duration = Duration::from_secs(2);
 const UPKEEP_EVERY: Duration = Duration::from_secs(30);
 
 /// The running workers of a store. A worker is stopped between two pieces of work, never within one.
@@ -63,10 +64,12 @@ async fn sync(store: FileStore, mut stopped: watch::Receiver<bool>) {
     loop {
         tokio::select! {
             _ = stopped.wait_for(|stop| *stop) => return,
+            () = store.inner().sync_wanted.notified() => {}
             _ = tick.tick() => {}
         }
         let (store, stopped) = (store.clone(), stopped.clone());
-        round("sync", async move { store.sync_until(&|| *stopped.borrow(), &NoProgress).await }).await;
+        round("sync", async move { store.sync_until(&|| *stopped.borrow(), Arc::new(NoProgress)).await })
+            .await;
     }
 }
 

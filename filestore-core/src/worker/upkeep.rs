@@ -1,8 +1,15 @@
-//! Upkeep: renames that failed after their commit, the reserve file, forgotten idempotency keys.
+//! Upkeep: renames that failed after their commit, the reserve file, writes to providers that broke off,
+//! forgotten idempotency keys.
 
+use std::time::Duration;
+
+use super::recovery::abandon_writes;
 use crate::FileStore;
 use crate::domain::clock::Timestamp;
 use crate::domain::error::Result;
+
+/// A write that is older has broken off without a word.
+const WRITE_AGE: Duration = Duration::from_hours(24);
 
 impl FileStore {
     /// One round of upkeep. What fails does not keep the rest from being done; the first failure is
@@ -11,6 +18,7 @@ impl FileStore {
         let inner = self.inner();
         let published = self.publish_again().await;
         inner.local.refill_reserve().await;
+        abandon_writes(self, Timestamp::now().minus(WRITE_AGE)).await;
         while inner.metadata.forget_idempotency(Timestamp::now(), 500).await? == 500 {}
         published
     }

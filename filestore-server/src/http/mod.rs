@@ -5,8 +5,6 @@ pub mod date;
 pub mod etag;
 pub mod conditional;
 pub mod range;
-pub mod disposition;
-pub mod serving;
 pub mod query;
 
 use http::header::{AsHeaderName, HeaderMap};

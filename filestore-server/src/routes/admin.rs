@@ -60,7 +60,7 @@ fn purge_request(json: &[u8]) -> Result<PurgeRunRequest> {
 async fn sync_run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     expect_nothing(&call, body).await?;
     let store = call.store().clone();
-    let report = to_the_end(async move { store.sync_run(&NoProgress).await }).await?;
+    let report = to_the_end(async move { store.sync_run(Arc::new(NoProgress)).await }).await?;
     reply::json(StatusCode::OK, &report)
 }
 

@@ -3,16 +3,21 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use filestore_core::domain::disposition::Disposition;
 use filestore_core::domain::id::FileId;
 use filestore_core::domain::record::FileRecord;
-use filestore_core::service::Opened;
+use filestore_core::domain::serving;
+use filestore_core::service::{ByteStream, Opened};
 use filestore_core::{Error, ErrorKind};
-use futures_util::TryStreamExt;
+use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE,
-    CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LAST_MODIFIED, X_CONTENT_TYPE_OPTIONS,
+    CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LAST_MODIFIED, LOCATION, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use parking_lot::Mutex;
 use warp::reply::Response;
 use warp::{Filter, Rejection, Reply};
 
@@ -22,11 +27,10 @@ use crate::caching::cache_control;
 use crate::call::{Call, answer, call, other, reading};
 use crate::error::Failure;
 use crate::http::conditional::{Outcome, Validators, evaluate, if_range_holds};
-use crate::http::disposition::Disposition;
+use crate::http::date;
 use crate::http::etag::{EntityTag, repr_digest};
 use crate::http::query::Query;
 use crate::http::range::ByteRange;
-use crate::http::{date, serving};
 use crate::reply::NOSNIFF;
 
 /// How often a reply starts over because the file changed under it.
@@ -55,12 +59,29 @@ async fn content(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
     let id: FileId = id.id()?;
     for _ in 0..TRIES {
         let record = call.store().record(id, &call.caller.scope).await?;
+        let is_head = call.method == Method::HEAD;
+        if let Some(url) = call.store().redirect(&record, is_head, requested).await? {
+            return redirect(&url);
+        }
         let wanted = Wanted { call: &call, record: &record, query: &query, requested };
         if let Some(reply) = wanted.reply().await? {
             return Ok(reply);
         }
     }
     Err(Error::new(ErrorKind::Conflict, "the file keeps changing").into())
+}
+
+/// To a presigned URL. No validators: conditions are about the bytes, and those are elsewhere (RFC 9110
+/// section 13.2.1).
+fn redirect(url: &str) -> Result<Response, Failure> {
+    let url = HeaderValue::try_from(url).map_err(|error| Error::internal("writing a location", error))?;
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::FOUND;
+    let headers = response.headers_mut();
+    headers.insert(LOCATION, url);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, max-age=60"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    Ok(response)
 }
 
 /// What is wanted of a record.
@@ -130,7 +151,8 @@ impl Wanted<'_> {
         let how = serving::decide(&self.record.mime_type, blob.sniffed_type.as_deref(), self.requested);
         let octets = HeaderValue::from_static("application/octet-stream");
         headers.insert(CONTENT_TYPE, HeaderValue::from_str(&how.content_type).unwrap_or(octets));
-        headers.insert(CONTENT_DISPOSITION, how.disposition.to_header(&self.record.original_name));
+        let disposition = how.disposition.to_value(&self.record.original_name);
+        headers.insert(CONTENT_DISPOSITION, HeaderValue::try_from(disposition).expect("it is ASCII"));
         headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(how.csp));
         headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
@@ -164,6 +186,24 @@ impl Span {
     }
 }
 
+fn cut_if_broken(
+    call: &Call,
+    bytes: impl Stream<Item = Result<Bytes, Error>> + Send + Sync + 'static,
+) -> Response {
+    let id = call.id;
+    let chunks = bytes.inspect_err(move |error| {
+        tracing::error!(request_id = %id, error = %error.chain(), "a reply was cut");
+    });
+    warp::reply::stream(chunks).into_response()
+}
+
+/// What warp asks of a body: it may be looked at from several threads. A lock that is never contended
+/// makes it so.
+fn shareable(bytes: ByteStream) -> impl Stream<Item = Result<Bytes, Error>> + Send + Sync + 'static {
+    let mut bytes = Mutex::new(bytes);
+    stream::poll_fn(move |cx| bytes.get_mut().poll_next_unpin(cx))
+}
+
 /// Bytes of a record as a body: in one piece if they are few, else streamed; `None` if the record
 /// changed. A stream that fails cuts the connection, so that what was sent cannot be taken for the
 /// whole.
@@ -171,13 +211,8 @@ pub(super) async fn send(call: &Call, record: &FileRecord, span: Span) -> Result
     let range = span.start..span.end;
     Ok(match call.store().read_content(record, range.clone()).await? {
         Opened::Small(bytes) => Some(Response::new(bytes.into())),
-        Opened::Local(blob) => {
-            let id = call.id;
-            let chunks = blob.into_stream(range).inspect_err(move |error| {
-                tracing::error!(request_id = %id, error = %error.chain(), "a reply was cut");
-            });
-            Some(warp::reply::stream(chunks).into_response())
-        }
+        Opened::Local(blob) => Some(cut_if_broken(call, blob.into_stream(range))),
+        Opened::Remote(bytes) => Some(cut_if_broken(call, shareable(bytes))),
         Opened::Changed => None,
     })
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use filestore_core::domain::record::FileRecord;
+use filestore_core::domain::serving::CSP_SANDBOX;
 use filestore_core::variant::{Fit, Variant, VariantSize};
 use filestore_core::{Error, ErrorKind, Result};
 use http::header::{
@@ -23,7 +24,6 @@ use crate::call::{Call, answer, call, other, reading};
 use crate::error::Failure;
 use crate::http::conditional::{Outcome, Validators, evaluate};
 use crate::http::etag::EntityTag;
-use crate::http::serving::CSP_SANDBOX;
 use crate::reply::NOSNIFF;
 
 /// How often a reply starts over because the file changed under it.

@@ -99,15 +99,17 @@ impl Direct {
         to: &Destination,
         meter: &Meter,
     ) -> Result<u64> {
-        let (record, blob) = self.store.open_file(id, &Scope::All).await?;
-        let size_bytes = record.blob.size_bytes;
+        let size_bytes = self.store.record(id, &Scope::All).await?.blob.size_bytes;
         let part = range.map_or(Ok(0..size_bytes), |range| range.within(size_bytes))?;
+        let (record, mut pieces) = self.store.open_file(id, &Scope::All, Some(part.clone())).await?;
+        if record.blob.size_bytes != size_bytes {
+            return Err(Failure::refused("the file was replaced just now: try again"));
+        }
         let wanted = part.end - part.start;
         meter.expect(Some(wanted));
         let whole = part == (0..size_bytes);
         let mut landing = Landing::begin(to)?;
         let mut hasher = Hasher::new();
-        let mut pieces = std::pin::pin!(blob.into_stream(part));
         while let Some(piece) = pieces.next().await {
             let piece = piece?;
             hasher.update(&piece);

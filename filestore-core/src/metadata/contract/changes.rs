@@ -22,6 +22,7 @@ pub(crate) async fn an_update_changes_all_that_may_change(metadata: &dyn Metadat
         expires_at: None,
         ..replaced(&old, 77, at(5))
     };
+    note(metadata, &next).await;
     assert_eq!(metadata.update_file(change(&old, next.clone())).await.unwrap(), Updated::Done);
     assert_eq!(get(metadata, old.file_id).await.as_deref(), Some(&next));
 }
@@ -31,12 +32,14 @@ pub(crate) async fn an_update_from_another_state_is_lost(metadata: &dyn Metadata
     let (local, cloud) = (Location::Local, Location::Cloud);
     let record = put(metadata, ready("acme")).await;
     let actual = record.state;
+    let blob = record.blob.key.blob_id();
     let others = [
-        Expected { version: 2, state: actual },
-        Expected { version: 1, state: row(Status::Thumbnail, SyncStatus::None, None, local) },
-        Expected { version: 1, state: row(Status::Ready, SyncStatus::None, None, local) },
-        Expected { version: 1, state: actual.delete() },
-        Expected { version: 1, state: row(Status::Ready, SyncStatus::Pending, None, cloud) },
+        Expected { version: 2, state: actual, blob },
+        Expected { version: 1, state: row(Status::Thumbnail, SyncStatus::None, None, local), blob },
+        Expected { version: 1, state: row(Status::Ready, SyncStatus::None, None, local), blob },
+        Expected { version: 1, state: actual.delete(), blob },
+        Expected { version: 1, state: row(Status::Ready, SyncStatus::Pending, None, cloud), blob },
+        Expected { version: 1, state: actual, blob: BlobId::generate(at(0)) },
     ];
     let next = replaced(&record, 5, at(1));
     for expected in others {

@@ -4,7 +4,7 @@ use super::*;
 use crate::domain::binding::{BindingChange, NewBinding};
 use crate::domain::status::SyncStatus;
 
-async fn bind(metadata: &dyn Metadata, organization_id: i64, code: &str) {
+pub(super) async fn bind(metadata: &dyn Metadata, organization_id: i64, code: &str) {
     let binding = NewBinding {
         organization_id,
         organization_name: "name".into(),
@@ -14,20 +14,18 @@ async fn bind(metadata: &dyn Metadata, organization_id: i64, code: &str) {
     metadata.create_binding(binding, at(0)).await.unwrap();
 }
 
-/// Settles with the cloud providers s3 and gcs.
 async fn settle(metadata: &dyn Metadata) -> Vec<FileId> {
-    sorted(metadata.settle_sync(&[provider("s3"), provider("gcs")], 100).await.unwrap())
+    sorted(metadata.settle_sync(100).await.unwrap())
 }
 
 pub(crate) async fn files_with_nowhere_to_go_are_settled(metadata: &dyn Metadata) {
     assert_eq!(settle(metadata).await, []);
     bind(metadata, 2, "LOCAL").await;
-    bind(metadata, 3, "retired").await;
     bind(metadata, 4, "s3").await;
     let terminate = BindingChange { is_active: Some(false), ..BindingChange::default() };
     metadata.change_binding(4, terminate, &[], at(1)).await.unwrap();
     let mut waiting = Vec::new();
-    for organization in ["acme", "0", "1", "2", "3", "4", "9007199254740992"] {
+    for organization in ["acme", "0", "1", "2", "4", "9007199254740992"] {
         let record = put(metadata, ready(organization)).await;
         get(metadata, record.file_id).await;
         waiting.push(record);
@@ -45,10 +43,12 @@ pub(crate) async fn files_bound_elsewhere_wait(metadata: &dyn Metadata) {
     bind(metadata, 7, "s3").await;
     bind(metadata, 70, "LOCAL").await;
     let local = put(metadata, ready("7")).await;
+    bind(metadata, 8, "gone-from-the-configuration").await;
+    let unreachable = put(metadata, ready("8")).await;
     let elsewhere = put(metadata, in_cloud(ready("7"), "gcs")).await;
     let alike = put(metadata, ready("70")).await;
     assert_eq!(settle(metadata).await, [alike.file_id]);
-    for record in [&local, &elsewhere] {
+    for record in [&local, &elsewhere, &unreachable] {
         assert_eq!(get(metadata, record.file_id).await.as_deref(), Some(record));
     }
 }
@@ -68,11 +68,10 @@ pub(crate) async fn settling_stops_at_the_limit_and_goes_on(metadata: &dyn Metad
     }
     let mut settled = Vec::new();
     for _ in 0..4 {
-        settled.push(metadata.settle_sync(&[provider("s3")], 2).await.unwrap().len());
+        settled.push(metadata.settle_sync(2).await.unwrap().len());
     }
     assert_eq!(settled, [2, 2, 1, 0], "past the two that wait");
-    assert_eq!(metadata.settle_sync(&[], 0).await.unwrap(), []);
-    assert_eq!(metadata.settle_sync(&[], 9).await.unwrap().len(), 2, "without cloud providers none waits");
+    assert_eq!(metadata.settle_sync(0).await.unwrap(), []);
 }
 
 pub(crate) async fn deleted_files_are_not_settled(metadata: &dyn Metadata) {
@@ -96,8 +95,8 @@ pub(crate) async fn counts_follow_every_change(metadata: &dyn Metadata) {
     assert_eq!((counted[none], counted[pending]), (2, 0));
 
     let old = FileRecord { state: record.state.settle().unwrap(), ..record };
-    let state = FileState::from_row(old.state.status(), SyncStatus::Synced, None, Location::Cloud);
-    let next = FileRecord { state: state.unwrap(), ..old.clone() };
+    let next = moved(&old, "s3");
+    note(metadata, &next).await;
     assert_eq!(metadata.update_file(change(&old, next.clone())).await.unwrap(), Updated::Done);
     let counted = counts().await;
     assert_eq!((counted[none], counted[synced]), (1, 1));

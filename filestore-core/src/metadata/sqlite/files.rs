@@ -11,7 +11,7 @@ use crate::metadata::{BindingSeen, Expected, InsertFiles, Inserted, UpdateFile, 
 use super::fault::Fault;
 use super::row::{self, COLUMNS, columns, id};
 use super::writer::WriteTx;
-use super::{bindings, dropped, idempotency};
+use super::{bindings, dropped, idempotency, intents};
 
 pub(super) const BY_ID: &str = concat!("SELECT ", columns!(), " FROM files WHERE file_id = ?1");
 
@@ -28,15 +28,19 @@ const INSERT: &str = concat!(
 );
 
 /// The row of a file, if it is as a change expects it.
-pub(super) const EXPECTED: &str = "SELECT rowid, size_bytes FROM files WHERE file_id = ?1 AND version = ?2
-     AND status = ?3 AND sync_status = ?4 AND purge_status IS ?5 AND storage_location = ?6 AND purge_claimed = 0";
+pub(super) const EXPECTED: &str = "SELECT rowid, size_bytes, blob_key FROM files WHERE file_id = ?1 AND version = ?2
+     AND status = ?3 AND sync_status = ?4 AND purge_status IS ?5 AND storage_location = ?6 AND purge_claimed = 0
+     AND blob_id = ?7";
 
 /// `?1` … `?22` are the record's columns; ids, `sub_system` and `created_at` stay as they are.
 pub(super) const UPDATE: &str = "UPDATE files SET original_name = ?4, mime_type = ?5, ext = ?6, status = ?7,
      sync_status = ?8, purge_status = ?9, storage_location = ?10, storage_provider = ?11, blob_key = ?12,
      size_bytes = ?13, sha256 = ?14, sniffed_type = ?15, width = ?16, height = ?17, stored_at = ?18, version = ?19,
      updated_at = ?21, expires_at = ?22,
-     purge_marked_at = CASE WHEN ?9 IS NOT NULL THEN coalesce(purge_marked_at, ?21) END
+     purge_marked_at = CASE WHEN ?9 IS NOT NULL THEN coalesce(purge_marked_at, ?21) END,
+     sync_owner = CASE WHEN sync_status = ?8 AND blob_key = ?12 THEN sync_owner END,
+     sync_attempts = CASE WHEN sync_status = ?8 AND blob_key = ?12 THEN sync_attempts ELSE 0 END,
+     sync_not_before = CASE WHEN sync_status = ?8 AND blob_key = ?12 THEN sync_not_before ELSE 0 END
      WHERE rowid = ?23";
 
 pub(super) fn by_id(sql: &Connection, file_id: FileId) -> Result<Option<FileRecord>, Fault> {
@@ -77,6 +81,12 @@ pub(super) fn insert(tx: &WriteTx<'_>, insert: &InsertFiles) -> Result<Inserted,
         return Ok(Inserted::OverQuota);
     }
     for record in &insert.records {
+        if !intents::stands(tx.sql, &record.blob)? {
+            return Ok(Inserted::BindingChanged);
+        }
+    }
+    for record in &insert.records {
+        intents::end(tx.sql, &record.blob)?;
         insert_row(tx.sql, record)?;
     }
     if let Some(entry) = &insert.idempotency {
@@ -92,7 +102,7 @@ fn insert_row(sql: &Connection, record: &FileRecord) -> Result<(), Fault> {
 
 pub(super) fn update(tx: &mut WriteTx<'_>, update: &UpdateFile) -> Result<Updated, Fault> {
     let next = &update.next;
-    let Some((rowid, old_size)) = expected_row(tx.sql, next.file_id, update.expected)? else {
+    let Some((rowid, old_size, old_key)) = expected_row(tx.sql, next.file_id, update.expected)? else {
         return Ok(Updated::Lost);
     };
     if let Some(binding) = &update.binding
@@ -104,6 +114,12 @@ pub(super) fn update(tx: &mut WriteTx<'_>, update: &UpdateFile) -> Result<Update
     if grows_by > 0 && exceeds(tx.sql, &next.organization_id, update.quota_bytes, grows_by)? {
         return Ok(Updated::OverQuota);
     }
+    if old_key != next.blob.key.as_str() {
+        if !intents::stands(tx.sql, &next.blob)? {
+            return Ok(Updated::BindingChanged);
+        }
+        intents::end(tx.sql, &next.blob)?;
+    }
     row::with_record(next, |columns| execute(tx.sql, UPDATE, columns, &rowid))?;
     if let Some(blob) = &update.drop_blob {
         dropped::put(tx.sql, blob)?;
@@ -112,7 +128,11 @@ pub(super) fn update(tx: &mut WriteTx<'_>, update: &UpdateFile) -> Result<Update
     Ok(Updated::Done)
 }
 
-fn expected_row(sql: &Connection, file: FileId, expected: Expected) -> Result<Option<(i64, u64)>, Fault> {
+fn expected_row(
+    sql: &Connection,
+    file: FileId,
+    expected: Expected,
+) -> Result<Option<(i64, u64, String)>, Fault> {
     let state = expected.state;
     let params = params![
         id(file),
@@ -121,8 +141,9 @@ fn expected_row(sql: &Connection, file: FileId, expected: Expected) -> Result<Op
         state.sync().as_str(),
         state.purge().map(PurgeStatus::as_str),
         state.location().as_str(),
+        expected.blob.to_string(),
     ];
-    row::first(sql, EXPECTED, params, |row| Ok((row.get(0)?, row::count(row, 1)?)))
+    row::first(sql, EXPECTED, params, |row| Ok((row.get(0)?, row::count(row, 1)?, row.get(2)?)))
 }
 
 /// Whether the binding that placed the files is still the active one.

@@ -39,8 +39,8 @@ use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
 
 use super::{
-    BindingChanged, DueBlob, IdempotencyEntry, InsertFiles, Inserted, ListFilter, Metadata, PurgeBacklog,
-    PurgeClaim, Scope, SyncCounts, UpdateFile, Updated,
+    BindingChanged, DueBlob, Holding, IdempotencyEntry, InsertFiles, Inserted, ListFilter, Metadata,
+    PurgeBacklog, PurgeClaim, Scope, SyncClaim, SyncCounts, UpdateFile, Updated, WriteIntent,
 };
 
 mod connection;
@@ -57,6 +57,8 @@ mod bindings;
 mod dropped;
 mod purge;
 mod sync;
+mod copies;
+mod intents;
 #[cfg(test)]
 mod tests;
 
@@ -65,7 +67,7 @@ pub use writer::OnFull;
 use cache::RecordCache;
 use fault::Health;
 use pool::Readers;
-use writer::Writer;
+use writer::{WriteTx, Writer};
 
 /// Metadata in a SQLite file. See the module.
 pub struct SqliteMetadata {
@@ -236,16 +238,118 @@ impl Metadata for SqliteMetadata {
         self.writer.run("postponing a dropped blob", move |tx| dropped::fail(tx.sql, id, retry_at)).await
     }
 
-    async fn settle_sync(&self, cloud_providers: &[ProviderCode], limit: usize) -> Result<Vec<FileId>> {
-        let providers = cloud_providers.to_vec();
-        let read = move |sql: &rusqlite::Connection| {
-            sync::find(sql, &providers, limit).map(|found| (found, providers))
-        };
-        let (found, providers) = self.readers.run("looking for files to settle", read).await?;
+    async fn settle_sync(&self, limit: usize) -> Result<Vec<FileId>> {
+        let read = move |sql: &rusqlite::Connection| sync::find(sql, limit);
+        let found = self.readers.run("looking for files to settle", read).await?;
         if found.is_empty() {
             return Ok(Vec::new());
         }
-        self.writer.run("settling files", move |tx| sync::settle(tx, &found, &providers)).await
+        self.writer.run("settling files", move |tx| sync::settle(tx, &found)).await
+    }
+
+    async fn claim_syncs(
+        &self,
+        owner: &str,
+        targets: &[ProviderCode],
+        after: Option<&OrganizationId>,
+        now: Timestamp,
+        lease_until: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<SyncClaim>> {
+        let (targets, after) = (targets.to_vec(), after.cloned());
+        let read = move |sql: &rusqlite::Connection| {
+            copies::find(sql, &targets, after.as_ref(), now, limit).map(|found| (found, targets))
+        };
+        let (found, targets) = self.readers.run("looking for files to sync", read).await?;
+        if found.is_empty() {
+            return Ok(Vec::new());
+        }
+        let owner = owner.to_owned();
+        let claim = move |tx: &mut WriteTx<'_>| copies::claim(tx, &found, &owner, &targets, now, lease_until);
+        self.writer.run("claiming files to sync", claim).await
+    }
+
+    async fn renew_syncs(&self, owner: &str, lease_until: Timestamp) -> Result<()> {
+        let owner = owner.to_owned();
+        self.writer.run("renewing leases", move |tx| copies::renew(tx.sql, &owner, lease_until)).await
+    }
+
+    async fn release_syncs(&self, owner: &str) -> Result<()> {
+        let owner = owner.to_owned();
+        self.writer.run("giving syncs back", move |tx| copies::release_all(tx, &owner)).await
+    }
+
+    async fn fail_sync(&self, owner: &str, id: FileId, retry_at: Option<Timestamp>) -> Result<()> {
+        let owner = owner.to_owned();
+        self.writer.run("giving a sync back", move |tx| copies::fail(tx, &owner, id, retry_at)).await
+    }
+
+    async fn enqueue_sync(
+        &self,
+        organization: &OrganizationId,
+        target: &ProviderCode,
+        after: Option<FileId>,
+        limit: usize,
+    ) -> Result<(u64, Option<FileId>)> {
+        let (organization, target) = (organization.clone(), target.clone());
+        self.writer
+            .run("queueing files", move |tx| copies::enqueue(tx, &organization, &target, after, limit))
+            .await
+    }
+
+    async fn retry_sync(&self, organization: Option<&OrganizationId>, limit: usize) -> Result<u64> {
+        let organization = organization.cloned();
+        self.writer
+            .run("queueing failed files", move |tx| copies::retry(tx, organization.as_ref(), limit))
+            .await
+    }
+
+    async fn begin_writes(&self, intents: Vec<WriteIntent>) -> Result<()> {
+        self.writer.run("noting writes", move |tx| intents::begin(tx.sql, &intents)).await
+    }
+
+    async fn forget_writes(&self, keys: &[BlobKey]) -> Result<()> {
+        let keys = keys.to_vec();
+        self.writer.run("forgetting writes", move |tx| intents::forget(tx.sql, &keys)).await
+    }
+
+    async fn abandon_writes(&self, keys: &[BlobKey], not_before: Timestamp) -> Result<()> {
+        let keys = keys.to_vec();
+        self.writer.run("abandoning writes", move |tx| intents::abandon(tx.sql, &keys, not_before)).await
+    }
+
+    async fn abandon_old_writes(
+        &self,
+        begun_before: Timestamp,
+        not_before: Timestamp,
+        limit: usize,
+    ) -> Result<u64> {
+        let read = move |sql: &rusqlite::Connection| intents::old(sql, begun_before, limit);
+        let keys = self.readers.run("looking for old writes", read).await?;
+        if keys.is_empty() {
+            return Ok(0);
+        }
+        self.abandon_writes(&keys, not_before).await.map(|()| keys.len() as u64)
+    }
+
+    async fn files_elsewhere(
+        &self,
+        organization: &OrganizationId,
+        target: &ProviderCode,
+        after: Option<FileId>,
+        limit: usize,
+    ) -> Result<Vec<FileRecord>> {
+        let (organization, target) = (organization.clone(), target.clone());
+        self.readers
+            .run("listing files elsewhere", move |sql| {
+                copies::elsewhere(sql, &organization, &target, after, limit)
+            })
+            .await
+    }
+
+    async fn holdings(&self, organization: &OrganizationId) -> Result<Vec<Holding>> {
+        let organization = organization.clone();
+        self.readers.run("counting holdings", move |sql| copies::holdings(sql, &organization)).await
     }
 
     async fn sync_counts(&self) -> Result<SyncCounts> {
@@ -253,7 +357,11 @@ impl Metadata for SqliteMetadata {
     }
 
     async fn clear_leases(&self) -> Result<()> {
-        self.writer.run("ending leases", |tx| purge::clear_leases(tx.sql)).await
+        let clear = |tx: &mut WriteTx<'_>| {
+            purge::clear_leases(tx.sql)?;
+            copies::clear_leases(tx)
+        };
+        self.writer.run("ending leases", clear).await
     }
 
     async fn ping(&self) -> Result<()> {

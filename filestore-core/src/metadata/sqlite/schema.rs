@@ -14,7 +14,7 @@ use super::connection::OpenError;
 const APPLICATION_ID: i32 = 0x4653_5452;
 
 /// What each schema version adds to the one before it. Never edited, only appended to.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/1.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("migrations/1.sql"), include_str!("migrations/2.sql")];
 
 /// The schema version of the file: 0 if it is empty. Refuses foreign and newer files.
 pub(super) fn identify(connection: &Connection) -> Result<usize, OpenError> {

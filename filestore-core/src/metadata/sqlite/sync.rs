@@ -23,7 +23,7 @@ pub(super) const NEXT_PAIR: &str =
 
 pub(super) const WAITING: &str = "SELECT file_id FROM files INDEXED BY files_pending
      WHERE sync_status = 'PENDING' AND purge_status IS NULL AND organization_id = ?1 AND storage_provider = ?2
-     ORDER BY file_id LIMIT ?3";
+     ORDER BY sync_not_before, file_id LIMIT ?3";
 
 pub(super) const SETTLE: &str =
     "UPDATE files SET sync_status = 'NONE' WHERE file_id = ?1 AND sync_status = 'PENDING'
@@ -40,11 +40,7 @@ pub(super) struct Settled {
 }
 
 /// Finds up to `limit` files to settle. Only reads, so that looking in vain costs the writer nothing.
-pub(super) fn find(
-    sql: &Connection,
-    cloud_providers: &[ProviderCode],
-    limit: usize,
-) -> Result<Vec<Settled>, Fault> {
+pub(super) fn find(sql: &Connection, limit: usize) -> Result<Vec<Settled>, Fault> {
     let snapshot = sql.unchecked_transaction()?;
     let mut found = Vec::new();
     let mut left = limit;
@@ -53,7 +49,7 @@ pub(super) fn find(
         && left > 0
     {
         pair = next_pair(&snapshot, organization.as_str(), holder.as_str())?;
-        if has_somewhere_to_go(&snapshot, &organization, &holder, cloud_providers)? {
+        if destination(&snapshot, &organization, &holder)?.is_some() {
             continue;
         }
         let params = params![organization.as_str(), holder.as_str(), row::limit(left)];
@@ -65,14 +61,10 @@ pub(super) fn find(
 }
 
 /// Settles what was found, where it still holds.
-pub(super) fn settle(
-    tx: &mut WriteTx<'_>,
-    found: &[Settled],
-    cloud_providers: &[ProviderCode],
-) -> Result<Vec<FileId>, Fault> {
+pub(super) fn settle(tx: &mut WriteTx<'_>, found: &[Settled]) -> Result<Vec<FileId>, Fault> {
     let mut settled = Vec::new();
     for Settled { organization, holder, ids } in found {
-        if has_somewhere_to_go(tx.sql, organization, holder, cloud_providers)? {
+        if destination(tx.sql, organization, holder)?.is_some() {
             continue;
         }
         for &id in ids {
@@ -85,20 +77,19 @@ pub(super) fn settle(
     Ok(settled)
 }
 
-/// Whether the organization is bound to a cloud provider that does not hold the blob yet.
-fn has_somewhere_to_go(
+/// Where the files of `organization` that `holder` holds are to go: the provider it is bound to,
+/// unless that is LOCAL or `holder` itself. It may be gone from the configuration: then they wait.
+pub(super) fn destination(
     sql: &Connection,
     organization: &OrganizationId,
     holder: &ProviderCode,
-    cloud_providers: &[ProviderCode],
-) -> Result<bool, Fault> {
-    let Some(number) = organization.binding_organization() else { return Ok(false) };
-    let binding = bindings::active(sql, number)?;
-    Ok(binding
-        .is_some_and(|binding| binding.provider != *holder && cloud_providers.contains(&binding.provider)))
+) -> Result<Option<ProviderCode>, Fault> {
+    let Some(number) = organization.binding_organization() else { return Ok(None) };
+    let bound = bindings::active(sql, number)?.map(|binding| binding.provider);
+    Ok(bound.filter(|provider| !provider.is_local() && provider != holder))
 }
 
-fn next_pair(
+pub(super) fn next_pair(
     sql: &Connection,
     organization: &str,
     holder: &str,

@@ -79,7 +79,14 @@ impl AzureSas {
         url
     }
 
-    fn sign(&self, blob: &str, expiry: &str, protocol: &str, disposition: &str, content_type: &str) -> String {
+    fn sign(
+        &self,
+        blob: &str,
+        expiry: &str,
+        protocol: &str,
+        disposition: &str,
+        content_type: &str,
+    ) -> String {
         let resource = format!("/blob/{}/{}/{blob}", self.account, self.container);
         let string_to_sign = [
             "r", // permissions

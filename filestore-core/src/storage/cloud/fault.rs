@@ -83,7 +83,14 @@ impl Faults {
             text = text.replace(secret.as_str(), "***");
         }
         let words: Vec<_> = text.split(|c: char| c.is_whitespace() || c.is_control()).collect();
-        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ").chars().take(TEXT_CHARS).collect()
+        words
+            .into_iter()
+            .filter(|word| !word.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ")
+            .chars()
+            .take(TEXT_CHARS)
+            .collect()
     }
 }
 
@@ -135,9 +142,12 @@ mod tests {
     #[test]
     fn no_secret_and_no_query_is_in_an_error() {
         let source = std::io::Error::other("AKIDAKIDhush is wrong for https://h/files/k?sig=abc");
-        let error = opendal::Error::new(opendal::ErrorKind::Unexpected, "GET https://h/files?sv=1&sig=abc\n(AKIDAKID)")
-            .with_context("url", "https://h/files?sig=abc")
-            .set_source(source);
+        let error = opendal::Error::new(
+            opendal::ErrorKind::Unexpected,
+            "GET https://h/files?sv=1&sig=abc\n(AKIDAKID)",
+        )
+        .with_context("url", "https://h/files?sig=abc")
+        .set_source(source);
         let ours = faults().of("reading a blob", &error);
         assert_eq!(ours.kind(), ErrorKind::ProviderUnavailable);
         let shown = format!("{ours} {ours:?} {ours:#?} {}", ours.chain());

@@ -66,7 +66,8 @@ fn unknown_scheme(config: &ProviderConfig) -> Error {
         names.collect::<Vec<_>>().join(", ")
     };
     let (built, left_out) = (names(true), names(false));
-    let but = if left_out.is_empty() { String::new() } else { format!(" (this build leaves out {left_out})") };
+    let but =
+        if left_out.is_empty() { String::new() } else { format!(" (this build leaves out {left_out})") };
     let problem = format!("the scheme must be one of {built}{but}: {:?}", config.scheme);
     unusable(&config.code, problem)
 }
@@ -80,11 +81,10 @@ struct Opening<'a> {
 impl Opening<'_> {
     #[cfg(feature = "s3")]
     fn s3(mut self, budget: PutBudget) -> Result<Cloud> {
-        let has_region = ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().any(|name| std::env::var_os(name).is_some());
+        let has_region =
+            ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().any(|name| std::env::var_os(name).is_some());
         let required: &[&str] = if has_region { &["bucket"] } else { &["bucket", "region"] };
-        for (one, other) in
-            [("access_key_id", "secret_access_key"), ("secret_access_key", "access_key_id")]
-        {
+        for (one, other) in [("access_key_id", "secret_access_key"), ("secret_access_key", "access_key_id")] {
             if self.options.contains_key(one) && !self.options.contains_key(other) {
                 return Err(self.problem(format!("the option {other} is missing")));
             }
@@ -137,7 +137,8 @@ impl Opening<'_> {
 
     /// The bare service, its options checked one by one.
     fn service<C: Configurator + Default + Serialize>(&self, required: &[&str]) -> Result<Operator> {
-        let defaults = serde_json::to_value(C::default()).map_err(|e| Error::internal("listing options", e))?;
+        let defaults =
+            serde_json::to_value(C::default()).map_err(|e| Error::internal("listing options", e))?;
         let known: Vec<_> = defaults.as_object().into_iter().flat_map(|names| names.keys()).collect();
         if let Some(unknown) = self.options.keys().find(|name| !known.contains(name)) {
             let known = known.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -155,7 +156,8 @@ impl Opening<'_> {
         // One at a time, because the error does not name the option and may show its value.
         for option in self.options.keys() {
             if C::from_iter(pairs(&|name| name == option || is_required(name))).is_err() {
-                let kind = if defaults[option].is_boolean() { "true or false" } else { "a value of another kind" };
+                let kind =
+                    if defaults[option].is_boolean() { "true or false" } else { "a value of another kind" };
                 return Err(self.problem(format!("the option {option} must be {kind}")));
             }
         }
@@ -215,7 +217,8 @@ impl Opening<'_> {
     #[cfg(any(feature = "s3", feature = "azblob", feature = "gcs"))]
     fn check_endpoint(&self) -> Result<()> {
         let Some(endpoint) = self.options.get("endpoint") else { return Ok(()) };
-        let with_scheme = if endpoint.contains("://") { endpoint.clone() } else { format!("https://{endpoint}") };
+        let with_scheme =
+            if endpoint.contains("://") { endpoint.clone() } else { format!("https://{endpoint}") };
         let is_plain = |url: &reqwest::Url| {
             matches!(url.scheme(), "http" | "https")
                 && url.has_host()
@@ -226,7 +229,8 @@ impl Opening<'_> {
         };
         match reqwest::Url::parse(&with_scheme) {
             Ok(url) if is_plain(&url) => Ok(()),
-            _ => Err(self.problem("the option endpoint must be an http or https URL without user, query or fragment")),
+            _ => Err(self
+                .problem("the option endpoint must be an http or https URL without user, query or fragment")),
         }
     }
 

@@ -46,10 +46,11 @@ pub(super) enum Presigner {
     /// Nobody: the bytes are streamed.
     Nobody,
     /// OpenDAL. `overrides`: the reply's type and disposition can be chosen.
-    #[cfg_attr(not(any(feature = "s3", feature = "gcs")), expect(dead_code, reason = "no such service is built"))]
-    Service {
-        overrides: bool,
-    },
+    #[cfg_attr(
+        not(any(feature = "s3", feature = "gcs")),
+        expect(dead_code, reason = "no such service is built")
+    )]
+    Service { overrides: bool },
     /// We, because OpenDAL's URLs for Azure let everyone write.
     #[cfg(feature = "azblob")]
     Azure(Box<AzureSas>),

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use opendal::options::WriteOptions;
 use opendal::ErrorKind as Theirs;
+use opendal::options::WriteOptions;
 
 use super::put::STORING;
 use super::{Cloud, Scheme};
@@ -67,7 +67,10 @@ impl Cloud {
             Ok(_) => Ok(true),
             // An attempt before this one was applied, and its reply got lost.
             Err(error) if error.kind() == Theirs::ConditionNotMatch => Ok(true),
-            Err(error) if error.is_permanent() && matches!(error.kind(), Theirs::Unexpected | Theirs::Unsupported) => {
+            Err(error)
+                if error.is_permanent()
+                    && matches!(error.kind(), Theirs::Unexpected | Theirs::Unsupported) =>
+            {
                 put(false).await.map(|_| false).map_err(|error| self.fault(STORING, &error))
             }
             Err(error) => Err(self.fault(STORING, &error)),
@@ -78,14 +81,16 @@ impl Cloud {
     async fn refuses_wrong_checksum(&self, path: &str) -> Result<bool> {
         let signed = self.inner.operator.presign_write(path, PROBE_LIFE).await;
         let signed = signed.map_err(|error| self.fault(STORING, &error))?;
-        let is_checksum = |name: &http::HeaderName| name.as_str().contains("checksum") || name == "content-md5";
+        let is_checksum =
+            |name: &http::HeaderName| name.as_str().contains("checksum") || name == "content-md5";
         let mut headers = signed.header().clone();
         headers.remove(http::header::CONTENT_LENGTH);
         if !headers.keys().any(is_checksum) {
             return Ok(false);
         }
         let request = self.inner.http.put(signed.uri().to_string()).headers(headers).body("probe");
-        let reply = request.timeout(self.inner.timeout).send().await.map_err(|error| self.unreachable(error))?;
+        let reply =
+            request.timeout(self.inner.timeout).send().await.map_err(|error| self.unreachable(error))?;
         self.inner.clock.hear(reply.headers());
         let status = reply.status();
         if status.is_server_error() {
@@ -106,7 +111,8 @@ impl Cloud {
 
     /// A failed request of the bare client. Its text would show the signed URL.
     pub(super) fn unreachable(&self, error: reqwest::Error) -> crate::domain::error::Error {
-        let error = opendal::Error::new(Theirs::Unexpected, "send http request").set_source(error.without_url());
+        let error =
+            opendal::Error::new(Theirs::Unexpected, "send http request").set_source(error.without_url());
         self.fault(STORING, &error)
     }
 }

@@ -47,11 +47,16 @@ impl Cloud {
             .await
             .map_err(|_| Error::new(ErrorKind::Busy, "too many reads from the provider at once"))?
             .expect("the turns are never closed");
-        let mut reading =
-            Reading { cloud: self.clone(), _turn: turn, source: None, ready: Buffer::new(), left: range.end - range.start };
+        let mut reading = Reading {
+            cloud: self.clone(),
+            _turn: turn,
+            source: None,
+            ready: Buffer::new(),
+            left: range.end - range.start,
+        };
         if reading.left == 0 {
             // No request can ask for no bytes, but whether the object is there can be asked.
-            reading.check_length(path, size_bytes).await?;
+            self.check_length(path, size_bytes).await?;
         } else {
             reading.begin(path, size_bytes, range).await?;
         }
@@ -63,6 +68,18 @@ impl Cloud {
                 Err(error) => Some((Err(error), None)),
             }
         }))
+    }
+
+    async fn check_length(&self, path: &str, size_bytes: u64) -> Result<()> {
+        let stored = self.inner.reading.stat(path).await.map_err(|error| self.fault(READING, &error))?;
+        self.compare(stored.content_length(), size_bytes)
+    }
+
+    fn compare(&self, stored_bytes: u64, size_bytes: u64) -> Result<()> {
+        if stored_bytes == size_bytes {
+            return Ok(());
+        }
+        Err(self.broken(READING, format!("it has {stored_bytes} bytes, not {size_bytes}")))
     }
 }
 
@@ -77,19 +94,6 @@ struct Reading {
 }
 
 impl Reading {
-    async fn check_length(&self, path: &str, size_bytes: u64) -> Result<()> {
-        let stored = self.cloud.inner.reading.stat(path).await;
-        let stored = stored.map_err(|error| self.cloud.fault(READING, &error))?;
-        self.compare(stored.content_length(), size_bytes)
-    }
-
-    fn compare(&self, stored_bytes: u64, size_bytes: u64) -> Result<()> {
-        if stored_bytes == size_bytes {
-            return Ok(());
-        }
-        Err(self.cloud.broken(READING, format!("it has {stored_bytes} bytes, not {size_bytes}")))
-    }
-
     async fn begin(&mut self, path: &str, size_bytes: u64, range: Range<u64>) -> Result<()> {
         let cloud = self.cloud.clone();
         let fault = |error: opendal::Error| cloud.fault(READING, &error);
@@ -98,7 +102,7 @@ impl Reading {
         self.ready = source.next().await.transpose().map_err(fault)?.unwrap_or_default();
         // The whole length, which comes with the reply to a range too. Services without it say nothing.
         if let Ok(stored) = source.metadata().await {
-            self.compare(stored.content_length(), size_bytes)?;
+            self.cloud.compare(stored.content_length(), size_bytes)?;
         }
         self.source = Some(source);
         Ok(())

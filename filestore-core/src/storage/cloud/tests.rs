@@ -121,9 +121,9 @@ async fn a_put_whose_source_lies_or_breaks_leaves_nothing() {
                 assert_eq!(get(&cloud, &key, 0, 0..0).await.unwrap_err().kind(), ErrorKind::NotFound);
             }
             let key = fresh_key();
-            let breaking = source(&bytes).take(length / 200_000).chain(stream::once(async {
-                Err(Error::new(ErrorKind::Internal, "the disk broke"))
-            }));
+            let breaking = source(&bytes)
+                .take(length / 200_000)
+                .chain(stream::once(async { Err(Error::new(ErrorKind::Internal, "the disk broke")) }));
             let error = cloud.put(&key, &honest, Box::pin(breaking)).await.unwrap_err();
             assert_eq!(error.message(), "the disk broke");
             assert_eq!(get(&cloud, &key, 0, 0..0).await.unwrap_err().kind(), ErrorKind::NotFound);
@@ -180,12 +180,18 @@ fn what_is_wrong_with_a_configuration_is_said_in_one_line() {
             .with_option("region", "garage")
     };
     let cases = [
-        (ProviderConfig::new("eu".parse().unwrap(), "ftp"), vec!["provider eu", "s3, azblob, gcs, fs, memory", "ftp"]),
+        (
+            ProviderConfig::new("eu".parse().unwrap(), "ftp"),
+            vec!["provider eu", "s3, azblob, gcs, fs, memory", "ftp"],
+        ),
         (ProviderConfig::new("eu".parse().unwrap(), "fs"), vec!["provider eu", "root is missing"]),
         (memory().with_option("rooot", "x"), vec!["provider mem", "unknown option rooot", "root"]),
         (s3().with_option("bucket", ""), vec!["provider eu", "bucket is missing"]),
         (s3().with_option("access_key_id", "x"), vec!["provider eu", "secret_access_key is missing"]),
-        (s3().with_option("disable_config_load", "hush"), vec!["provider eu", "disable_config_load must be true or false"]),
+        (
+            s3().with_option("disable_config_load", "hush"),
+            vec!["provider eu", "disable_config_load must be true or false"],
+        ),
         (s3().with_option("checksum_algorithm", "hush"), vec!["provider eu", "crc32c, md5 or none"]),
         (s3().with_option("endpoint", "http://user:hush@localhost"), vec!["provider eu", "endpoint must be"]),
         (

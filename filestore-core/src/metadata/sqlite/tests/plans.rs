@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::super::{bindings, dropped, files, idempotency, listing, purge, sync};
+use super::super::{bindings, copies, dropped, files, idempotency, intents, listing, purge, sync};
 use super::*;
 use crate::domain::status::{PurgeStatus, Status};
 use crate::metadata::ListFilter;
@@ -72,6 +72,21 @@ async fn no_query_scans_or_sorts() {
         sync::WAITING,
         sync::SETTLE,
         sync::COUNTS,
+        copies::DUE,
+        copies::OVERDUE,
+        copies::RELEASE,
+        copies::CLAIM,
+        copies::CLAIMED,
+        copies::OWNED,
+        copies::RENEW,
+        copies::FAIL,
+        copies::ENQUEUE,
+        copies::FAILED,
+        copies::ELSEWHERE,
+        intents::STANDS,
+        intents::END,
+        intents::HAND_OVER,
+        intents::OLD,
     ];
     let queries: Vec<String> = fixed.into_iter().map(str::to_owned).chain(listings()).collect();
     let plans = move |sql: &Connection| {

@@ -6,9 +6,8 @@
 
 use std::borrow::Cow;
 
-use filestore_core::domain::media::essence;
-
 use super::disposition::Disposition;
+use super::media::essence;
 
 /// How to serve a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +78,7 @@ impl Family {
 }
 
 /// Decides how to serve a file of type `claimed` whose bytes show `sniffed` (see
-/// `filestore_core::domain::media::sniff`), where `requested` may be asked for: an attachment always
+/// [`super::media::sniff`]), where `requested` may be asked for: an attachment always
 /// is one, and `Inline` makes nothing inline that would not be by itself.
 pub fn decide<'a>(claimed: &'a str, sniffed: Option<&str>, requested: Option<Disposition>) -> Serving<'a> {
     let shown = Family::of(claimed).filter(|family| {

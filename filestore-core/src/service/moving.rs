@@ -1,0 +1,203 @@
+//! Moving a blob to another provider while it is served: copy, verify, flip.
+//!
+//! The copy has a key of its own. One transaction makes it the record's blob and drops the old one,
+//! whose bytes stay for the grace, for those who look at the old record still. A file that was replaced
+//! or deleted meanwhile keeps what it has, and the copy goes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use parking_lot::Mutex;
+use tokio::time::{Instant, sleep_until};
+
+use super::Inner;
+use super::writing::{ByteStream, damaged};
+use crate::domain::clock::Timestamp;
+use crate::domain::error::{Error, Result};
+use crate::domain::id::BlobId;
+use crate::domain::path::BlobKey;
+use crate::domain::provider::ProviderCode;
+use crate::domain::record::{Blob, FileRecord};
+use crate::domain::status::Location;
+use crate::metadata::{DroppedBlob, Expected, UpdateFile, Updated, WriteIntent};
+
+/// What became of a move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moved {
+    /// The record refers to the copy.
+    Done,
+    /// The file is another one by now; nothing has changed.
+    Lost,
+}
+
+/// Told how many bytes of a copy have been read, as they are, and may hold it back.
+#[derive(Clone)]
+pub(crate) struct Meter {
+    count: Arc<dyn Fn(u64) + Send + Sync>,
+    pace: Option<Arc<Pace>>,
+}
+
+impl Meter {
+    /// Counts only.
+    pub(crate) fn new(count: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        Self { count: Arc::new(count), pace: None }
+    }
+
+    /// Together with all others of `pace` no faster than it says.
+    pub(crate) fn at(self, pace: Option<Arc<Pace>>) -> Self {
+        Self { pace, ..self }
+    }
+
+    async fn pass(&self, bytes: u64) {
+        if let Some(pace) = &self.pace {
+            pace.wait_for(bytes).await;
+        }
+        (self.count)(bytes);
+    }
+}
+
+/// A rate that several copies share.
+pub(crate) struct Pace {
+    bytes_per_second: u64,
+    /// When the bytes let through so far are paid for.
+    free_at: Mutex<Instant>,
+}
+
+impl Pace {
+    pub(crate) fn new(bytes_per_second: u64) -> Self {
+        Self { bytes_per_second: bytes_per_second.max(1), free_at: Mutex::new(Instant::now()) }
+    }
+
+    /// Waits until `bytes` more may pass.
+    async fn wait_for(&self, bytes: u64) {
+        let turn = {
+            let mut free_at = self.free_at.lock();
+            let turn = (*free_at).max(Instant::now());
+            #[expect(clippy::cast_precision_loss, reason = "a rate need not be exact to the byte")]
+            let secs = bytes as f64 / self.bytes_per_second as f64;
+            *free_at = turn + Duration::from_secs_f64(secs);
+            turn
+        };
+        sleep_until(turn).await;
+    }
+}
+
+impl Inner {
+    /// Moves the blob of `record` to `target`, LOCAL or not.
+    pub(crate) async fn move_blob(
+        self: &Arc<Self>,
+        record: &FileRecord,
+        target: &ProviderCode,
+        meter: Meter,
+    ) -> Result<Moved> {
+        if target.is_local() {
+            return self.move_home(record, meter).await;
+        }
+        let now = Timestamp::now();
+        let FileRecord { file_id, organization_id, sub_system, created_at, .. } = record;
+        let key = BlobKey::new(organization_id, sub_system, *created_at, BlobId::generate(now));
+        let intent =
+            WriteIntent { file_id: *file_id, provider: target.clone(), key: key.clone(), begun_at: now };
+        self.metadata.begin_writes(vec![intent]).await?;
+        self.move_out(record, target, key, meter).await
+    }
+
+    /// Moves the blob of `record` to the provider `target` under `key`, which is noted.
+    pub(crate) async fn move_out(
+        self: &Arc<Self>,
+        record: &FileRecord,
+        target: &ProviderCode,
+        key: BlobKey,
+        meter: Meter,
+    ) -> Result<Moved> {
+        let copied = match self.blob_bytes(&record.blob).await {
+            Ok(source) => self.put_object(record, target, &key, metered(source, meter)).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = copied {
+            self.abandon(vec![key]).await;
+            return Err(error);
+        }
+        let flipped = self.flip(record, target, key.clone()).await;
+        match flipped {
+            Ok(Moved::Done) => {}
+            Ok(Moved::Lost) => self.withdraw(target, vec![key]).await,
+            // If it was committed after all the note is gone, and this does nothing.
+            Err(_) => self.abandon(vec![key]).await,
+        }
+        flipped
+    }
+
+    async fn move_home(self: &Arc<Self>, record: &FileRecord, meter: Meter) -> Result<Moved> {
+        let blob = &record.blob;
+        let mut source = metered(self.blob_bytes(blob).await?, meter);
+        let mut writer = self.local.stage(BlobId::generate(Timestamp::now()), blob.size_bytes).await?;
+        while let Some(chunk) = source.next().await {
+            writer.write(chunk?).await?;
+        }
+        let staged = writer.finish().await?;
+        if (staged.size_bytes, staged.sha256) != (blob.size_bytes, blob.sha256) {
+            return Err(damaged(&blob.provider));
+        }
+        let FileRecord { organization_id, sub_system, created_at, .. } = record;
+        let key = BlobKey::new(organization_id, sub_system, *created_at, staged.blob_id);
+        let kept = staged.keep();
+        // From here on nothing is cancelled, so that no record loses its bytes.
+        let (inner, record) = (Arc::clone(self), record.clone());
+        let flipping = tokio::spawn(async move {
+            let flipped = inner.flip(&record, &ProviderCode::local(), key.clone()).await;
+            match &flipped {
+                Ok(Moved::Done) => inner.publish_soon([key]),
+                Ok(Moved::Lost) => inner.discard(vec![kept]).await,
+                Err(error) => inner.undo(vec![kept], error).await,
+            }
+            flipped
+        });
+        flipping.await.map_err(|lost| Error::internal("moving a blob", lost))?
+    }
+
+    /// Makes the verified copy under `key` at `target` the blob of `record`, if that is still as it was.
+    async fn flip(&self, record: &FileRecord, target: &ProviderCode, key: BlobKey) -> Result<Moved> {
+        let now = Timestamp::now().max(record.updated_at);
+        let location = if target.is_local() { Location::Local } else { Location::Cloud };
+        let Ok(state) = record.state.move_to(location) else { return Ok(Moved::Lost) };
+        let next = FileRecord {
+            state,
+            blob: Blob { provider: target.clone(), key, ..record.blob.clone() },
+            updated_at: now,
+            ..record.clone()
+        };
+        let dropped = DroppedBlob {
+            file_id: record.file_id,
+            provider: record.blob.provider.clone(),
+            key: record.blob.key.clone(),
+            not_before: now.plus(self.config.blob_grace),
+        };
+        let update = UpdateFile {
+            expected: Expected::of(record),
+            next,
+            drop_blob: Some(dropped),
+            quota_bytes: None,
+            binding: None,
+        };
+        match self.metadata.update_file(update).await? {
+            Updated::Done => Ok(Moved::Done),
+            Updated::Lost | Updated::BindingChanged | Updated::OverQuota => Ok(Moved::Lost),
+        }
+    }
+}
+
+fn metered(source: ByteStream, meter: Meter) -> ByteStream {
+    source
+        .then(move |chunk| {
+            let meter = meter.clone();
+            async move {
+                if let Ok(bytes) = &chunk {
+                    meter.pass(bytes.len() as u64).await;
+                }
+                chunk
+            }
+        })
+        .boxed()
+}

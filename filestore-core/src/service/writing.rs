@@ -1,0 +1,156 @@
+//! Writing to providers: objects that no record refers to yet.
+//!
+//! An object is noted before its first byte leaves, and written under a key of its own. The note ends
+//! with the commit that refers to the object; until then a failure, a crash or a change of mind
+//! hands it to the dropped blobs. So whatever happens, an object is either referred to or on its way
+//! out.
+
+use std::fs::File;
+
+use futures_util::stream::{BoxStream, FuturesUnordered, StreamExt, TryStreamExt};
+
+use super::Inner;
+use crate::domain::clock::Timestamp;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::BlobId;
+use crate::domain::path::BlobKey;
+use crate::domain::provider::ProviderCode;
+use crate::domain::record::{Blob, FileRecord};
+use crate::domain::serving;
+use crate::metadata::WriteIntent;
+use crate::storage::cloud::ObjectInfo;
+
+/// Objects of one batch that are written at the same time.
+const AT_ONCE: usize = 4;
+
+/// The bytes of a blob, or of a part of one. Ends with an error rather than short.
+pub type ByteStream = BoxStream<'static, Result<bytes::Bytes>>;
+
+impl Inner {
+    /// Writes the bytes under `staged` keys to the provider that `records` name, each under its
+    /// record's key: all or none.
+    pub(super) async fn write_through(&self, records: &[FileRecord], staged: &[BlobKey]) -> Result<()> {
+        let now = Timestamp::now();
+        let intent = |record: &FileRecord| WriteIntent {
+            file_id: record.file_id,
+            provider: record.blob.provider.clone(),
+            key: record.blob.key.clone(),
+            begun_at: now,
+        };
+        self.metadata.begin_writes(records.iter().map(intent).collect()).await?;
+        let written = self.write_each(records, staged).await;
+        if written.is_err() {
+            self.abandon(records.iter().map(|record| record.blob.key.clone()).collect()).await;
+        }
+        written
+    }
+
+    async fn write_each(&self, records: &[FileRecord], staged: &[BlobKey]) -> Result<()> {
+        let mut writes = FuturesUnordered::new();
+        for (record, staged) in records.iter().zip(staged) {
+            if writes.len() >= AT_ONCE {
+                writes.try_next().await?;
+            }
+            writes.push(self.write_staged(record, staged));
+        }
+        writes.try_collect().await
+    }
+
+    async fn write_staged(&self, record: &FileRecord, staged: &BlobKey) -> Result<()> {
+        let source = self.local_bytes(staged, record.blob.size_bytes).await?;
+        self.put_object(record, &record.blob.provider, &record.blob.key, source).await
+    }
+
+    /// Takes back the objects written for `records`, which were not committed; if that is not certain,
+    /// their notes say so later.
+    pub(super) async fn take_back(&self, provider: &ProviderCode, records: &[FileRecord], is_certain: bool) {
+        if provider.is_local() {
+            return;
+        }
+        let keys = records.iter().map(|record| record.blob.key.clone()).collect();
+        if is_certain { self.withdraw(provider, keys).await } else { self.abandon(keys).await }
+    }
+
+    /// Writes `source`, the blob of `record`, to `provider` under `key`, which is noted, and verifies it.
+    pub(crate) async fn put_object(
+        &self,
+        record: &FileRecord,
+        provider: &ProviderCode,
+        key: &BlobKey,
+        source: ByteStream,
+    ) -> Result<()> {
+        let cloud = self.providers.cloud(provider)?;
+        let blob = &record.blob;
+        let how = serving::decide(&record.mime_type, blob.sniffed_type.as_deref(), None);
+        let object = ObjectInfo {
+            size_bytes: blob.size_bytes,
+            sha256: blob.sha256,
+            content_disposition: Some(how.disposition.to_value(&record.original_name)),
+            content_type: how.content_type.into_owned(),
+        };
+        cloud.put(key, &object, source).await
+    }
+
+    /// The bytes of a LOCAL blob under its staged or its final name.
+    async fn local_bytes(&self, key: &BlobKey, size_bytes: u64) -> Result<ByteStream> {
+        let blob = self.local.open_blob(key, size_bytes).await?;
+        let blob = blob.ok_or_else(|| Error::internal("opening a blob", "it is not there"))?;
+        Ok(blob.into_stream(0..size_bytes).boxed())
+    }
+
+    /// The bytes of a blob, wherever it is.
+    pub(crate) async fn blob_bytes(&self, blob: &Blob) -> Result<ByteStream> {
+        if blob.provider.is_local() {
+            return self.local_bytes(&blob.key, blob.size_bytes).await;
+        }
+        let cloud = self.providers.cloud(&blob.provider)?;
+        Ok(cloud.read(&blob.key, blob.size_bytes, 0..blob.size_bytes).await?.boxed())
+    }
+
+    /// Receives `bytes`, the blob of `record`, into a file without a name.
+    pub(super) async fn fetch(&self, record: &FileRecord, mut bytes: ByteStream) -> Result<File> {
+        let mut writer = self.local.stage(BlobId::generate(Timestamp::now()), record.blob.size_bytes).await?;
+        while let Some(chunk) = bytes.next().await {
+            writer.write(chunk?).await?;
+        }
+        let staged = writer.finish().await?;
+        if (staged.size_bytes, staged.sha256) != (record.blob.size_bytes, record.blob.sha256) {
+            return Err(damaged(&record.blob.provider));
+        }
+        // Dropping what stands for it takes the name away; the file lives as long as it is open.
+        staged.open()
+    }
+
+    /// Gives up objects whose write failed, so that nobody knows what is there: they are removed after
+    /// the grace, when no late write can land any more.
+    pub(crate) async fn abandon(&self, keys: Vec<BlobKey>) {
+        let not_before = Timestamp::now().plus(self.config.blob_grace);
+        if let Err(error) = self.metadata.abandon_writes(&keys, not_before).await {
+            // The next start, or upkeep, finds the notes.
+            tracing::warn!(error = %error.chain(), "objects of failed writes stay noted for now");
+        }
+    }
+
+    /// Gives up whole objects that nobody will refer to: removed at once, if the provider answers.
+    pub(crate) async fn withdraw(&self, provider: &ProviderCode, keys: Vec<BlobKey>) {
+        let Ok(cloud) = self.providers.cloud(provider) else { return self.abandon(keys).await };
+        let mut absent = Vec::with_capacity(keys.len());
+        let mut left = Vec::new();
+        for key in keys {
+            match cloud.remove(&key).await {
+                Ok(()) => absent.push(key),
+                Err(_) => left.push(key),
+            }
+        }
+        // Still noted if this fails, and so removed once more.
+        let _ = self.metadata.forget_writes(&absent).await;
+        if !left.is_empty() {
+            self.abandon(left).await;
+        }
+    }
+}
+
+/// The error of a provider that gives other bytes than it was given.
+pub(super) fn damaged(provider: &ProviderCode) -> Error {
+    Error::new(ErrorKind::Internal, format!("the bytes at the provider are damaged: {provider}"))
+}

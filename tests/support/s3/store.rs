@@ -1,0 +1,326 @@
+//! `s3s-fs`, with what it lacks of S3.
+//!
+//! It stores and returns types and dispositions, serves ranges, and knows `If-None-Match: *`. Added
+//! here: checksums are compared *before* an object or a part is there, on parts at all; unknown
+//! uploads, foreign parts and small ones are refused before anything is changed; a suffix longer than
+//! the object is the whole of it; a directory is no object; HEAD knows the overrides of presigned URLs.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use s3s::dto::{
+    AbortMultipartUploadInput, AbortMultipartUploadOutput, Checksum, CompleteMultipartUploadInput,
+    CompleteMultipartUploadOutput, CompletedPart, CopyObjectInput, CopyObjectOutput,
+    CreateMultipartUploadInput, CreateMultipartUploadOutput, DeleteObjectInput, DeleteObjectOutput,
+    DeleteObjectsInput, DeleteObjectsOutput, ETag, GetBucketLocationInput, GetBucketLocationOutput,
+    GetObjectInput, GetObjectOutput, HeadBucketInput, HeadBucketOutput, HeadObjectInput, HeadObjectOutput,
+    ListObjectsInput, ListObjectsOutput, ListObjectsV2Input, ListObjectsV2Output, ListPartsInput,
+    ListPartsOutput, PutObjectInput, PutObjectOutput, Range, StreamingBlob, UploadPartInput,
+    UploadPartOutput,
+};
+use s3s::{S3, S3Error, S3Request, S3Response, S3Result, s3_error};
+use s3s_fs::FileSystem;
+
+use super::intake::{Intake, Promised, Verdict};
+
+/// The least size of every part but the last, bytes.
+const LEAST_PART: u64 = 5 * 1024 * 1024;
+
+/// What S3 calls an object that was stored without a type.
+const UNTYPED: &str = "binary/octet-stream";
+
+/// How a request is to be done, put among its extensions by the gate: headers cannot be taken away
+/// in front of the check of the signature, which covers them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Orders {
+    pub(super) ignore_checksums: bool,
+    pub(super) store_half: bool,
+}
+
+/// The store behind the server.
+#[derive(Debug)]
+pub(super) struct Store {
+    fs: FileSystem,
+    root: PathBuf,
+    /// By upload id and part number.
+    parts: Mutex<HashMap<(String, i32), Part>>,
+}
+
+#[derive(Debug)]
+struct Part {
+    e_tag: Option<ETag>,
+    size: u64,
+}
+
+impl Store {
+    /// A store whose buckets are the directories of `root`.
+    pub(super) fn new(root: &Path) -> Self {
+        let fs = FileSystem::new(root).expect("a directory that is there");
+        // As s3s-fs does: temporary directories may lie behind a symbolic link.
+        let root = root.canonicalize().expect("a directory that is there");
+        Self { fs, root, parts: Mutex::default() }
+    }
+
+    /// The multipart uploads under `root` that were neither completed nor aborted.
+    pub(super) fn unfinished_uploads(root: &Path) -> usize {
+        let entries = std::fs::read_dir(root).expect("the store's directory");
+        entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| name.starts_with(".upload-"))
+            .count()
+    }
+
+    fn object_path(&self, bucket: &str, key: &str) -> PathBuf {
+        self.root.join(bucket).join(key)
+    }
+
+    /// A prefix of other keys, which the file system has and S3 does not.
+    fn is_directory(&self, bucket: &str, key: &str) -> bool {
+        !key.ends_with('/') && self.object_path(bucket, key).is_dir()
+    }
+
+    fn check_upload(&self, upload_id: &str) -> S3Result<()> {
+        let is_plain = upload_id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        if is_plain && self.root.join(format!(".upload-{upload_id}.json")).exists() {
+            return Ok(());
+        }
+        Err(s3_error!(NoSuchUpload, "The specified upload does not exist."))
+    }
+
+    fn check_parts(&self, upload_id: &str, listed: &[CompletedPart]) -> S3Result<()> {
+        let parts = self.parts();
+        let last = listed.len();
+        for (number, part) in (1..).zip(listed) {
+            if part.part_number != i32::try_from(number).ok() {
+                return Err(s3_error!(InvalidPartOrder));
+            }
+            let key = (upload_id.to_owned(), part.part_number.unwrap_or_default());
+            let stored = parts.get(&key).filter(|stored| stored.e_tag == part.e_tag);
+            match stored {
+                None => return Err(s3_error!(InvalidPart)),
+                Some(stored) if number < last && stored.size < LEAST_PART => {
+                    return Err(s3_error!(EntityTooSmall));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn forget_parts(&self, upload_id: &str) {
+        self.parts().retain(|(id, _), _| id != upload_id);
+    }
+
+    fn parts(&self) -> MutexGuard<'_, HashMap<(String, i32), Part>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What was ordered for this request.
+fn orders<T>(req: &S3Request<T>) -> Orders {
+    req.extensions.get().copied().unwrap_or_default()
+}
+
+/// The body as it is to be stored: checked, unchecked, or half of it.
+fn take_in(
+    body: Option<StreamingBlob>,
+    length: Option<i64>,
+    promised: Promised,
+    orders: Orders,
+) -> S3Result<(StreamingBlob, Verdict)> {
+    let body = body.ok_or_else(|| s3_error!(IncompleteBody))?;
+    if !orders.store_half {
+        return Ok(Intake::checked(body, promised));
+    }
+    let length = length.and_then(|length| u64::try_from(length).ok());
+    let length = length.ok_or_else(|| s3_error!(MissingContentLength))?;
+    Ok(Intake::shortened(body, length / 2))
+}
+
+/// The refusal of a body that broke its promise, in place of the failure it caused.
+fn judged<T>(result: S3Result<T>, verdict: &Verdict) -> S3Result<T> {
+    result.map_err(|err| if verdict.is_broken_promise() { bad_digest() } else { err })
+}
+
+fn bad_digest() -> S3Error {
+    s3_error!(BadDigest, "The checksum you specified did not match what we received.")
+}
+
+/// The checksums of an input. Where they do not count they are taken away, or s3s-fs would compare
+/// and keep them.
+macro_rules! promised {
+    ($input:expr, $orders:expr) => {{
+        if $orders.ignore_checksums || $orders.store_half {
+            $input.checksum_algorithm = None;
+            $input.checksum_crc32 = None;
+            $input.checksum_crc32c = None;
+            $input.checksum_crc64nvme = None;
+            $input.checksum_sha1 = None;
+            $input.checksum_sha256 = None;
+            $input.content_md5 = None;
+        }
+        Promised {
+            checksum: Checksum {
+                checksum_crc32: $input.checksum_crc32.clone(),
+                checksum_crc32c: $input.checksum_crc32c.clone(),
+                checksum_crc64nvme: $input.checksum_crc64nvme.clone(),
+                checksum_sha1: $input.checksum_sha1.clone(),
+                checksum_sha256: $input.checksum_sha256.clone(),
+                checksum_type: None,
+            },
+            md5: $input.content_md5.clone(),
+        }
+    }};
+}
+
+#[async_trait::async_trait]
+impl S3 for Store {
+    async fn put_object(&self, mut req: S3Request<PutObjectInput>) -> S3Result<S3Response<PutObjectOutput>> {
+        let orders = orders(&req);
+        let input = &mut req.input;
+        let promised = promised!(input, orders);
+        let (body, verdict) = take_in(input.body.take(), input.content_length, promised, orders)?;
+        input.body = Some(body);
+        judged(self.fs.put_object(req).await, &verdict)
+    }
+
+    async fn create_multipart_upload(
+        &self,
+        req: S3Request<CreateMultipartUploadInput>,
+    ) -> S3Result<S3Response<CreateMultipartUploadOutput>> {
+        self.fs.create_multipart_upload(req).await
+    }
+
+    async fn upload_part(
+        &self,
+        mut req: S3Request<UploadPartInput>,
+    ) -> S3Result<S3Response<UploadPartOutput>> {
+        let orders = orders(&req);
+        let input = &mut req.input;
+        self.check_upload(&input.upload_id)?;
+        let (upload_id, number) = (input.upload_id.clone(), input.part_number);
+        let promised = promised!(input, orders);
+        let checksum = promised.checksum.clone();
+        let (body, verdict) = take_in(input.body.take(), input.content_length, promised, orders)?;
+        input.body = Some(body);
+
+        let mut stored = judged(self.fs.upload_part(req).await, &verdict)?;
+        let path = self.root.join(format!(".upload_id-{upload_id}.part-{number}"));
+        let size = std::fs::metadata(path).map_err(S3Error::internal_error)?.len();
+        let part = Part { e_tag: stored.output.e_tag.clone(), size };
+        self.parts().insert((upload_id, number), part);
+        stored.output.checksum_crc32 = checksum.checksum_crc32;
+        stored.output.checksum_crc32c = checksum.checksum_crc32c;
+        stored.output.checksum_crc64nvme = checksum.checksum_crc64nvme;
+        stored.output.checksum_sha1 = checksum.checksum_sha1;
+        stored.output.checksum_sha256 = checksum.checksum_sha256;
+        Ok(stored)
+    }
+
+    async fn complete_multipart_upload(
+        &self,
+        req: S3Request<CompleteMultipartUploadInput>,
+    ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
+        let upload_id = req.input.upload_id.clone();
+        self.check_upload(&upload_id)?;
+        let listed = req.input.multipart_upload.as_ref().and_then(|upload| upload.parts.as_deref());
+        self.check_parts(&upload_id, listed.unwrap_or_default())?;
+        let completed = self.fs.complete_multipart_upload(req).await?;
+        self.forget_parts(&upload_id);
+        Ok(completed)
+    }
+
+    async fn abort_multipart_upload(
+        &self,
+        req: S3Request<AbortMultipartUploadInput>,
+    ) -> S3Result<S3Response<AbortMultipartUploadOutput>> {
+        let upload_id = req.input.upload_id.clone();
+        self.check_upload(&upload_id)?;
+        let aborted = self.fs.abort_multipart_upload(req).await?;
+        self.forget_parts(&upload_id);
+        Ok(aborted)
+    }
+
+    async fn list_parts(&self, req: S3Request<ListPartsInput>) -> S3Result<S3Response<ListPartsOutput>> {
+        self.check_upload(&req.input.upload_id)?;
+        self.fs.list_parts(req).await
+    }
+
+    async fn get_object(&self, mut req: S3Request<GetObjectInput>) -> S3Result<S3Response<GetObjectOutput>> {
+        let input = &mut req.input;
+        if self.is_directory(&input.bucket, &input.key) {
+            return Err(s3_error!(NoSuchKey));
+        }
+        if let Some(Range::Suffix { length }) = input.range
+            && let Ok(found) = std::fs::metadata(self.object_path(&input.bucket, &input.key))
+            && length > found.len()
+        {
+            input.range = Some(Range::Suffix { length: found.len() });
+        }
+        let mut found = self.fs.get_object(req).await?;
+        found.output.content_type.get_or_insert_with(|| UNTYPED.to_owned());
+        Ok(found)
+    }
+
+    async fn head_object(&self, req: S3Request<HeadObjectInput>) -> S3Result<S3Response<HeadObjectOutput>> {
+        let input = &req.input;
+        if self.is_directory(&input.bucket, &input.key) {
+            return Err(s3_error!(NoSuchKey));
+        }
+        let content_type = input.response_content_type.clone();
+        let content_disposition = input.response_content_disposition.clone();
+        let mut found = self.fs.head_object(req).await?;
+        let output = &mut found.output;
+        output.content_type = content_type.or(output.content_type.take()).or(Some(UNTYPED.to_owned()));
+        output.content_disposition = content_disposition.or(output.content_disposition.take());
+        Ok(found)
+    }
+
+    async fn copy_object(&self, req: S3Request<CopyObjectInput>) -> S3Result<S3Response<CopyObjectOutput>> {
+        self.fs.copy_object(req).await
+    }
+
+    async fn delete_object(
+        &self,
+        req: S3Request<DeleteObjectInput>,
+    ) -> S3Result<S3Response<DeleteObjectOutput>> {
+        if self.is_directory(&req.input.bucket, &req.input.key) {
+            return Ok(S3Response::new(DeleteObjectOutput::default()));
+        }
+        self.fs.delete_object(req).await
+    }
+
+    async fn delete_objects(
+        &self,
+        req: S3Request<DeleteObjectsInput>,
+    ) -> S3Result<S3Response<DeleteObjectsOutput>> {
+        self.fs.delete_objects(req).await
+    }
+
+    async fn list_objects(
+        &self,
+        req: S3Request<ListObjectsInput>,
+    ) -> S3Result<S3Response<ListObjectsOutput>> {
+        self.fs.list_objects(req).await
+    }
+
+    async fn list_objects_v2(
+        &self,
+        req: S3Request<ListObjectsV2Input>,
+    ) -> S3Result<S3Response<ListObjectsV2Output>> {
+        self.fs.list_objects_v2(req).await
+    }
+
+    async fn head_bucket(&self, req: S3Request<HeadBucketInput>) -> S3Result<S3Response<HeadBucketOutput>> {
+        self.fs.head_bucket(req).await
+    }
+
+    async fn get_bucket_location(
+        &self,
+        req: S3Request<GetBucketLocationInput>,
+    ) -> S3Result<S3Response<GetBucketLocationOutput>> {
+        self.fs.get_bucket_location(req).await
+    }
+}
