@@ -1,6 +1,8 @@
-//! What is seen of every HTTP request to a provider: a line in the log, and the provider's clock.
+//! The HTTP transport of a provider, and what is seen of every request: a line in the log, and the
+//! provider's clock.
 //!
-//! In place of OpenDAL's tracing layer, which puts whole requests into its spans: the query of a URL
+//! The transport is the provider's own, not OpenDAL's one for the whole process: connections belong to the
+//! runtime they were made in. The log line is in place of OpenDAL's tracing layer, which puts whole requests into its spans: the query of a URL
 //! may be a SAS token.
 
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use http::header::DATE;
 use http::{HeaderMap, Request, Response};
 use opendal::raw::{Layer, Servicer};
 use opendal::{Buffer, HttpBody, HttpTransport, HttpTransporter, OperationContext};
+use opendal_http_transport_reqwest::ReqwestTransport;
 
 use crate::domain::provider::ProviderCode;
 
@@ -46,11 +49,13 @@ impl RemoteClock {
 pub(super) struct Observe {
     pub(super) provider: ProviderCode,
     pub(super) clock: Arc<RemoteClock>,
+    pub(super) client: reqwest::Client,
 }
 
 impl Layer for Observe {
     fn apply_context(&self, _service: Servicer, context: OperationContext) -> OperationContext {
-        let transport = Observed { inner: context.http_transport().clone(), layer: self.clone() };
+        let inner = HttpTransporter::new(ReqwestTransport::new(self.client.clone()));
+        let transport = Observed { inner, layer: self.clone() };
         context.with_http_transport(HttpTransporter::new(transport))
     }
 }

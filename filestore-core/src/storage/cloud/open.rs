@@ -8,6 +8,7 @@ use std::time::Duration;
 use opendal::layers::{ConcurrentLimitLayer, RetryEvent, RetryLayer, TimeoutLayer};
 use opendal::services::{FsConfig, MemoryConfig};
 use opendal::{Configurator, Operator};
+use reqwest::redirect::Policy;
 use serde::Serialize;
 use tokio::sync::{OnceCell, Semaphore};
 
@@ -49,7 +50,7 @@ pub(super) fn open(config: &ProviderConfig, budget: PutBudget) -> Result<Cloud> 
         "fs" => opening.fs(budget),
         "memory" => {
             let operator = opening.service::<MemoryConfig>(&[])?;
-            Ok(opening.cloud(Scheme::Memory, operator, Presigner::Nobody, None, budget))
+            opening.cloud(Scheme::Memory, operator, Presigner::Nobody, None, budget)
         }
         _ => Err(unknown_scheme(config)),
     }
@@ -100,7 +101,7 @@ impl Opening<'_> {
         let is_signed = !(self.is_set("skip_signature") || self.is_set("allow_anonymous"));
         let presigner = if is_signed { Presigner::Service { overrides: true } } else { Presigner::Nobody };
         let operator = self.service::<opendal::services::S3Config>(required)?;
-        Ok(self.cloud(Scheme::S3, operator, presigner, None, budget))
+        self.cloud(Scheme::S3, operator, presigner, None, budget)
     }
 
     #[cfg(feature = "azblob")]
@@ -110,7 +111,7 @@ impl Opening<'_> {
         let operator = self.service::<opendal::services::AzblobConfig>(&["container", "endpoint"])?;
         let presigner = AzureSas::from_options(&self.options).map_err(|problem| self.problem(problem))?;
         let presigner = presigner.map_or(Presigner::Nobody, |sas| Presigner::Azure(Box::new(sas)));
-        Ok(self.cloud(Scheme::Azblob, operator, presigner, None, budget))
+        self.cloud(Scheme::Azblob, operator, presigner, None, budget)
     }
 
     #[cfg(feature = "gcs")]
@@ -119,7 +120,7 @@ impl Opening<'_> {
         let is_signed = !(self.is_set("skip_signature") || self.is_set("allow_anonymous"));
         let presigner = if is_signed { Presigner::Service { overrides: false } } else { Presigner::Nobody };
         let operator = self.service::<opendal::services::GcsConfig>(&["bucket"])?;
-        Ok(self.cloud(Scheme::Gcs, operator, presigner, None, budget))
+        self.cloud(Scheme::Gcs, operator, presigner, None, budget)
     }
 
     fn fs(mut self, budget: PutBudget) -> Result<Cloud> {
@@ -132,7 +133,7 @@ impl Opening<'_> {
             self.options.insert("atomic_write_dir".to_owned(), staging.to_string_lossy().into_owned());
         }
         let operator = self.service::<FsConfig>(&["root"])?;
-        Ok(self.cloud(Scheme::Fs, operator, Presigner::Nobody, root, budget))
+        self.cloud(Scheme::Fs, operator, Presigner::Nobody, root, budget)
     }
 
     /// The bare service, its options checked one by one.
@@ -174,8 +175,12 @@ impl Opening<'_> {
         presigner: Presigner,
         directory: Option<PathBuf>,
         budget: PutBudget,
-    ) -> Cloud {
+    ) -> Result<Cloud> {
         let config = self.config;
+        let client = |redirects| {
+            let client = reqwest::Client::builder().connect_timeout(config.timeout).redirect(redirects);
+            client.build().map_err(|error| Error::internal("preparing requests to a provider", error))
+        };
         let clock = Arc::new(RemoteClock::new());
         let timeouts = TimeoutLayer::new().with_timeout(config.timeout).with_io_timeout(config.io_timeout);
         let (code, faults) = (config.code.clone(), Arc::clone(&self.faults));
@@ -190,7 +195,11 @@ impl Opening<'_> {
                 tracing::debug!(provider = %code, ?operation, attempt = event.attempt, error, "trying again");
             });
         let reading = service
-            .layer(Observe { provider: config.code.clone(), clock: Arc::clone(&clock) })
+            .layer(Observe {
+                provider: config.code.clone(),
+                clock: Arc::clone(&clock),
+                client: client(Policy::default())?,
+            })
             .layer(timeouts)
             .layer(retry);
         let operator = reading.clone().layer(ConcurrentLimitLayer::new(config.concurrency));
@@ -205,11 +214,11 @@ impl Opening<'_> {
             presigner,
             directory,
             clock,
-            http: reqwest::Client::new(),
+            http: client(Policy::none())?,
             timeout: config.timeout,
             probed: OnceCell::new(),
         };
-        Cloud { inner: Arc::new(inner) }
+        Ok(Cloud { inner: Arc::new(inner) })
     }
 
     /// An endpoint is shown in logs and is part of presigned URLs: it may hold neither a password nor

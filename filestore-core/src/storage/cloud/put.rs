@@ -177,7 +177,8 @@ impl<S: Stream<Item = Result<Bytes>> + Send + Unpin> Source<S> {
         let mut wanted = chunk_bytes.min(self.left_bytes);
         let mut pieces = Vec::new();
         while wanted > 0 {
-            if self.rest.is_empty() {
+            // An empty piece must not get into a buffer: some of OpenDAL takes it for the end.
+            while self.rest.is_empty() {
                 let next = self.stream.next().await.transpose()?;
                 self.rest = next.ok_or_else(|| mismatch("the blob ends early"))?;
             }

@@ -123,7 +123,8 @@ impl Reading {
         if self.ready.is_empty() {
             return Err(self.cloud.broken(READING, format!("it ends {} bytes early", self.left)));
         }
-        let length = self.ready.chunk().len().min(PIECE_BYTES);
+        // Not by the buffer's own pieces, one of which may be empty.
+        let length = self.ready.len().min(PIECE_BYTES);
         self.left = match self.left.checked_sub(length as u64) {
             Some(left) => left,
             None => return Err(self.cloud.broken(READING, "more bytes came than were asked for")),
