@@ -3,6 +3,7 @@
 mod s3_server;
 mod suite;
 mod faults;
+mod crash;
 
 use filestore_workspace::{Remote, S3Server};
 
