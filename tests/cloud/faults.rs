@@ -227,3 +227,16 @@ async fn an_inactive_provider_takes_no_new_files_and_serves_those_it_has() {
     assert_eq!(report.moved_files, 1);
     assert_eq!(read(&server, &record.file_id).await, b"bytes");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_download_goes_on_where_the_provider_cut_it() {
+    let s3 = S3Server::start().await;
+    let (server, remote) = impatient(&s3, |_| ()).await;
+    server.bind(7, remote.code(), false).await;
+    let bytes = noise(5, 3 << 20);
+    let record = server.upload(&bytes).org("7").ok().await;
+    let met = s3.faults().next(2, Operation::GetObject, Fault::CutReply);
+    let got = server.client().download(&record.file_id).bytes().await.unwrap();
+    assert_eq!(sha256_hex(&got), sha256_hex(&bytes));
+    assert_eq!(met.count(), 2);
+}
