@@ -6,6 +6,7 @@ use filestore_core::FileStore;
 use filestore_core::metadata::Scope;
 use filestore_core::service::{Change, NewUpload};
 use filestore_core::worker::Workers;
+use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -39,7 +40,7 @@ async fn main() -> Result<()> {
     store.delete(record.file_id, &own).await?;
     println!("after the delete: {}", store.read(record.file_id, &own).await.unwrap_err());
 
-    workers.stop().await;
+    workers.stop(Duration::from_secs(30)).await;
     store.close().await;
     Ok(())
 }

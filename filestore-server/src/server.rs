@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use filestore_core::FileStore;
 use filestore_core::domain::config::Durability;
@@ -11,6 +12,7 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::admin_socket;
 use crate::base::{BadPublicUrl, Base};
@@ -42,7 +44,11 @@ pub struct Server {
     accepting: Vec<JoinHandle<usize>>,
     workers: Workers,
     admin_socket: Option<PathBuf>,
+    grace: Duration,
 }
+
+/// What the workers get at a stop even if the requests took all of the grace.
+const AT_LEAST: Duration = Duration::from_secs(1);
 
 /// Why a server did not start.
 #[derive(Debug, Error)]
@@ -106,7 +112,7 @@ impl Server {
             path
         });
         let workers = Workers::start(&store);
-        Ok(Self { store, address, stopping, accepting, workers, admin_socket })
+        Ok(Self { store, address, stopping, accepting, workers, admin_socket, grace: options.grace })
     }
 
     /// The address it listens on; with port 0 configured, the port it got.
@@ -127,6 +133,7 @@ impl Server {
     /// Stops accepting, lets running requests finish ([`Options::grace`]), stops the workers between
     /// two pieces of work, and closes the store.
     pub async fn stop(self) {
+        let end = Instant::now() + self.grace;
         self.stopping.send_replace(true);
         for task in self.accepting {
             match task.await {
@@ -135,7 +142,7 @@ impl Server {
                 Err(error) => tracing::error!(%error, "accepting ended badly"),
             }
         }
-        self.workers.stop().await;
+        self.workers.stop(end.saturating_duration_since(Instant::now()).max(AT_LEAST)).await;
         if let Some(path) = &self.admin_socket {
             admin_socket::unlink(path);
         }

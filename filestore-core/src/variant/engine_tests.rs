@@ -541,7 +541,14 @@ async fn nothing_is_decoded_but_on_the_threads_for_it() {
     let gate = Arc::new(std::sync::Mutex::new(gate));
     for _ in 0..2 {
         let gate = gate.clone();
-        bench.engine.inner.pool.submit(move || drop(gate.lock().unwrap().recv())).unwrap();
+        bench
+            .engine
+            .inner
+            .pool
+            .submit(move || {
+                let _ = gate.lock().unwrap().recv();
+            })
+            .unwrap();
     }
     while bench.engine.inner.pool.is_pressed() {
         tokio::task::yield_now().await;

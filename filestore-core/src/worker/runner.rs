@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout_at};
 
 use super::progress::NoProgress;
 use crate::FileStore;
@@ -16,7 +16,7 @@ const PURGE_EVERY: Duration = Duration::from_secs(10);
 const SYNC_EVERY: Duration = Duration::from_secs(2);
 const UPKEEP_EVERY: Duration = Duration::from_secs(30);
 
-/// The running workers of a store. A worker is stopped between two pieces of work, never within one.
+/// The running workers of a store. A worker is stopped between two pieces of work, if those are short.
 #[derive(Debug)]
 pub struct Workers {
     stop: watch::Sender<bool>,
@@ -35,14 +35,32 @@ impl Workers {
         Self { stop, tasks }
     }
 
-    /// Lets each worker finish what it does, then ends.
-    pub async fn stop(self) {
+    /// Lets each worker finish what it does, then ends. What takes longer than `patience` (a large file on
+    /// its way to its provider, say) breaks off as a crash would, and is taken up after the next start.
+    pub async fn stop(self, patience: Duration) {
         self.stop.send_replace(true);
-        for task in self.tasks {
-            if let Err(error) = task.await {
-                tracing::error!(%error, "a worker ended badly");
+        let end = Instant::now() + patience;
+        for mut task in self.tasks {
+            match timeout_at(end, &mut task).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::error!(%error, "a worker ended badly"),
+                Err(_) => {
+                    tracing::warn!("background work breaks off at the stop; it goes on after the next start");
+                    task.abort();
+                    // Cancelled, or just done: either way it is over.
+                    let _ = task.await;
+                }
             }
         }
+    }
+}
+
+/// Work in a task of its own, which ends with this.
+struct Bound<T>(JoinHandle<T>);
+
+impl<T> Drop for Bound<T> {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
@@ -96,7 +114,7 @@ async fn round<T: Send + 'static>(
     worker: &'static str,
     work: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) {
-    match tokio::spawn(work).await {
+    match (&mut Bound(tokio::spawn(work)).0).await {
         Ok(Ok(_)) => {}
         Ok(Err(error)) => {
             tracing::error!(worker, error = %error.chain(), "background work failed; it will be tried again");
@@ -112,5 +130,21 @@ mod tests {
     #[tokio::test]
     async fn a_panic_ends_the_round_and_not_the_worker() {
         round::<()>("test", async { panic!("as a broken row might") }).await;
+    }
+
+    #[tokio::test]
+    async fn work_that_would_not_end_breaks_off_at_the_stop() {
+        struct Held(
+            #[expect(dead_code, reason = "dropping it is what counts")] tokio::sync::oneshot::Sender<()>,
+        );
+        let (sender, dropped) = tokio::sync::oneshot::channel();
+        let held = Held(sender);
+        let task = tokio::spawn(round::<()>("test", async move {
+            let _held = held;
+            std::future::pending().await
+        }));
+        let workers = Workers { stop: watch::channel(false).0, tasks: vec![task] };
+        workers.stop(Duration::from_millis(10)).await;
+        assert!(dropped.await.is_err(), "the work is gone with what it held");
     }
 }
