@@ -1,6 +1,7 @@
 //! CLOUD providers, against an S3 server in this process.
 
 mod s3_server;
+mod provider;
 mod suite;
 mod faults;
 mod crash;
