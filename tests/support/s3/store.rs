@@ -324,3 +324,88 @@ impl S3 for Store {
         self.fs.get_bucket_location(req).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+    use s3s::dto::CompletedMultipartUpload;
+
+    use super::*;
+
+    fn request<T>(input: T) -> S3Request<T> {
+        S3Request {
+            input,
+            method: Method::POST,
+            uri: http::Uri::default(),
+            headers: http::HeaderMap::default(),
+            extensions: http::Extensions::default(),
+            credentials: None,
+            region: None,
+            service: None,
+            trailing_headers: None,
+        }
+    }
+
+    async fn begin(store: &Store) -> String {
+        let input = CreateMultipartUploadInput {
+            bucket: "files".to_owned(),
+            key: "a".to_owned(),
+            ..CreateMultipartUploadInput::default()
+        };
+        let created = store.create_multipart_upload(request(input)).await.unwrap();
+        created.output.upload_id.unwrap()
+    }
+
+    async fn upload(store: &Store, upload_id: &str, number: i32) -> CompletedPart {
+        let input = UploadPartInput {
+            bucket: "files".to_owned(),
+            key: "a".to_owned(),
+            upload_id: upload_id.to_owned(),
+            part_number: number,
+            body: Some(s3s::Body::from(format!("part {number}")).into()),
+            ..UploadPartInput::default()
+        };
+        let stored = store.upload_part(request(input)).await.unwrap();
+        CompletedPart { e_tag: stored.output.e_tag, part_number: Some(number), ..CompletedPart::default() }
+    }
+
+    /// The code of the refusal, or none.
+    async fn complete(store: &Store, upload_id: &str, parts: &[&CompletedPart]) -> Option<String> {
+        let parts = parts.iter().copied().cloned().collect();
+        let input = CompleteMultipartUploadInput {
+            bucket: "files".to_owned(),
+            key: "a".to_owned(),
+            upload_id: upload_id.to_owned(),
+            multipart_upload: Some(CompletedMultipartUpload { parts: Some(parts) }),
+            ..CompleteMultipartUploadInput::default()
+        };
+        let refused = store.complete_multipart_upload(request(input)).await.err()?;
+        Some(refused.code().as_str().to_owned())
+    }
+
+    #[tokio::test]
+    async fn a_refused_completion_changes_nothing_and_a_second_one_finds_no_upload() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("files")).unwrap();
+        let store = Store::new(dir.path());
+        let upload_id = begin(&store).await;
+        let first = upload(&store, &upload_id, 1).await;
+        let second = upload(&store, &upload_id, 2).await;
+        let foreign = CompletedPart { part_number: Some(1), ..second.clone() };
+
+        for (parts, code) in [
+            (vec![&first, &second], "EntityTooSmall"),
+            (vec![&second, &first], "InvalidPartOrder"),
+            (vec![&foreign], "InvalidPart"),
+            (vec![], "InvalidPart"),
+        ] {
+            assert_eq!(complete(&store, &upload_id, &parts).await.as_deref(), Some(code));
+            assert_eq!(Store::unfinished_uploads(dir.path()), 1, "{code}");
+        }
+
+        assert_eq!(complete(&store, &upload_id, &[&first]).await, None);
+        assert_eq!(std::fs::read(dir.path().join("files/a")).unwrap(), b"part 1");
+        assert_eq!(Store::unfinished_uploads(dir.path()), 0);
+        assert_eq!(complete(&store, &upload_id, &[&first]).await.as_deref(), Some("NoSuchUpload"));
+    }
+}
