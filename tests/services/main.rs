@@ -3,6 +3,7 @@
 
 #[path = "../cloud/suite/mod.rs"]
 mod suite;
+mod outage;
 
 use filestore_workspace::Remote;
 

@@ -120,6 +120,8 @@ pub(crate) async fn the_purge_removes_bytes_where_they_are_and_were(one: &Remote
     let server = serve(&[one, two]).await;
     server.bind(7, one.code(), false).await;
     let ids = upload(&server, 3).await;
+    // Or the sync worker would take them along.
+    sync_all(&server).await;
     server.bind(7, two.code(), false).await;
     assert_eq!(migrate(&server, two.code()).await.moved_files, 3);
     for id in &ids {
