@@ -8,6 +8,7 @@ mod tables;
 mod providers;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -98,6 +99,15 @@ impl StoreConfig {
         }
         if !(0.0..=100.0).contains(&self.variants.quality) {
             return wrong("variants.quality", "must be 0 to 100");
+        }
+        if !(1..=1000).contains(&self.sync.concurrency) {
+            return wrong("sync.concurrency", "must be 1 to 1000");
+        }
+        if self.sync.max_attempts == 0 {
+            return wrong("sync.max_attempts", "must be at least 1");
+        }
+        if !(Duration::from_secs(1)..=Duration::from_hours(7 * 24)).contains(&self.presign_ttl) {
+            return wrong("lifetimes.presign_ttl_secs", "must be 1 to 604800");
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 
 use super::ConfigFileError;
 use super::providers::{self, OptionInFile};
-use crate::domain::config::{Durability, Limits, StoreConfig, VariantConfig};
+use crate::domain::config::{Durability, Limits, StoreConfig, SyncConfig, VariantConfig};
 use crate::domain::variant::{Fit, VariantSize};
 
 /// A table of the file: all keys optional, listed in `KEYS` for the test of the documentation. `..key`
@@ -40,6 +40,7 @@ tables! {
         limits: LimitsTable,
         lifetimes: LifetimesTable,
         variants: VariantsTable,
+        sync: SyncTable,
         providers: Vec<ProviderTable>,
         ..listen,
         ..data_dir,
@@ -62,6 +63,7 @@ tables! {
         purge_grace_secs: u32,
         blob_grace_secs: u32,
         idempotency_ttl_secs: u32,
+        presign_ttl_secs: u32,
     }
     /// `[variants]`
     VariantsTable {
@@ -76,6 +78,12 @@ tables! {
         disk_cache_bytes: u64,
         intermediate_cache_bytes: u64,
         eager: Vec<String>,
+    }
+    /// `[sync]`
+    SyncTable {
+        concurrency: usize,
+        max_attempts: u32,
+        first_pause_secs: u32,
     }
     /// `[[providers]]`
     ProviderTable {
@@ -116,6 +124,7 @@ impl File {
         self.limits.unwrap_or_default().apply(&mut config.limits);
         self.lifetimes.unwrap_or_default().apply(&mut config);
         self.variants.unwrap_or_default().apply(&mut config.variants)?;
+        self.sync.unwrap_or_default().apply(&mut config.sync);
         config.providers = providers::into_configs(self.providers.unwrap_or_default(), env)?;
         Ok(config)
     }
@@ -137,6 +146,15 @@ impl LifetimesTable {
         put_secs(&mut store.purge_grace, self.purge_grace_secs);
         put_secs(&mut store.blob_grace, self.blob_grace_secs);
         put_secs(&mut store.idempotency_ttl, self.idempotency_ttl_secs);
+        put_secs(&mut store.presign_ttl, self.presign_ttl_secs);
+    }
+}
+
+impl SyncTable {
+    fn apply(self, sync: &mut SyncConfig) {
+        put(&mut sync.concurrency, self.concurrency);
+        put(&mut sync.max_attempts, self.max_attempts);
+        put_secs(&mut sync.first_pause, self.first_pause_secs);
     }
 }
 

@@ -199,6 +199,9 @@ mod tests {
             ("[limits]\nmax_file_size = -1", "max_file_size"),
             ("[http]\nbuffer_bytes = 1", "http.buffer_bytes"),
             ("[variants]\nquality = 101.0", "variants.quality"),
+            ("[sync]\nconcurrency = 0", "sync.concurrency"),
+            ("[sync]\nmax_attempts = 0", "sync.max_attempts"),
+            ("[lifetimes]\npresign_ttl_secs = 604801", "lifetimes.presign_ttl_secs"),
             ("[variants]\neager = [\"201\"]", "variants.eager"),
             ("[variants]\neager = [\"200/both\"]", "variants.eager"),
         ] {

@@ -2,6 +2,7 @@
 //! [`super::files`].)
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use filestore_core::domain::disposition::Disposition;
@@ -61,7 +62,7 @@ async fn content(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
         let record = call.store().record(id, &call.caller.scope).await?;
         let is_head = call.method == Method::HEAD;
         if let Some(url) = call.store().redirect(&record, is_head, requested).await? {
-            return redirect(&url);
+            return redirect(&url, call.store().config().presign_ttl);
         }
         let wanted = Wanted { call: &call, record: &record, query: &query, requested };
         if let Some(reply) = wanted.reply().await? {
@@ -73,13 +74,17 @@ async fn content(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
 
 /// To a presigned URL. No validators: conditions are about the bytes, and those are elsewhere (RFC 9110
 /// section 13.2.1).
-fn redirect(url: &str) -> Result<Response, Failure> {
+///
+/// Caches may keep it for a minute, and never as long as the URL lives.
+fn redirect(url: &str, life: Duration) -> Result<Response, Failure> {
+    let max_age = (life / 2).min(Duration::from_mins(1)).as_secs();
     let url = HeaderValue::try_from(url).map_err(|error| Error::internal("writing a location", error))?;
     let mut response = Response::default();
     *response.status_mut() = StatusCode::FOUND;
     let headers = response.headers_mut();
     headers.insert(LOCATION, url);
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, max-age=60"));
+    let cached = HeaderValue::try_from(format!("private, max-age={max_age}")).expect("it is ASCII");
+    headers.insert(CACHE_CONTROL, cached);
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     Ok(response)
 }

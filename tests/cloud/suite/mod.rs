@@ -38,6 +38,7 @@ macro_rules! provider_suite {
             }
             reads {
                 a_cloud_file_is_read_by_redirect_or_stream,
+                a_redirect_is_cached_for_less_than_its_url_lives,
                 any_name_and_type_survive_the_redirect,
                 conditions_are_ignored_on_redirects,
                 variants_of_a_cloud_file_are_made_here,

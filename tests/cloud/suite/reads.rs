@@ -1,11 +1,13 @@
 //! Reads of files that a provider holds.
 
+use std::time::Duration;
+
 use filestore_core::api::FileRecord;
 use filestore_workspace::fixtures::{jpeg, noise};
 use filestore_workspace::{Remote, TestServer};
 use reqwest::Method;
 
-use super::{fetch, read, serve};
+use super::{fetch, read, serve, serve_with};
 
 async fn stored(server: &TestServer, remote: &Remote, bytes: &[u8], name: &str) -> FileRecord {
     server.bind(7, remote.code(), false).await;
@@ -45,6 +47,14 @@ pub(crate) async fn a_cloud_file_is_read_by_redirect_or_stream(remote: &Remote, 
     assert_ne!(elsewhere, url);
     assert_eq!(fetch(Method::GET, &elsewhere).await.status, 403);
     assert_eq!(read(&server, &record.file_id).await, bytes);
+}
+
+pub(crate) async fn a_redirect_is_cached_for_less_than_its_url_lives(remote: &Remote, _: &Remote) {
+    let server = serve_with(&[remote], |config| config.store.presign_ttl = Duration::from_secs(20)).await;
+    let record = stored(&server, remote, b"bytes", "a.txt").await;
+    let reply = server.content(&record.file_id).send().await.expect(302);
+    assert_eq!(reply.only("cache-control"), "private, max-age=10");
+    assert_eq!(fetch(Method::GET, reply.only("location")).await.expect(200).body, "bytes");
 }
 
 pub(crate) async fn any_name_and_type_survive_the_redirect(remote: &Remote, _: &Remote) {
