@@ -14,12 +14,15 @@
 //! | `metadata` | all SQL behind one trait |
 //! | `storage` | the data directory and its blobs, and the registry of providers |
 //! | `variant` | all pixels |
+//! | `config_file` | the store's part of the configuration file |
 //! | `domain` | ids, states, paths, limits, errors: pure, no I/O |
 //! | `api` | the wire contract |
 
 #[cfg(feature = "api")]
 pub mod api;
 
+#[cfg(feature = "store")]
+pub mod config_file;
 #[cfg(feature = "store")]
 pub mod domain;
 #[cfg(feature = "store")]

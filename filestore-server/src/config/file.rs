@@ -1,25 +1,29 @@
-//! The configuration file. Every key is optional, none is unknown, units are in the names.
+//! The server's own keys of the configuration file. Every key is optional, none is unknown, units are in
+//! the names. The store's keys are passed over here and read by the core.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use filestore_core::domain::config::{Durability, Limits, StoreConfig, VariantConfig};
-use filestore_core::domain::variant::{Fit, VariantSize};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::{Config, ConfigError};
 use crate::body;
 use crate::listen;
 
-/// A table of the file: all keys optional, listed in `$keys` for the test of the documentation.
+/// A table of the file: all keys optional, listed in `KEYS` for the test of the documentation. `..key`
+/// is known and somebody else's.
 macro_rules! tables {
-    ($($(#[$doc:meta])* $table:ident { $($key:ident: $type:ty,)* })*) => {
+    ($($(#[$doc:meta])* $table:ident { $($key:ident: $type:ty,)* $(..$other:ident,)* })*) => {
         $(
             $(#[$doc])*
             #[derive(Debug, Default, Deserialize)]
             #[serde(deny_unknown_fields, default)]
-            pub(super) struct $table { $($key: Option<$type>,)* }
+            pub(super) struct $table {
+                $($key: Option<$type>,)*
+                $($other: IgnoredAny,)*
+            }
         )*
 
         /// Every key of every table.
@@ -29,50 +33,22 @@ macro_rules! tables {
 }
 
 tables! {
-    /// The whole file.
+    /// The whole file. The keys passed over are the store's.
     File {
         listen: SocketAddr,
         data_dir: PathBuf,
         public_url: String,
         trusted_proxies: Vec<String>,
         insecure_no_auth: bool,
-        durability: DurabilityName,
-        require_binding: bool,
-        quota_bytes: u64,
-        reserve_bytes: u64,
-        limits: LimitsTable,
-        lifetimes: LifetimesTable,
-        variants: VariantsTable,
         http: HttpTable,
-    }
-    /// `[limits]`
-    LimitsTable {
-        max_file_size: u64,
-        max_batch_items: usize,
-        max_batch_size: u64,
-        original_name_chars: usize,
-        concurrent_uploads: usize,
-    }
-    /// `[lifetimes]`
-    LifetimesTable {
-        temp_ttl_secs: u32,
-        purge_grace_secs: u32,
-        blob_grace_secs: u32,
-        idempotency_ttl_secs: u32,
-    }
-    /// `[variants]`
-    VariantsTable {
-        max_pixels: u64,
-        max_side: u32,
-        decode_memory_bytes: u64,
-        queue: usize,
-        threads: usize,
-        deadline_secs: u32,
-        quality: f32,
-        memory_cache_bytes: u64,
-        disk_cache_bytes: u64,
-        intermediate_cache_bytes: u64,
-        eager: Vec<String>,
+        ..durability,
+        ..require_binding,
+        ..quota_bytes,
+        ..reserve_bytes,
+        ..limits,
+        ..lifetimes,
+        ..variants,
+        ..providers,
     }
     /// `[http]`
     HttpTable {
@@ -90,15 +66,8 @@ tables! {
     }
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum DurabilityName {
-    Full,
-    Process,
-}
-
 impl File {
-    /// The configuration: the defaults, changed where the file says so.
+    /// The configuration but for the store's part: the defaults, changed where the file says so.
     pub(super) fn into_config(self) -> Result<Config, ConfigError> {
         let mut config = Config::default();
         put(&mut config.listen, self.listen);
@@ -107,71 +76,9 @@ impl File {
         let proxies = self.trusted_proxies.unwrap_or_default();
         config.trusted_proxies = proxies.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
         put(&mut config.insecure_no_auth, self.insecure_no_auth);
-        let durability = self.durability.map(|name| match name {
-            DurabilityName::Full => Durability::Full,
-            DurabilityName::Process => Durability::Process,
-        });
-        put(&mut config.store.durability, durability);
-        put(&mut config.store.require_binding, self.require_binding);
-        config.store.quota_bytes = self.quota_bytes;
-        put(&mut config.store.reserve_bytes, self.reserve_bytes);
-        self.limits.unwrap_or_default().apply(&mut config.store.limits);
-        self.lifetimes.unwrap_or_default().apply(&mut config.store);
-        self.variants.unwrap_or_default().apply(&mut config.store.variants)?;
         self.http.unwrap_or_default().apply(&mut config.http, &mut config.body);
         Ok(config)
     }
-}
-
-impl LimitsTable {
-    fn apply(self, limits: &mut Limits) {
-        put(&mut limits.max_file_size, self.max_file_size);
-        put(&mut limits.max_batch_items, self.max_batch_items);
-        put(&mut limits.max_batch_size, self.max_batch_size);
-        put(&mut limits.original_name_chars, self.original_name_chars);
-        put(&mut limits.concurrent_uploads, self.concurrent_uploads);
-    }
-}
-
-impl LifetimesTable {
-    fn apply(self, store: &mut StoreConfig) {
-        put_secs(&mut store.temp_ttl, self.temp_ttl_secs);
-        put_secs(&mut store.purge_grace, self.purge_grace_secs);
-        put_secs(&mut store.blob_grace, self.blob_grace_secs);
-        put_secs(&mut store.idempotency_ttl, self.idempotency_ttl_secs);
-    }
-}
-
-impl VariantsTable {
-    fn apply(self, variants: &mut VariantConfig) -> Result<(), ConfigError> {
-        put(&mut variants.max_pixels, self.max_pixels);
-        put(&mut variants.max_side, self.max_side);
-        put(&mut variants.decode_memory_bytes, self.decode_memory_bytes);
-        put(&mut variants.queue, self.queue);
-        put(&mut variants.threads, self.threads);
-        put_secs(&mut variants.deadline, self.deadline_secs);
-        put(&mut variants.quality, self.quality);
-        put(&mut variants.memory_cache_bytes, self.memory_cache_bytes);
-        put(&mut variants.disk_cache_bytes, self.disk_cache_bytes);
-        put(&mut variants.intermediate_cache_bytes, self.intermediate_cache_bytes);
-        for text in self.eager.unwrap_or_default() {
-            let kind = eager_kind(&text)?;
-            if !variants.eager.contains(&kind) {
-                variants.eager.push(kind);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// `"200"`, or `"1000/inside"`: a size, and a fit if it is not `cover`.
-fn eager_kind(text: &str) -> Result<(VariantSize, Fit), ConfigError> {
-    let (size, fit) = text.split_once('/').unwrap_or((text, "cover"));
-    let kind = VariantSize::from_path(size, size).and_then(|size| Ok((size, fit.parse()?)));
-    kind.map_err(|_| ConfigError::Value {
-        key: "variants.eager",
-        problem: "must be sizes, each with a fit or without, such as \"200\" or \"1000/inside\"",
-    })
 }
 
 impl HttpTable {

@@ -5,6 +5,7 @@ mod file;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use filestore_core::config_file::ConfigFileError;
 use filestore_core::domain::config::StoreConfig;
 use thiserror::Error;
 
@@ -61,7 +62,11 @@ pub enum ConfigError {
         /// Why.
         source: std::io::Error,
     },
-    /// The file is no TOML, has an unknown key, or a value of the wrong type.
+    /// The file is no TOML, has an unknown key, or a value of the wrong type; or the store's part of it
+    /// cannot be used.
+    #[error(transparent)]
+    Store(#[from] ConfigFileError),
+    /// A key of the server has a value of the wrong type.
     #[error("the configuration is invalid: {0}")]
     Toml(#[from] toml::de::Error),
     /// A value is out of its range.
@@ -87,7 +92,7 @@ impl Config {
         Self::from_toml(&text)
     }
 
-    /// Reads TOML; see [`load`](Self::load).
+    /// Reads TOML and the process's environment; see [`load`](Self::load).
     ///
     /// ```
     /// let config = filestore_server::Config::from_toml(
@@ -102,7 +107,14 @@ impl Config {
     /// # Ok::<(), filestore_server::ConfigError>(())
     /// ```
     pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
-        let config = toml::from_str::<file::File>(text)?.into_config()?;
+        Self::from_toml_and(text, |name| std::env::var(name).ok())
+    }
+
+    fn from_toml_and(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        // The store first: its errors leave out lines that may hold a secret, also where TOML itself
+        // ends.
+        let store = StoreConfig::from_toml(text, env)?;
+        let config = Self { store, ..toml::from_str::<file::File>(text)?.into_config()? };
         config.check()?;
         Ok(config)
     }
@@ -110,25 +122,12 @@ impl Config {
     /// Checks what types cannot: values that would make the server useless or stop it.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let wrong = |key, problem| Err(ConfigError::Value { key, problem });
-        let limits = &self.store.limits;
-        let many = 1..=1_000_000;
-        if !(1..=10_000).contains(&limits.max_batch_items) {
-            return wrong("limits.max_batch_items", "must be 1 to 10000");
-        }
-        if !(1..=255).contains(&limits.original_name_chars) {
-            return wrong("limits.original_name_chars", "must be 1 to 255");
-        }
-        if !many.contains(&limits.concurrent_uploads) {
-            return wrong("limits.concurrent_uploads", "must be 1 to 1000000");
-        }
-        if !many.contains(&self.http.max_connections) {
+        self.store.check()?;
+        if !(1..=1_000_000).contains(&self.http.max_connections) {
             return wrong("http.max_connections", "must be 1 to 1000000");
         }
         if self.http.buffer_bytes < 8192 {
             return wrong("http.buffer_bytes", "must be at least 8192");
-        }
-        if !(0.0..=100.0).contains(&self.store.variants.quality) {
-            return wrong("variants.quality", "must be 0 to 100");
         }
         Ok(())
     }
@@ -137,8 +136,10 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use filestore_core::config_file;
     use filestore_core::domain::config::Durability;
     use filestore_core::domain::variant::Fit;
+    use filestore_core::storage::ProviderRegistry;
 
     #[test]
     fn a_file_changes_what_it_names_and_nothing_else() {
@@ -176,10 +177,11 @@ mod tests {
             example.lines().map(|line| line.strip_prefix("#= ").unwrap_or(line).to_owned() + "\n").collect();
         let documented = Config::from_toml(example).unwrap();
         assert_eq!(format!("{documented:?}"), format!("{:?}", Config::default()));
-        let optional = Config::from_toml(&uncommented).unwrap();
+        let optional = Config::from_toml_and(&uncommented, |name| Some(format!("value of {name}"))).unwrap();
         assert!(optional.public_url.is_some() && optional.store.quota_bytes.is_some());
-        for key in file::KEYS {
-            let documented = [format!("{key} = "), format!("[{key}]")];
+        ProviderRegistry::open(&optional.store.providers).unwrap();
+        for key in file::KEYS.iter().chain(config_file::KEYS) {
+            let documented = [format!("{key} = "), format!("[{key}]"), format!(".{key}]")];
             assert!(documented.iter().any(|text| uncommented.contains(text)), "{key} is not documented");
         }
     }
