@@ -2,3 +2,14 @@
 
 mod s3_server;
 mod provider;
+mod suite;
+mod faults;
+
+use filestore_workspace::{Remote, S3Server};
+
+async fn s3() -> (Remote, Remote, S3Server) {
+    let server = S3Server::start().await;
+    (Remote::at(&server), Remote::at(&server), server)
+}
+
+provider_suite!(s3);

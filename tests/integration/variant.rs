@@ -328,25 +328,59 @@ async fn a_variant_is_served_as_safely_as_a_file() {
     }
 }
 
-#[tokio::test]
-async fn configured_variants_are_made_when_a_picture_arrives_or_changes() {
-    let server = TestServer::start_with(|config| {
+/// A server that makes one variant of each picture in advance.
+async fn eager_server() -> TestServer {
+    TestServer::start_with(|config| {
         config.store.variants.eager = vec![(200.try_into().unwrap(), Fit::Cover)];
     })
-    .await;
-    let made = async |count: u64| {
-        eventually("the variant made in advance", async || {
-            let status = server.get("/api/v1/admin/variants/status").send().await.expect(200).json();
-            (status["eager_made"] == count).then_some(status)
-        })
-        .await
-    };
+    .await
+}
+
+/// Waits until `count` variants were made in advance; what the cache says then.
+async fn made_in_advance(server: &TestServer, count: u64) -> serde_json::Value {
+    eventually("the variants made in advance", async || {
+        let status = server.get("/api/v1/admin/variants/status").send().await.expect(200).json();
+        (status["eager_made"] == count).then_some(status)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn configured_variants_are_made_when_a_picture_arrives_or_changes() {
+    let server = eager_server().await;
     let id = server.upload(fixtures::jpeg(400, 300)).ok().await.file_id;
-    let status = made(1).await;
+    let status = made_in_advance(&server, 1).await;
     assert_eq!((&status["disk_entries"], &status["eager_dropped"]), (&json!(1), &json!(0)));
     // Neither bytes that are no picture nor a second look make anything.
     server.upload("12345").ok().await;
     server.variant(&id, 200).send().await.expect(200);
     server.change(&id).file(fixtures::jpeg(500, 300)).send().await.expect(200);
-    made(2).await;
+    made_in_advance(&server, 2).await;
+}
+
+#[tokio::test]
+async fn configured_variants_of_a_temp_file_are_made_when_it_becomes_ready() {
+    let server = eager_server().await;
+    let temp = server.upload(fixtures::jpeg(400, 300)).temp().ok().await.file_id;
+    // Files are worked off in their order: this one's variant would come after that one's.
+    server.upload(fixtures::jpeg(500, 300)).ok().await;
+    let status = made_in_advance(&server, 1).await;
+    assert_eq!((&status["disk_entries"], &status["eager_waiting"]), (&json!(1), &json!(0)));
+    server.change(&temp).make_ready().send().await.expect(200);
+    let status = made_in_advance(&server, 2).await;
+    assert_eq!((&status["disk_entries"], &status["eager_dropped"]), (&json!(2), &json!(0)));
+    server.variant(&temp, 200).send().await.expect(200);
+}
+
+#[tokio::test]
+async fn configured_variants_are_made_of_every_picture_of_a_batch() {
+    let server = eager_server().await;
+    let pictures = [fixtures::jpeg(400, 300), fixtures::png(300, 400), fixtures::gif(320, 320)];
+    let batch = pictures.iter().fold(server.batch().item("no picture"), |batch, picture| batch.item(picture));
+    let records = batch.ok().await;
+    let status = made_in_advance(&server, 3).await;
+    assert_eq!((&status["disk_entries"], &status["eager_dropped"]), (&json!(3), &json!(0)));
+    for record in &records[1..] {
+        server.variant(&record.file_id, 200).send().await.expect(200);
+    }
 }

@@ -7,11 +7,15 @@
 //! | `memory` | growth of the server's peak resident memory over one 2 GiB upload and download, and over 64 uploads of 64 MiB at once |
 //! | `pictures` | growth of the server's peak resident memory while 64 variants of 50 MP pictures are made at once, against the budget for decoding (`FILESTORE_LOAD_PICTURE` adds a picture of one's own, a progressive JPEG say) |
 //! | `uploads` | 64 KiB uploads, 32 at once, with full durability, as a ratio to write + fsync + rename + directory fsync on the same disk, in turns |
+//! | `sync` | a sync of 2,000 files of 64 KiB to Garage, as a ratio to `rclone copy` with as many transfers, in turns (by `tests/services/run`) |
+//! | `sync-memory` | growth of the peak resident memory over such a sync, and over one of two files of 2 GiB (by `tests/services/run`) |
+//! | `migrate` | 10,000 files that move to Garage, back and out again under reads and replaces: failed reads, wrong bytes, orphans (by `tests/services/run`) |
 //! | `variant` | a cached variant under `wrk -c32`, as a ratio to nginx serving the same bytes with sendfile, in turns (needs `wrk` and `nginx`) |
 //!
 //! Figures are ratios within one run: machines differ and are shared. `FILESTORE_LOAD_DIR` names the
 //! directory to work in (default: the system's temporary one; must not be a tmpfs for `uploads`).
 
+mod clouds;
 mod server;
 mod memory;
 mod pictures;
@@ -26,10 +30,15 @@ fn main() -> ExitCode {
     let outcome = match run.as_deref() {
         Some("memory") => memory::run(),
         Some("pictures") => pictures::run(),
+        Some("migrate") => clouds::migrate(),
+        Some("sync") => clouds::sync(),
+        Some("sync-memory") => clouds::memory(),
         Some("uploads") => uploads::run(),
         Some("variant") => variant::run(),
         _ => {
-            eprintln!("usage: cargo bench --bench load -- memory|pictures|uploads|variant");
+            eprintln!(
+                "usage: cargo bench --bench load -- memory|migrate|pictures|sync|sync-memory|uploads|variant"
+            );
             return ExitCode::SUCCESS;
         }
     };

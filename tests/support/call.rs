@@ -19,6 +19,13 @@ impl Call {
         Self { request }
     }
 
+    /// A request to any server, that follows no redirect and says nothing but what it is told to.
+    pub fn bare(method: reqwest::Method, url: &str) -> Self {
+        let client =
+            reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build();
+        Self::new(client.expect("an HTTP client").request(method, url))
+    }
+
     /// Adds a header.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.request = self.request.header(name, value);

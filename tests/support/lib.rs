@@ -6,6 +6,7 @@
 //! | [`upload`] | uploads, batches and changes, spelled as sentences |
 //! | [`call`] | any other request, and [`call::Reply`]: the whole answer with its checks |
 //! | [`form`] | multipart bodies byte by byte, so that the server meets what clients really send |
+//! | [`remote`] | a place at a provider, of one test alone |
 //! | [`wire`] | plain TCP, for what no HTTP library would send |
 //! | [`fixtures`] | files of every kind, made in code |
 //! | [`s3`] | an S3 provider in this process, and everything that goes wrong with one |
@@ -21,6 +22,7 @@ pub mod form;
 pub mod wire;
 pub mod fixtures;
 pub mod s3;
+pub mod remote;
 mod eventually;
 mod disk;
 
@@ -28,6 +30,7 @@ pub use call::{Call, Reply};
 pub use disk::files_under;
 pub use eventually::{eventually, eventually_within};
 pub use form::Form;
+pub use remote::Remote;
 pub use s3::S3Server;
 pub use server::TestServer;
 

@@ -159,10 +159,20 @@ impl TestServer {
 
     /// The ids of all files of organization `acme`, newest first, page by page.
     pub async fn listed(&self) -> Vec<String> {
+        self.listed_of("acme").await
+    }
+
+    /// How many files lie in staging.
+    pub fn staged(&self) -> usize {
+        crate::files_under(&self.data_dir().join("staging")).len()
+    }
+
+    /// The ids of all files of an organization, newest first, page by page.
+    pub async fn listed_of(&self, organization: &str) -> Vec<String> {
         let mut ids = Vec::new();
         let mut cursor = String::new();
         loop {
-            let path = format!("/api/v1/files?organization_id=acme&limit=1000{cursor}");
+            let path = format!("/api/v1/files?organization_id={organization}&limit=1000{cursor}");
             let page = self.get(&path).send().await.expect(200).json();
             for item in page["items"].as_array().expect("items") {
                 ids.push(item["file_id"].as_str().expect("a file_id").to_owned());

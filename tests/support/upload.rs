@@ -47,9 +47,14 @@ impl TestServer {
 
     /// A batch without items yet.
     pub fn batch(&self) -> BatchCall<'_> {
+        self.batch_of("acme")
+    }
+
+    /// A batch of that organization.
+    pub fn batch_of(&self, organization_id: &str) -> BatchCall<'_> {
         BatchCall {
             server: self,
-            form: Form::new().text("organization_id", "acme").text("sub_system", "gallery"),
+            form: Form::new().text("organization_id", organization_id).text("sub_system", "gallery"),
             items: 0,
             headers: Vec::new(),
         }
@@ -140,7 +145,7 @@ impl UploadCall<'_> {
     }
 }
 
-/// A batch that is not sent yet, of organization `acme` and sub system `gallery`.
+/// A batch that is not sent yet, of sub system `gallery`.
 #[derive(Debug, Clone)]
 #[must_use = "a batch does nothing until it is sent"]
 pub struct BatchCall<'a> {

@@ -137,7 +137,11 @@ fn compare(options: &Options) -> Outcome {
         table.summary();
     }
     if options.has("seven") {
-        seven(options, &mut sharp)?;
+        let mut table = report::Sevens::new("all seven sizes of one photograph");
+        for photo in &options.photos {
+            seven(options, &mut sharp, photo, work.path(), &mut table)?;
+        }
+        table.summary();
     }
     if options.has("peak") {
         peak(options)?;
@@ -168,8 +172,6 @@ fn single(
                 sharp_times = sharp_times.least(sharp.make(wanted, None)?);
             }
             let theirs = std::fs::read(&out)?;
-            let our_place = reference::Place::ours(&full, &bytes, fit)?;
-            let sharp_place = reference::Place::of_sharp(&full, &theirs, size, fit)?;
             table.add(Row {
                 photo: report::name(photo),
                 facts: facts.clone(),
@@ -178,37 +180,52 @@ fn single(
                 ours: our_times,
                 sharp: sharp_times,
                 bytes: (bytes.len(), theirs.len()),
-                dssim: (
-                    quality::dssim(work, &full, our_place, &bytes)?,
-                    quality::dssim(work, &full, sharp_place, &theirs)?,
-                ),
+                dssim: likeness(work, &full, (size, fit), &bytes, &theirs)?,
             });
         }
     }
     Ok(())
 }
 
-/// All seven sizes of each photograph.
-fn seven(options: &Options, sharp: &mut peer::Sharp) -> Outcome {
-    let mut ratios = report::Ratios::new("all seven sizes of one photograph");
-    for photo in &options.photos {
-        for &fit in &options.fits {
-            let (mut our_times, mut sharp_times) = (Times::NEVER, Times::NEVER);
-            let mut bytes = (0, 0);
-            for round in 0..=options.rounds.div_ceil(2) {
-                let (our_call, our_bytes) = ours::seven(photo, fit)?;
-                let (sharp_call, sharp_bytes) = sharp.seven(photo, fit)?;
-                bytes = (our_bytes, sharp_bytes);
-                if round > 0 {
-                    our_times = our_times.least(our_call);
-                    sharp_times = sharp_times.least(sharp_call);
-                }
-            }
-            ratios.add(&report::name(photo), fit, our_times, sharp_times, bytes);
+/// All seven sizes of one photograph: times in turns, then the likeness of each to its reference.
+fn seven(
+    options: &Options,
+    sharp: &mut peer::Sharp,
+    photo: &Path,
+    work: &Path,
+    table: &mut report::Sevens,
+) -> Outcome {
+    let full = reference::Full::decode(sharp, photo, &work.join("full.rgb"))?;
+    for &fit in &options.fits {
+        // The warm-up, whose pictures are kept.
+        let (_, made) = ours::seven(photo, fit)?;
+        sharp.seven(photo, fit, Some(work))?;
+        let (mut our_times, mut sharp_times) = (Times::NEVER, Times::NEVER);
+        for _ in 0..options.rounds.div_ceil(2) {
+            our_times = our_times.least(ours::seven(photo, fit)?.0);
+            sharp_times = sharp_times.least(sharp.seven(photo, fit, None)?);
         }
+        let sizes = made.into_iter().map(|(size, bytes)| {
+            let theirs = std::fs::read(work.join(format!("{}.webp", size.pixels())))?;
+            let dssim = likeness(work, &full, (size, fit), &bytes, &theirs)?;
+            Ok(report::OfSeven { size: size.pixels(), bytes: (bytes.len(), theirs.len()), dssim })
+        });
+        table.add(&report::name(photo), fit, our_times, sharp_times, sizes.collect::<Outcome<_>>()?);
     }
-    ratios.summary();
     Ok(())
+}
+
+/// The DSSIM of our variant and of sharp's, each to the reference in its own place.
+fn likeness(
+    work: &Path,
+    full: &reference::Full,
+    (size, fit): (VariantSize, Fit),
+    ours: &[u8],
+    theirs: &[u8],
+) -> Outcome<(f64, f64)> {
+    let our_place = reference::Place::ours(full, ours, fit)?;
+    let sharp_place = reference::Place::of_sharp(full, theirs, size, fit)?;
+    Ok((quality::dssim(work, full, our_place, ours)?, quality::dssim(work, full, sharp_place, theirs)?))
 }
 
 /// Peak memory of one variant, each in a process of its own.

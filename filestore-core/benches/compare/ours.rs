@@ -19,11 +19,12 @@ pub(crate) fn make(wanted: Wanted<'_>) -> Outcome<(Times, Option<Bytes>)> {
     Ok((times, made?.pop().and_then(webp)))
 }
 
-/// All seven sizes in one call; the sum of their bytes.
-pub(crate) fn seven(photo: &Path, fit: Fit) -> Outcome<(Times, usize)> {
+/// All seven sizes in one call, without those that pass through.
+pub(crate) fn seven(photo: &Path, fit: Fit) -> Outcome<(Times, Vec<(VariantSize, Bytes)>)> {
     let sizes = VARIANT_SIZES.map(|size| (VariantSize::try_from(size).expect("an allowed size"), fit));
     let (times, made) = timed(|| variants(photo, &sizes));
-    Ok((times, made?.into_iter().filter_map(webp).map(|bytes| bytes.len()).sum()))
+    let made = made?.into_iter().zip(sizes).filter_map(|(variant, (size, _))| Some((size, webp(variant)?)));
+    Ok((times, made.collect()))
 }
 
 /// By how much making `wanted` raises the process's peak of resident memory.

@@ -54,13 +54,13 @@ impl Sharp {
         Ok(times(&self.ask(&request)?))
     }
 
-    /// All seven sizes, a call for each; the sum of their bytes.
-    pub(crate) fn seven(&mut self, photo: &Path, fit: Fit) -> Outcome<(Times, usize)> {
+    /// All seven sizes, a call for each; their bytes go to `<size>.webp` in the directory `out`.
+    pub(crate) fn seven(&mut self, photo: &Path, fit: Fit, out: Option<&Path>) -> Outcome<Times> {
         let answer = self.ask(&json!({
             "op": "seven", "path": photo, "sizes": VARIANT_SIZES, "fit": fit_name(fit), "quality": QUALITY,
+            "out": out,
         }))?;
-        let bytes = answer["bytes"].as_u64().ok_or("no bytes")?;
-        Ok((times(&answer), usize::try_from(bytes)?))
+        Ok(times(&answer))
     }
 
     /// By how much the first variant of this process raised its peak of resident memory.

@@ -114,34 +114,66 @@ impl Table {
     }
 }
 
-/// The table of seven sizes at once.
-pub(crate) struct Ratios {
-    /// Wall, processor, bytes.
-    all: Vec<[f64; 3]>,
+/// One of the seven sizes, made by both.
+#[derive(Debug)]
+pub(crate) struct OfSeven {
+    pub(crate) size: u32,
+    /// Ours, sharp's.
+    pub(crate) bytes: (usize, usize),
+    /// Ours, sharp's.
+    pub(crate) dssim: (f64, f64),
 }
 
-impl Ratios {
+/// The table of seven sizes at once: a line for each photograph and fit, with the geometric means
+/// of its sizes' bytes and DSSIM.
+pub(crate) struct Sevens {
+    /// Wall, processor.
+    times: Vec<[f64; 2]>,
+    sizes: Vec<OfSeven>,
+}
+
+impl Sevens {
     pub(crate) fn new(title: &str) -> Self {
         println!("\n{title}: least of all turns, ms");
-        Self { all: Vec::new() }
+        println!(
+            "{:<16} {:<6} {:>8} {:>8} {:>6} {:>6} {:>6} {:>6}",
+            "photo", "fit", "ours", "sharp", "wall×", "cpu×", "bytes", "dssim"
+        );
+        Self { times: Vec::new(), sizes: Vec::new() }
     }
 
-    pub(crate) fn add(&mut self, photo: &str, fit: Fit, ours: Times, sharp: Times, bytes: (usize, usize)) {
-        let ratios = [sharp.wall_ms / ours.wall_ms, sharp.cpu_ms / ours.cpu_ms, ratio(bytes)];
-        let [wall, cpu, bytes] = ratios;
+    pub(crate) fn add(&mut self, photo: &str, fit: Fit, ours: Times, sharp: Times, sizes: Vec<OfSeven>) {
+        let [wall, cpu] = [sharp.wall_ms / ours.wall_ms, sharp.cpu_ms / ours.cpu_ms];
+        let (bytes, dssim) = likeness(sizes.iter());
         println!(
-            "{photo:<16.16} {:<6} {:>8.2} {:>8.2} {wall:>6.2} {cpu:>6.2} {bytes:>6.3}",
+            "{photo:<16.16} {:<6} {:>8.2} {:>8.2} {wall:>6.2} {cpu:>6.2} {bytes:>6.3} {dssim:>6.3}",
             fit_name(fit),
             ours.wall_ms,
             sharp.wall_ms
         );
-        self.all.push(ratios);
+        self.times.push([wall, cpu]);
+        self.sizes.extend(sizes);
     }
 
     pub(crate) fn summary(&self) {
-        let [wall, cpu, bytes] = [0, 1, 2].map(|column| mean(self.all.iter().map(|ratio| ratio[column])));
-        println!("geometric mean: wall {wall:.2} ×, processor {cpu:.2} ×, bytes {bytes:.3}");
+        let [wall, cpu] = [0, 1].map(|column| mean(self.times.iter().map(|ratio| ratio[column])));
+        let (bytes, dssim) = likeness(self.sizes.iter());
+        println!(
+            "geometric means: wall {wall:.2} ×, processor {cpu:.2} ×, bytes {bytes:.3}, DSSIM {dssim:.3}"
+        );
+        let mut sizes: Vec<_> = self.sizes.iter().map(|one| one.size).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        for size in sizes {
+            let (bytes, dssim) = likeness(self.sizes.iter().filter(|one| one.size == size));
+            println!("{size:>20}: bytes {bytes:.3}, DSSIM {dssim:.3}");
+        }
     }
+}
+
+/// The geometric means of the ratios of bytes and DSSIM.
+fn likeness<'a>(sizes: impl Iterator<Item = &'a OfSeven> + Clone) -> (f64, f64) {
+    (mean(sizes.clone().map(|one| ratio(one.bytes))), mean(sizes.map(|one| one.dssim.0 / one.dssim.1)))
 }
 
 /// The table of peak memory.

@@ -193,6 +193,28 @@ pub struct MigrateVerifyReport {
     pub failures: Vec<WorkFailure>,
 }
 
+/// What was found when a provider was tried out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderCheckReport {
+    /// Which provider.
+    pub provider_code: String,
+    /// Files can be kept at it.
+    pub can_serve: bool,
+    /// What was tried, in order.
+    pub steps: Vec<ProviderCheckStep>,
+}
+
+/// One thing that was tried.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderCheckStep {
+    /// What: `write`, `read`, `range`, `presign` and so on.
+    pub name: String,
+    /// `ok`, `cannot` (the provider has no such thing; it is done without), `failed` or `skipped`.
+    pub outcome: String,
+    /// What was seen, in one line.
+    pub detail: String,
+}
+
 /// The variant cache.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VariantCacheReport {

@@ -3,6 +3,7 @@
 use crate::domain::binding::Binding;
 use crate::domain::provider::Provider;
 use crate::domain::record::FileRecord;
+use crate::storage::ProviderCheck;
 use crate::variant::CacheReport;
 
 impl From<&FileRecord> for super::FileRecord {
@@ -28,6 +29,21 @@ impl From<&FileRecord> for super::FileRecord {
             created_at: record.created_at.to_string(),
             expires_at: record.expires_at.map(|at| at.to_string()),
             purge_status: record.state.purge().map(|purge| purge.to_string()),
+        }
+    }
+}
+
+impl From<&ProviderCheck> for super::ProviderCheckReport {
+    fn from(check: &ProviderCheck) -> Self {
+        let steps = check.steps.iter().map(|step| super::ProviderCheckStep {
+            name: step.name.to_owned(),
+            outcome: step.outcome.as_str().to_owned(),
+            detail: step.detail.clone(),
+        });
+        Self {
+            provider_code: check.provider.to_string(),
+            can_serve: check.can_serve,
+            steps: steps.collect(),
         }
     }
 }

@@ -13,7 +13,7 @@ mod problem;
 
 pub use admin::{
     MigrateHolding, MigratePlan, MigrateReport, MigrateRunning, MigrateStatus, MigrateVerifyReport,
-    PurgeReport, PurgeRunRequest, SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport,
+    ProviderCheckReport, ProviderCheckStep, PurgeReport, PurgeRunRequest, SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport,
     VariantCacheReport, WorkFailure,
 };
 pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply, UpdateBinding};

@@ -20,7 +20,7 @@ pub mod registry;
 #[cfg(test)]
 mod contract;
 
-pub use cloud::{Cloud, ObjectInfo, PresignRequest, Presigned};
+pub use cloud::{CheckOutcome, CheckStep, Cloud, CloudCapabilities, ObjectInfo, PresignRequest, Presigned, ProviderCheck};
 pub use data_dir::DataDir;
 pub use local::{LocalBlob, LocalOptions, LocalStore, SmallOrOpen, StagedBlob, StagingWriter};
 pub use registry::ProviderRegistry;

@@ -4,6 +4,7 @@
 use super::decode::jpeg_bytes;
 use super::header::{Format, Header};
 use super::plan::Geometry;
+use super::stock::kept;
 use crate::domain::config::VariantConfig;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::record::Dimensions;
@@ -52,11 +53,13 @@ pub(super) fn memory_needed(
     file_bytes: u64,
     config: &VariantConfig,
 ) -> Result<u64> {
-    let decoding = match &header.format {
-        Format::Jpeg(jpeg) if jpeg.scales => jpeg_bytes(header.stored, *jpeg, file_bytes, wanted),
-        _ => decode_bytes(header, file_bytes),
+    let (decoding, keeping) = match &header.format {
+        // Its planes are kept as they are, if at all.
+        Format::Jpeg(jpeg) if jpeg.scales => (jpeg_bytes(header.stored, *jpeg, file_bytes, wanted), 0),
+        _ => (decode_bytes(header, file_bytes), keep_bytes(header)),
     };
-    let needed = decoding.saturating_add(resize_bytes(wanted)).saturating_add(overhead_bytes(header));
+    let making = decoding.saturating_add(resize_bytes(wanted));
+    let needed = making.max(keeping).saturating_add(overhead_bytes(header));
     if needed <= config.decode_memory_bytes {
         return Ok(needed);
     }
@@ -95,7 +98,8 @@ pub(super) fn decode_bytes(header: &Header, file_bytes: u64) -> u64 {
         Format::Gif => 8 * pixels,
         // Planes, their upsampled form and the result; animated ones are composed on a canvas.
         Format::WebP(webp) => pixels * if webp.animated { 16 } else { 10 } + file_bytes,
-        Format::Bmp => 4 * pixels,
+        // With alpha a premultiplied copy stands beside it; the header does not say whether there is.
+        Format::Bmp => 8 * pixels,
         // The decoder's own buffer, the caller's, and the same with 8 bits.
         Format::Tiff(tiff) => pixels.saturating_mul(3 * tiff.pixel_bytes.max(4)),
     }
@@ -107,6 +111,22 @@ fn resize_bytes(wanted: &[Geometry]) -> u64 {
     let between = |one: &Geometry| u64::from(one.target.width) * u64::from(one.crop.height);
     let making = wanted.iter().map(|one| between(one) + 3 * area(one.target)).max().unwrap_or(0);
     4 * (making + wanted.iter().map(|one| area(one.target)).sum::<u64>())
+}
+
+/// What a picture decoded whole holds while a smaller one is made of it that is kept for later
+/// requests: both, and the picture between the two passes of the resize.
+fn keep_bytes(header: &Header) -> u64 {
+    let Some(kept) = kept(header.stored) else { return 0 };
+    let between = u64::from(kept.target.width) * u64::from(kept.crop.height);
+    let pixels = area(header.stored);
+    // Pixels, with alpha twice: a premultiplied copy stands beside them.
+    let (channels, decoded) = match &header.format {
+        Format::Png(png) if png.channels % 2 == 0 => (u64::from(png.channels), 2 * u64::from(png.channels)),
+        Format::Png(png) => (u64::from(png.channels), u64::from(png.channels)),
+        Format::Jpeg(jpeg) => (u64::from(jpeg.components), u64::from(jpeg.components)),
+        Format::Gif | Format::WebP(_) | Format::Bmp | Format::Tiff(_) => (4, 8),
+    };
+    decoded * pixels + channels * (between + 2 * area(kept.target))
 }
 
 fn area(size: Dimensions) -> u64 {
@@ -188,6 +208,30 @@ mod tests {
         };
         assert!(needed(Format::Bmp).is_ok());
         assert!(needed(Format::Tiff(TiffHeader { pixel_bytes: 3 })).is_err());
+    }
+
+    #[test]
+    fn a_large_picture_counts_the_smaller_one_that_is_kept_of_it() {
+        let config = VariantConfig { decode_memory_bytes: 240 << 20, ..VariantConfig::default() };
+        let needed = |stored: Dimensions| {
+            let geometry = Geometry {
+                crop: Rectangle { left: 0, top: 0, width: stored.width, height: stored.height },
+                target: size(200, 200),
+            };
+            let format = Format::Png(PngHeader { channels: 3, profile_bytes: 0 });
+            let header = Header { format, stored, orientation: Orientation::default() };
+            memory_needed(&header, &[geometry], 0, &config)
+        };
+        // 168 and 182 MB of pixels, and 7 for the variant itself: the kept one takes 63 and 66.
+        assert!(needed(size(8000, 7000)).is_ok());
+        assert_eq!(needed(size(8200, 7400)).unwrap_err().kind(), ErrorKind::ImageTooLarge);
+    }
+
+    #[test]
+    fn a_bitmap_counts_the_copy_that_alpha_would_need() {
+        let header =
+            Header { format: Format::Bmp, stored: size(1000, 1000), orientation: Orientation::default() };
+        assert_eq!(decode_bytes(&header, 0), 8_000_000);
     }
 
     #[test]

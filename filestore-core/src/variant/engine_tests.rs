@@ -505,6 +505,60 @@ async fn what_is_made_in_advance_gives_way_to_requests_for_the_memory() {
 }
 
 #[tokio::test]
+async fn what_is_made_in_advance_breaks_off_when_requests_wait_for_a_thread() {
+    let mut bench = Bench::with(VariantConfig { threads: 1, ..VariantConfig::default() });
+    bench.picture = Arc::new(jpeg(1600, 1200, &photo(1600, 1200)));
+    let Inner { eager, flights, pool, .. } = &*bench.engine.inner;
+    // On a busy machine the work may end before the request comes: then another file is tried.
+    let (keys, made) = loop {
+        let keys = every_key(file_id());
+        let before = eager.made();
+        bench.prepare(keys.clone());
+        while !flights.is_under_way(&keys[0].digest()) && eager.made() == before {
+            tokio::task::yield_now().await;
+        }
+        // The only thread is at work: this waits until that gives way.
+        pool.submit(|| {}).unwrap();
+        while eager.dropped() == 0 && eager.made() - before < keys.len() as u64 {
+            tokio::task::yield_now().await;
+        }
+        if eager.dropped() > 0 {
+            break (keys, eager.made() - before);
+        }
+    };
+    assert!((1..keys.len() as u64).contains(&made), "{made}");
+    let there = keys.iter().filter(|key| bench.engine.cached(key).is_some()).count();
+    assert_eq!(there as u64, made, "what was made is kept");
+    for key in &keys {
+        bench.get(key).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_decoded_but_on_the_threads_for_it() {
+    let bench = Bench::with(VariantConfig { threads: 2, ..VariantConfig::default() });
+    let (go, gate) = std::sync::mpsc::channel::<()>();
+    let gate = Arc::new(std::sync::Mutex::new(gate));
+    for _ in 0..2 {
+        let gate = gate.clone();
+        bench.engine.inner.pool.submit(move || drop(gate.lock().unwrap().recv())).unwrap();
+    }
+    while bench.engine.inner.pool.is_pressed() {
+        tokio::task::yield_now().await;
+    }
+    let (key, open) = (key(file_id(), "200"), self::gate());
+    open.add_permits(1);
+    let asked = bench.ask(&key, &open);
+    // This thread, the only one of the runtime, goes on while the request waits for another.
+    while !bench.engine.inner.pool.is_pressed() {
+        tokio::task::yield_now().await;
+    }
+    assert!(!asked.is_finished());
+    drop(go);
+    asked.await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn more_files_than_may_wait_are_dropped_and_the_rest_is_made() {
     let bench = Bench::new();
     let gate = gate();

@@ -92,6 +92,12 @@ where
         }
     }
 
+    /// Whether there is work under way for `key`.
+    #[cfg(test)]
+    pub(super) fn is_under_way(&self, key: &K) -> bool {
+        self.under_way.lock().contains_key(key)
+    }
+
     fn landing(&self, key: K) -> Landing<K, V> {
         Landing { under_way: self.under_way.clone(), key }
     }

@@ -130,7 +130,7 @@ mod tests {
                 let expected = Encoder::new(&pixels.data, wrapped, width, height);
                 let expected = expected.encode_advanced(&config(80.0)).unwrap();
                 let file = encode_lossy(&pixels, &config(80.0)).unwrap();
-                assert_eq!(file, expected.as_ref(), "{layout:?} {width}×{height}");
+                assert_eq!(file, &expected[..], "{layout:?} {width}×{height}");
             }
         }
     }

@@ -1,13 +1,22 @@
 //! Threads for decoding, apart from the async runtime's.
 //!
 //! Purpose: pictures are decoded by a fixed number of threads, so that they neither stall requests
-//! nor multiply with them. What nobody waits for yet is done when nothing else is to do. Locking: one channel; a job owns what it needs. A job that panics is
-//! the end of that job only. The threads end when the last handle is dropped.
+//! nor multiply with them. What nobody waits for yet is done when nothing else is to do.
+//!
+//! The thread that went idle last is the next to work: the system's allocator keeps memory for each
+//! thread that ever used much, so no more threads are used than have work at the same time.
+//!
+//! Locking: one mutex around the queues, never held while a job runs; a job owns what it needs. A job
+//! that panics is the end of that job only. The threads end when the last handle is dropped and
+//! nothing waits.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::thread;
 
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded, select_biased};
+use crossbeam_channel::{Sender, bounded};
+use parking_lot::Mutex;
 
 use super::engine::busy;
 use crate::domain::error::{Error, Result};
@@ -17,21 +26,43 @@ type Job = Box<dyn FnOnce() + Send>;
 /// A handle on the threads. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Pool {
-    jobs: Sender<Job>,
-    background: Sender<Job>,
+    owner: Arc<Owner>,
+}
+
+/// What the handles share; its end is the end of the threads.
+struct Owner {
+    queues: Arc<Mutex<Queues>>,
+}
+
+struct Queues {
+    /// What waits while all threads work, the first to run in front.
+    jobs: VecDeque<Job>,
+    /// How many may wait.
+    most: usize,
+    /// Runs when nothing else waits.
+    patient: Option<Job>,
+    /// Where the threads that have nothing to do expect a job, the latest idle at the end.
+    idle: Vec<Sender<Job>>,
+    closed: bool,
 }
 
 impl Pool {
     /// Starts `threads` threads with room for `queue` waiting jobs.
     pub(super) fn start(threads: usize, queue: usize) -> Result<Self> {
-        let (jobs, waiting) = bounded::<Job>(queue);
-        let (background, patient) = bounded::<Job>(1);
+        let queues = Queues {
+            jobs: VecDeque::new(),
+            most: queue,
+            patient: None,
+            idle: Vec::with_capacity(threads),
+            closed: false,
+        };
+        let pool = Self { owner: Arc::new(Owner { queues: Arc::new(Mutex::new(queues)) }) };
         for number in 0..threads {
-            let (waiting, patient) = (waiting.clone(), patient.clone());
+            let queues = Arc::clone(&pool.owner.queues);
             thread::Builder::new()
                 .name(format!("variant-{number}"))
                 .spawn(move || {
-                    while let Some(job) = next(&waiting, &patient) {
+                    while let Some(job) = next(&queues) {
                         // A panic has been reported by its hook; what the job held is dropped, and
                         // whoever waits for it sees that.
                         let _ = catch_unwind(AssertUnwindSafe(job));
@@ -39,34 +70,78 @@ impl Pool {
                 })
                 .map_err(|error| Error::io("starting a variant thread", error))?;
         }
-        Ok(Self { jobs, background })
+        Ok(pool)
     }
 
-    /// Queues `job`; [`Busy`](crate::ErrorKind::Busy) if the queue is full.
+    /// Hands `job` to a thread, or queues it; [`Busy`](crate::ErrorKind::Busy) if the queue is full.
     pub(super) fn submit(&self, job: impl FnOnce() + Send + 'static) -> Result<()> {
-        self.jobs.try_send(Box::new(job)).map_err(|error| match error {
-            TrySendError::Full(_) => busy(),
-            TrySendError::Disconnected(_) => Error::internal("queueing a variant", "the pool is gone"),
-        })
+        let mut queues = self.owner.queues.lock();
+        if let Some(job) = queues.hand_over(Box::new(job)) {
+            if queues.jobs.len() >= queues.most {
+                return Err(busy());
+            }
+            queues.jobs.push_back(job);
+        }
+        Ok(())
     }
 
     /// Queues `job` behind all that are [`submit`](Self::submit)ted meanwhile; one may wait at a time.
     pub(super) fn submit_patient(&self, job: impl FnOnce() + Send + 'static) -> Result<()> {
-        self.background.try_send(Box::new(job)).map_err(|_| busy())
+        let mut queues = self.owner.queues.lock();
+        if queues.patient.is_some() {
+            return Err(busy());
+        }
+        queues.patient = queues.hand_over(Box::new(job));
+        Ok(())
     }
 
     /// Whether jobs wait for a thread.
     pub(super) fn is_pressed(&self) -> bool {
-        !self.jobs.is_empty()
+        !self.owner.queues.lock().jobs.is_empty()
     }
 }
 
-/// The next job, the patient ones last; `None` once the pool is gone.
-fn next(waiting: &Receiver<Job>, patient: &Receiver<Job>) -> Option<Job> {
-    select_biased! {
-        recv(waiting) -> job => job.ok(),
-        recv(patient) -> job => job.ok(),
+impl Queues {
+    /// Gives `job` to the thread that went idle last; returns it if all work.
+    fn hand_over(&mut self, mut job: Job) -> Option<Job> {
+        while let Some(idle) = self.idle.pop() {
+            match idle.send(job) {
+                Ok(()) => return None,
+                // Nobody is there any more to take it.
+                Err(refused) => job = refused.0,
+            }
+        }
+        Some(job)
     }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let mut queues = self.queues.lock();
+        queues.closed = true;
+        // Who expects a job sees that none will come.
+        queues.idle.clear();
+    }
+}
+
+/// The next job, the patient one last; `None` once the pool is gone.
+fn next(queues: &Mutex<Queues>) -> Option<Job> {
+    let expected = {
+        let mut queues = queues.lock();
+        if let Some(job) = queues.jobs.pop_front() {
+            return Some(job);
+        }
+        if queues.closed {
+            return None;
+        }
+        if let Some(job) = queues.patient.take() {
+            return Some(job);
+        }
+        let (give, expected) = bounded(1);
+        queues.idle.push(give);
+        expected
+    };
+    expected.recv().ok()
 }
 
 #[cfg(test)]
@@ -128,5 +203,37 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Busy);
         assert_eq!(error.details().retry_after_secs, Some(1));
         go.send(()).unwrap();
+    }
+
+    #[test]
+    fn the_thread_that_worked_last_works_next() {
+        let pool = Pool::start(8, 4).unwrap();
+        let (done, ran_on) = mpsc::channel();
+        let mut names: Vec<_> = (0..50)
+            .map(|_| {
+                // All of them, so that the last one is known.
+                while pool.owner.queues.lock().idle.len() < 8 {
+                    thread::yield_now();
+                }
+                let done = done.clone();
+                pool.submit(move || done.send(thread::current().name().map(str::to_owned)).unwrap()).unwrap();
+                ran_on.recv().unwrap()
+            })
+            .collect();
+        names.dedup();
+        assert_eq!(names.len(), 1, "{names:?}");
+    }
+
+    #[test]
+    fn what_waits_is_done_though_the_last_handle_goes() {
+        let pool = Pool::start(1, 4).unwrap();
+        let (go, gate) = mpsc::channel::<()>();
+        let (done, order) = mpsc::channel();
+        pool.submit(move || gate.recv().unwrap()).unwrap();
+        pool.submit(move || done.send(7).unwrap()).unwrap();
+        drop(pool);
+        go.send(()).unwrap();
+        assert_eq!(order.recv().unwrap(), 7);
+        assert!(order.recv().is_err(), "the thread is still there");
     }
 }

@@ -107,10 +107,8 @@ impl Stock {
         }
         // Planes are as small as they may be; only a picture decoded whole has much to lose.
         let Picture::Whole(Pixels { layout, .. }) = decoded.picture else { return None };
-        let wanted = shrunk(self.header.stored);
-        if area(wanted.target) * layout.channels() as u64 > max_bytes
-            || area(wanted.target) >= area(self.header.stored)
-        {
+        let wanted = kept(self.header.stored)?;
+        if area(wanted.target) * layout.channels() as u64 > max_bytes {
             return None;
         }
         let pixels = resize(self.decoded.as_ref()?, wanted).ok()?;
@@ -153,18 +151,22 @@ impl Resized {
     }
 }
 
-/// The whole of a stored picture with its longer side at [`KEPT_SIDE`], or as it is.
-fn shrunk(stored: Dimensions) -> Geometry {
+/// What is made to be kept of a picture decoded whole, too large to be kept as it is: all of it, with its
+/// longer side at [`KEPT_SIDE`]. `None` if it is no larger than that.
+pub(super) fn kept(stored: Dimensions) -> Option<Geometry> {
     let Dimensions { width, height } = stored;
     let longest = width.max(height);
+    if longest <= KEPT_SIDE {
+        return None;
+    }
     let side = |side: u32| {
-        let scaled = u64::from(side) * u64::from(KEPT_SIDE.min(longest)) / u64::from(longest.max(1));
+        let scaled = u64::from(side) * u64::from(KEPT_SIDE) / u64::from(longest);
         u32::try_from(scaled).unwrap_or(side).max(1)
     };
-    Geometry {
+    Some(Geometry {
         crop: Rectangle { left: 0, top: 0, width, height },
         target: Dimensions { width: side(width), height: side(height) },
-    }
+    })
 }
 
 fn area(size: Dimensions) -> u64 {

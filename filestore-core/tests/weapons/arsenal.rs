@@ -84,10 +84,17 @@ fn inflating() -> Vec<Weapon> {
         info.palette = Some(vec![0, 0, 0, 220, 30, 30].into());
         info.trns = Some(vec![255, 128].into());
     };
-    let large = png(4000, 4000, ColorType::Indexed, BitDepth::One, &vec![0x5A; 500 * 4000], palette);
-    // A screen of 16 megapixels, and a frame of 300².
-    let mut screen = encoded(300, 300, &rgb, ImageFormat::Gif);
-    screen[6..10].copy_from_slice(&[0xA0, 0x0F, 0xA0, 0x0F]);
+    let one_bit = |side: u32| {
+        let row = side.div_ceil(8) as usize;
+        png(side, side, ColorType::Indexed, BitDepth::One, &vec![0x5A; row * side as usize], palette)
+    };
+    // A screen of that side, and a frame of 300².
+    let screen = |side: u16| {
+        let mut bytes = encoded(300, 300, &rgb, ImageFormat::Gif);
+        let [low, high] = side.to_le_bytes();
+        bytes[6..10].copy_from_slice(&[low, high, low, high]);
+        bytes
+    };
     let table = [[0; 4], [255; 4]].concat();
     [
         ("PNG, profile of 64 MiB", flat(&|info| info.icc_profile = Some(vec![0; 64 << 20].into())), 64),
@@ -98,8 +105,12 @@ fn inflating() -> Vec<Weapon> {
             }),
             HEADER_MIB,
         ),
-        ("PNG, 1 bit 4000² that becomes RGBA", large, 16 + 2 * 62),
-        ("GIF, screen of 4000²", screen, 16 + 2 * 62),
+        ("PNG, 1 bit 4000² that becomes RGBA", one_bit(4000), 16 + 2 * 62),
+        ("GIF, screen of 4000²", screen(4000), 16 + 2 * 62),
+        // As large as a picture may be: pixels and their premultiplied copy take 187 MiB each, the
+        // passes to a smaller one that is kept the rest.
+        ("PNG, 1 bit 7000² that becomes RGBA", one_bit(7000), 16 + 2 * 187 + 84),
+        ("GIF, screen of 7000²", screen(7000), 16 + 2 * 187 + 84),
         ("BMP, runs that stop at once, 16384×3000", bmp(16_384, 3000, 8, 1, &table, &[0, 1]), 16 + 188),
     ]
     .map(|(name, bytes, memory_mib)| Weapon { name, bytes, answer: Answer::Variant, memory_mib })

@@ -21,6 +21,7 @@
 //! | `probe` | what an S3 store does with checksums and conditions, tried out once |
 //! | `read` | ranges as streams |
 //! | `presign`, `azure_sas` | URLs that grant one object |
+//! | `check` | trying a provider out |
 //! | `durable` | what the `fs` service leaves out: fsync of directories |
 
 mod open;
@@ -36,6 +37,7 @@ mod presign;
 #[cfg(feature = "azblob")]
 mod azure_sas;
 mod durable;
+mod check;
 
 #[cfg(test)]
 mod tests;
@@ -59,6 +61,7 @@ use crate::domain::provider::{ProviderCode, ProviderConfig};
 
 pub(super) use self::budget::PutBudget;
 pub(super) use self::open::unusable;
+pub use self::check::{CheckOutcome, CheckStep, ProviderCheck};
 pub use self::presign::{PresignRequest, Presigned};
 
 /// Bytes that all puts of a registry together hold in memory.

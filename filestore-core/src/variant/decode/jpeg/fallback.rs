@@ -19,8 +19,8 @@ use crate::variant::source::{Source, corrupt};
 
 /// Decodes `file`, which ends with the picture, whole.
 ///
-/// zune-jpeg 0.5 indexes out of bounds on some pictures with four components of mixed sampling: a
-/// panic of the decoder is a corrupt picture.
+/// zune-jpeg 0.5 indexes out of bounds on some pictures, such as a progressive one with fewer
+/// components than its colour space: a panic of the decoder is a corrupt picture.
 pub(super) fn decode(source: &Source<'_>, header: &Header, jpeg: JpegHeader, file: &[u8]) -> Result<Decoded> {
     catch_unwind(AssertUnwindSafe(|| decode_whole(source, header, jpeg, file)))
         .unwrap_or_else(|_| Err(corrupt("the decoder panicked")))

@@ -12,8 +12,12 @@ use super::huffman::END;
 use super::markers::{ZIGZAG, survey};
 use super::scale::{LUMINANCE_TENTHS, Part, parts};
 use super::writer::{Coefficients, Quantization, Recipe, Written, progressive, sequential, write};
+use crate::domain::error::ErrorKind;
 use crate::domain::record::Dimensions;
+use crate::variant::fixtures::{file, flat_jpeg};
+use crate::variant::header;
 use crate::variant::plan::{Geometry, Rectangle};
+use crate::variant::source::{Deadline, Source};
 
 /// Every sampling that cameras and programs write, by the names they have, and some they do not.
 const SAMPLINGS: [(&str, &[(u32, u32)]); 9] = [
@@ -283,4 +287,19 @@ fn nothing_is_read_once_time_is_over() {
     let frame = segments.frame.as_ref().unwrap();
     let parts = parts(frame, &[whole((64, 64), 8)]);
     assert!(Decoder::new(frame, &parts, &segments, &written.bytes).run(&|| true).is_err());
+}
+
+#[test]
+fn a_panic_of_zune_jpeg_is_a_corrupt_picture() {
+    // Two components where Adobe's marker says four: zune-jpeg looks for the third of a progressive one.
+    let mut bytes = flat_jpeg(208, 8, &[9, 99], Some(2));
+    let frame = bytes.windows(2).position(|pair| pair == [0xFF, 0xC0]).unwrap();
+    bytes[frame + 1] = 0xC2;
+    let file = file(&bytes);
+    let source = Source::new(&file, Deadline::NONE).unwrap();
+    let header = header::read(&source).unwrap();
+    let error = super::super::decode(&source, &header, &[whole((208, 8), 8)]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CorruptImage);
+    // Else this test tests nothing any more, and another picture must be found for it.
+    assert!(error.chain().contains("panicked"), "{}", error.chain());
 }

@@ -1,0 +1,211 @@
+//! The configuration file, as far as it is the store's: what the server and the CLI's direct mode read
+//! alike. Every key is optional, none is unknown, units are in the names.
+//!
+//! The keys of the server itself are passed over here, and checked by the server. Strings of providers'
+//! options may name environment variables, `${NAME}`; errors never show such a value.
+
+mod tables;
+mod providers;
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::domain::config::StoreConfig;
+
+pub use self::tables::KEYS;
+
+/// Why a configuration cannot be used. One line, but for the place in a TOML file.
+#[derive(Debug, Error)]
+pub enum ConfigFileError {
+    /// The file cannot be read.
+    #[error("cannot read the configuration file {}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is no TOML, has an unknown key, or a value of the wrong type.
+    #[error("the configuration is invalid: {0}")]
+    Toml(String),
+    /// A value is out of its range.
+    #[error("the configuration is invalid: {key} {problem}")]
+    Value {
+        /// The key, with its table.
+        key: &'static str,
+        /// What is wrong with its value.
+        problem: &'static str,
+    },
+    /// A provider cannot be configured so.
+    #[error("the configuration is invalid: provider {provider}: {problem}")]
+    Provider {
+        /// Its code, or which of them it is if it has none.
+        provider: String,
+        /// What is wrong, without any value.
+        problem: String,
+    },
+}
+
+impl StoreConfig {
+    /// Reads the store's part of a TOML file and the process's environment; see
+    /// [`from_toml`](Self::from_toml).
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, ConfigFileError> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigFileError::Unreadable { path: path.to_owned(), source })?;
+        Self::from_toml(&text, |name| std::env::var(name).ok())
+    }
+
+    /// Reads the store's part of a TOML file; what it does not name has its default. An unknown key is
+    /// an error that names it. `env` knows the variables that providers' options may name.
+    ///
+    /// ```
+    /// # use filestore_core::domain::config::StoreConfig;
+    /// let file = r#"
+    ///     listen = "127.0.0.1:9000"    # the server's, passed over
+    ///     [limits]
+    ///     max_file_size = 1048576
+    ///     [[providers]]
+    ///     code = "backup"
+    ///     scheme = "fs"
+    ///     options.root = "${BACKUP}/files"
+    /// "#;
+    /// let config = StoreConfig::from_toml(file, |name| (name == "BACKUP").then(|| "/mnt".to_owned()))?;
+    /// assert_eq!(config.limits.max_file_size, 1 << 20);
+    /// assert_eq!(config.providers[0].code.as_str(), "backup");
+    /// # Ok::<(), filestore_core::config_file::ConfigFileError>(())
+    /// ```
+    pub fn from_toml(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigFileError> {
+        let file = toml::from_str::<tables::File>(text)
+            .map_err(|error| ConfigFileError::Toml(without_secrets(&error, text)))?;
+        let config = file.into_config(&env)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Checks what types cannot: values that would make the store useless or stop it.
+    pub fn check(&self) -> Result<(), ConfigFileError> {
+        let wrong = |key, problem| Err(ConfigFileError::Value { key, problem });
+        if !(1..=10_000).contains(&self.limits.max_batch_items) {
+            return wrong("limits.max_batch_items", "must be 1 to 10000");
+        }
+        if !(1..=255).contains(&self.limits.original_name_chars) {
+            return wrong("limits.original_name_chars", "must be 1 to 255");
+        }
+        if !(1..=1_000_000).contains(&self.limits.concurrent_uploads) {
+            return wrong("limits.concurrent_uploads", "must be 1 to 1000000");
+        }
+        if !(0.0..=100.0).contains(&self.variants.quality) {
+            return wrong("variants.quality", "must be 0 to 100");
+        }
+        Ok(())
+    }
+}
+
+/// What TOML says is wrong, with the line it is in; without it from the first provider on, where a line
+/// may hold a secret.
+fn without_secrets(error: &toml::de::Error, text: &str) -> String {
+    let Some(span) = error.span() else { return masked(error.message()) };
+    let (before, after) = text.split_at(text.floor_char_boundary(span.start));
+    let last_line = after.split('\n').next().unwrap_or_default();
+    if !before.contains("provider") && !last_line.contains("provider") {
+        return error.to_string();
+    }
+    let (line, column) =
+        (before.split('\n').count(), before.split('\n').next_back().map_or(0, |line| line.chars().count()));
+    format!("at line {line}, column {}: {}", column + 1, masked(error.message()))
+}
+
+/// `message` without what stands in double quotes: values. Names of keys stand in backticks.
+fn masked(message: &str) -> String {
+    let parts = message.split('"').enumerate();
+    parts.map(|(at, part)| if at % 2 == 0 { part } else { "..." }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::provider::OptionValue;
+
+    fn read(text: &str) -> Result<StoreConfig, ConfigFileError> {
+        StoreConfig::from_toml(text, |name| {
+            let value = match name {
+                "KEY" => "hush",
+                "HOST" => "s3.example.org",
+                _ => return None,
+            };
+            Some(value.to_owned())
+        })
+    }
+
+    #[test]
+    fn a_provider_is_what_the_file_and_the_environment_say() {
+        let config = read(
+            r#"
+            listen = "[::1]:9"
+            [[providers]]
+            code = "s3-eu"
+            scheme = "s3"
+            [[providers]]
+            code = "old"
+            name = "The old one"
+            scheme = "s3"
+            active = false
+            timeout_secs = 1
+            io_timeout_secs = 2
+            retries = 0
+            concurrency = 5
+            [providers.options]
+            endpoint = "https://${HOST}:443/${HOST}"
+            secret_access_key = "${KEY}"
+            enable_virtual_host_style = true
+            assume_role_duration_seconds = 900
+            literal = "$${KEY} $x {}"
+            [http]
+            "#,
+        )
+        .unwrap();
+        let [first, old] = &config.providers[..] else { panic!("two providers") };
+        assert_eq!((first.name.as_str(), first.is_active, first.retries), ("s3-eu", true, 3));
+        assert_eq!((first.timeout.as_secs(), first.io_timeout.as_secs(), first.concurrency), (30, 10, 64));
+        assert_eq!((old.name.as_str(), old.is_active, old.retries), ("The old one", false, 0));
+        assert_eq!((old.timeout.as_secs(), old.io_timeout.as_secs(), old.concurrency), (1, 2, 5));
+        let option = |name: &str| old.options[name].clone();
+        assert!(option("endpoint") == "https://s3.example.org:443/s3.example.org".into());
+        assert!(option("secret_access_key") == "hush".into() && option("literal") == "${KEY} $x {}".into());
+        assert!(option("enable_virtual_host_style") == OptionValue::Boolean(true));
+        assert!(option("assume_role_duration_seconds") == OptionValue::Integer(900));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_and_no_value_is_shown() {
+        let provider = |rest: &str| format!("[[providers]]\ncode = \"eu\"\nscheme = \"s3\"\n{rest}");
+        for (text, named) in [
+            (
+                provider("options.key = \"${NOWHERE}\""),
+                "provider eu: the option key names the environment variable NOWHERE",
+            ),
+            (provider("options.key = \"a${KEY\""), "provider eu: the option key"),
+            (provider("options.key = \"${}hush\""), "provider eu: the option key"),
+            (provider("options.key = 1.5"), "line 4"),
+            (provider("options.key = hush"), "line 4"),
+            (provider("options = \"hush\""), "line 4"),
+            (provider("key = \"hush\""), "key"),
+            (provider("timeout_secs = 0"), "provider eu: timeout_secs"),
+            (provider("retries = \"hush\""), "line 4"),
+            (provider("concurrency = 0"), "provider eu: concurrency"),
+            ("[[providers]]\nscheme = \"s3\"".to_owned(), "provider 1: the key code is missing"),
+            ("[[providers]]\ncode = \"eu\"".to_owned(), "provider eu: the key scheme is missing"),
+            ("[[providers]]\ncode = \"e u\"\nscheme = \"s3\"".to_owned(), "provider 1: a provider code is"),
+            ("providers = [{code = \"eu\", options = {key = hush}}]".to_owned(), "line 1"),
+            ("[[provider]]".to_owned(), "provider"),
+            ("durability = \"none\"".to_owned(), "durability"),
+        ] {
+            let error = read(&text).unwrap_err();
+            let shown = format!("{error} {error:?}");
+            assert!(error.to_string().contains(named), "{text}: {error}");
+            assert!(!shown.contains("hush"), "{text}: {shown}");
+        }
+    }
+}

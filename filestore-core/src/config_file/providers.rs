@@ -1,0 +1,96 @@
+//! `[[providers]]`: into their configuration, environment variables put in.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::ConfigFileError;
+use super::tables::ProviderTable;
+use crate::domain::provider::{OptionValue, ProviderCode, ProviderConfig};
+
+/// The value of an option, as the file has it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum OptionInFile {
+    Boolean(bool),
+    Integer(i64),
+    Text(String),
+}
+
+type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// In the order of the file. `Provider` names the one at fault.
+pub(super) fn into_configs(
+    tables: Vec<ProviderTable>,
+    env: Env<'_>,
+) -> Result<Vec<ProviderConfig>, ConfigFileError> {
+    tables.into_iter().enumerate().map(|(at, table)| into_config(at + 1, table, env)).collect()
+}
+
+fn into_config(at: usize, table: ProviderTable, env: Env<'_>) -> Result<ProviderConfig, ConfigFileError> {
+    let unnamed = |problem: String| wrong(at.to_string(), problem);
+    let code = table.code.ok_or_else(|| unnamed("the key code is missing".to_owned()))?;
+    let code: ProviderCode = code.parse().map_err(|error| unnamed(format!("{error}")))?;
+    let wrong = |problem: String| wrong(code.to_string(), problem);
+    let scheme = table.scheme.ok_or_else(|| wrong("the key scheme is missing".to_owned()))?;
+    let seconds = |key: &str, secs: Option<u32>, default: Duration| match secs {
+        None => Ok(default),
+        Some(0) => Err(wrong(format!("{key} must be at least 1"))),
+        Some(secs) => Ok(Duration::from_secs(secs.into())),
+    };
+    let mut config = ProviderConfig::new(code.clone(), scheme);
+    config.timeout = seconds("timeout_secs", table.timeout_secs, config.timeout)?;
+    config.io_timeout = seconds("io_timeout_secs", table.io_timeout_secs, config.io_timeout)?;
+    config.name = table.name.unwrap_or(config.name);
+    config.is_active = table.active.unwrap_or(config.is_active);
+    config.retries = table.retries.map_or(config.retries, usize::from);
+    config.concurrency = table.concurrency.map_or(config.concurrency, usize::from);
+    if config.concurrency == 0 {
+        return Err(wrong("concurrency must be at least 1".to_owned()));
+    }
+    let options = table.options.unwrap_or_default().into_iter().map(|(name, value)| {
+        let value = match value {
+            OptionInFile::Boolean(answer) => OptionValue::Boolean(answer),
+            OptionInFile::Integer(number) => OptionValue::Integer(number),
+            OptionInFile::Text(text) => {
+                let filled = filled_in(&text, env);
+                OptionValue::Text(filled.map_err(|problem| wrong(format!("the option {name} {problem}")))?)
+            }
+        };
+        Ok((name, value))
+    });
+    config.options = options.collect::<Result<BTreeMap<_, _>, _>>()?;
+    Ok(config)
+}
+
+fn wrong(provider: String, problem: String) -> ConfigFileError {
+    ConfigFileError::Provider { provider, problem }
+}
+
+/// `text` with the value of `NAME` for each `${NAME}`, and `${` for each `$${`. `Err` continues "the
+/// option ... ".
+fn filled_in(text: &str, env: Env<'_>) -> Result<String, String> {
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        let (before, variable) = (&rest[..at], &rest[at + 2..]);
+        if let Some(before) = before.strip_suffix('$') {
+            filled.extend([before, "${"]);
+            rest = variable;
+            continue;
+        }
+        let is_name =
+            |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        let Some((name, after)) = variable.split_once('}').filter(|(name, _)| is_name(name)) else {
+            return Err(
+                "has a ${ that names no environment variable, write $${ for the characters".to_owned()
+            );
+        };
+        let value =
+            env(name).ok_or_else(|| format!("names the environment variable {name}, which is not set"))?;
+        filled.extend([before, &value]);
+        rest = after;
+    }
+    Ok(filled + rest)
+}

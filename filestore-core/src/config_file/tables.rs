@@ -1,0 +1,183 @@
+//! The tables of the file, and how they change the defaults.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::ConfigFileError;
+use super::providers::{self, OptionInFile};
+use crate::domain::config::{Durability, Limits, StoreConfig, VariantConfig};
+use crate::domain::variant::{Fit, VariantSize};
+
+/// A table of the file: all keys optional, listed in `KEYS` for the test of the documentation. `..key`
+/// is known and somebody else's.
+macro_rules! tables {
+    ($($(#[$doc:meta])* $table:ident { $($key:ident: $type:ty,)* $(..$other:ident,)* })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Default, Deserialize)]
+            #[serde(deny_unknown_fields, default)]
+            pub(super) struct $table {
+                $(pub(super) $key: Option<$type>,)*
+                $($other: IgnoredAny,)*
+            }
+        )*
+
+        /// Every key of every table of the store: what documentation of the file must name.
+        pub const KEYS: &[&str] = &[$($(stringify!($key),)*)*];
+    };
+}
+
+tables! {
+    /// The whole file. The keys passed over are the server's.
+    File {
+        durability: DurabilityName,
+        require_binding: bool,
+        quota_bytes: u64,
+        reserve_bytes: u64,
+        limits: LimitsTable,
+        lifetimes: LifetimesTable,
+        variants: VariantsTable,
+        providers: Vec<ProviderTable>,
+        ..listen,
+        ..data_dir,
+        ..public_url,
+        ..trusted_proxies,
+        ..insecure_no_auth,
+        ..http,
+    }
+    /// `[limits]`
+    LimitsTable {
+        max_file_size: u64,
+        max_batch_items: usize,
+        max_batch_size: u64,
+        original_name_chars: usize,
+        concurrent_uploads: usize,
+    }
+    /// `[lifetimes]`
+    LifetimesTable {
+        temp_ttl_secs: u32,
+        purge_grace_secs: u32,
+        blob_grace_secs: u32,
+        idempotency_ttl_secs: u32,
+    }
+    /// `[variants]`
+    VariantsTable {
+        max_pixels: u64,
+        max_side: u32,
+        decode_memory_bytes: u64,
+        queue: usize,
+        threads: usize,
+        deadline_secs: u32,
+        quality: f32,
+        memory_cache_bytes: u64,
+        disk_cache_bytes: u64,
+        intermediate_cache_bytes: u64,
+        eager: Vec<String>,
+    }
+    /// `[[providers]]`
+    ProviderTable {
+        code: String,
+        name: String,
+        scheme: String,
+        active: bool,
+        timeout_secs: u32,
+        io_timeout_secs: u32,
+        retries: u8,
+        concurrency: u16,
+        options: BTreeMap<String, OptionInFile>,
+    }
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum DurabilityName {
+    Full,
+    Process,
+}
+
+impl File {
+    /// The configuration: the defaults, changed where the file says so.
+    pub(super) fn into_config(
+        self,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<StoreConfig, ConfigFileError> {
+        let mut config = StoreConfig::default();
+        let durability = self.durability.map(|name| match name {
+            DurabilityName::Full => Durability::Full,
+            DurabilityName::Process => Durability::Process,
+        });
+        put(&mut config.durability, durability);
+        put(&mut config.require_binding, self.require_binding);
+        config.quota_bytes = self.quota_bytes;
+        put(&mut config.reserve_bytes, self.reserve_bytes);
+        self.limits.unwrap_or_default().apply(&mut config.limits);
+        self.lifetimes.unwrap_or_default().apply(&mut config);
+        self.variants.unwrap_or_default().apply(&mut config.variants)?;
+        config.providers = providers::into_configs(self.providers.unwrap_or_default(), env)?;
+        Ok(config)
+    }
+}
+
+impl LimitsTable {
+    fn apply(self, limits: &mut Limits) {
+        put(&mut limits.max_file_size, self.max_file_size);
+        put(&mut limits.max_batch_items, self.max_batch_items);
+        put(&mut limits.max_batch_size, self.max_batch_size);
+        put(&mut limits.original_name_chars, self.original_name_chars);
+        put(&mut limits.concurrent_uploads, self.concurrent_uploads);
+    }
+}
+
+impl LifetimesTable {
+    fn apply(self, store: &mut StoreConfig) {
+        put_secs(&mut store.temp_ttl, self.temp_ttl_secs);
+        put_secs(&mut store.purge_grace, self.purge_grace_secs);
+        put_secs(&mut store.blob_grace, self.blob_grace_secs);
+        put_secs(&mut store.idempotency_ttl, self.idempotency_ttl_secs);
+    }
+}
+
+impl VariantsTable {
+    fn apply(self, variants: &mut VariantConfig) -> Result<(), ConfigFileError> {
+        put(&mut variants.max_pixels, self.max_pixels);
+        put(&mut variants.max_side, self.max_side);
+        put(&mut variants.decode_memory_bytes, self.decode_memory_bytes);
+        put(&mut variants.queue, self.queue);
+        put(&mut variants.threads, self.threads);
+        put_secs(&mut variants.deadline, self.deadline_secs);
+        put(&mut variants.quality, self.quality);
+        put(&mut variants.memory_cache_bytes, self.memory_cache_bytes);
+        put(&mut variants.disk_cache_bytes, self.disk_cache_bytes);
+        put(&mut variants.intermediate_cache_bytes, self.intermediate_cache_bytes);
+        for text in self.eager.unwrap_or_default() {
+            let kind = eager_kind(&text)?;
+            if !variants.eager.contains(&kind) {
+                variants.eager.push(kind);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `"200"`, or `"1000/inside"`: a size, and a fit if it is not `cover`.
+fn eager_kind(text: &str) -> Result<(VariantSize, Fit), ConfigFileError> {
+    let (size, fit) = text.split_once('/').unwrap_or((text, "cover"));
+    let kind = VariantSize::from_path(size, size).and_then(|size| Ok((size, fit.parse()?)));
+    kind.map_err(|_| ConfigFileError::Value {
+        key: "variants.eager",
+        problem: "must be sizes, each with a fit or without, such as \"200\" or \"1000/inside\"",
+    })
+}
+
+fn put<T>(slot: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *slot = value;
+    }
+}
+
+fn put_secs(slot: &mut Duration, secs: Option<u32>) {
+    put(slot, secs.map(|secs| Duration::from_secs(secs.into())));
+}

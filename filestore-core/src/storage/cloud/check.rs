@@ -1,0 +1,310 @@
+//! Trying a provider out: what it can do for us, what it cannot, and what a URL of it gives away.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{TryStreamExt, stream};
+use reqwest::{Method, StatusCode};
+use sha2::Digest;
+
+use super::presign::PresignRequest;
+use super::probe::probe_path;
+use super::{Cloud, ObjectInfo};
+use crate::domain::error::{Error, Result};
+use crate::domain::id::Sha256;
+use crate::domain::provider::ProviderCode;
+
+/// As long as a URL that clients get.
+const URL_LIFE: Duration = Duration::from_mins(5);
+
+/// Signatures carry times: a clock that is further off than this makes URLs expire early or late.
+const MAX_CLOCK_SECS: u64 = 60;
+
+const PROBE_BYTES: usize = 100_000;
+const CONTENT_TYPE: &str = "text/plain; charset=utf-8";
+const DISPOSITION: &str = "attachment; filename=\"na_ve.txt\"; filename*=UTF-8''na%C3%AFve%20%E2%82%AC.txt";
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderCheck {
+    /// Whose.
+    pub provider: ProviderCode,
+    /// Files can be kept at it: they are stored, read and removed, and its URLs, if it has any, work and
+    /// grant nothing but reading.
+    pub can_serve: bool,
+    /// What was tried, in order.
+    pub steps: Vec<CheckStep>,
+}
+
+/// One thing that was tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckStep {
+    /// What: `write`, `read`, `range`, `presign` and so on.
+    pub name: &'static str,
+    /// How it ended.
+    pub outcome: CheckOutcome,
+    /// What was seen, in one line.
+    pub detail: String,
+}
+
+/// How a step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckOutcome {
+    /// As it should.
+    Ok,
+    /// The provider has no such thing; we do without.
+    Cannot,
+    /// It should work and does not.
+    Failed,
+    /// Not tried, because of a step before.
+    Skipped,
+}
+
+impl CheckOutcome {
+    /// As shown: `ok`, `cannot`, `failed`, `skipped`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Cannot => "cannot",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+impl Cloud {
+    /// Tries everything out that is wanted of a provider, with objects of its own under
+    /// `.filestore-check/`, which are removed whatever happens.
+    pub async fn check(&self) -> ProviderCheck {
+        let checking = Checking {
+            cloud: self.clone(),
+            bytes: (0..PROBE_BYTES).map(|at| b'a' + u8::try_from(at % 26).expect("a letter")).collect(),
+            paths: [probe_path(), probe_path()],
+            steps: Vec::new(),
+        };
+        // A task of its own, so that the objects are removed if the caller goes away.
+        let found = tokio::spawn(checking.run()).await;
+        let steps = found.unwrap_or_else(|lost| {
+            vec![CheckStep { name: "check", outcome: CheckOutcome::Failed, detail: lost.to_string() }]
+        });
+        // A clock that is off is told, not judged: if it matters, the URLs do not work.
+        let is_bad = |step: &CheckStep| step.outcome == CheckOutcome::Failed && step.name != CLOCK;
+        ProviderCheck { provider: self.code().clone(), can_serve: !steps.iter().any(is_bad), steps }
+    }
+}
+
+const CLOCK: &str = "clock";
+
+/// What a step says when it is well, or what is missing, or what is wrong.
+type Found = std::result::Result<(CheckOutcome, String), String>;
+
+struct Checking {
+    cloud: Cloud,
+    bytes: Bytes,
+    /// The object that is looked at, and another one.
+    paths: [String; 2],
+    steps: Vec<CheckStep>,
+}
+
+impl Checking {
+    async fn run(mut self) -> Vec<CheckStep> {
+        let written = self.write().await;
+        let is_written = written.is_ok();
+        self.note("write", written);
+        if is_written {
+            let read = self.read(0..PROBE_BYTES).await;
+            self.note("read", read);
+            let range = self.read(7..1000).await;
+            self.note("range", range);
+            self.urls().await;
+            let checksum = self.checksums().await;
+            self.note("checksum", checksum);
+        } else {
+            for name in ["read", "range", "presign", "checksum"] {
+                self.skip(name);
+            }
+        }
+        let deleted = self.delete().await;
+        self.note("delete", deleted);
+        self.note(CLOCK, self.clock());
+        self.steps
+    }
+
+    fn note(&mut self, name: &'static str, found: Found) {
+        let (outcome, detail) = found.unwrap_or_else(|problem| (CheckOutcome::Failed, problem));
+        self.steps.push(CheckStep { name, outcome, detail });
+    }
+
+    fn skip(&mut self, name: &'static str) {
+        self.note(name, Ok((CheckOutcome::Skipped, String::new())));
+    }
+
+    async fn write(&self) -> Found {
+        let object = ObjectInfo {
+            size_bytes: self.bytes.len() as u64,
+            sha256: Sha256(sha2::Sha256::digest(&self.bytes).into()),
+            content_type: CONTENT_TYPE.to_owned(),
+            content_disposition: Some("inline".to_owned()),
+        };
+        for path in &self.paths {
+            let source = stream::iter([Ok(self.bytes.clone())]);
+            self.cloud.put_path(path, &object, source).await.map_err(said)?;
+        }
+        well(format!("2 objects of {PROBE_BYTES} bytes, verified"))
+    }
+
+    async fn read(&self, range: std::ops::Range<usize>) -> Found {
+        let bytes = self.stored(range.start as u64..range.end as u64).await.map_err(said)?;
+        if bytes != self.bytes[range] {
+            return Err("other bytes came than were stored".to_owned());
+        }
+        well(format!("{} bytes, the same", bytes.len()))
+    }
+
+    async fn stored(&self, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
+        let stream = self.cloud.read_path(&self.paths[0], self.bytes.len() as u64, range).await?;
+        Ok(stream.try_collect::<Vec<Bytes>>().await?.concat())
+    }
+
+    /// Whether there are URLs, whether they work, and what they grant.
+    async fn urls(&mut self) {
+        let names = ["presigned GET", "presigned HEAD", "disposition", "grants"];
+        let signed = self.sign(false).await;
+        let url = match signed {
+            Ok(Some(url)) => url,
+            Ok(None) => {
+                let why = "no URL that grants one object only: files are streamed".to_owned();
+                self.note("presign", Ok((CheckOutcome::Cannot, why)));
+                return names.into_iter().for_each(|name| self.skip(name));
+            }
+            Err(error) => {
+                self.note("presign", Err(said(error)));
+                return names.into_iter().for_each(|name| self.skip(name));
+            }
+        };
+        self.note("presign", well(format!("good for {} s", URL_LIFE.as_secs())));
+        let [get, head, disposition, grants] = names;
+        let fetched = self.fetch(&url).await;
+        self.note(get, fetched);
+        let found = self.head().await;
+        self.note(head, found);
+        let found = self.overrides(&url).await;
+        self.note(disposition, found);
+        let found = self.grants(&url).await;
+        self.note(grants, found);
+    }
+
+    async fn sign(&self, head: bool) -> Result<Option<String>> {
+        let disposition = self.cloud.capabilities().overrides_disposition.then_some(DISPOSITION);
+        let request = PresignRequest { head, expires_in: URL_LIFE, content_type: CONTENT_TYPE, disposition };
+        Ok(self.cloud.presign_path(&self.paths[0], &request).await?.map(|presigned| presigned.url))
+    }
+
+    async fn fetch(&self, url: &str) -> Found {
+        let reply = self.send(Method::GET, url).await?;
+        let status = reply.status();
+        if status != StatusCode::OK {
+            return Err(format!("answers {status}"));
+        }
+        let bytes = reply.bytes().await.map_err(|error| said(self.cloud.unreachable(error)))?;
+        if bytes != self.bytes {
+            return Err("other bytes came than were stored".to_owned());
+        }
+        well(format!("{} bytes, the same", bytes.len()))
+    }
+
+    async fn head(&self) -> Found {
+        let Some(url) = self.sign(true).await.map_err(said)? else {
+            return Ok((CheckOutcome::Cannot, "signed for GET only".to_owned()));
+        };
+        let status = self.send(Method::HEAD, &url).await?.status();
+        if status == StatusCode::OK { well(format!("answers {status}")) } else { Err(format!("answers {status}")) }
+    }
+
+    async fn overrides(&self, url: &str) -> Found {
+        if !self.cloud.capabilities().overrides_disposition {
+            let why = "files with a disposition of their own are streamed".to_owned();
+            return Ok((CheckOutcome::Cannot, why));
+        }
+        let reply = self.send(Method::GET, url).await?;
+        for (name, wanted) in [("content-disposition", DISPOSITION), ("content-type", CONTENT_TYPE)] {
+            let given = reply.headers().get(name).and_then(|value| value.to_str().ok());
+            if given != Some(wanted) {
+                return Err(format!("the reply's {name} is not the one that was asked for"));
+            }
+        }
+        well("type and name of the reply are those of the URL".to_owned())
+    }
+
+    /// What can be done with a URL besides reading its object.
+    async fn grants(&self, url: &str) -> Found {
+        let others = url.replace(&self.paths[0], &self.paths[1]);
+        let attempts = [
+            ("read other objects", Method::GET, others.as_str()),
+            ("overwrite it", Method::PUT, url),
+            ("delete it", Method::DELETE, url),
+        ];
+        let mut granted = Vec::new();
+        for (what, method, url) in attempts {
+            let status = self.send(method, url).await?.status();
+            if !status.is_client_error() {
+                granted.push(format!("{what} ({status})"));
+            }
+        }
+        let is_same = self.stored(0..PROBE_BYTES as u64).await.is_ok_and(|bytes| bytes == self.bytes);
+        match (granted.is_empty(), is_same) {
+            (true, true) => well("reading that object, nothing else".to_owned()),
+            (true, false) => Err("the object is not what it was".to_owned()),
+            (false, _) => Err(format!("whoever has it can {}", granted.join(", "))),
+        }
+    }
+
+    async fn checksums(&self) -> Found {
+        let probed = self.cloud.probed().await.map_err(said)?;
+        let overwrites = if probed.puts_if_absent { "puts are made if absent" } else { "no puts if absent" };
+        Ok(if probed.checks_checksums {
+            (CheckOutcome::Ok, format!("a wrong one is refused, {overwrites}"))
+        } else {
+            (CheckOutcome::Cannot, format!("not checked, every put is read back, {overwrites}"))
+        })
+    }
+
+    async fn delete(&self) -> Found {
+        let mut failed = None;
+        for path in &self.paths {
+            failed = self.cloud.remove_path(path).await.err().or(failed);
+        }
+        failed.map_or_else(|| well("confirmed gone".to_owned()), |error| Err(said(error)))
+    }
+
+    fn clock(&self) -> Found {
+        let Some(ahead) = self.cloud.inner.clock.ahead_secs() else {
+            return Ok((CheckOutcome::Skipped, "no reply told the time".to_owned()));
+        };
+        let off = ahead.unsigned_abs();
+        let direction = if ahead < 0 { "behind" } else { "ahead of" };
+        let detail = format!("{off} s {direction} ours");
+        if off > MAX_CLOCK_SECS { Err(detail) } else { well(detail) }
+    }
+
+    /// A request with nothing but the URL. Its body would become the object's if the URL let it.
+    async fn send(&self, method: Method, url: &str) -> std::result::Result<reqwest::Response, String> {
+        let mut request = self.cloud.inner.http.request(method.clone(), url).timeout(self.cloud.inner.timeout);
+        if method == Method::PUT {
+            // Azure takes no blob without its type.
+            request = request.header("x-ms-blob-type", "BlockBlob").body("overwritten");
+        }
+        let reply = request.send().await.map_err(|error| said(self.cloud.unreachable(error)))?;
+        self.cloud.inner.clock.hear(reply.headers());
+        Ok(reply)
+    }
+}
+
+fn well(detail: String) -> Found {
+    Ok((CheckOutcome::Ok, detail))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn said(error: Error) -> String {
+    error.chain()
+}

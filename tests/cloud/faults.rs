@@ -1,0 +1,229 @@
+//! A provider that misbehaves: nothing acknowledged is lost, nothing unacknowledged is left.
+
+use std::time::Duration;
+
+use filestore_core::worker::NoProgress;
+use filestore_workspace::fixtures::noise;
+use filestore_workspace::s3::{Fault, Operation};
+use filestore_workspace::{Remote, S3Server, TestServer, eventually_within, sha256_hex};
+use reqwest::Method;
+
+use crate::suite::{read, serve_with, sweep, sync_all};
+
+/// A server whose provider is given up on quickly.
+async fn impatient(
+    s3: &S3Server,
+    adjust: impl FnOnce(&mut filestore_server::Config),
+) -> (TestServer, Remote) {
+    let mut remote = Remote::at(s3);
+    remote.config.timeout = Duration::from_millis(500);
+    remote.config.io_timeout = Duration::from_millis(500);
+    remote.config.retries = 1;
+    let server = serve_with(&[&remote], adjust).await;
+    (server, remote)
+}
+
+/// Every object there is one that some record refers to.
+async fn nothing_is_orphaned(server: &TestServer, remote: &Remote, ids: &[String]) {
+    let mut known = Vec::new();
+    for id in ids {
+        let record = server.record(id).await;
+        if record.storage_location == "CLOUD" {
+            known.push(record.file_path);
+        }
+    }
+    known.sort();
+    eventually_within(Duration::from_mins(2), "the sweep leaves what records refer to", async || {
+        sweep(server).await;
+        (remote.objects().await == known).then_some(())
+    })
+    .await;
+}
+
+const EVERY: [Fault; 7] = [
+    Fault::Close,
+    Fault::InternalError,
+    Fault::SlowDown,
+    Fault::Hang,
+    Fault::LoseReply,
+    Fault::CorruptBody,
+    Fault::StoreHalf,
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_through_that_fails_is_502_and_leaves_nothing() {
+    let s3 = S3Server::start().await;
+    let (server, remote) = impatient(&s3, |_| ()).await;
+    server.bind(7, remote.code(), false).await;
+    // The first write finds out what the provider can do.
+    let kept = server.upload("kept").org("7").ok().await.file_id;
+    for fault in EVERY {
+        s3.faults().every(Operation::PutObject, fault);
+        let refused = server.upload("refused").org("7").send().await;
+        refused.problem(502, "provider_unavailable");
+        let batch = server.batch_of("7").item("one").item("two").send().await;
+        batch.problem(502, "provider_unavailable");
+        let replaced = server.change(&kept).file("other").send().await;
+        replaced.problem(502, "provider_unavailable");
+        s3.faults().clear();
+        assert_eq!(read(&server, &kept).await, b"kept", "{fault:?}");
+    }
+    assert_eq!(server.listed_of("7").await, [kept.clone()], "no record of what was refused");
+    assert_eq!(server.staged(), 0);
+    nothing_is_orphaned(&server, &remote, &[kept]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fault_that_passes_is_not_noticed() {
+    let s3 = S3Server::start().await;
+    let (server, remote) = impatient(&s3, |_| ()).await;
+    server.bind(7, remote.code(), false).await;
+    let mut ids = vec![server.upload("first").org("7").ok().await.file_id];
+    for fault in [Fault::Close, Fault::InternalError, Fault::SlowDown, Fault::LoseReply] {
+        let met = s3.faults().next(1, Operation::PutObject, fault);
+        let record = server.upload(format!("{fault:?}")).org("7").ok().await;
+        assert_eq!(met.count(), 1);
+        assert_eq!(read(&server, &record.file_id).await, format!("{fault:?}").as_bytes());
+        ids.push(record.file_id);
+    }
+    nothing_is_orphaned(&server, &remote, &ids).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn synced_uploads_wait_for_a_provider_that_is_down() {
+    let s3 = S3Server::start().await;
+    let (server, remote) = impatient(&s3, |_| ()).await;
+    server.bind(7, remote.code(), true).await;
+    s3.down().await;
+    let record = server.upload("waits").org("7").ok().await;
+    let report = server.store().sync_run(std::sync::Arc::new(NoProgress)).await.unwrap();
+    assert_eq!(report.synced, 0);
+    assert_eq!(read(&server, &record.file_id).await, b"waits");
+    server.bind(8, remote.code(), false).await;
+    server.upload("refused").org("8").send().await.problem(502, "provider_unavailable");
+    s3.up().await;
+    sync_all(&server).await;
+    assert_eq!(server.record(&record.file_id).await.sync_status, "SYNCED");
+    nothing_is_orphaned(&server, &remote, &[record.file_id]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_files_converge_whatever_goes_wrong_and_no_orphan_is_left() {
+    let s3 = S3Server::start().await;
+    let (server, remote) = impatient(&s3, |config| config.store.sync.max_attempts = 1000).await;
+    server.bind(7, remote.code(), true).await;
+    for (seed, fault) in (0..).zip(EVERY) {
+        s3.faults().sometimes(seed, 0.08, Method::PUT, fault);
+        s3.faults().sometimes(seed + 100, 0.04, Method::GET, fault);
+        s3.faults().sometimes(seed + 200, 0.04, Method::HEAD, fault);
+    }
+    let mut ids = Vec::new();
+    let mut sums = Vec::new();
+    for number in 0..40 {
+        let bytes = noise(number, if number == 7 { 11 << 20 } else { 4000 });
+        let record = server.upload(&bytes).org("7").ok().await;
+        sums.push(sha256_hex(&bytes));
+        ids.push(record.file_id);
+    }
+    eventually_within(Duration::from_mins(3), "every file is at its provider", async || {
+        let report = server.store().sync_run(std::sync::Arc::new(NoProgress)).await.unwrap();
+        (report.waiting == 0).then_some(())
+    })
+    .await;
+    s3.faults().clear();
+    for (id, sum) in ids.iter().zip(&sums) {
+        let record = server.record(id).await;
+        assert_eq!((&*record.sync_status, &*record.storage_location), ("SYNCED", "CLOUD"));
+        assert_eq!(sha256_hex(&remote.object(&record.file_path).await), *sum);
+        assert_eq!(sha256_hex(&read(&server, id).await), *sum);
+    }
+    nothing_is_orphaned(&server, &remote, &ids).await;
+    assert_eq!(s3.unfinished_uploads(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_local_byte_goes_before_a_verified_copy_exists() {
+    let s3 = S3Server::start().await;
+    // A store that looks at no checksum and keeps what arrives: only reading back finds it out.
+    s3.faults().ignore_checksums();
+    let (server, remote) = impatient(&s3, |config| config.store.sync.max_attempts = 1000).await;
+    server.bind(7, remote.code(), true).await;
+    let met = s3.faults().every(Operation::PutObject, Fault::CorruptBody);
+    let record = server.upload(noise(1, 5000)).org("7").ok().await;
+    eventually_within(Duration::from_mins(1), "several tries", async || {
+        server.store().sync_run(std::sync::Arc::new(NoProgress)).await.unwrap();
+        (met.count() > 4).then_some(())
+    })
+    .await;
+    let waiting = server.record(&record.file_id).await;
+    assert_eq!(waiting.storage_location, "LOCAL");
+    assert_eq!(read(&server, &record.file_id).await, noise(1, 5000));
+    s3.faults().clear();
+    s3.faults().ignore_checksums();
+    sync_all(&server).await;
+    assert_eq!(read(&server, &record.file_id).await, noise(1, 5000));
+    nothing_is_orphaned(&server, &remote, &[record.file_id]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_the_last_try_a_file_is_failed_served_and_can_be_tried_again() {
+    let s3 = S3Server::start().await;
+    let (server, remote) = impatient(&s3, |config| config.store.sync.max_attempts = 3).await;
+    server.bind(7, remote.code(), true).await;
+    s3.down().await;
+    let record = server.upload("bytes").org("7").ok().await;
+    eventually_within(Duration::from_mins(1), "the file is FAILED", async || {
+        server.store().sync_run(std::sync::Arc::new(NoProgress)).await.unwrap();
+        (server.record(&record.file_id).await.sync_status == "FAILED").then_some(())
+    })
+    .await;
+    assert_eq!(read(&server, &record.file_id).await, b"bytes");
+    s3.up().await;
+    assert_eq!(server.store().sync_retry(Some(7)).await.unwrap(), 1);
+    sync_all(&server).await;
+    assert_eq!(server.record(&record.file_id).await.sync_status, "SYNCED");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_provider_that_is_gone_from_the_configuration_is_502_and_the_server_starts() {
+    let s3 = S3Server::start().await;
+    let (server, remote) = impatient(&s3, |_| ()).await;
+    server.bind(7, remote.code(), false).await;
+    let record = server.upload("bytes").org("7").ok().await;
+    let server = server.restart_with(|config| config.store.providers.clear()).await;
+    server.content(&record.file_id).send().await.problem(502, "provider_unavailable");
+    server.upload("more").org("7").send().await.problem(502, "provider_unavailable");
+    assert_eq!(server.info(&record.file_id).await.status, 200);
+    let config = remote.config.clone();
+    let server = server.restart_with(|all| all.store.providers = vec![config]).await;
+    assert_eq!(read(&server, &record.file_id).await, b"bytes");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_inactive_provider_takes_no_new_files_and_serves_those_it_has() {
+    let s3 = S3Server::start().await;
+    let (server, remote) = impatient(&s3, |_| ()).await;
+    server.bind(7, remote.code(), false).await;
+    server.bind(8, remote.code(), true).await;
+    let record = server.upload("bytes").org("7").ok().await;
+    let server = server.restart_with(|config| config.store.providers[0].is_active = false).await;
+    server.upload("more").org("7").send().await.problem(409, "provider_inactive");
+    let waiting = server.upload("waits").org("8").ok().await;
+    server.store().sync_run(std::sync::Arc::new(NoProgress)).await.unwrap();
+    assert_eq!(server.record(&waiting.file_id).await.sync_status, "PENDING");
+    assert_eq!(read(&server, &record.file_id).await, b"bytes");
+    server.bind(7, "LOCAL", false).await;
+    let report = server
+        .store()
+        .migrate_run(
+            7,
+            &"LOCAL".parse().unwrap(),
+            filestore_core::worker::migrate::MigrateOptions::default(),
+            &|| false,
+            std::sync::Arc::new(NoProgress),
+        )
+        .await
+        .unwrap();
+    assert_eq!(report.moved_files, 1);
+    assert_eq!(read(&server, &record.file_id).await, b"bytes");
+}

@@ -1,0 +1,349 @@
+//! One provider of the core, against the S3 server: what is stored, read, signed and removed, and
+//! what becomes of it when the server misbehaves.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use filestore_core::domain::clock::Timestamp;
+use filestore_core::domain::id::{BlobId, Sha256};
+use filestore_core::domain::path::BlobKey;
+use filestore_core::domain::provider::ProviderConfig;
+use filestore_core::storage::{
+    CheckOutcome, Cloud, ObjectInfo, PresignRequest, ProviderCheck, ProviderRegistry,
+};
+use filestore_core::{Error, ErrorKind};
+use filestore_workspace::s3::{Fault, Operation};
+use filestore_workspace::{S3Server, eventually};
+use futures_util::{Stream, StreamExt, TryStreamExt, stream};
+use http::{Method, StatusCode};
+
+const MIB: usize = 1 << 20;
+const UNICODE: &str = "attachment; filename=\"na_ve & + %.txt\"; filename*=UTF-8''na%C3%AFve%20%E2%82%AC.txt";
+
+fn config(server: &S3Server) -> ProviderConfig {
+    let options = [
+        ("endpoint", server.endpoint()),
+        ("region", server.region().to_owned()),
+        ("bucket", server.bucket().to_owned()),
+        ("access_key_id", server.access_key().to_owned()),
+        ("secret_access_key", server.secret_key().to_owned()),
+    ];
+    let config = ProviderConfig::new("s3".parse().unwrap(), "s3").with_option("disable_config_load", "true");
+    options.into_iter().fold(config, |config, (name, value)| config.with_option(name, value))
+}
+
+fn open(config: ProviderConfig) -> Cloud {
+    let code = config.code.clone();
+    ProviderRegistry::open(&[config]).unwrap().cloud(&code).unwrap().clone()
+}
+
+async fn started() -> (S3Server, Cloud) {
+    let server = S3Server::start().await;
+    let cloud = open(config(&server));
+    (server, cloud)
+}
+
+fn fresh_key() -> BlobKey {
+    let now = Timestamp::now();
+    BlobKey::new(&"42".parse().unwrap(), &"docs".parse().unwrap(), now, BlobId::generate(now))
+}
+
+fn content(length: usize) -> Vec<u8> {
+    (0u32..).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).take(length).collect()
+}
+
+fn info(bytes: &[u8]) -> ObjectInfo {
+    let hex = filestore_workspace::sha256_hex(bytes);
+    ObjectInfo {
+        size_bytes: bytes.len() as u64,
+        sha256: hex.parse::<Sha256>().unwrap(),
+        content_type: "text/plain; charset=utf-8".to_owned(),
+        content_disposition: Some("inline".to_owned()),
+    }
+}
+
+fn source(bytes: &[u8]) -> impl Stream<Item = Result<Bytes, Error>> + Send + Unpin + use<> {
+    let pieces: Vec<_> = bytes.chunks(300_001).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+    stream::iter(pieces)
+}
+
+async fn put(cloud: &Cloud, key: &BlobKey, bytes: &[u8]) -> Result<(), Error> {
+    cloud.put(key, &info(bytes), source(bytes)).await
+}
+
+async fn get(cloud: &Cloud, key: &BlobKey, size: usize) -> Result<Vec<u8>, Error> {
+    let size = size as u64;
+    let pieces: Vec<Bytes> = cloud.read(key, size, 0..size).await?.try_collect().await?;
+    Ok(pieces.concat())
+}
+
+fn wanted(head: bool) -> PresignRequest<'static> {
+    PresignRequest {
+        head,
+        expires_in: Duration::from_mins(5),
+        content_type: "image/png",
+        disposition: Some(UNICODE),
+    }
+}
+
+fn header<'a>(reply: &'a reqwest::Response, name: &str) -> &'a str {
+    reply.headers()[name].to_str().unwrap()
+}
+
+#[tokio::test]
+async fn what_is_put_is_read_back_in_ranges_and_removed() {
+    let (server, cloud) = started().await;
+    for length in [0, 1, 64 << 10, 5 * MIB, 5 * MIB + 1, 11 * MIB] {
+        let (key, bytes) = (fresh_key(), content(length));
+        put(&cloud, &key, &bytes).await.unwrap();
+        assert!(server.object(key.as_str()).unwrap() == bytes, "{length} bytes");
+        assert!(get(&cloud, &key, length).await.unwrap() == bytes, "{length} bytes");
+        if length > 100 {
+            let part: Vec<Bytes> =
+                cloud.read(&key, length as u64, 7..99).await.unwrap().try_collect().await.unwrap();
+            assert_eq!(part.concat(), bytes[7..99]);
+        }
+        assert_eq!(get(&cloud, &key, length + 1).await.unwrap_err().kind(), ErrorKind::ProviderUnavailable);
+        for _ in 0..2 {
+            cloud.remove(&key).await.unwrap();
+        }
+        assert_eq!(get(&cloud, &key, length).await.unwrap_err().kind(), ErrorKind::NotFound);
+    }
+    assert_eq!((server.objects(), server.unfinished_uploads()), (vec![], 0));
+}
+
+#[tokio::test]
+async fn nothing_is_read_back_where_the_store_checks_what_it_takes() {
+    let (server, cloud) = started().await;
+    put(&cloud, &fresh_key(), b"probe").await.unwrap();
+    let can = cloud.capabilities();
+    assert_eq!((can.checks_checksums, can.puts_if_absent), (Some(true), Some(true)));
+    let reads = server.requests(Operation::GetObject);
+    put(&cloud, &fresh_key(), &content(64 << 10)).await.unwrap();
+    put(&cloud, &fresh_key(), &content(11 * MIB)).await.unwrap();
+    assert_eq!(server.requests(Operation::GetObject), reads);
+}
+
+#[tokio::test]
+async fn everything_is_read_back_where_it_does_not() {
+    let (server, cloud) = started().await;
+    server.faults().ignore_checksums();
+    put(&cloud, &fresh_key(), b"x").await.unwrap();
+    assert_eq!(cloud.capabilities().checks_checksums, Some(false));
+    let reads = server.requests(Operation::GetObject);
+    put(&cloud, &fresh_key(), &content(64 << 10)).await.unwrap();
+    assert_eq!(server.requests(Operation::GetObject), reads + 1);
+    for (length, on) in [(1000, Operation::PutObject), (6 * MIB, Operation::UploadPart)] {
+        server.faults().next(1, on, Fault::CorruptBody);
+        let error = put(&cloud, &fresh_key(), &content(length)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ProviderUnavailable, "{length}");
+    }
+}
+
+#[tokio::test]
+async fn bytes_that_change_on_the_way_never_count() {
+    let (server, cloud) = started().await;
+    put(&cloud, &fresh_key(), b"x").await.unwrap();
+    let faults = [
+        (1000, Operation::PutObject, Fault::CorruptBody),
+        (1000, Operation::PutObject, Fault::StoreHalf),
+        (6 * MIB, Operation::UploadPart, Fault::CorruptBody),
+        (6 * MIB, Operation::UploadPart, Fault::StoreHalf),
+    ];
+    for (length, on, fault) in faults {
+        let tally = server.faults().next(1, on, fault);
+        let error = put(&cloud, &fresh_key(), &content(length)).await.unwrap_err();
+        assert_eq!((error.kind(), tally.count()), (ErrorKind::ProviderUnavailable, 1), "{on:?} {fault:?}");
+    }
+    assert_eq!(server.unfinished_uploads(), 0);
+}
+
+#[tokio::test]
+async fn faults_that_pass_are_not_noticed() {
+    let (server, cloud) = started().await;
+    put(&cloud, &fresh_key(), b"x").await.unwrap();
+    for fault in [Fault::Close, Fault::InternalError, Fault::SlowDown, Fault::LoseReply, Fault::CutReply] {
+        let operations = [
+            Operation::PutObject,
+            Operation::CreateMultipartUpload,
+            Operation::UploadPart,
+            Operation::CompleteMultipartUpload,
+            Operation::GetObject,
+            Operation::HeadObject,
+            Operation::DeleteObject,
+        ];
+        for on in operations {
+            let (key, bytes) = (fresh_key(), content(6 * MIB));
+            let tally = server.faults().next(1, on, fault);
+            let small = (fresh_key(), content(1000));
+            put(&cloud, &small.0, &small.1).await.unwrap_or_else(|e| panic!("{on:?} {fault:?}: {e:?}"));
+            put(&cloud, &key, &bytes).await.unwrap_or_else(|e| panic!("{on:?} {fault:?}: {e:?}"));
+            assert!(get(&cloud, &key, bytes.len()).await.unwrap() == bytes, "{on:?} {fault:?}");
+            for key in [&key, &small.0] {
+                cloud.remove(key).await.unwrap();
+            }
+            assert_eq!(tally.count(), 1, "{on:?} {fault:?}");
+        }
+    }
+    assert_eq!(server.objects().len(), 1);
+}
+
+#[tokio::test]
+async fn a_provider_that_is_down_is_unavailable_and_no_secret_is_said() {
+    let server = S3Server::start().await;
+    let cloud = open(ProviderConfig { retries: 1, ..config(&server) });
+    let key = fresh_key();
+    put(&cloud, &key, b"x").await.unwrap();
+    server.down().await;
+    let errors = [
+        put(&cloud, &fresh_key(), b"y").await.unwrap_err(),
+        get(&cloud, &key, 1).await.unwrap_err(),
+        cloud.remove(&key).await.unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind(), ErrorKind::ProviderUnavailable);
+        let shown = format!("{error} {error:?} {error:#?} {cloud:?} {:?}", config(&server));
+        for secret in [server.secret_key(), server.access_key(), "Signature", "?"] {
+            assert!(!shown.contains(secret), "{secret} in {shown}");
+        }
+    }
+    server.up().await;
+    assert_eq!(get(&cloud, &key, 1).await.unwrap(), b"x");
+}
+
+#[tokio::test]
+async fn a_provider_that_hangs_is_given_up() {
+    let server = S3Server::start().await;
+    let brief = Duration::from_millis(200);
+    let cloud = open(ProviderConfig { retries: 0, timeout: brief, io_timeout: brief, ..config(&server) });
+    server.faults().every(Operation::PutObject, Fault::Hang);
+    let error = put(&cloud, &fresh_key(), b"y").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ProviderUnavailable);
+}
+
+#[tokio::test]
+async fn a_missing_bucket_is_no_proof_that_a_blob_is_gone() {
+    let server = S3Server::start().await;
+    let cloud = open(config(&server).with_option("bucket", "another"));
+    let error = cloud.remove(&fresh_key()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ProviderUnavailable);
+}
+
+#[tokio::test]
+async fn uploads_that_come_to_nothing_are_aborted() {
+    let (server, cloud) = started().await;
+    let bytes = content(12 * MIB);
+    let lie = ObjectInfo { sha256: "0".repeat(64).parse().unwrap(), ..info(&bytes) };
+    let error = cloud.put(&fresh_key(), &lie, source(&bytes)).await.unwrap_err();
+    assert_eq!((error.kind(), server.unfinished_uploads()), (ErrorKind::DigestMismatch, 0));
+
+    server.faults().every(Operation::UploadPart, Fault::CorruptBody);
+    put(&cloud, &fresh_key(), &bytes).await.unwrap_err();
+    assert_eq!(server.unfinished_uploads(), 0);
+    server.faults().clear();
+
+    // The caller goes away while parts are on their way.
+    let endless = source(&bytes).take(38).chain(stream::pending());
+    let honest = info(&bytes);
+    let (one, key) = (cloud.clone(), fresh_key());
+    let putting = tokio::spawn(async move { one.put(&key, &honest, Box::pin(endless)).await });
+    eventually("an upload has begun", async || (server.unfinished_uploads() == 1).then_some(())).await;
+    putting.abort();
+    eventually("it is aborted", async || (server.unfinished_uploads() == 0).then_some(())).await;
+    assert_eq!(server.objects(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_presigned_url_reads_one_object_as_it_was_asked_for() {
+    let (_server, cloud) = started().await;
+    let (key, other) = (fresh_key(), fresh_key());
+    put(&cloud, &key, b"the bytes").await.unwrap();
+    put(&cloud, &other, b"others").await.unwrap();
+    let bare = reqwest::Client::new();
+    let url = cloud.presign(&key, &wanted(false)).await.unwrap().unwrap().url;
+
+    let reply = bare.get(&url).send().await.unwrap();
+    assert_eq!(reply.status(), StatusCode::OK);
+    assert_eq!((header(&reply, "content-type"), header(&reply, "content-disposition")), ("image/png", UNICODE));
+    assert_eq!(reply.bytes().await.unwrap(), "the bytes");
+    let part = bare.get(&url).header("range", "bytes=4-8").send().await.unwrap();
+    assert_eq!((part.status(), part.bytes().await.unwrap()), (StatusCode::PARTIAL_CONTENT, "bytes".into()));
+
+    let head = cloud.presign(&key, &wanted(true)).await.unwrap().unwrap().url;
+    let reply = bare.head(&head).send().await.unwrap();
+    assert_eq!((reply.status(), header(&reply, "content-length")), (StatusCode::OK, "9"));
+    assert_eq!((header(&reply, "content-type"), header(&reply, "content-disposition")), ("image/png", UNICODE));
+
+    for (method, url) in [
+        (Method::PUT, url.clone()),
+        (Method::DELETE, url.clone()),
+        (Method::GET, url.replace(key.as_str(), other.as_str())),
+        (Method::GET, url.replace("image%2Fpng", "text%2Fhtml").replace("image/png", "text/html")),
+    ] {
+        let reply = bare.request(method.clone(), &url).body("mine").send().await.unwrap();
+        assert_eq!(reply.status(), StatusCode::FORBIDDEN, "{method}");
+    }
+    assert_eq!(get(&cloud, &key, 9).await.unwrap(), b"the bytes");
+}
+
+#[tokio::test]
+async fn what_needs_headers_or_is_not_signed_at_all_is_not_presigned() {
+    let server = S3Server::start().await;
+    for (option, value) in [
+        ("skip_signature", "true"),
+        ("enable_request_payer", "true"),
+        ("server_side_encryption_customer_algorithm", "AES256"),
+    ] {
+        let cloud = open(config(&server).with_option(option, value));
+        assert_eq!(cloud.presign(&fresh_key(), &wanted(false)).await.unwrap(), None, "{option}");
+    }
+}
+
+fn outcome(check: &ProviderCheck, name: &str) -> (CheckOutcome, String) {
+    let step = check.steps.iter().find(|step| step.name == name);
+    let step = step.unwrap_or_else(|| panic!("no step {name} in {check:?}"));
+    (step.outcome, step.detail.clone())
+}
+
+#[tokio::test]
+async fn a_check_finds_a_sound_provider_sound_and_leaves_nothing() {
+    let (server, cloud) = started().await;
+    let check = cloud.check().await;
+    assert!(check.can_serve, "{check:#?}");
+    assert!(check.steps.iter().all(|step| step.outcome == CheckOutcome::Ok), "{check:#?}");
+    assert_eq!(outcome(&check, "grants").1, "reading that object, nothing else");
+    assert_eq!(server.objects(), Vec::<String>::new());
+    assert!(!format!("{check:?}").contains(server.secret_key()));
+}
+
+#[tokio::test]
+async fn a_check_says_what_a_provider_cannot_and_what_is_wrong_with_it() {
+    let (server, cloud) = started().await;
+    server.faults().ignore_checksums();
+    server.faults().clock_off_by(-500);
+    let check = cloud.check().await;
+    assert!(check.can_serve, "{check:#?}");
+    assert_eq!(outcome(&check, "checksum").0, CheckOutcome::Cannot);
+    let (clock, detail) = outcome(&check, "clock");
+    assert!(clock == CheckOutcome::Failed && detail.contains("behind"), "{detail}");
+
+    server.faults().clear();
+    server.faults().every(Operation::DeleteObject, Fault::InternalError);
+    let check = open(ProviderConfig { retries: 0, ..config(&server) }).check().await;
+    assert!(!check.can_serve);
+    assert_eq!(outcome(&check, "delete").0, CheckOutcome::Failed);
+
+    server.down().await;
+    let check = open(ProviderConfig { retries: 0, ..config(&server) }).check().await;
+    assert!(!check.can_serve);
+    assert_eq!(outcome(&check, "write").0, CheckOutcome::Failed);
+    assert_eq!(outcome(&check, "read").0, CheckOutcome::Skipped);
+}
+
+#[tokio::test]
+async fn a_provider_without_urls_can_serve() {
+    let check = open(ProviderConfig::new("mem".parse().unwrap(), "memory")).check().await;
+    assert!(check.can_serve, "{check:#?}");
+    assert_eq!(outcome(&check, "presign").0, CheckOutcome::Cannot);
+    assert_eq!(outcome(&check, "grants").0, CheckOutcome::Skipped);
+}

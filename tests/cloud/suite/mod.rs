@@ -1,0 +1,110 @@
+//! What every provider must do, whoever it is: run against the S3 server of these tests, and against
+//! real ones by `tests/services/run`.
+
+pub(crate) mod uploads;
+pub(crate) mod reads;
+pub(crate) mod moves;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use filestore_core::api::{PurgeReport, SyncReport};
+use filestore_core::worker::NoProgress;
+use filestore_server::Config;
+use filestore_workspace::{Remote, TestServer};
+
+/// Makes a test of each function of the suite. `$make` gives a future of two remotes and whatever must
+/// outlive them.
+#[macro_export]
+macro_rules! provider_suite {
+    ($make:path: $($group:ident { $($name:ident,)* })*) => {
+        $($(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                let (one, two, _guard) = $make().await;
+                $crate::suite::$group::$name(&one, &two).await;
+            }
+        )*)*
+    };
+    ($make:path) => {
+        $crate::provider_suite! { $make:
+            uploads {
+                each_binding_sends_uploads_its_way,
+                temp_and_thumbnail_stay_and_follow_once_ready,
+                a_batch_is_written_through_whole,
+                a_large_file_arrives_in_parts,
+                an_empty_file_is_a_file,
+                a_replace_goes_where_an_upload_would,
+            }
+            reads {
+                a_cloud_file_is_read_by_redirect_or_stream,
+                any_name_and_type_survive_the_redirect,
+                conditions_are_ignored_on_redirects,
+                variants_of_a_cloud_file_are_made_here,
+                the_client_downloads_and_resumes,
+            }
+            moves {
+                files_move_out_between_and_home_while_they_are_read,
+                a_plan_says_what_would_move_and_a_status_where_it_is,
+                verify_reads_every_byte,
+                the_purge_removes_bytes_where_they_are_and_were,
+                files_from_before_a_binding_move_when_they_are_queued,
+            }
+        }
+    };
+}
+
+/// A server that knows `remotes`, keeps dropped blobs for no time, and tries again soon.
+pub(crate) async fn serve(remotes: &[&Remote]) -> TestServer {
+    serve_with(remotes, |_| ()).await
+}
+
+pub(crate) async fn serve_with(remotes: &[&Remote], adjust: impl FnOnce(&mut Config)) -> TestServer {
+    TestServer::start_with(|config| {
+        config.store.providers = remotes.iter().map(|remote| remote.config.clone()).collect();
+        config.store.blob_grace = Duration::ZERO;
+        config.store.sync.first_pause = Duration::from_millis(20);
+        adjust(config);
+    })
+    .await
+}
+
+/// Runs the sync worker until nothing waits.
+pub(crate) async fn sync_all(server: &TestServer) -> SyncReport {
+    filestore_workspace::eventually("nothing waits for its provider", async || {
+        let report = server.store().sync_run(Arc::new(NoProgress)).await.expect("a run");
+        (report.waiting == 0).then_some(report)
+    })
+    .await
+}
+
+/// Runs the purge worker until nothing due is left.
+pub(crate) async fn sweep(server: &TestServer) -> PurgeReport {
+    let mut total = PurgeReport::default();
+    loop {
+        let report = server.store().purge_run(&NoProgress).await.expect("a run");
+        assert_eq!(report.failures, []);
+        if report.purged + report.blobs_removed == 0 {
+            return total;
+        }
+        total.purged += report.purged;
+        for (provider, count) in report.removed_at {
+            *total.removed_at.entry(provider).or_default() += count;
+        }
+    }
+}
+
+/// Reads a file as a browser would: redirects are followed with a bare request.
+pub(crate) async fn read(server: &TestServer, file_id: &str) -> Vec<u8> {
+    let reply = server.content(file_id).send().await;
+    match reply.status {
+        200 => reply.body.to_vec(),
+        302 => fetch(reqwest::Method::GET, reply.only("location")).await.expect(200).body.to_vec(),
+        status => panic!("{status}: {}", reply.text()),
+    }
+}
+
+/// A bare request, as from someone who knows nothing but the URL.
+pub(crate) async fn fetch(method: reqwest::Method, url: &str) -> filestore_workspace::Reply {
+    filestore_workspace::Call::bare(method, url).send().await
+}

@@ -1,0 +1,52 @@
+//! CLOUD providers that are servers of their own: Garage and Azurite. `tests/services/run` installs and
+//! starts them, and says in the environment where they are.
+
+#[path = "../cloud/suite/mod.rs"]
+mod suite;
+
+use filestore_workspace::Remote;
+
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run these tests by tests/services/run"))
+}
+
+mod garage {
+    use super::{Remote, variable};
+
+    fn remote() -> Remote {
+        Remote::s3(
+            &variable("FILESTORE_TEST_GARAGE_ENDPOINT"),
+            &variable("FILESTORE_TEST_GARAGE_REGION"),
+            &variable("FILESTORE_TEST_GARAGE_BUCKET"),
+            &variable("FILESTORE_TEST_GARAGE_KEY_ID"),
+            &variable("FILESTORE_TEST_GARAGE_SECRET"),
+        )
+    }
+
+    #[allow(clippy::unused_async, reason = "the suite awaits it")]
+    async fn garage() -> (Remote, Remote, ()) {
+        (remote(), remote(), ())
+    }
+
+    crate::provider_suite!(garage);
+}
+
+mod azurite {
+    use super::{Remote, variable};
+
+    fn remote() -> Remote {
+        Remote::azblob(
+            &variable("FILESTORE_TEST_AZURITE_ENDPOINT"),
+            &variable("FILESTORE_TEST_AZURITE_CONTAINER"),
+            &variable("FILESTORE_TEST_AZURITE_ACCOUNT"),
+            &variable("FILESTORE_TEST_AZURITE_KEY"),
+        )
+    }
+
+    #[allow(clippy::unused_async, reason = "the suite awaits it")]
+    async fn azurite() -> (Remote, Remote, ()) {
+        (remote(), remote(), ())
+    }
+
+    crate::provider_suite!(azurite);
+}

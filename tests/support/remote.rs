@@ -1,0 +1,123 @@
+//! A place at a provider, of one test alone.
+
+use std::collections::BTreeMap;
+
+use filestore_core::domain::provider::{OptionValue, ProviderCode, ProviderConfig};
+use futures_util::TryStreamExt;
+use opendal::Operator;
+use opendal::services::{Azblob, S3};
+use serde_json::json;
+
+use crate::{S3Server, TestServer};
+
+/// A provider with a root of its own, seen from both sides: as the service is configured with it, and
+/// through a client that knows nothing of the service.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    /// The provider's configuration.
+    pub config: ProviderConfig,
+    operator: Operator,
+}
+
+impl Remote {
+    /// A new root at `server`.
+    pub fn at(server: &S3Server) -> Self {
+        Self::s3(
+            &server.endpoint(),
+            server.region(),
+            server.bucket(),
+            server.access_key(),
+            server.secret_key(),
+        )
+    }
+
+    /// A new root in a bucket of any S3 server.
+    pub fn s3(endpoint: &str, region: &str, bucket: &str, access_key: &str, secret_key: &str) -> Self {
+        Self::of(
+            "s3",
+            &[
+                ("endpoint", endpoint),
+                ("region", region),
+                ("bucket", bucket),
+                ("access_key_id", access_key),
+                ("secret_access_key", secret_key),
+                ("disable_config_load", "true"),
+            ],
+        )
+    }
+
+    /// A new root in a container of Azure Blob Storage.
+    pub fn azblob(endpoint: &str, container: &str, account: &str, key: &str) -> Self {
+        Self::of(
+            "azblob",
+            &[
+                ("endpoint", endpoint),
+                ("container", container),
+                ("account_name", account),
+                ("account_key", key),
+            ],
+        )
+    }
+
+    fn of(scheme: &str, options: &[(&str, &str)]) -> Self {
+        // Without its default features OpenDAL installs no transport by itself.
+        opendal::install_default();
+        let random = std::iter::repeat_with(fastrand::alphanumeric).take(12).collect::<String>();
+        let root = format!("/{random}");
+        let mut all: BTreeMap<String, String> =
+            options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        all.insert("root".to_owned(), root);
+        let operator = match scheme {
+            "s3" => Operator::from_iter::<S3>(all.clone()),
+            _ => Operator::from_iter::<Azblob>(all.clone()),
+        };
+        let code: ProviderCode = format!("{scheme}-{random}").parse().expect("a code");
+        let mut config = ProviderConfig::new(code, scheme);
+        for (name, value) in all {
+            let value = match &*value {
+                "true" => OptionValue::Boolean(true),
+                _ => OptionValue::Text(value),
+            };
+            config = config.with_option(name, value);
+        }
+        Self { config, operator: operator.expect("a client") }
+    }
+
+    /// Its code.
+    pub fn code(&self) -> &str {
+        self.config.code.as_str()
+    }
+
+    /// The keys of all objects there, sorted.
+    pub async fn objects(&self) -> Vec<String> {
+        let lister = self.operator.lister_with("").recursive(true).await.expect("it lists");
+        let entries: Vec<_> = lister.try_collect().await.expect("it lists");
+        let files = entries.iter().filter(|entry| entry.metadata().is_file());
+        let mut keys: Vec<String> = files.map(|entry| entry.path().to_owned()).collect();
+        keys.sort();
+        keys
+    }
+
+    /// The bytes of an object.
+    pub async fn object(&self, key: &str) -> Vec<u8> {
+        self.operator.read(key).await.expect("the object is there").to_vec()
+    }
+}
+
+impl TestServer {
+    /// Binds organization `number` to the provider `code`, whether it was bound before or not.
+    pub async fn bind(&self, number: i64, code: &str, sync: bool) {
+        let binding = json!({
+            "organizationId": number, "organizationName": "Acme", "storageProvider": code, "syncEnabled": sync,
+        });
+        let created = self.post("/api/v1/organization-storage-bindings/create").json(&binding).send().await;
+        if created.status == 409 {
+            let change = json!({
+                "organizationId": number, "storageProvider": code, "syncEnabled": sync,
+            });
+            self.put("/api/v1/organization-storage-bindings/update").json(&change).send().await.expect(200);
+        } else {
+            created.expect(201);
+        }
+    }
+}
