@@ -1,6 +1,10 @@
 //! Administration: background work on demand, and its state.
 
-use filestore_core::api::{PurgeReport, PurgeRunRequest, SyncReport, SyncStatusReport, VariantCacheReport};
+use filestore_core::api::{
+    AdminProvider, MigratePlan, MigrateReport, MigrateRunRequest, MigrateStatus, MigrateStopRequest,
+    MigrateVerifyReport, MigrateVerifyRequest, ProviderCheckReport, PurgeReport, PurgeRunRequest,
+    SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport,
+};
 use reqwest::{Method, RequestBuilder};
 
 use crate::client::{Call, Client};
@@ -55,6 +59,100 @@ impl Admin<'_> {
     /// How many files are in which sync status.
     pub async fn sync_status(&self) -> Result<SyncStatusReport> {
         self.client.json(Call::repeatable(self.request(Method::GET, &["sync", "status"]))).await
+    }
+
+    /// Queues the READY files of an organization that are not at its provider: those from before its
+    /// binding. [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) without an active binding.
+    pub async fn sync_enqueue(&self, organization_id: i64) -> Result<SyncQueueReport> {
+        self.queue("enqueue", Some(organization_id)).await
+    }
+
+    /// Queues files whose sync was given up (FAILED) again: of one organization, or of all.
+    pub async fn sync_retry(&self, organization_id: impl Into<Option<i64>>) -> Result<SyncQueueReport> {
+        self.queue("retry", organization_id.into()).await
+    }
+
+    async fn queue(&self, what: &str, organization_id: Option<i64>) -> Result<SyncQueueReport> {
+        let body = SyncQueueRequest { organization_id };
+        let request = self.request(Method::POST, &["sync", what]).json(&body);
+        // What is queued already is not queued again.
+        self.client.json(Call::repeatable(request).endless()).await
+    }
+
+    /// What a migration of the organization to the provider `to` would move; changes nothing.
+    pub async fn migrate_plan(&self, organization_id: i64, to: &str) -> Result<MigratePlan> {
+        let request = self.request(Method::GET, &["migrate", "plan"]);
+        let request = request.query(&[("organizationId", &organization_id.to_string()[..]), ("to", to)]);
+        self.client.json(Call::repeatable(request)).await
+    }
+
+    /// Moves the organization's files to its provider, and waits for the end of it, however long that
+    /// takes. [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) if the organization is bound to another
+    /// provider, or a migration of it is under way.
+    ///
+    /// Dropping the future stops the migration once its copies under way are finished; so does
+    /// [`migrate_stop`](Self::migrate_stop), and then the report comes.
+    ///
+    /// ```no_run
+    /// use filestore_client::api::MigrateRunRequest;
+    ///
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// let request = MigrateRunRequest {
+    ///     organization_id: 42,
+    ///     to: "s3-eu".into(),
+    ///     bytes_per_second: Some(20 << 20),
+    /// };
+    /// let report = client.admin().migrate_run(&request).await?;
+    /// println!("{} files moved, {} left", report.moved_files, report.left_files);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn migrate_run(&self, request: &MigrateRunRequest) -> Result<MigrateReport> {
+        let request = self.request(Method::POST, &["migrate", "run"]).json(request);
+        self.client.json(Call::once(request).endless()).await
+    }
+
+    /// Tells the migration of the organization that is under way to stop; says where its files are.
+    pub async fn migrate_stop(&self, organization_id: i64) -> Result<MigrateStatus> {
+        let request = self.request(Method::POST, &["migrate", "stop"]);
+        self.client.json(Call::repeatable(request.json(&MigrateStopRequest { organization_id }))).await
+    }
+
+    /// Where the organization's files are, and the migration under way.
+    pub async fn migrate_status(&self, organization_id: i64) -> Result<MigrateStatus> {
+        let request = self.request(Method::GET, &["migrate", "status"]);
+        self.client.json(Call::repeatable(request.query(&[("organizationId", organization_id)]))).await
+    }
+
+    /// Reads every READY file of the organization that the provider `to` holds and compares its digest
+    /// with the record's; waits for the end of it. Dropping the future ends it.
+    pub async fn migrate_verify(&self, organization_id: i64, to: &str) -> Result<MigrateVerifyReport> {
+        let body = MigrateVerifyRequest { organization_id, to: to.to_owned() };
+        let request = self.request(Method::POST, &["migrate", "verify"]).json(&body);
+        self.client.json(Call::repeatable(request).endless()).await
+    }
+
+    /// Every provider, inactive ones included, `LOCAL` first.
+    pub async fn providers(&self) -> Result<Vec<AdminProvider>> {
+        let request = self.client.request(Method::GET, &["admin", "providers"]);
+        self.client.json(Call::repeatable(request)).await
+    }
+
+    /// Tries a provider out: what it can do, what it cannot, and whether files can be kept at it. What is
+    /// wrong with the provider is in the report, not an error.
+    ///
+    /// ```no_run
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// let report = client.admin().provider_check("s3-eu").await?;
+    /// for step in &report.steps {
+    ///     println!("{}: {} {}", step.name, step.outcome, step.detail);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn provider_check(&self, code: &str) -> Result<ProviderCheckReport> {
+        let request = self.client.request(Method::POST, &["admin", "providers", code, "check"]);
+        self.client.json(Call::repeatable(request).endless()).await
     }
 
     /// What the variant cache holds.

@@ -11,7 +11,7 @@ use filestore_core::worker::Workers;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
 use crate::admin_socket;
@@ -43,6 +43,8 @@ pub struct Server {
     stopping: watch::Sender<bool>,
     accepting: Vec<JoinHandle<usize>>,
     workers: Workers,
+    /// Dropped with the server: nobody waits for a provider that does not answer.
+    probes: JoinSet<()>,
     admin_socket: Option<PathBuf>,
     grace: Duration,
 }
@@ -112,7 +114,8 @@ impl Server {
             path
         });
         let workers = Workers::start(&store);
-        Ok(Self { store, address, stopping, accepting, workers, admin_socket, grace: options.grace })
+        let probes = probe_providers(&store);
+        Ok(Self { store, address, stopping, accepting, workers, probes, admin_socket, grace: options.grace })
     }
 
     /// The address it listens on; with port 0 configured, the port it got.
@@ -142,6 +145,7 @@ impl Server {
                 Err(error) => tracing::error!(%error, "accepting ended badly"),
             }
         }
+        drop(self.probes);
         self.workers.stop(end.saturating_duration_since(Instant::now()).max(AT_LEAST)).await;
         if let Some(path) = &self.admin_socket {
             admin_socket::unlink(path);
@@ -173,6 +177,31 @@ fn accept(
         let _ = stopped.wait_for(|stop| *stop).await;
     };
     tokio::spawn(listen::serve(listener, service, options, shutdown))
+}
+
+/// Tries the providers that take files out, beside the start: what is wrong with one is a warning in the
+/// log, since the files that are elsewhere can be served all the same.
+fn probe_providers(store: &FileStore) -> JoinSet<()> {
+    let mut probes = JoinSet::new();
+    for code in store.providers().active_clouds() {
+        let store = store.clone();
+        probes.spawn(async move {
+            match store.check_provider(code.as_str()).await {
+                Ok(report) if report.can_serve => tracing::debug!(provider = %code, "the provider can serve"),
+                Ok(report) => {
+                    let failed = report.steps.iter().filter(|step| step.outcome == "failed");
+                    let failed: Vec<_> =
+                        failed.map(|step| format!("{}: {}", step.name, step.detail)).collect();
+                    let failed = failed.join("; ");
+                    tracing::warn!(provider = %code, %failed, "the provider cannot serve");
+                }
+                Err(error) => {
+                    tracing::warn!(provider = %code, error = %error.chain(), "the provider was not tried");
+                }
+            }
+        });
+    }
+    probes
 }
 
 /// Serving files matters more than administering by socket: where there can be none, a warning says

@@ -22,6 +22,7 @@ async fn a_dry_purge_run_counts_and_touches_nothing() {
       "failures": [],
       "purged": 0,
       "purged_bytes": 0,
+      "removed_at": {},
       "waiting": 1
     }
     "#);
@@ -53,7 +54,17 @@ async fn an_unknown_key_in_an_admin_request_is_400() {
 async fn a_sync_run_settles_what_has_nowhere_to_go() {
     let server = TestServer::start().await;
     let status = async || server.get("/api/v1/admin/sync/status").send().await.expect(200).json();
-    assert_eq!(status().await, json!({"none": 0, "pending": 0, "syncing": 0, "synced": 0, "failed": 0}));
+    assert_json_snapshot!(status().await, @r#"
+    {
+      "bytes_copied": 0,
+      "failed": 0,
+      "files_moved": 0,
+      "none": 0,
+      "pending": 0,
+      "synced": 0,
+      "syncing": 0
+    }
+    "#);
     let id = server.upload("x").ok().await.file_id;
     let report = server.post("/api/v1/admin/sync/run").send().await.expect(200).json();
     assert_eq!(report["failures"], json!([]));

@@ -15,6 +15,7 @@ mod delete_restore;
 mod listing;
 mod health;
 mod admin;
+mod clouds;
 mod errors;
 mod limits;
 mod races;

@@ -3,13 +3,24 @@
 use clap::Subcommand;
 
 use super::examples;
+use super::rate::Rate;
 
 /// `provider`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProviderCommand {
     /// List the providers that take files
     #[command(after_help = examples::PROVIDER_LIST)]
-    List,
+    List {
+        /// Also those that take no new files, with what is known of each
+        #[arg(long)]
+        all: bool,
+    },
+    /// Try a provider out: what it can do, and whether files can be kept at it
+    #[command(after_help = examples::PROVIDER_CHECK)]
+    Check {
+        /// A provider code, see `provider list`
+        code: String,
+    },
 }
 
 /// `binding`.
@@ -77,9 +88,64 @@ pub(crate) enum SyncCommand {
     /// Do now what is waiting
     #[command(after_help = examples::SYNC_RUN)]
     Run,
+    /// Queue an organization's files from before its binding
+    #[command(after_help = examples::SYNC_ENQUEUE)]
+    Enqueue {
+        /// The organization's number
+        #[arg(long, value_name = "NUMBER")]
+        org: i64,
+    },
+    /// Queue files again whose sync was given up
+    #[command(after_help = examples::SYNC_RETRY)]
+    Retry {
+        /// Only of this organization
+        #[arg(long, value_name = "NUMBER")]
+        org: Option<i64>,
+    },
     /// Count files by sync status
     #[command(after_help = examples::SYNC_STATUS)]
     Status,
+}
+
+/// `migrate`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MigrateCommand {
+    /// Show what a migration would move
+    #[command(after_help = examples::MIGRATE_PLAN)]
+    Plan(MigrateTarget),
+    /// Move an organization's files to its provider
+    #[command(after_help = examples::MIGRATE_RUN)]
+    Run {
+        #[command(flatten)]
+        target: MigrateTarget,
+        /// Read at most so many bytes in a second, such as 20MiB
+        #[arg(long, value_name = "BYTES_PER_SECOND")]
+        rate: Option<Rate>,
+        /// Only say what would be moved
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Show where an organization's files are
+    #[command(after_help = examples::MIGRATE_STATUS)]
+    Status {
+        /// The organization's number
+        #[arg(long, value_name = "NUMBER")]
+        org: i64,
+    },
+    /// Read an organization's files at a provider and compare their digests
+    #[command(after_help = examples::MIGRATE_VERIFY)]
+    Verify(MigrateTarget),
+}
+
+/// Whose files, and where to.
+#[derive(Debug, clap::Args)]
+pub(crate) struct MigrateTarget {
+    /// The organization's number
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) org: i64,
+    /// A provider code, see `provider list`
+    #[arg(long, value_name = "CODE")]
+    pub(crate) to: String,
 }
 
 /// `variants`.

@@ -120,7 +120,16 @@ LOCAL, the target's own disk, is always there.
 
 Examples:
   filestore provider list
+  filestore provider list --all
   filestore provider list --json | jq -r '.[].providerCode'";
+
+pub(super) const PROVIDER_CHECK: &str = "\
+Objects of its own are written, read and removed. What the provider cannot do is done without,
+if that is possible; the exit status is 1 if it is not. The clock is told, not judged.
+
+Examples:
+  filestore provider check s3-eu
+  filestore --data-dir /var/lib/filestore --config filestore.toml provider check s3-eu";
 
 pub(super) const BINDING_CREATE: &str = "\
 An organization has at most one active binding. Without one its files are stored locally.
@@ -148,8 +157,7 @@ once its grace is over. A server does this by itself; run it to have it done now
 server runs. What cannot be removed stays on the list and is tried again; the exit status is 1
 then.
 
-On a data directory without a server a deleted file has no grace: what is configured for the
-server holds only when the server does it.
+On a data directory without a server a deleted file has no grace, unless --config says so.
 
 Examples:
   filestore purge run --dry-run
@@ -157,12 +165,61 @@ Examples:
   filestore --data-dir /var/lib/filestore purge run --json";
 
 pub(super) const SYNC_RUN: &str = "\
-A file whose organization has no provider elsewhere has nowhere to go and is settled. A server
-does this by itself within seconds. The exit status is 1 if something is left that failed.
+Files go to their organization's provider, several at a time; a file whose organization has no
+provider elsewhere has nowhere to go and is settled. A server does this by itself within
+seconds. The exit status is 1 if something is left that failed.
 
 Examples:
   filestore sync run
   filestore --data-dir /var/lib/filestore sync run --json";
+
+pub(super) const SYNC_ENQUEUE: &str = "\
+A binding is about new files. This queues the older ones as well: those that are not at the
+organization's provider yet.
+
+Examples:
+  filestore sync enqueue --org 42
+  filestore sync enqueue --org 42 && filestore sync run";
+
+pub(super) const SYNC_RETRY: &str = "\
+A file is FAILED after several tries that did not go well, and is served from where it is. Look
+into the provider first: `filestore provider list`, and the server's log.
+
+Examples:
+  filestore sync retry
+  filestore sync retry --org 42";
+
+pub(super) const MIGRATE_PLAN: &str = "\
+Temporary files and thumbnails stay on the target's own disk. The provider is the one that the
+organization is bound to: bind it first, and new files go there already.
+
+Examples:
+  filestore migrate plan --org 42 --to LOCAL
+  filestore migrate plan --org 42 --to LOCAL --json | jq .move_bytes";
+
+pub(super) const MIGRATE_RUN: &str = "\
+Each file is copied, verified, and only then its record points to the copy; the old bytes go
+after a grace. Files are read, replaced and deleted meanwhile as ever. Ctrl-C finishes the
+copies under way and says what was done; a second one does not wait. Run the command again to
+go on. The exit status is 1 if files are left.
+
+Examples:
+  filestore binding update --org 42 --provider LOCAL && filestore migrate run --org 42 --to LOCAL
+  filestore migrate run --org 42 --to LOCAL --rate 20MiB
+  filestore migrate run --org 42 --to LOCAL --dry-run";
+
+pub(super) const MIGRATE_STATUS: &str = "\
+Examples:
+  filestore migrate status --org 42
+  filestore migrate status --org 42 --json | jq .running";
+
+pub(super) const MIGRATE_VERIFY: &str = "\
+Every byte is read. The exit status is 1 if a file cannot be read or is not what its record
+says.
+
+Examples:
+  filestore migrate verify --org 42 --to LOCAL
+  filestore migrate verify --org 42 --to LOCAL --json | jq .failures";
 
 pub(super) const SYNC_STATUS: &str = "\
 Examples:

@@ -2,6 +2,7 @@
 
 mod files;
 mod admin;
+mod rate;
 mod examples;
 
 use std::path::PathBuf;
@@ -9,7 +10,10 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
-pub(crate) use admin::{BindingCommand, ProviderCommand, PurgeCommand, SyncCommand, VariantsCommand};
+pub(crate) use admin::{
+    BindingCommand, MigrateCommand, MigrateTarget, ProviderCommand, PurgeCommand, SyncCommand,
+    VariantsCommand,
+};
 pub(crate) use files::{
     BatchArgs, DeleteArgs, FitArg, GetArgs, IdArgs, ListArgs, OutputArgs, PlaceArgs, PurgeStatusArg,
     ReadyArgs, ReplaceArgs, StatusArg, UploadArgs, VariantArgs,
@@ -49,6 +53,10 @@ pub(crate) struct GlobalArgs {
     /// Work on this data directory instead of a server
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
+    /// The server's configuration file: with --data-dir, the same providers and limits hold [env:
+    /// FILESTORE_CONFIG]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// Print JSON for programs instead of tables for people
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -105,6 +113,9 @@ pub(crate) enum Command {
     /// Files that wait for their organization's provider
     #[command(subcommand)]
     Sync(SyncCommand),
+    /// Moving an organization's files to another provider
+    #[command(subcommand)]
+    Migrate(MigrateCommand),
     /// The cache of WebP variants
     #[command(subcommand)]
     Variants(VariantsCommand),
@@ -130,6 +141,14 @@ impl Cli {
                 .error(
                     ErrorKind::ArgumentConflict,
                     "--server and --data-dir exclude each other: a command has one target",
+                )
+                .exit();
+        }
+        if cli.global.config.is_some() && cli.global.data_dir.is_none() {
+            Self::command()
+                .error(
+                    ErrorKind::MissingRequiredArgument,
+                    "--config needs --data-dir: a server has read its own configuration",
                 )
                 .exit();
         }

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use filestore_core::api::{PurgeReport, VariantCacheReport, WorkFailure};
+use filestore_core::api::{
+    PurgeReport, SyncQueueReport, SyncReport, SyncStatusReport, VariantCacheReport, WorkFailure,
+};
 
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Align, Output, Table, plain, size};
@@ -24,7 +26,7 @@ fn purge_text(report: &PurgeReport) -> String {
     } else {
         ["purged", "removed", "expired"]
     };
-    format!(
+    let mut text = format!(
         "{purged} {} ({}), {removed} {}, {expired} {}; {} within the grace, {} failed",
         counted(report.purged, "file"),
         size(report.purged_bytes),
@@ -32,7 +34,11 @@ fn purge_text(report: &PurgeReport) -> String {
         counted(report.expired, "temporary file"),
         report.waiting,
         report.failures.len(),
-    )
+    );
+    for (provider, blobs) in &report.removed_at {
+        let _ = write!(text, "\nat {}: {removed} {}", plain(provider), counted(*blobs, "blob"));
+    }
+    text
 }
 
 /// `sync run`.
@@ -40,16 +46,42 @@ pub(super) async fn sync(target: &dyn Target, out: Output) -> Result<Exit> {
     let meter = out.count_meter("syncing");
     let report = target.sync(&meter).await.map_err(|e| e.doing("cannot sync"))?;
     drop(meter);
-    out.data(
-        &report,
-        |_| Vec::new(),
-        |report| format!("settled {}, {} failed", counted(report.settled, "file"), report.failures.len()),
-    )?;
+    out.data(&report, |_| Vec::new(), sync_text)?;
     Ok(failures("sync", &report.failures, out))
 }
 
+fn sync_text(report: &SyncReport) -> String {
+    format!(
+        "settled {}, synced {} ({}), {} waiting, {} failed",
+        counted(report.settled, "file"),
+        counted(report.synced, "file"),
+        size(report.synced_bytes),
+        report.waiting,
+        report.failures.len()
+    )
+}
+
+/// `sync enqueue`.
+pub(super) async fn sync_enqueue(organization: i64, target: &dyn Target, out: Output) -> Result<Exit> {
+    let doing = format!("cannot queue files of organization {organization}");
+    let queued = target.sync_enqueue(organization).await.map_err(|e| e.doing(doing))?;
+    queue_report(queued, out)
+}
+
+/// `sync retry`.
+pub(super) async fn sync_retry(organization: Option<i64>, target: &dyn Target, out: Output) -> Result<Exit> {
+    let queued = target.sync_retry(organization).await.map_err(|e| e.doing("cannot queue files again"))?;
+    queue_report(queued, out)
+}
+
+fn queue_report(queued: u64, out: Output) -> Result<Exit> {
+    let report = SyncQueueReport { queued };
+    out.data(&report, |_| Vec::new(), |report| format!("queued {}", counted(report.queued, "file")))?;
+    Ok(Exit::Done)
+}
+
 /// Tells which files are left, and that some are.
-fn failures(doing: &str, failures: &[WorkFailure], out: Output) -> Exit {
+pub(super) fn failures(doing: &str, failures: &[WorkFailure], out: Output) -> Exit {
     for failure in failures {
         let id = plain(&failure.file_id);
         out.failure(&Failure::refused(plain(&failure.error)).doing(format!("cannot {doing} {id}")));
@@ -60,24 +92,27 @@ fn failures(doing: &str, failures: &[WorkFailure], out: Output) -> Exit {
 /// `sync status`.
 pub(super) async fn sync_status(target: &dyn Target, out: Output) -> Result<Exit> {
     let report = target.sync_status().await.map_err(|e| e.doing("cannot count files"))?;
-    out.data(
-        &report,
-        |_| Vec::new(),
-        |report| {
-            let mut table = Table::new([("SYNC STATUS", Align::Left), ("FILES", Align::Right)]);
-            for (status, count) in [
-                ("NONE", report.none),
-                ("PENDING", report.pending),
-                ("SYNCING", report.syncing),
-                ("SYNCED", report.synced),
-                ("FAILED", report.failed),
-            ] {
-                table.row([status.to_owned(), count.to_string()]);
-            }
-            table.render()
-        },
-    )?;
+    out.data(&report, |_| Vec::new(), sync_status_text)?;
     Ok(Exit::Done)
+}
+
+fn sync_status_text(report: &SyncStatusReport) -> String {
+    let mut table = Table::new([("SYNC STATUS", Align::Left), ("FILES", Align::Right)]);
+    for (status, count) in [
+        ("NONE", report.none),
+        ("PENDING", report.pending),
+        ("SYNCING", report.syncing),
+        ("SYNCED", report.synced),
+        ("FAILED", report.failed),
+    ] {
+        table.row([status.to_owned(), count.to_string()]);
+    }
+    let mut text = table.render();
+    if report.files_moved + report.bytes_copied > 0 {
+        let moved = counted(report.files_moved, "file");
+        let _ = write!(text, "\nsince the start: {moved} moved, {} copied", size(report.bytes_copied));
+    }
+    text
 }
 
 /// `variants status`.

@@ -1,6 +1,8 @@
 //! `provider` and `binding`.
 
-use filestore_core::api::{BindingReply, CreateBinding, ProviderReply, UpdateBinding};
+use filestore_core::api::{
+    AdminProvider, BindingReply, CreateBinding, ProviderCheckReport, ProviderReply, UpdateBinding,
+};
 
 use crate::args::BindingCommand;
 use crate::failure::{Exit, Result};
@@ -22,6 +24,48 @@ pub(super) async fn providers(target: &dyn Target, out: Output) -> Result<Exit> 
         },
     )?;
     Ok(Exit::Done)
+}
+
+/// `provider list --all`.
+pub(super) async fn all_providers(target: &dyn Target, out: Output) -> Result<Exit> {
+    let providers = target.all_providers().await.map_err(|e| e.doing("cannot list providers"))?;
+    out.data(
+        &providers,
+        |all: &Vec<AdminProvider>| all.iter().map(|provider| provider.provider_code.as_str()).collect(),
+        |all| {
+            let titles = ["CODE", "NAME", "LOCATION", "SCHEME", "ACTIVE"];
+            let mut table = Table::new(titles.map(|title| (title, Align::Left)));
+            for provider in all {
+                let untested = if provider.is_tested { "" } else { " (untested)" };
+                table.row([
+                    plain(&provider.provider_code),
+                    plain(&provider.provider_name),
+                    plain(&provider.storage_location),
+                    format!("{}{untested}", plain(&provider.scheme)),
+                    yes_no(provider.is_active).to_owned(),
+                ]);
+            }
+            table.render()
+        },
+    )?;
+    Ok(Exit::Done)
+}
+
+/// `provider check`.
+pub(super) async fn check_provider(code: &str, target: &dyn Target, out: Output) -> Result<Exit> {
+    let doing = format!("cannot check the provider {}", plain(code));
+    let report = target.check_provider(code).await.map_err(|e| e.doing(doing))?;
+    out.data(&report, |_| Vec::new(), check_text)?;
+    Ok(if report.can_serve { Exit::Done } else { Exit::Refused })
+}
+
+fn check_text(report: &ProviderCheckReport) -> String {
+    let mut table = Table::new(["STEP", "OUTCOME", "DETAIL"].map(|title| (title, Align::Left)));
+    for step in &report.steps {
+        table.row([plain(&step.name), plain(&step.outcome), plain(&step.detail)]);
+    }
+    let verdict = if report.can_serve { "can serve" } else { "cannot serve" };
+    format!("{}{} {verdict}", table.render(), plain(&report.provider_code))
 }
 
 /// `binding ...`.
@@ -99,6 +143,6 @@ fn table(bindings: &[BindingReply]) -> String {
     table.render()
 }
 
-fn yes_no(flag: bool) -> &'static str {
+pub(super) fn yes_no(flag: bool) -> &'static str {
     if flag { "yes" } else { "no" }
 }

@@ -8,13 +8,17 @@ mod get;
 mod file;
 mod binding;
 mod admin;
+mod migrate;
 
 use std::process::ExitCode;
 
 use clap::CommandFactory;
+use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
-use crate::args::{BindingCommand, Cli, Command, GlobalArgs, PurgeCommand, SyncCommand, VariantsCommand};
+use crate::args::{
+    BindingCommand, Cli, Command, GlobalArgs, ProviderCommand, PurgeCommand, SyncCommand, VariantsCommand,
+};
 use crate::failure::{Exit, Result};
 use crate::output::Output;
 use crate::target::{self, Absent, Opened};
@@ -22,15 +26,26 @@ use crate::target::{self, Absent, Opened};
 /// Carries out a command and says how the process ends.
 pub(crate) async fn run(cli: Cli) -> ExitCode {
     let out = Output::new(&cli.global);
+    let stop = watch::Sender::new(false);
     let exit = tokio::select! {
-        outcome = carry_out(cli, out) => outcome.unwrap_or_else(|failure| {
+        outcome = carry_out(cli, out, &stop) => outcome.unwrap_or_else(|failure| {
             out.failure(&failure);
             failure.exit()
         }),
         // Dropping the command undoes what is not acknowledged: staged bytes, unfinished downloads.
-        _ = tokio::signal::ctrl_c() => Exit::Interrupted,
+        () = interrupted(&stop) => Exit::Interrupted,
     };
     exit.into()
+}
+
+/// Resolves when the command is to be dropped: at the first Ctrl-C, or at the second one if it listens to
+/// the first.
+async fn interrupted(stop: &watch::Sender<bool>) {
+    // Where there can be no signal handler the signal ends the process, as it does without one.
+    let _ = tokio::signal::ctrl_c().await;
+    if stop.send(true).is_ok() {
+        let _ = tokio::signal::ctrl_c().await;
+    }
 }
 
 /// The core's and client's log goes to stderr; `FILESTORE_LOG` says how much of it.
@@ -40,7 +55,7 @@ pub(crate) fn start_log(args: &GlobalArgs) {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
 }
 
-async fn carry_out(cli: Cli, out: Output) -> Result<Exit> {
+async fn carry_out(cli: Cli, out: Output, stop: &watch::Sender<bool>) -> Result<Exit> {
     if let Command::Completions { shell } = cli.command {
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut Cli::command(), "filestore", &mut script);
@@ -48,7 +63,7 @@ async fn carry_out(cli: Cli, out: Output) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let opened = target::open(&cli.global, absent(&cli.command)).await?;
-    let outcome = on_target(cli.command, &opened, out).await;
+    let outcome = on_target(cli.command, &opened, out, stop).await;
     opened.target.close().await;
     outcome
 }
@@ -62,7 +77,12 @@ fn absent(command: &Command) -> Absent {
     }
 }
 
-async fn on_target(command: Command, opened: &Opened, out: Output) -> Result<Exit> {
+async fn on_target(
+    command: Command,
+    opened: &Opened,
+    out: Output,
+    stop: &watch::Sender<bool>,
+) -> Result<Exit> {
     let target = &*opened.target;
     match command {
         Command::Upload(args) => match args.recursive.clone() {
@@ -79,10 +99,17 @@ async fn on_target(command: Command, opened: &Opened, out: Output) -> Result<Exi
         Command::Replace(args) => file::replace(args, target, out).await,
         Command::Delete(args) => file::delete(&args.ids, target, out).await,
         Command::Restore(args) => file::restore(&args.id, target, out).await,
-        Command::Provider(_) => binding::providers(target, out).await,
+        Command::Provider(ProviderCommand::List { all: false }) => binding::providers(target, out).await,
+        Command::Provider(ProviderCommand::List { all: true }) => binding::all_providers(target, out).await,
+        Command::Provider(ProviderCommand::Check { code }) => {
+            binding::check_provider(&code, target, out).await
+        }
         Command::Binding(command) => binding::run(command, target, out).await,
         Command::Purge(PurgeCommand::Run { dry_run }) => admin::purge(dry_run, target, out).await,
         Command::Sync(SyncCommand::Run) => admin::sync(target, out).await,
+        Command::Sync(SyncCommand::Enqueue { org }) => admin::sync_enqueue(org, target, out).await,
+        Command::Sync(SyncCommand::Retry { org }) => admin::sync_retry(org, target, out).await,
+        Command::Migrate(command) => migrate::run(command, target, out, stop).await,
         Command::Sync(SyncCommand::Status) => admin::sync_status(target, out).await,
         Command::Variants(VariantsCommand::Status) => admin::variants_status(target, out).await,
         Command::Variants(VariantsCommand::Prune) => admin::variants_prune(target, out).await,

@@ -7,7 +7,12 @@ pub(super) fn of(code: &str, field: Option<&str>, allowed: &[String]) -> Option<
     let advice = match code {
         "invalid_field" | "missing_field" => return field.and_then(by_field).or_else(|| listed(allowed)),
         "not_found" => "is the id right? `filestore list` shows what there is; a deleted file cannot be read",
-        "conflict" => "run the command again",
+        "conflict" => match field {
+            // A migration goes where the binding says, and there is one at a time.
+            Some("to") => "`filestore binding update --provider CODE` changes where its files go",
+            Some("organizationId") => "`filestore migrate status` shows how far it is",
+            _ => "run the command again",
+        },
         "already_purging" => "its bytes are being removed; upload the file again if you still have it",
         "unauthorized" => "give a valid key with --key or FILESTORE_KEY",
         "forbidden" => "use a key with the scope and organization for it",

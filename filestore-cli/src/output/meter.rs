@@ -1,11 +1,15 @@
 //! Progress on a terminal.
 
+use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use filestore_core::worker::Progress;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::style::ProgressTracker;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+use super::size;
 
 /// One transfer's share of a bar. Clones are the same transfer; [`Meter::part`] is another one on
 /// the same bar. The bar is removed when the last of them is dropped.
@@ -14,6 +18,8 @@ pub(crate) struct Meter {
     bar: Arc<Bar>,
     /// What this transfer has added to the bar.
     share: Arc<AtomicU64>,
+    /// Bytes that passed where the bar counts files.
+    bytes: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
@@ -48,12 +54,12 @@ impl Meter {
         if !hidden {
             bar.enable_steady_tick(Duration::from_millis(120));
         }
-        Self { bar: Arc::new(Bar(bar)), share: Arc::default() }
+        Self { bar: Arc::new(Bar(bar)), share: Arc::default(), bytes: Arc::default() }
     }
 
     /// Another transfer on the same bar.
     pub(crate) fn part(&self) -> Self {
-        Self { bar: Arc::clone(&self.bar), share: Arc::default() }
+        Self { bar: Arc::clone(&self.bar), share: Arc::default(), bytes: Arc::clone(&self.bytes) }
     }
 
     /// This transfer has moved so many bytes in all: fewer than before if it started again.
@@ -63,6 +69,16 @@ impl Meter {
             Some(more) => self.bar.0.inc(more),
             None => self.bar.0.dec(before - done),
         }
+    }
+
+    /// So many bytes have passed in all, where the bar counts files.
+    pub(crate) fn set_bytes(&self, done: u64) {
+        self.bytes.store(done, Ordering::Relaxed);
+    }
+
+    /// Whether anybody sees the bar.
+    pub(crate) fn is_shown(&self) -> bool {
+        !self.bar.0.is_hidden()
     }
 
     /// So many bytes more.
@@ -98,13 +114,78 @@ impl Meter {
 impl Progress for Meter {
     fn start(&self, total: Option<u64>) {
         if let Some(total) = total {
-            self.bar.0.set_style(style("{prefix} [{bar:28}] {human_pos}/{human_len} {eta}"));
+            let passing = style("{prefix} [{bar:28}] {human_pos}/{human_len} {passing} {eta}");
+            self.bar.0.set_style(passing.with_key("passing", Passing::new(&self.bytes)));
             self.bar.0.set_length(total);
         }
     }
 
     fn advance(&self, units: u64) {
         self.add(units);
+    }
+
+    fn add_bytes(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// How many bytes pass in a second, beside a bar that counts files; empty until some have.
+#[derive(Debug, Clone)]
+struct Passing {
+    bytes: Arc<AtomicU64>,
+    seen: Option<(Instant, u64)>,
+    per_second: u64,
+}
+
+impl Passing {
+    fn new(bytes: &Arc<AtomicU64>) -> Self {
+        Self { bytes: Arc::clone(bytes), seen: None, per_second: 0 }
+    }
+
+    fn look(&mut self, now: Instant) {
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        let Some((then, before)) = self.seen else {
+            self.seen = Some((now, bytes));
+            return;
+        };
+        let millis = u64::try_from(now.saturating_duration_since(then).as_millis()).unwrap_or(u64::MAX);
+        if millis < 100 {
+            return;
+        }
+        let current = bytes.saturating_sub(before).saturating_mul(1000) / millis;
+        self.per_second = match self.per_second {
+            0 => current,
+            past => {
+                let weighed = past.saturating_mul(PAST_MILLIS).saturating_add(current.saturating_mul(millis));
+                weighed / PAST_MILLIS.saturating_add(millis)
+            }
+        };
+        self.seen = Some((now, bytes));
+    }
+}
+
+/// How much the past counts, beside the time since the last look.
+const PAST_MILLIS: u64 = 5000;
+
+impl ProgressTracker for Passing {
+    fn clone_box(&self) -> Box<dyn ProgressTracker> {
+        Box::new(self.clone())
+    }
+
+    fn tick(&mut self, _state: &ProgressState, now: Instant) {
+        self.look(now);
+    }
+
+    fn reset(&mut self, _state: &ProgressState, _now: Instant) {
+        self.seen = None;
+        self.per_second = 0;
+    }
+
+    fn write(&self, _state: &ProgressState, w: &mut dyn Write) {
+        if self.bytes.load(Ordering::Relaxed) > 0 {
+            // Writing into the bar's line cannot fail.
+            let _ = write!(w, "{}/s", size(self.per_second));
+        }
     }
 }
 
@@ -115,6 +196,22 @@ fn style(template: &str) -> ProgressStyle {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_steady_stream_is_shown_as_what_it_is() {
+        let bytes = Arc::new(AtomicU64::new(0));
+        let mut passing = Passing::new(&bytes);
+        let begin = Instant::now();
+        passing.look(begin);
+        for second in 1..=3 {
+            bytes.fetch_add(1 << 20, Ordering::Relaxed);
+            passing.look(begin + Duration::from_secs(second));
+            assert_eq!(passing.per_second, 1 << 20);
+        }
+        bytes.fetch_add(7 << 20, Ordering::Relaxed);
+        passing.look(begin + Duration::from_secs(4));
+        assert_eq!(passing.per_second, 2 << 20, "a sixth of what is new");
+    }
 
     #[test]
     fn an_upload_that_starts_again_takes_its_share_back() {

@@ -11,14 +11,18 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use filestore_core::FileStore;
 use filestore_core::api::{
-    BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply, FileRecord, ListReply,
+    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply, FileRecord,
+    ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, ProviderCheckReport,
     ProviderReply, PurgeReport, ReadyReply, SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
 };
 use filestore_core::domain::id::FileId;
+use filestore_core::domain::provider::ProviderCode;
 use filestore_core::metadata::Scope;
+use filestore_core::worker::migrate::MigrateOptions;
 
 use super::{
-    Batch, ByteRange, Change, Destination, Fit, IfMatch, Listing, PurgeMode, Target, Upload, Variant,
+    Batch, ByteRange, Change, Destination, Fit, IfMatch, Listing, Migration, PurgeMode, Stop, Target, Upload,
+    Variant,
 };
 use crate::failure::{Failure, Result};
 use crate::output::Meter;
@@ -32,6 +36,10 @@ pub(crate) struct Direct {
 impl Direct {
     pub(super) fn new(store: FileStore) -> Self {
         Self { store }
+    }
+
+    fn provider(&self, code: &str) -> Result<ProviderCode> {
+        Ok(self.store.provider_code(code)?)
     }
 }
 
@@ -101,6 +109,14 @@ impl Target for Direct {
         Ok(self.store.providers().active().into_iter().map(Into::into).collect())
     }
 
+    async fn all_providers(&self) -> Result<Vec<AdminProvider>> {
+        Ok(self.store.list_providers())
+    }
+
+    async fn check_provider(&self, code: &str) -> Result<ProviderCheckReport> {
+        Ok(self.store.check_provider(code).await?)
+    }
+
     async fn bindings(&self, organization: Option<i64>) -> Result<Vec<BindingReply>> {
         Ok(self.store.list_bindings(organization).await?.iter().map(Into::into).collect())
     }
@@ -124,6 +140,40 @@ impl Target for Direct {
 
     async fn sync(&self, meter: &Meter) -> Result<SyncReport> {
         Ok(self.store.sync_run(Arc::new(meter.clone())).await?)
+    }
+
+    async fn sync_enqueue(&self, organization: i64) -> Result<u64> {
+        Ok(self.store.sync_enqueue(organization).await?)
+    }
+
+    async fn sync_retry(&self, organization: Option<i64>) -> Result<u64> {
+        Ok(self.store.sync_retry(organization).await?)
+    }
+
+    async fn migrate_plan(&self, organization: i64, to: &str) -> Result<MigratePlan> {
+        Ok(self.store.migrate_plan(organization, &self.provider(to)?).await?)
+    }
+
+    async fn migrate_run(&self, migration: &Migration, stop: Stop, meter: &Meter) -> Result<MigrateReport> {
+        let to = self.provider(&migration.to)?;
+        let options = MigrateOptions { bytes_per_second: migration.bytes_per_second };
+        let progress = Arc::new(meter.clone());
+        let wants_stop = || *stop.borrow();
+        Ok(self.store.migrate_run(migration.organization, &to, options, &wants_stop, progress).await?)
+    }
+
+    async fn migrate_status(&self, organization: i64) -> Result<MigrateStatus> {
+        Ok(self.store.migrate_status(organization).await?)
+    }
+
+    async fn migrate_verify(
+        &self,
+        organization: i64,
+        to: &str,
+        meter: &Meter,
+    ) -> Result<MigrateVerifyReport> {
+        let to = self.provider(to)?;
+        Ok(self.store.migrate_verify(organization, &to, Arc::new(meter.clone())).await?)
     }
 
     async fn sync_status(&self) -> Result<SyncStatusReport> {

@@ -15,9 +15,11 @@ use std::str::FromStr;
 use async_trait::async_trait;
 use bytes::Bytes;
 use filestore_core::api::{
-    BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply, FileRecord, ListReply,
+    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply, FileRecord,
+    ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, ProviderCheckReport,
     ProviderReply, PurgeReport, ReadyReply, SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
 };
+use tokio::sync::watch;
 
 use crate::failure::Result;
 use crate::output::Meter;
@@ -125,6 +127,17 @@ pub(crate) enum PurgeMode {
     DryRun,
 }
 
+/// Which files a migration moves, and how fast.
+#[derive(Debug, Clone)]
+pub(crate) struct Migration {
+    pub(crate) organization: i64,
+    pub(crate) to: String,
+    pub(crate) bytes_per_second: Option<u64>,
+}
+
+/// True once the user wants an end; what is under way is finished then.
+pub(crate) type Stop = watch::Receiver<bool>;
+
 /// Something commands can be carried out on.
 ///
 /// # Contract
@@ -156,13 +169,23 @@ pub(crate) trait Target: Send + Sync {
     async fn restore(&self, id: &str) -> Result<FileRecord>;
 
     async fn providers(&self) -> Result<Vec<ProviderReply>>;
+    async fn all_providers(&self) -> Result<Vec<AdminProvider>>;
+    async fn check_provider(&self, code: &str) -> Result<ProviderCheckReport>;
     async fn bindings(&self, organization: Option<i64>) -> Result<Vec<BindingReply>>;
     async fn create_binding(&self, binding: CreateBinding) -> Result<BindingReply>;
     async fn update_binding(&self, update: UpdateBinding) -> Result<BindingUpdateReply>;
 
     async fn purge(&self, mode: PurgeMode, meter: &Meter) -> Result<PurgeReport>;
     async fn sync(&self, meter: &Meter) -> Result<SyncReport>;
+    /// How many files were queued.
+    async fn sync_enqueue(&self, organization: i64) -> Result<u64>;
+    async fn sync_retry(&self, organization: Option<i64>) -> Result<u64>;
     async fn sync_status(&self) -> Result<SyncStatusReport>;
+    async fn migrate_plan(&self, organization: i64, to: &str) -> Result<MigratePlan>;
+    async fn migrate_run(&self, migration: &Migration, stop: Stop, meter: &Meter) -> Result<MigrateReport>;
+    async fn migrate_status(&self, organization: i64) -> Result<MigrateStatus>;
+    async fn migrate_verify(&self, organization: i64, to: &str, meter: &Meter)
+    -> Result<MigrateVerifyReport>;
     async fn variants_status(&self) -> Result<VariantCacheReport>;
     async fn variants_prune(&self) -> Result<VariantCacheReport>;
     /// Fails if the target answers but cannot work.

@@ -2,10 +2,11 @@
 
 use std::io::ErrorKind as IoErrorKind;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use filestore_client::Client;
 use filestore_core::FileStore;
+use filestore_core::domain::config::StoreConfig;
 use filestore_core::domain::error::ErrorKind;
 use filestore_core::storage::DataDir;
 
@@ -34,7 +35,7 @@ pub(crate) struct Opened {
 /// Opens the target that the options name.
 pub(crate) async fn open(args: &GlobalArgs, absent: Absent) -> Result<Opened> {
     if let Some(dir) = &args.data_dir {
-        return open_directory(dir, absent).await;
+        return open_directory(dir, args.config.clone(), absent).await;
     }
     let from_environment = || std::env::var("FILESTORE_URL").ok().filter(|url| !url.is_empty());
     let url = args.server.clone().or_else(from_environment).unwrap_or_else(|| DEFAULT_SERVER.to_owned());
@@ -55,7 +56,7 @@ const USER_AGENT: &str = concat!("filestore-cli/", env!("CARGO_PKG_VERSION"));
 /// Where in its data directory a running server listens for us.
 const ADMIN_SOCKET: &str = "admin.sock";
 
-async fn open_directory(dir: &Path, absent: Absent) -> Result<Opened> {
+async fn open_directory(dir: &Path, config: Option<PathBuf>, absent: Absent) -> Result<Opened> {
     if absent == Absent::Refuse && !DataDir::exists(dir) {
         return Err(Failure::failed(format!("no data directory there: {}", dir.display()))
             .hint("check --data-dir; the first upload into a new directory makes one"));
@@ -65,7 +66,8 @@ async fn open_directory(dir: &Path, absent: Absent) -> Result<Opened> {
         path.display().to_string()
     };
     if !DataDir::is_held(dir) {
-        match FileStore::open(dir).await {
+        let config = read_config(config)?;
+        match FileStore::builder(dir).config(config).open().await {
             Ok(store) => return Ok(Opened { target: Box::new(Direct::new(store)), name: name() }),
             // Somebody was faster.
             Err(error) if error.kind() == ErrorKind::Locked => {}
@@ -74,6 +76,17 @@ async fn open_directory(dir: &Path, absent: Absent) -> Result<Opened> {
     }
     let target = Box::new(Remote::new(through_socket(dir)?));
     Ok(Opened { target, name: name() })
+}
+
+/// What the server's configuration file says of the store; the defaults without one.
+fn read_config(path: Option<PathBuf>) -> Result<StoreConfig> {
+    let from_environment = || std::env::var_os("FILESTORE_CONFIG").filter(|path| !path.is_empty());
+    match path.or_else(|| from_environment().map(PathBuf::from)) {
+        Some(path) => {
+            StoreConfig::load(path).map_err(|e| Failure::failed(e.to_string()).hint("see --config"))
+        }
+        None => Ok(StoreConfig::default()),
+    }
 }
 
 /// The server that holds the directory listens in it. The socket's mode is its key.

@@ -1,16 +1,19 @@
 //! The target that is a server, over TCP or the socket in its data directory.
 
+mod watching;
+
 use async_trait::async_trait;
 use filestore_client::{self as client, Client, DryRun};
 use filestore_core::api::{
-    BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply, FileRecord, ListReply,
+    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply, FileRecord,
+    ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, ProviderCheckReport,
     ProviderReply, PurgeReport, ReadyReply, SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
 };
 
 use super::landing::Landing;
 use super::{
-    Batch, ByteRange, Change, Destination, Fit, IfMatch, Item, Lifetime, Listing, PurgeMode, Source, Target,
-    Upload, Variant,
+    Batch, ByteRange, Change, Destination, Fit, IfMatch, Item, Lifetime, Listing, Migration, PurgeMode,
+    Source, Stop, Target, Upload, Variant,
 };
 use crate::failure::Result;
 use crate::output::Meter;
@@ -148,6 +151,14 @@ impl Target for Remote {
         Ok(self.client.providers().await?)
     }
 
+    async fn all_providers(&self) -> Result<Vec<AdminProvider>> {
+        Ok(self.client.admin().providers().await?)
+    }
+
+    async fn check_provider(&self, code: &str) -> Result<ProviderCheckReport> {
+        Ok(self.client.admin().provider_check(code).await?)
+    }
+
     async fn bindings(&self, organization: Option<i64>) -> Result<Vec<BindingReply>> {
         Ok(self.client.bindings(organization).await?)
     }
@@ -168,8 +179,37 @@ impl Target for Remote {
         Ok(self.client.admin().purge_run(dry_run).await?)
     }
 
-    async fn sync(&self, _meter: &Meter) -> Result<SyncReport> {
-        Ok(self.client.admin().sync_run().await?)
+    async fn sync(&self, meter: &Meter) -> Result<SyncReport> {
+        watching::sync(self.client.admin(), meter).await
+    }
+
+    async fn sync_enqueue(&self, organization: i64) -> Result<u64> {
+        Ok(self.client.admin().sync_enqueue(organization).await?.queued)
+    }
+
+    async fn sync_retry(&self, organization: Option<i64>) -> Result<u64> {
+        Ok(self.client.admin().sync_retry(organization).await?.queued)
+    }
+
+    async fn migrate_plan(&self, organization: i64, to: &str) -> Result<MigratePlan> {
+        Ok(self.client.admin().migrate_plan(organization, to).await?)
+    }
+
+    async fn migrate_run(&self, migration: &Migration, stop: Stop, meter: &Meter) -> Result<MigrateReport> {
+        watching::migration(self.client.admin(), migration, stop, meter).await
+    }
+
+    async fn migrate_status(&self, organization: i64) -> Result<MigrateStatus> {
+        Ok(self.client.admin().migrate_status(organization).await?)
+    }
+
+    async fn migrate_verify(
+        &self,
+        organization: i64,
+        to: &str,
+        _meter: &Meter,
+    ) -> Result<MigrateVerifyReport> {
+        Ok(self.client.admin().migrate_verify(organization, to).await?)
     }
 
     async fn sync_status(&self) -> Result<SyncStatusReport> {

@@ -2,6 +2,7 @@
 
 mod support;
 mod commands;
+mod clouds;
 mod recursive;
 mod process;
 mod documented;

@@ -1,10 +1,12 @@
 //! A store to try commands on: a data directory, with or without a server on it.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
 
 use assert_cmd::Command;
+use filestore_core::domain::config::StoreConfig;
 use filestore_server::{Config, Server};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -26,6 +28,8 @@ pub(crate) struct Bench {
     work: TempDir,
     data: TempDir,
     way: Way,
+    /// For commands that open the directory themselves.
+    config: Option<PathBuf>,
     server: Option<(Runtime, Option<Server>)>,
 }
 
@@ -38,13 +42,34 @@ impl Bench {
     pub(crate) fn with(way: Way, configure: impl FnOnce(&mut Config)) -> Self {
         let (work, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let server = (way != Way::Direct).then(|| start(data.path(), configure));
-        Self { work, data, way, server }
+        Self { work, data, way, config: None, server }
+    }
+
+    /// With a provider `disk`, whose files are in the working directory under `disk`.
+    pub(crate) fn with_disk(way: Way) -> Self {
+        let (work, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = work.path().join("disk");
+        let config = work.path().join("filestore.toml");
+        let text = format!("[[providers]]\ncode = \"disk\"\nscheme = \"fs\"\noptions.root = {root:?}\n");
+        std::fs::create_dir(&root).unwrap();
+        std::fs::write(&config, text).unwrap();
+        let store = StoreConfig::load(&config).unwrap();
+        let server = (way != Way::Direct).then(|| {
+            start(data.path(), |config| {
+                config.store = StoreConfig { purge_grace: config.store.purge_grace, ..store }
+            })
+        });
+        Self { work, data, way, config: Some(config), server }
     }
 
     /// The server's URL.
     pub(crate) fn url(&self) -> String {
         let (_, server) = self.server.as_ref().expect("this bench has a server");
         server.as_ref().expect("it runs until the end").url()
+    }
+
+    pub(crate) fn data_dir(&self) -> &Path {
+        self.data.path()
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -66,12 +91,20 @@ impl Bench {
     /// A command in the working directory, on this store.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = filestore(self.work.path());
-        command.args(args);
-        match self.way {
-            Way::Url => command.args(["--server", &self.url()]),
-            Way::Direct | Way::Socket => command.arg("--data-dir").arg(self.data.path()),
-        };
+        command.args(args).args(self.target());
         command
+    }
+
+    /// The options that name this store.
+    pub(crate) fn target(&self) -> Vec<OsString> {
+        let mut options = match self.way {
+            Way::Url => vec!["--server".into(), self.url().into()],
+            Way::Direct | Way::Socket => vec!["--data-dir".into(), self.data.path().into()],
+        };
+        if let Some(config) = self.config.as_ref().filter(|_| self.way == Way::Direct) {
+            options.extend(["--config".into(), config.into()]);
+        }
+        options
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Output {
@@ -137,7 +170,7 @@ fn start(data: &Path, configure: impl FnOnce(&mut Config)) -> (Runtime, Option<S
 pub(crate) fn filestore(work: &Path) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("filestore"));
     command.current_dir(work).env("XDG_STATE_HOME", work.join(".state"));
-    for name in ["FILESTORE_URL", "FILESTORE_KEY", "FILESTORE_LOG"] {
+    for name in ["FILESTORE_URL", "FILESTORE_KEY", "FILESTORE_LOG", "FILESTORE_CONFIG"] {
         command.env_remove(name);
     }
     command

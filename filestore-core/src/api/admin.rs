@@ -138,6 +138,40 @@ pub struct MigratePlan {
     pub refused: Option<String>,
 }
 
+/// The body of POST `/admin/migrate/run`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MigrateRunRequest {
+    /// The organization's number.
+    #[serde(rename = "organizationId")]
+    pub organization_id: i64,
+    /// The target: the provider of the organization's active binding.
+    pub to: String,
+    /// No more than that many bytes are read in a second; as many as go if absent.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bytes_per_second: Option<u64>,
+}
+
+/// The body of POST `/admin/migrate/verify`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MigrateVerifyRequest {
+    /// The organization's number.
+    #[serde(rename = "organizationId")]
+    pub organization_id: i64,
+    /// The provider whose files are read.
+    pub to: String,
+}
+
+/// The body of POST `/admin/migrate/stop`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MigrateStopRequest {
+    /// The organization's number.
+    #[serde(rename = "organizationId")]
+    pub organization_id: i64,
+}
+
 /// What a migration did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MigrateReport {
@@ -213,6 +247,24 @@ pub struct ProviderCheckStep {
     pub outcome: String,
     /// What was seen, in one line.
     pub detail: String,
+}
+
+/// A provider as an administrator sees it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AdminProvider {
+    /// Its code.
+    pub provider_code: String,
+    /// Its name, for people.
+    pub provider_name: String,
+    /// `LOCAL` or `CLOUD`.
+    pub storage_location: String,
+    /// Whether it takes new files.
+    pub is_active: bool,
+    /// Which kind of service it is: `s3`, `azblob`, `gcs`, `fs` or `memory`; `local` for the service's
+    /// own disk.
+    pub scheme: String,
+    /// Whether that kind of service is part of the project's tests.
+    pub is_tested: bool,
 }
 
 /// The variant cache.

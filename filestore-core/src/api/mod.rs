@@ -12,9 +12,10 @@ mod file;
 mod problem;
 
 pub use admin::{
-    MigrateHolding, MigratePlan, MigrateReport, MigrateRunning, MigrateStatus, MigrateVerifyReport,
-    ProviderCheckReport, ProviderCheckStep, PurgeReport, PurgeRunRequest, SyncQueueReport, SyncQueueRequest,
-    SyncReport, SyncStatusReport, VariantCacheReport, WorkFailure,
+    AdminProvider, MigrateHolding, MigratePlan, MigrateReport, MigrateRunRequest, MigrateRunning,
+    MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, ProviderCheckReport,
+    ProviderCheckStep, PurgeReport, PurgeRunRequest, SyncQueueReport, SyncQueueRequest, SyncReport,
+    SyncStatusReport, VariantCacheReport, WorkFailure,
 };
 pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply, UpdateBinding};
 pub use file::{ChangeReply, DeleteReply, FileRecord, HealthReply, ListReply, ReadyReply};

@@ -23,6 +23,7 @@ mod listing;
 mod variant;
 mod delete;
 mod bindings;
+mod providers;
 
 use std::sync::Arc;
 

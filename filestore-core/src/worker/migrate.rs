@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures_util::StreamExt;
 use parking_lot::Mutex;
@@ -42,6 +42,8 @@ struct Running {
     target: ProviderCode,
     files: AtomicU64,
     bytes: AtomicU64,
+    /// Set by [`FileStore::migrate_stop`].
+    stop: AtomicBool,
 }
 
 /// Ends the entry of a migration, however it ends.
@@ -58,8 +60,12 @@ impl Entry {
             let message = format!("a migration of organization {organization} is under way");
             return Err(Error::new(ErrorKind::Conflict, message).with_field("organizationId"));
         }
-        let running =
-            Arc::new(Running { target: target.clone(), files: AtomicU64::new(0), bytes: AtomicU64::new(0) });
+        let running = Arc::new(Running {
+            target: target.clone(),
+            files: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+        });
         all.insert(organization.clone(), Arc::clone(&running));
         Ok(Self { store: store.clone(), organization: organization.clone(), running })
     }
@@ -118,6 +124,8 @@ impl FileStore {
         let organization = self.migration_of(organization, to).await?;
         self.check_target(to)?;
         let entry = Entry::begin(self, &organization, to)?;
+        let running = Arc::clone(&entry.running);
+        let stop: &(dyn Fn() -> bool + Sync) = &|| stop() || running.stop.load(Ordering::Relaxed);
         let left = self.elsewhere(&organization, to).await?;
         progress.start(Some(left.files));
         let pace = options.bytes_per_second.map(|rate| Arc::new(Pace::new(rate)));
@@ -151,6 +159,16 @@ impl FileStore {
             holdings: holdings.into_iter().map(|holding| self.holding(holding)).collect(),
             running,
         })
+    }
+
+    /// Tells the migration of the organization that is under way to stop: it finishes its copies and
+    /// returns its report to whoever runs it. False if none is under way.
+    pub fn migrate_stop(&self, organization: i64) -> Result<bool> {
+        let organization = OrganizationId::of_binding(organization)?;
+        let all = self.inner().migrations.0.lock();
+        let Some(running) = all.get(&organization) else { return Ok(false) };
+        running.stop.store(true, Ordering::Relaxed);
+        Ok(true)
     }
 
     /// Reads every READY file of the organization that `to` holds and compares its digest with the

@@ -57,7 +57,7 @@ async fn list(call: Arc<Call>) -> Result<Response, Failure> {
 }
 
 /// Reads plain decimal digits; leading zeros are no other spelling.
-fn organization_number(text: &str) -> Result<i64> {
+pub(in crate::routes) fn organization_number(text: &str) -> Result<i64> {
     let number = text.parse().ok().filter(|number: &i64| number.to_string() == text).unwrap_or(0);
     check_organization(number).map(|()| number)
 }

@@ -1,8 +1,14 @@
-//! Administration: purge and sync runs, the variant cache.
+//! Administration: purge and sync runs, migrations, providers, the variant cache.
+
+mod long_run;
+mod migrate;
+mod providers;
+mod sync;
 
 use std::sync::Arc;
 
 use filestore_core::api::PurgeRunRequest;
+use filestore_core::domain::binding::check_organization;
 use filestore_core::worker::NoProgress;
 use filestore_core::{Error, Result};
 use http::StatusCode;
@@ -12,7 +18,7 @@ use warp::{Filter, Rejection};
 use crate::call::{Call, answer, call, other, reading};
 use crate::error::Failure;
 use crate::incoming::{Body, body, read_optional_json};
-use crate::json::Object;
+use crate::json::{Object, required};
 use crate::reply;
 
 /// Everything under `/admin`.
@@ -22,14 +28,6 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
         .and(body())
         .then(|call: Arc<Call>, body| answer(Arc::clone(&call), purge_run(call, body)));
     let purge = warp::path!("purge" / "run").and(purge.or(other("POST")).unify());
-    let sync = warp::post()
-        .and(call())
-        .and(body())
-        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), sync_run(call, body)));
-    let sync = warp::path!("sync" / "run").and(sync.or(other("POST")).unify());
-    let sync_status =
-        reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), sync_status(call)));
-    let sync_status = warp::path!("sync" / "status").and(sync_status.or(other("GET, HEAD")).unify());
     let variants =
         reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), variants_status(call)));
     let variants = warp::path!("variants" / "status").and(variants.or(other("GET, HEAD")).unify());
@@ -38,7 +36,17 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
         .and(body())
         .then(|call: Arc<Call>, body| answer(Arc::clone(&call), variants_prune(call, body)));
     let prune = warp::path!("variants" / "prune").and(prune.or(other("POST")).unify());
-    let all = purge.or(sync).unify().or(sync_status).unify().or(variants).unify().or(prune).unify();
+    let all = purge
+        .or(sync::routes())
+        .unify()
+        .or(migrate::routes())
+        .unify()
+        .or(providers::routes())
+        .unify()
+        .or(variants)
+        .unify()
+        .or(prune)
+        .unify();
     warp::path!("admin" / ..).and(all)
 }
 
@@ -55,17 +63,6 @@ async fn purge_run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
 fn purge_request(json: &[u8]) -> Result<PurgeRunRequest> {
     let object = Object::parse(json, &["dry_run"])?;
     Ok(PurgeRunRequest { dry_run: object.flag("dry_run")?.unwrap_or(false) })
-}
-
-async fn sync_run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
-    expect_nothing(&call, body).await?;
-    let store = call.store().clone();
-    let report = to_the_end(async move { store.sync_run(Arc::new(NoProgress)).await }).await?;
-    reply::json(StatusCode::OK, &report)
-}
-
-async fn sync_status(call: Arc<Call>) -> Result<Response, Failure> {
-    reply::json(StatusCode::OK, &call.store().sync_status().await?)
 }
 
 async fn variants_status(call: Arc<Call>) -> Result<Response, Failure> {
@@ -85,6 +82,12 @@ async fn expect_nothing(call: &Call, body: Body) -> Result<(), Failure> {
         Object::parse(&json, &[])?;
     }
     Ok(())
+}
+
+/// The organization a request must name.
+fn organization(object: &Object) -> Result<i64> {
+    let number = required("organizationId", object.integer("organizationId")?)?;
+    check_organization(number).map(|()| number)
 }
 
 /// Runs the work in a task of its own: a caller that goes away does not leave it half done, with

@@ -1,0 +1,150 @@
+//! `migrate`.
+
+use std::fmt::Write as _;
+
+use filestore_core::api::{MigrateHolding, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport};
+use tokio::sync::watch;
+
+use super::admin::{counted, failures};
+use crate::args::{MigrateCommand, MigrateTarget};
+use crate::failure::{Exit, Result};
+use crate::output::{Align, Output, Table, plain, size};
+use crate::target::{Migration, Target};
+
+/// `migrate ...`.
+pub(super) async fn run(
+    command: MigrateCommand,
+    target: &dyn Target,
+    out: Output,
+    stop: &watch::Sender<bool>,
+) -> Result<Exit> {
+    match command {
+        MigrateCommand::Plan(asked) | MigrateCommand::Run { target: asked, dry_run: true, .. } => {
+            plan(&asked, target, out).await
+        }
+        MigrateCommand::Run { target: MigrateTarget { org, to }, rate, dry_run: false } => {
+            let migration = Migration { organization: org, to, bytes_per_second: rate.map(|rate| rate.0) };
+            migrate(&migration, target, out, stop).await
+        }
+        MigrateCommand::Status { org } => {
+            let doing = format!("cannot look at the files of organization {org}");
+            let status = target.migrate_status(org).await.map_err(|e| e.doing(doing))?;
+            out.data(&status, |_| Vec::new(), status_text)?;
+            Ok(Exit::Done)
+        }
+        MigrateCommand::Verify(asked) => verify(&asked, target, out).await,
+    }
+}
+
+async fn plan(asked: &MigrateTarget, target: &dyn Target, out: Output) -> Result<Exit> {
+    let MigrateTarget { org, to } = asked;
+    let doing = format!("cannot plan a migration of organization {org}");
+    let plan = target.migrate_plan(*org, to).await.map_err(|e| e.doing(doing))?;
+    out.data(&plan, |_| Vec::new(), plan_text)?;
+    Ok(if plan.refused.is_some() { Exit::Refused } else { Exit::Done })
+}
+
+fn plan_text(plan: &MigratePlan) -> String {
+    let mut text = String::new();
+    if !plan.from.is_empty() {
+        text = holdings(&plan.from);
+    }
+    let _ = write!(
+        text,
+        "would move {} ({}) to {}; {} there already, {} stay on the local disk",
+        counted(plan.move_files, "file"),
+        size(plan.move_bytes),
+        plain(&plan.to),
+        plan.there_files,
+        plan.stay_files,
+    );
+    if let Some(why) = &plan.refused {
+        let _ = write!(text, "\nit would be refused: {}", plain(why));
+    }
+    text
+}
+
+async fn migrate(
+    migration: &Migration,
+    target: &dyn Target,
+    out: Output,
+    stop: &watch::Sender<bool>,
+) -> Result<Exit> {
+    let meter = out.count_meter("moving");
+    let doing = format!("cannot move the files of organization {}", migration.organization);
+    let moved = target.migrate_run(migration, stop.subscribe(), &meter).await;
+    drop(meter);
+    let report = moved.map_err(|e| e.doing(doing))?;
+    out.data(&report, |_| Vec::new(), report_text)?;
+    let left = if report.left_files > 0 { Exit::Refused } else { Exit::Done };
+    Ok(left.max(failures("move", &report.failures, out)))
+}
+
+fn report_text(report: &MigrateReport) -> String {
+    format!(
+        "{}moved {} ({}); {} left ({}), {} failed",
+        if report.stopped { "stopped: " } else { "" },
+        counted(report.moved_files, "file"),
+        size(report.moved_bytes),
+        report.left_files,
+        size(report.left_bytes),
+        report.failures.len()
+    )
+}
+
+fn status_text(status: &MigrateStatus) -> String {
+    let mut text = if status.holdings.is_empty() { String::new() } else { holdings(&status.holdings) };
+    let organization = status.organization_id;
+    let _ = match &status.bound_to {
+        Some(provider) => write!(text, "organization {organization} is bound to {}", plain(provider)),
+        None => write!(text, "organization {organization} has no active binding"),
+    };
+    if let Some(running) = &status.running {
+        let moved = counted(running.files, "file");
+        let (to, bytes) = (plain(&running.to), size(running.bytes));
+        let _ = write!(text, "\na migration to {to} is under way: {moved} moved ({bytes})");
+    }
+    text
+}
+
+fn holdings(holdings: &[MigrateHolding]) -> String {
+    let columns = [
+        ("PROVIDER", Align::Left),
+        ("STATUS", Align::Left),
+        ("FILES", Align::Right),
+        ("SIZE", Align::Right),
+        ("NOTE", Align::Left),
+    ];
+    let mut table = Table::new(columns);
+    for holding in holdings {
+        let note = if holding.available { "" } else { "not configured: cannot be moved" };
+        table.row([
+            plain(&holding.provider_code),
+            plain(&holding.status),
+            holding.files.to_string(),
+            size(holding.bytes),
+            note.to_owned(),
+        ]);
+    }
+    table.render()
+}
+
+async fn verify(asked: &MigrateTarget, target: &dyn Target, out: Output) -> Result<Exit> {
+    let MigrateTarget { org, to } = asked;
+    let meter = out.count_meter("verifying");
+    let verified = target.migrate_verify(*org, to, &meter).await;
+    drop(meter);
+    let report = verified.map_err(|e| e.doing(format!("cannot verify the files of organization {org}")))?;
+    out.data(&report, |_| Vec::new(), verify_text)?;
+    Ok(failures("verify", &report.failures, out))
+}
+
+fn verify_text(report: &MigrateVerifyReport) -> String {
+    format!(
+        "verified {} ({}); {} elsewhere, {} failed",
+        counted(report.checked_files, "file"),
+        size(report.checked_bytes),
+        report.elsewhere,
+        report.failures.len()
+    )
+}

@@ -1,0 +1,86 @@
+//! Watching work that a server does: the request is under way, and its progress is asked for beside it.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use filestore_client::Admin;
+use filestore_core::api::{MigrateReport, MigrateRunRequest, SyncReport, SyncStatusReport};
+use filestore_core::worker::Progress as _;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::failure::Result;
+use crate::output::Meter;
+use crate::target::{Migration, Stop};
+
+/// How often progress is asked for.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// Runs the sync, and shows how the queue gets shorter.
+pub(super) async fn sync(admin: Admin<'_>, meter: &Meter) -> Result<SyncReport> {
+    if !meter.is_shown() {
+        return Ok(admin.sync_run().await?);
+    }
+    let before = admin.sync_status().await?;
+    meter.start(Some(waiting(&before)));
+    let mut run = pin!(admin.sync_run());
+    let mut ticks = ticks();
+    loop {
+        tokio::select! {
+            report = &mut run => return Ok(report?),
+            _ = ticks.tick() => {
+                // A bar that stands still is no reason to give up the work.
+                if let Ok(now) = admin.sync_status().await {
+                    meter.set(waiting(&before).saturating_sub(waiting(&now)));
+                    meter.set_bytes(now.bytes_copied.saturating_sub(before.bytes_copied));
+                }
+            }
+        }
+    }
+}
+
+fn waiting(status: &SyncStatusReport) -> u64 {
+    status.pending + status.syncing
+}
+
+/// Runs the migration, shows its progress, and passes the user's wish to stop on.
+pub(super) async fn migration(
+    admin: Admin<'_>,
+    migration: &Migration,
+    mut stop: Stop,
+    meter: &Meter,
+) -> Result<MigrateReport> {
+    let Migration { organization, to, bytes_per_second } = migration;
+    let request = MigrateRunRequest {
+        organization_id: *organization,
+        to: to.clone(),
+        bytes_per_second: *bytes_per_second,
+    };
+    if meter.is_shown() {
+        meter.start(Some(admin.migrate_plan(*organization, to).await?.move_files));
+    }
+    let mut run = pin!(admin.migrate_run(&request));
+    let mut ticks = ticks();
+    loop {
+        tokio::select! {
+            report = &mut run => return Ok(report?),
+            Ok(()) = stop.changed() => {}
+            _ = ticks.tick() => {
+                let running = if meter.is_shown() { admin.migrate_status(*organization).await.ok() } else { None };
+                if let Some(running) = running.and_then(|status| status.running) {
+                    meter.set(running.files);
+                    meter.set_bytes(running.bytes);
+                }
+            }
+        }
+        // Said until it ends: the first time it may not have begun yet.
+        if *stop.borrow() {
+            let _ = admin.migrate_stop(*organization).await;
+        }
+    }
+}
+
+fn ticks() -> tokio::time::Interval {
+    let mut ticks = interval(EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}

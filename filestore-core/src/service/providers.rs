@@ -1,0 +1,83 @@
+//! The providers as an administrator sees them.
+
+use crate::FileStore;
+use crate::api::{AdminProvider, ProviderCheckReport};
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::provider::{Provider, ProviderCode};
+
+/// The kinds of service that the project's tests run against.
+const TESTED: [&str; 5] = ["local", "s3", "azblob", "fs", "memory"];
+
+impl FileStore {
+    /// Every provider, inactive ones included, `LOCAL` first.
+    pub fn list_providers(&self) -> Vec<AdminProvider> {
+        self.providers().all().iter().map(|provider| self.shown(provider)).collect()
+    }
+
+    fn shown(&self, provider: &Provider) -> AdminProvider {
+        let configured = self.config().providers.iter().find(|config| config.code == provider.code);
+        let scheme = configured.map_or("local", |config| config.scheme.as_str());
+        AdminProvider {
+            provider_code: provider.code.to_string(),
+            provider_name: provider.name.clone(),
+            storage_location: provider.location.to_string(),
+            is_active: provider.is_active,
+            scheme: scheme.to_owned(),
+            is_tested: TESTED.contains(&scheme),
+        }
+    }
+
+    /// Tries a provider of location CLOUD out, with objects of its own. What is wrong with the provider is
+    /// in the report; `UnknownProvider` if none has that code, `InvalidField` for `LOCAL`.
+    pub async fn check_provider(&self, code: &str) -> Result<ProviderCheckReport> {
+        let code = self.provider_code(code).map_err(|error| error.with_field("code"))?;
+        if code.is_local() {
+            return Err(Error::invalid("code", "LOCAL is the service's own disk: its health says how it is"));
+        }
+        Ok((&self.providers().cloud(&code)?.check().await).into())
+    }
+
+    /// The provider that `code` names, as an administrator's request spells it. `UnknownProvider` lists
+    /// the codes there are.
+    pub fn provider_code(&self, code: &str) -> Result<ProviderCode> {
+        let known = code.parse().ok().filter(|code| self.providers().get(code).is_some());
+        known.ok_or_else(|| {
+            let all = self.providers().all();
+            Error::new(ErrorKind::UnknownProvider, "no provider has that code")
+                .with_allowed(all.iter().map(|provider| provider.code.as_str()))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::config::StoreConfig;
+    use crate::domain::provider::ProviderConfig;
+
+    #[tokio::test]
+    async fn every_provider_is_listed_with_its_scheme_and_whether_it_is_tested() {
+        let dir = tempfile::tempdir().unwrap();
+        let old = ProviderConfig {
+            is_active: false,
+            name: "Old".to_owned(),
+            ..ProviderConfig::new("old".parse().unwrap(), "memory")
+        };
+        let config = StoreConfig { providers: vec![old], ..StoreConfig::default() };
+        let store = FileStore::builder(dir.path()).config(config).open().await.unwrap();
+        let all = store.list_providers();
+        let local = &all[0];
+        assert_eq!((local.provider_code.as_str(), local.scheme.as_str()), ("LOCAL", "local"));
+        assert!(local.is_active && local.is_tested);
+        let old = &all[1];
+        assert_eq!((old.provider_name.as_str(), old.storage_location.as_str()), ("Old", "CLOUD"));
+        assert_eq!((old.scheme.as_str(), old.is_active, old.is_tested), ("memory", false, true));
+        assert!(!TESTED.contains(&"gcs"), "no tests run against it");
+        for code in ["nope", "", "a b"] {
+            let error = store.provider_code(code).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::UnknownProvider);
+            assert_eq!(error.details().allowed, ["LOCAL", "old"]);
+        }
+        store.close().await;
+    }
+}

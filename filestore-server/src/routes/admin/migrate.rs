@@ -1,0 +1,124 @@
+//! `/admin/migrate`: moving an organization's files to its provider.
+
+use std::sync::Arc;
+
+use filestore_core::Result;
+use filestore_core::domain::provider::ProviderCode;
+use filestore_core::worker::migrate::MigrateOptions;
+use filestore_core::{Error, FileStore};
+use http::StatusCode;
+use warp::reply::Response;
+use warp::{Filter, Rejection};
+
+use super::long_run::{self, Departure};
+use super::organization;
+use crate::call::{Call, answer, call, other, reading};
+use crate::error::Failure;
+use crate::http::query::Query;
+use crate::incoming::{Body, body, read_json};
+use crate::json::{Object, required};
+use crate::reply;
+use crate::routes::bindings::organization_number;
+
+/// `/migrate/plan`, `/run`, `/stop`, `/status` and `/verify`.
+pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+    let plan = reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), plan(call)));
+    let plan = warp::path!("migrate" / "plan").and(plan.or(other("GET, HEAD")).unify());
+    let run = warp::post()
+        .and(call())
+        .and(body())
+        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), run(call, body)));
+    let run = warp::path!("migrate" / "run").and(run.or(other("POST")).unify());
+    let stop = warp::post()
+        .and(call())
+        .and(body())
+        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), stop(call, body)));
+    let stop = warp::path!("migrate" / "stop").and(stop.or(other("POST")).unify());
+    let status = reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), status(call)));
+    let status = warp::path!("migrate" / "status").and(status.or(other("GET, HEAD")).unify());
+    let verify = warp::post()
+        .and(call())
+        .and(body())
+        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), verify(call, body)));
+    let verify = warp::path!("migrate" / "verify").and(verify.or(other("POST")).unify());
+    plan.or(run).unify().or(stop).unify().or(status).unify().or(verify).unify()
+}
+
+async fn plan(call: Arc<Call>) -> Result<Response, Failure> {
+    let query = call.query(&["organizationId", "to"])?;
+    let organization = asked_organization(&query)?;
+    let to = target(call.store(), &required("to", query.get("to").map(str::to_owned))?)?;
+    reply::json(StatusCode::OK, &call.store().migrate_plan(organization, &to).await?)
+}
+
+async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
+    let json = read_json(&call, body).await?;
+    let object = Object::parse(&json, &["organizationId", "to", "bytes_per_second"])?;
+    let (organization, to) = whither(call.store(), &object)?;
+    let options = MigrateOptions { bytes_per_second: rate(&object)? };
+    let store = call.store().clone();
+    long_run::reply_with(&call, Departure::Stop, |stop, begun| async move {
+        store.migrate_run(organization, &to, options, &|| stop.is_wanted(), begun).await
+    })
+    .await
+}
+
+async fn stop(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
+    let json = read_json(&call, body).await?;
+    let organization = organization(&Object::parse(&json, &["organizationId"])?)?;
+    call.store().migrate_stop(organization)?;
+    reply::json(StatusCode::OK, &call.store().migrate_status(organization).await?)
+}
+
+async fn status(call: Arc<Call>) -> Result<Response, Failure> {
+    let organization = asked_organization(&call.query(&["organizationId"])?)?;
+    reply::json(StatusCode::OK, &call.store().migrate_status(organization).await?)
+}
+
+async fn verify(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
+    let json = read_json(&call, body).await?;
+    let object = Object::parse(&json, &["organizationId", "to"])?;
+    let (organization, to) = whither(call.store(), &object)?;
+    let store = call.store().clone();
+    long_run::reply_with(&call, Departure::Abort, |_, begun| async move {
+        store.migrate_verify(organization, &to, begun).await
+    })
+    .await
+}
+
+fn asked_organization(query: &Query) -> Result<i64> {
+    organization_number(required("organizationId", query.get("organizationId"))?)
+}
+
+fn whither(store: &FileStore, object: &Object) -> Result<(i64, ProviderCode)> {
+    let organization = organization(object)?;
+    let to = required("to", object.text("to")?)?;
+    Ok((organization, target(store, &to)?))
+}
+
+fn target(store: &FileStore, code: &str) -> Result<ProviderCode> {
+    store.provider_code(code).map_err(|error| error.with_field("to"))
+}
+
+fn rate(object: &Object) -> Result<Option<u64>> {
+    let rate = object.integer("bytes_per_second")?;
+    let positive = |rate: i64| u64::try_from(rate).ok().filter(|rate| *rate > 0);
+    let wrong = || Error::invalid("bytes_per_second", "bytes_per_second must be at least 1");
+    rate.map(|rate| positive(rate).ok_or_else(wrong)).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_a_positive_number_of_bytes() {
+        let read = |json: &str| rate(&Object::parse(json.as_bytes(), &["bytes_per_second"]).unwrap());
+        assert_eq!(read("{}").unwrap(), None);
+        assert_eq!(read(r#"{"bytes_per_second":20971520}"#).unwrap(), Some(20 << 20));
+        for bad in ["0", "-1", "1.5", "\"20MiB\"", "null"] {
+            let error = read(&format!(r#"{{"bytes_per_second":{bad}}}"#)).unwrap_err();
+            assert_eq!(error.details().field.as_deref(), Some("bytes_per_second"), "{bad}");
+        }
+    }
+}

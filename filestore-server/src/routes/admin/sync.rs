@@ -1,0 +1,93 @@
+//! `/admin/sync`: the queue of files that wait for their provider.
+
+use std::sync::Arc;
+
+use filestore_core::Result;
+use filestore_core::api::SyncQueueReport;
+use filestore_core::worker::NoProgress;
+use http::StatusCode;
+use warp::reply::Response;
+use warp::{Filter, Rejection};
+
+use super::{expect_nothing, organization, to_the_end};
+use crate::call::{Call, answer, call, other, reading};
+use crate::error::Failure;
+use crate::incoming::{Body, body, read_json, read_optional_json};
+use crate::json::Object;
+use crate::reply;
+
+/// `/sync/run`, `/enqueue`, `/retry` and `/status`.
+pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+    let run = warp::post()
+        .and(call())
+        .and(body())
+        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), run(call, body)));
+    let run = warp::path!("sync" / "run").and(run.or(other("POST")).unify());
+    let enqueue = warp::post()
+        .and(call())
+        .and(body())
+        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), enqueue(call, body)));
+    let enqueue = warp::path!("sync" / "enqueue").and(enqueue.or(other("POST")).unify());
+    let retry = warp::post()
+        .and(call())
+        .and(body())
+        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), retry(call, body)));
+    let retry = warp::path!("sync" / "retry").and(retry.or(other("POST")).unify());
+    let status = reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), status(call)));
+    let status = warp::path!("sync" / "status").and(status.or(other("GET, HEAD")).unify());
+    run.or(enqueue).unify().or(retry).unify().or(status).unify()
+}
+
+async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
+    expect_nothing(&call, body).await?;
+    let store = call.store().clone();
+    let report = to_the_end(async move { store.sync_run(Arc::new(NoProgress)).await }).await?;
+    reply::json(StatusCode::OK, &report)
+}
+
+async fn enqueue(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
+    let organization = named(&read_json(&call, body).await?)?;
+    let store = call.store().clone();
+    let queued = to_the_end(async move { store.sync_enqueue(organization).await }).await?;
+    reply::json(StatusCode::OK, &SyncQueueReport { queued })
+}
+
+fn named(json: &[u8]) -> Result<i64> {
+    organization(&Object::parse(json, &["organizationId"])?)
+}
+
+async fn retry(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
+    let json = read_optional_json(&call, body).await?;
+    let organization = json.as_deref().map_or(Ok(None), maybe_named)?;
+    let store = call.store().clone();
+    let queued = to_the_end(async move { store.sync_retry(organization).await }).await?;
+    reply::json(StatusCode::OK, &SyncQueueReport { queued })
+}
+
+fn maybe_named(json: &[u8]) -> Result<Option<i64>> {
+    let object = Object::parse(json, &["organizationId"])?;
+    object.integer("organizationId")?.map(|_| organization(&object)).transpose()
+}
+
+async fn status(call: Arc<Call>) -> Result<Response, Failure> {
+    reply::json(StatusCode::OK, &call.store().sync_status().await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use filestore_core::ErrorKind;
+
+    #[test]
+    fn an_organization_is_required_to_enqueue_and_not_to_retry() {
+        assert_eq!(named(br#"{"organizationId":7}"#).unwrap(), 7);
+        assert_eq!(named(b"{}").unwrap_err().kind(), ErrorKind::MissingField);
+        assert_eq!(maybe_named(br#"{"organizationId":7}"#).unwrap(), Some(7));
+        assert_eq!(maybe_named(b"{}").unwrap(), None);
+        for bad in [r#"{"organizationId":0}"#, r#"{"organizationId":"7"}"#, r#"{"organizationId":null}"#] {
+            assert_eq!(maybe_named(bad.as_bytes()).unwrap_err().kind(), ErrorKind::InvalidField, "{bad}");
+        }
+        let error = maybe_named(br#"{"organization_id":7}"#).unwrap_err();
+        assert_eq!(error.details().field.as_deref(), Some("organization_id"));
+    }
+}

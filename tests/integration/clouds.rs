@@ -1,0 +1,224 @@
+//! §4.12 with a provider: sync, migration and checks over HTTP and through the typed client. The provider
+//! is a directory, so that no network is needed.
+
+use filestore_client::ErrorKind;
+use filestore_client::api::{CreateBinding, MigrateRunRequest, UpdateBinding};
+use filestore_core::domain::provider::ProviderConfig;
+use filestore_workspace::upload::UploadCall;
+use filestore_workspace::{TestServer, eventually};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const ORGANIZATION: i64 = 42;
+
+/// A server with a provider `disk`, whose files are in the directory.
+async fn with_disk() -> (TestServer, TempDir) {
+    let disk = tempfile::tempdir().unwrap();
+    let root = disk.path().to_str().unwrap().to_owned();
+    let server = TestServer::start_with(|config| {
+        let provider = ProviderConfig::new("disk".parse().unwrap(), "fs").with_option("root", root);
+        config.store.providers.push(provider);
+    });
+    (server.await, disk)
+}
+
+fn binding(provider: &str, sync_enabled: bool) -> CreateBinding {
+    CreateBinding {
+        organization_id: ORGANIZATION,
+        organization_name: "Acme".into(),
+        storage_provider: provider.into(),
+        sync_enabled,
+    }
+}
+
+fn rebound(provider: &str) -> UpdateBinding {
+    UpdateBinding {
+        organization_id: ORGANIZATION,
+        storage_provider: Some(provider.into()),
+        ..UpdateBinding::default()
+    }
+}
+
+fn upload<'a>(server: &'a TestServer, bytes: &str) -> UploadCall<'a> {
+    server.upload(bytes).org("42")
+}
+
+fn migration(to: &str) -> MigrateRunRequest {
+    MigrateRunRequest { organization_id: ORGANIZATION, to: to.into(), bytes_per_second: None }
+}
+
+const MANY: u64 = 100;
+
+/// Files that a migration to the provider may move, and one so slow that it would take minutes; the copies
+/// under way end in seconds.
+async fn slow_migration(server: &TestServer) -> MigrateRunRequest {
+    let mut batch = server.batch_of("42");
+    for _ in 0..MANY {
+        batch = batch.item("x".repeat(1000));
+    }
+    batch.ok().await;
+    server.client().admin().sync_run().await.unwrap();
+    server.client().create_binding(&binding("disk", false)).await.unwrap();
+    MigrateRunRequest { bytes_per_second: Some(1000), ..migration("disk") }
+}
+
+#[tokio::test]
+async fn an_organization_goes_to_its_provider_and_comes_back() {
+    let (server, _disk) = with_disk().await;
+    let (client, http) = (server.client(), server.client());
+    let admin = client.admin();
+    let early = upload(&server, "before the binding").ok().await.file_id;
+    eventually("the file to be settled", async || {
+        Some(server.record(&early).await).filter(|record| record.sync_status == "NONE")
+    })
+    .await;
+    http.create_binding(&binding("disk", true)).await.unwrap();
+    let late = upload(&server, "after it").ok().await.file_id;
+    assert_eq!(admin.sync_enqueue(ORGANIZATION).await.unwrap().queued, 1);
+    eventually("both files to be at the provider", async || {
+        // The server's own worker may have some of them.
+        assert_eq!(admin.sync_run().await.unwrap().failures, []);
+        Some(admin.sync_status().await.unwrap()).filter(|status| status.synced == 2)
+    })
+    .await;
+    let status = admin.sync_status().await.unwrap();
+    assert_eq!((status.pending, status.files_moved, status.bytes_copied), (0, 2, 26));
+    let there = admin.migrate_status(ORGANIZATION).await.unwrap();
+    assert_eq!((there.bound_to.as_deref(), there.holdings[0].provider_code.as_str()), (Some("disk"), "disk"));
+
+    http.update_binding(&rebound("LOCAL")).await.unwrap();
+    let plan = admin.migrate_plan(ORGANIZATION, "LOCAL").await.unwrap();
+    assert_eq!((plan.move_files, plan.move_bytes, plan.from[0].provider_code.as_str()), (2, 26, "disk"));
+    let report = admin.migrate_run(&migration("LOCAL")).await.unwrap();
+    assert_eq!((report.moved_files, report.moved_bytes, report.left_files), (2, 26, 0), "{report:?}");
+    assert!(!report.stopped && report.failures.is_empty());
+    let verified = admin.migrate_verify(ORGANIZATION, "LOCAL").await.unwrap();
+    assert_eq!((verified.checked_files, verified.checked_bytes, verified.elsewhere), (2, 26, 0));
+    for (id, bytes) in [(&early, "before the binding"), (&late, "after it")] {
+        assert_eq!(server.content(id).send().await.expect(200).text(), bytes);
+    }
+}
+
+#[tokio::test]
+async fn a_migration_elsewhere_than_the_binding_is_a_conflict_that_names_the_provider() {
+    let (server, _disk) = with_disk().await;
+    let client = server.client();
+    client.create_binding(&binding("disk", true)).await.unwrap();
+    let error = client.admin().migrate_run(&migration("LOCAL")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    let reply = server.post("/api/v1/admin/migrate/run").json(&json!({"organizationId": 42, "to": "LOCAL"}));
+    let problem = reply.send().await.problem(409, "conflict");
+    assert_eq!((problem.field.as_deref(), &problem.allowed[..]), (Some("to"), &["disk".to_owned()][..]));
+}
+
+#[tokio::test]
+async fn a_migration_whose_caller_goes_away_stops_and_can_be_run_again() {
+    let (server, _disk) = with_disk().await;
+    let client = server.client();
+    let slow = slow_migration(&server).await;
+    let running = tokio::spawn({
+        let client = server.client();
+        async move { client.admin().migrate_run(&slow).await }
+    });
+    let status = async || client.admin().migrate_status(ORGANIZATION).await.unwrap().running;
+    eventually("the migration to begin", status).await;
+    let error = client.admin().migrate_run(&migration("disk")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "one at a time");
+    running.abort();
+    eventually("the migration to end", async || status().await.is_none().then_some(())).await;
+    let left = client.admin().migrate_plan(ORGANIZATION, "disk").await.unwrap().move_files;
+    assert!(left > 0, "it was stopped, not finished");
+    let rest = client.admin().migrate_run(&migration("disk")).await.unwrap();
+    assert_eq!((rest.moved_files, rest.left_files), (left, 0));
+}
+
+#[tokio::test]
+async fn a_migration_that_is_told_to_stop_says_what_it_did() {
+    let (server, _disk) = with_disk().await;
+    let client = server.client();
+    let slow = slow_migration(&server).await;
+    let admin = client.admin();
+    let stop = async {
+        let begun = async || admin.migrate_status(ORGANIZATION).await.unwrap().running;
+        eventually("the migration to begin", begun).await;
+        admin.migrate_stop(ORGANIZATION).await.unwrap();
+    };
+    let (report, ()) = tokio::join!(admin.migrate_run(&slow), stop);
+    let report = report.unwrap();
+    assert!(report.stopped && report.left_files > 0, "{report:?}");
+    assert_eq!(report.moved_files + report.left_files, MANY, "{report:?}");
+    let rest = admin.migrate_run(&migration("disk")).await.unwrap();
+    assert_eq!((rest.moved_files, rest.left_files, rest.stopped), (report.left_files, 0, false));
+}
+
+#[tokio::test]
+async fn every_provider_is_listed_and_one_can_be_tried_out() {
+    let (server, _disk) = with_disk().await;
+    let all = server.get("/api/v1/admin/providers").send().await.expect(200).json();
+    let codes: Vec<_> = all.as_array().unwrap().iter().map(|provider| &provider["provider_code"]).collect();
+    assert_eq!(codes, ["LOCAL", "disk"]);
+    assert_eq!(
+        all[1],
+        json!({
+            "provider_code": "disk", "provider_name": "disk", "storage_location": "CLOUD",
+            "is_active": true, "scheme": "fs", "is_tested": true,
+        })
+    );
+    assert_eq!(server.client().admin().providers().await.unwrap().len(), 2);
+    let report = server.client().admin().provider_check("disk").await.unwrap();
+    assert!(report.can_serve, "{report:?}");
+    let write = report.steps.iter().find(|step| step.name == "write").expect("a step");
+    assert_eq!(write.outcome, "ok");
+    let unknown = server.post("/api/v1/admin/providers/moon/check").send().await;
+    let problem = unknown.problem(422, "unknown_provider");
+    assert_eq!((problem.field.as_deref(), problem.allowed.len()), (Some("code"), 2));
+    let local = server.post("/api/v1/admin/providers/LOCAL/check").send().await;
+    assert_eq!(local.problem(400, "invalid_field").field.as_deref(), Some("code"));
+    let wrong = server.get("/api/v1/admin/providers/disk/check").send().await;
+    assert_eq!(wrong.problem(405, "method_not_allowed").allowed, ["POST"]);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_an_admin_request_is_named() {
+    let (server, _disk) = with_disk().await;
+    let to = |key: &str, value: Value| {
+        let mut body = json!({"organizationId": 42, "to": "disk"});
+        body[key] = value;
+        body
+    };
+    for (path, body, status, code, field) in [
+        ("sync/enqueue", json!({}), 400, "missing_field", "organizationId"),
+        ("sync/enqueue", json!({"organizationId": 0}), 400, "invalid_field", "organizationId"),
+        ("sync/enqueue", json!({"organization_id": 1}), 400, "unknown_field", "organization_id"),
+        ("sync/enqueue", json!({"organizationId": 9}), 404, "no_active_binding", "organizationId"),
+        ("sync/retry", json!({"organizationId": "9"}), 400, "invalid_field", "organizationId"),
+        ("sync/retry", json!({"org": 9}), 400, "unknown_field", "org"),
+        ("migrate/run", json!({"organizationId": 42}), 400, "missing_field", "to"),
+        ("migrate/run", json!({"to": "disk"}), 400, "missing_field", "organizationId"),
+        ("migrate/run", to("to", json!("moon")), 422, "unknown_provider", "to"),
+        ("migrate/run", to("to", json!(7)), 400, "invalid_field", "to"),
+        ("migrate/run", to("bytes_per_second", json!(0)), 400, "invalid_field", "bytes_per_second"),
+        ("migrate/run", to("bytesPerSecond", json!(1)), 400, "unknown_field", "bytesPerSecond"),
+        ("migrate/run", to("organizationId", json!(42)), 404, "no_active_binding", "organizationId"),
+        ("migrate/verify", to("to", json!("a b")), 422, "unknown_provider", "to"),
+        ("migrate/verify", to("rate", json!(1)), 400, "unknown_field", "rate"),
+        ("migrate/stop", json!({}), 400, "missing_field", "organizationId"),
+    ] {
+        let reply = server.post(&format!("/api/v1/admin/{path}")).json(&body).send().await;
+        assert_eq!(reply.problem(status, code).field.as_deref(), Some(field), "{path} {body}");
+    }
+    for (query, code, field) in [
+        ("plan?to=disk", "missing_field", "organizationId"),
+        ("plan?organizationId=42", "missing_field", "to"),
+        ("plan?organizationId=042&to=disk", "invalid_field", "organizationId"),
+        ("plan?organizationId=42&to=disk&to=disk", "invalid_field", "to"),
+        ("status", "missing_field", "organizationId"),
+        ("status?organizationId=x", "invalid_field", "organizationId"),
+    ] {
+        let reply = server.get(&format!("/api/v1/admin/migrate/{query}")).send().await;
+        assert_eq!(reply.problem(400, code).field.as_deref(), Some(field), "{query}");
+    }
+    let wrong = server.get("/api/v1/admin/migrate/run").send().await;
+    assert_eq!(wrong.problem(405, "method_not_allowed").allowed, ["POST"]);
+    assert_eq!(server.post("/api/v1/admin/sync/retry").send().await.expect(200).json(), json!({"queued": 0}));
+}
