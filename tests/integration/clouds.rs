@@ -39,7 +39,7 @@ fn rebound(provider: &str) -> UpdateBinding {
     }
 }
 
-fn upload(server: &TestServer, bytes: &'static str) -> UploadCall<'_> {
+fn upload<'a>(server: &'a TestServer, bytes: &str) -> UploadCall<'a> {
     server.upload(bytes).org("42")
 }
 
