@@ -92,9 +92,9 @@ fn a_provider_is_listed_and_tried_out(bench: &Bench) {
     let report = bench.ok(&["provider", "check", "disk"]);
     assert!(report.starts_with("STEP") && report.trim_end().ends_with("disk can serve"), "{report}");
     bench.fails(1, &["provider", "check", "moon"]);
-    // Nothing can be written where a file stands.
-    std::fs::remove_dir_all(bench.path("disk")).unwrap();
-    bench.write("disk", "no directory");
+    // A file stands where the objects of the check would go.
+    let _ = std::fs::remove_dir_all(bench.path("disk/.filestore-check"));
+    bench.write("disk/.filestore-check", "no directory");
     let output = bench.run(&["provider", "check", "disk", "--json"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
