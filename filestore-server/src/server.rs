@@ -105,6 +105,7 @@ impl Server {
             tracing::warn!("durability is \"process\": acknowledged files do not survive a power loss");
         }
         let options = config.http;
+        let check_providers = config.check_providers;
         let app = Arc::new(App { store: store.clone(), config, base });
         let (stopping, stopped) = watch::channel(false);
         let mut accepting = vec![accept(listener.into(), &app, options, stopped.clone())];
@@ -114,7 +115,7 @@ impl Server {
             path
         });
         let workers = Workers::start(&store);
-        let probes = probe_providers(&store);
+        let probes = if check_providers { probe_providers(&store) } else { JoinSet::new() };
         Ok(Self { store, address, stopping, accepting, workers, probes, admin_socket, grace: options.grace })
     }
 

@@ -38,6 +38,7 @@ async fn serve_until_killed() {
     let mut config = Config { listen: "127.0.0.1:0".parse().expect("an address"), ..Config::default() };
     config.data_dir = data_dir.into();
     config.store.providers = vec![provider];
+    config.check_providers = false;
     config.store.blob_grace = GRACE;
     config.store.sync.first_pause = Duration::from_millis(20);
     let server = Server::start(config).await.expect("the server starts");

@@ -240,3 +240,16 @@ async fn a_download_goes_on_where_the_provider_cut_it() {
     assert_eq!(sha256_hex(&got), sha256_hex(&bytes));
     assert_eq!(met.count(), 2);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_check_at_the_start_leaves_nothing_and_delays_nothing() {
+    let s3 = S3Server::start().await;
+    let hung = s3.faults().next(1, Operation::PutObject, Fault::Hang);
+    let (server, remote) = impatient(&s3, |config| config.check_providers = true).await;
+    assert_eq!(server.upload("served meanwhile").ok().await.storage_location, "LOCAL");
+    eventually_within(Duration::from_mins(1), "the provider has been tried out", async || {
+        (hung.count() == 1 && s3.requests(Operation::DeleteObject) > 0 && remote.objects().await.is_empty())
+            .then_some(())
+    })
+    .await;
+}

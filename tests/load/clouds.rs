@@ -206,6 +206,7 @@ pub(crate) fn migrate() -> Outcome {
         let remote = garage()?;
         let provider = remote.config.clone();
         let server = TestServer::start_with(|config| {
+            config.check_providers = false;
             config.store.providers = vec![provider];
             config.store.sync.concurrency = AT_ONCE;
             config.store.blob_grace = std::time::Duration::from_secs(60);

@@ -47,6 +47,7 @@ tables! {
         ..public_url,
         ..trusted_proxies,
         ..insecure_no_auth,
+        ..check_providers,
         ..http,
     }
     /// `[limits]`

@@ -40,6 +40,7 @@ tables! {
         public_url: String,
         trusted_proxies: Vec<String>,
         insecure_no_auth: bool,
+        check_providers: bool,
         http: HttpTable,
         ..durability,
         ..require_binding,
@@ -76,6 +77,7 @@ impl File {
         let proxies = self.trusted_proxies.unwrap_or_default();
         config.trusted_proxies = proxies.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
         put(&mut config.insecure_no_auth, self.insecure_no_auth);
+        put(&mut config.check_providers, self.check_providers);
         self.http.unwrap_or_default().apply(&mut config.http, &mut config.body);
         Ok(config)
     }

@@ -28,6 +28,9 @@ pub struct Config {
     pub trusted_proxies: Vec<IpRange>,
     /// Whether to listen without keys on an address that others can reach.
     pub insecure_no_auth: bool,
+    /// Whether to try out each active provider at the start, and warn of what cannot serve. Writes and
+    /// removes an object under `.filestore-check/`.
+    pub check_providers: bool,
     /// The store.
     pub store: StoreConfig,
     /// Connections: how patient, how many.
@@ -44,6 +47,7 @@ impl Default for Config {
             public_url: None,
             trusted_proxies: Vec::new(),
             insecure_no_auth: false,
+            check_providers: true,
             store: StoreConfig::default(),
             http: listen::Options::default(),
             body: body::Timeouts::default(),

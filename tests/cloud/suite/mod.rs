@@ -63,6 +63,8 @@ pub(crate) async fn serve(remotes: &[&Remote]) -> TestServer {
 pub(crate) async fn serve_with(remotes: &[&Remote], adjust: impl FnOnce(&mut Config)) -> TestServer {
     TestServer::start_with(|config| {
         config.store.providers = remotes.iter().map(|remote| remote.config.clone()).collect();
+        // Its objects would be counted with those of the tests.
+        config.check_providers = false;
         config.store.blob_grace = Duration::ZERO;
         config.store.sync.first_pause = Duration::from_millis(20);
         adjust(config);
