@@ -4,6 +4,7 @@
 pub(crate) mod uploads;
 pub(crate) mod reads;
 pub(crate) mod moves;
+pub(crate) mod check;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +51,9 @@ macro_rules! provider_suite {
                 verify_reads_every_byte,
                 the_purge_removes_bytes_where_they_are_and_were,
                 files_from_before_a_binding_move_when_they_are_queued,
+            }
+            check {
+                a_check_finds_the_provider_sound,
             }
         }
     };

@@ -52,9 +52,8 @@ impl PartsWriter {
         let (done, answer) = oneshot::channel();
         self.step(Step::Close(done)).await?;
         let answer = answer.await.map_err(|lost| Error::internal(STORING, lost))?;
-        let of_parts = Md5::digest(&self.md5s);
-        let hex = of_parts.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        Ok((answer, format!("{hex}-{}", self.parts)))
+        let of_parts: [u8; 16] = Md5::digest(&self.md5s).into();
+        Ok((answer, format!("{:032x}-{}", u128::from_be_bytes(of_parts), self.parts)))
     }
 
     /// Aborts the upload. What cannot be aborted is logged: it is invisible, and the store's own rule for

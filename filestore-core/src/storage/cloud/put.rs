@@ -106,29 +106,25 @@ impl Cloud {
             return Err(error);
         }
         let (closed, etag) = parts.close().await?;
-        self.arrival(closed, Some(etag))
+        self.arrival(closed, Some(&etag))
     }
 
     /// What the store answered. "It exists" comes from a reply that got lost: the key is used once, so
     /// what is there is ours, and is read back.
-    fn arrival(&self, answer: opendal::Result<Metadata>, parts_etag: Option<String>) -> Result<Arrival> {
+    fn arrival(&self, answer: opendal::Result<Metadata>, parts_etag: Option<&str>) -> Result<Arrival> {
         use opendal::ErrorKind as Theirs;
-        match answer {
-            Ok(metadata) => {
-                let etag = metadata.etag().map(|etag| etag.trim_matches('"'));
-                let is_ours = parts_etag.as_deref().is_some_and(|expected| etag == Some(expected));
-                Ok(match parts_etag {
-                    None => Arrival::Whole,
-                    Some(_) if is_ours => Arrival::PartsChecked,
-                    Some(_) => Arrival::Unchecked,
-                })
+        match (answer, parts_etag) {
+            (Ok(_), None) => Ok(Arrival::Whole),
+            (Ok(metadata), Some(ours)) => {
+                let theirs = metadata.etag().map(|etag| etag.trim_matches('"'));
+                Ok(if theirs == Some(ours) { Arrival::PartsChecked } else { Arrival::Unchecked })
             }
-            Err(error) if matches!(error.kind(), Theirs::ConditionNotMatch | Theirs::AlreadyExists) => {
+            (Err(error), _) if matches!(error.kind(), Theirs::ConditionNotMatch | Theirs::AlreadyExists) => {
                 Ok(Arrival::Unchecked)
             }
             // Completing an upload for the second time: it is gone, because it is complete.
-            Err(error) if parts_etag.is_some() && error.kind() == Theirs::NotFound => Ok(Arrival::Unchecked),
-            Err(error) => Err(self.fault(STORING, &error)),
+            (Err(error), Some(_)) if error.kind() == Theirs::NotFound => Ok(Arrival::Unchecked),
+            (Err(error), _) => Err(self.fault(STORING, &error)),
         }
     }
 
