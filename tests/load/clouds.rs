@@ -209,7 +209,7 @@ pub(crate) fn migrate() -> Outcome {
             config.check_providers = false;
             config.store.providers = vec![provider];
             config.store.sync.concurrency = AT_ONCE;
-            config.store.blob_grace = std::time::Duration::from_secs(60);
+            config.store.blob_grace = std::time::Duration::from_mins(1);
         })
         .await;
         upload(server.store(), 7, FILES, 4096).await?;

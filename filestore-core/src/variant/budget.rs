@@ -94,12 +94,11 @@ pub(super) fn decode_bytes(header: &Header, file_bytes: u64) -> u64 {
         }
         // With alpha, which is the second or fourth channel, a premultiplied copy stands beside it.
         Format::Png(png) => pixels * u64::from(png.channels) * if png.channels % 2 == 0 { 2 } else { 1 },
-        // The screen and a frame of the same size, four channels each.
-        Format::Gif => 8 * pixels,
+        // GIF: the screen and a frame of the same size, four channels each. BMP: with alpha a
+        // premultiplied copy stands beside it; the header does not say whether there is.
+        Format::Gif | Format::Bmp => 8 * pixels,
         // Planes, their upsampled form and the result; animated ones are composed on a canvas.
         Format::WebP(webp) => pixels * if webp.animated { 16 } else { 10 } + file_bytes,
-        // With alpha a premultiplied copy stands beside it; the header does not say whether there is.
-        Format::Bmp => 8 * pixels,
         // The decoder's own buffer, the caller's, and the same with 8 bits.
         Format::Tiff(tiff) => pixels.saturating_mul(3 * tiff.pixel_bytes.max(4)),
     }

@@ -100,7 +100,7 @@ impl FileStore {
             } else {
                 plan.move_files += holding.files;
                 plan.move_bytes += holding.bytes;
-                plan.from.push(self.holding(holding));
+                plan.from.push(self.holding(&holding));
             }
         }
         plan.refused = self.check_target(to).err().map(|error| error.to_string());
@@ -156,7 +156,7 @@ impl FileStore {
         Ok(MigrateStatus {
             organization_id: number,
             bound_to: bound.map(|binding| binding.provider.to_string()),
-            holdings: holdings.into_iter().map(|holding| self.holding(holding)).collect(),
+            holdings: holdings.iter().map(|holding| self.holding(holding)).collect(),
             running,
         })
     }
@@ -245,7 +245,7 @@ impl FileStore {
         if to.is_local() { Ok(()) } else { self.providers().cloud_for_new(to).map(drop) }
     }
 
-    fn holding(&self, holding: Holding) -> MigrateHolding {
+    fn holding(&self, holding: &Holding) -> MigrateHolding {
         let known = holding.provider.is_local() || self.providers().get(&holding.provider).is_some();
         MigrateHolding {
             provider_code: holding.provider.to_string(),
