@@ -376,7 +376,8 @@ async fn configured_variants_of_a_temp_file_are_made_when_it_becomes_ready() {
 async fn configured_variants_are_made_of_every_picture_of_a_batch() {
     let server = eager_server().await;
     let pictures = [fixtures::jpeg(400, 300), fixtures::png(300, 400), fixtures::gif(320, 320)];
-    let batch = pictures.iter().fold(server.batch().item("no picture"), |batch, picture| batch.item(picture));
+    let batch =
+        pictures.iter().fold(server.batch().item("no picture"), filestore_workspace::upload::BatchCall::item);
     let records = batch.ok().await;
     let status = made_in_advance(&server, 3).await;
     assert_eq!((&status["disk_entries"], &status["eager_dropped"]), (&json!(3), &json!(0)));

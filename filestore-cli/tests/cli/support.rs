@@ -50,7 +50,10 @@ impl Bench {
         let (work, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let root = work.path().join("disk");
         let config = work.path().join("filestore.toml");
-        let text = format!("[[providers]]\ncode = \"disk\"\nscheme = \"fs\"\noptions.root = {root:?}\n");
+        let text = format!(
+            "[[providers]]\ncode = \"disk\"\nscheme = \"fs\"\noptions.root = \"{}\"\n",
+            root.display()
+        );
         std::fs::create_dir(&root).unwrap();
         std::fs::write(&config, text).unwrap();
         let store = StoreConfig::load(&config).unwrap();
