@@ -98,7 +98,9 @@ struct Inner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scheme {
     S3,
+    #[cfg(feature = "azblob")]
     Azblob,
+    #[cfg(feature = "gcs")]
     Gcs,
     Fs,
     Memory,
