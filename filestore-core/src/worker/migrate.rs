@@ -4,28 +4,26 @@
 //! already. Each file is copied, verified and flipped in one transaction; its old bytes stay for the
 //! grace. What is left is what the records say, so a run can be stopped at any time and begun again.
 
+mod verify;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use futures_util::StreamExt;
 use parking_lot::Mutex;
-use sha2::{Digest, Sha256};
 use tokio::task::JoinSet;
 
 use super::failure;
 use super::progress::Progress;
 use super::sync::meter;
 use crate::FileStore;
-use crate::api::{
-    MigrateHolding, MigratePlan, MigrateReport, MigrateRunning, MigrateStatus, MigrateVerifyReport,
-};
+use crate::api::{MigrateHolding, MigratePlan, MigrateReport, MigrateRunning, MigrateStatus};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{FileId, OrganizationId};
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
 use crate::domain::status::{Status, SyncStatus};
-use crate::metadata::{Holding, ListFilter, Scope};
+use crate::metadata::Holding;
 use crate::service::moving::{Moved, Pace};
 
 /// Files looked at in one query.
@@ -171,48 +169,6 @@ impl FileStore {
         Ok(true)
     }
 
-    /// Reads every READY file of the organization that `to` holds and compares its digest with the
-    /// record's. Progress counts files, and bytes beside them.
-    pub async fn migrate_verify(
-        &self,
-        organization: i64,
-        to: &ProviderCode,
-        progress: Arc<dyn Progress>,
-    ) -> Result<MigrateVerifyReport> {
-        let organization = OrganizationId::of_binding(organization)?;
-        let mut report = MigrateVerifyReport::default();
-        let held = self.inner().metadata.holdings(&organization).await?;
-        let ready = held.iter().filter(|holding| holding.status == Status::Ready);
-        progress
-            .start(Some(ready.filter(|holding| holding.provider == *to).map(|holding| holding.files).sum()));
-        let filter = ListFilter {
-            organization_id: Some(organization),
-            status: Some(Status::Ready),
-            ..ListFilter::default()
-        };
-        let mut before = None;
-        let mut checks = JoinSet::new();
-        loop {
-            let page = self.inner().metadata.list_files(&filter, &Scope::All, before, PAGE).await?;
-            let Some(last) = page.last() else { break };
-            before = Some(last.file_id);
-            for record in page {
-                if record.blob.provider != *to {
-                    report.elsewhere += 1;
-                    continue;
-                }
-                if checks.len() >= self.config().sync.concurrency {
-                    note(&mut report, checks.join_next().await, &progress)?;
-                }
-                checks.spawn(check(self.clone(), record, Arc::clone(&progress)));
-            }
-        }
-        while let Some(checked) = checks.join_next().await {
-            note(&mut report, Some(checked), &progress)?;
-        }
-        Ok(report)
-    }
-
     /// The organization as files name it, if `to` is where its new files go.
     async fn migration_of(&self, organization: i64, to: &ProviderCode) -> Result<OrganizationId> {
         let (organization, bound) = match self.bound(organization).await {
@@ -356,214 +312,5 @@ impl Run {
     }
 }
 
-type Checked = (FileId, u64, Result<bool>);
-
-/// Whether the bytes that are held for `record` are its own.
-async fn check(store: FileStore, record: FileRecord, progress: Arc<dyn Progress>) -> Checked {
-    let compare = async {
-        let mut bytes = store.inner().blob_bytes(&record.blob).await?;
-        let (mut hasher, mut size) = (Sha256::new(), 0);
-        while let Some(chunk) = bytes.next().await {
-            let chunk = chunk?;
-            size += chunk.len() as u64;
-            hasher.update(&chunk);
-            progress.add_bytes(chunk.len() as u64);
-        }
-        let sum: [u8; 32] = hasher.finalize().into();
-        Ok((size, sum) == (record.blob.size_bytes, record.blob.sha256.0))
-    };
-    let outcome = match compare.await {
-        // Replaced, moved or deleted since it was listed.
-        Err(_) | Ok(false) if has_changed(&store, &record).await => Ok(true),
-        outcome => outcome,
-    };
-    (record.file_id, record.blob.size_bytes, outcome)
-}
-
-async fn has_changed(store: &FileStore, record: &FileRecord) -> bool {
-    let now = store.inner().metadata.file(record.file_id, &Scope::All).await;
-    matches!(now, Ok(now) if now.as_ref().is_none_or(|now| now.blob.key != record.blob.key || now.state.is_deleted()))
-}
-
-fn note(
-    report: &mut MigrateVerifyReport,
-    checked: Option<Result<Checked, tokio::task::JoinError>>,
-    progress: &Arc<dyn Progress>,
-) -> Result<()> {
-    let Some(checked) = checked else { return Ok(()) };
-    let (file, bytes, outcome) = checked.map_err(|lost| Error::internal("verifying a file", lost))?;
-    progress.advance(1);
-    report.checked_files += 1;
-    report.checked_bytes += bytes;
-    match outcome {
-        Ok(true) => {}
-        Ok(false) => {
-            let error = Error::new(ErrorKind::Internal, "the stored bytes are damaged");
-            report.failures.push(failure(file, &error));
-        }
-        Err(error) => report.failures.push(failure(file, &error)),
-    }
-    Ok(())
-}
-
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-    use std::sync::atomic::AtomicUsize;
-    use std::time::{Duration, Instant};
-
-    use super::*;
-    use crate::domain::binding::NewBinding;
-    use crate::domain::config::StoreConfig;
-    use crate::domain::provider::ProviderConfig;
-    use crate::service::NewUpload;
-    use crate::worker::NoProgress;
-
-    fn disk() -> ProviderCode {
-        "disk".parse().unwrap()
-    }
-
-    /// A store whose organization 7 is bound to the directory `disk` beside it.
-    async fn bound(home: &Path) -> FileStore {
-        let root = home.join("disk").to_str().unwrap().to_owned();
-        let provider = ProviderConfig::new(disk(), "fs").with_option("root", root);
-        let mut config = StoreConfig { providers: vec![provider], ..StoreConfig::default() };
-        config.blob_grace = Duration::ZERO;
-        config.sync.concurrency = 2;
-        let store = FileStore::builder(home.join("data")).config(config).open().await.unwrap();
-        let binding = NewBinding {
-            organization_id: 7,
-            organization_name: "x".into(),
-            provider: disk(),
-            sync_enabled: true,
-        };
-        if store.list_bindings(Some(7)).await.unwrap().is_empty() {
-            store.create_binding(binding).await.unwrap();
-        }
-        store
-    }
-
-    async fn upload(store: &FileStore, bytes: &[u8]) -> FileId {
-        let new = NewUpload::new("7".parse().unwrap(), "docs".parse().unwrap());
-        store.upload(new, bytes).await.unwrap().file_id
-    }
-
-    fn objects(home: &Path) -> usize {
-        fn files(dir: &Path) -> usize {
-            let entries = std::fs::read_dir(dir).into_iter().flatten().map(|entry| entry.unwrap().path());
-            entries.map(|path| if path.is_dir() { files(&path) } else { 1 }).sum()
-        }
-        files(&home.join("disk"))
-    }
-
-    #[tokio::test]
-    async fn a_run_that_is_stopped_goes_on_where_it_was() {
-        let home = tempfile::tempdir().unwrap();
-        let store = bound(home.path()).await;
-        for number in 0..10 {
-            upload(&store, format!("file {number}").as_bytes()).await;
-        }
-        let asked = AtomicUsize::new(0);
-        let after_four = || asked.fetch_add(1, Ordering::SeqCst) >= 4;
-        let options = MigrateOptions::default();
-        let disk = disk();
-        let run = store.migrate_run(7, &disk, options, &after_four, Arc::new(NoProgress));
-        let report = run.await.unwrap();
-        assert!(report.stopped);
-        assert_eq!((report.moved_files, report.left_files), (4, 6));
-        store.close().await;
-        drop(store);
-
-        let store = bound(home.path()).await;
-        let report = store.migrate_run(7, &disk, options, &|| false, Arc::new(NoProgress)).await.unwrap();
-        assert_eq!((report.moved_files, report.left_files, report.stopped), (6, 0, false));
-        assert_eq!(objects(home.path()), 10);
-    }
-
-    #[tokio::test]
-    async fn one_organization_has_one_migration_at_a_time() {
-        let home = tempfile::tempdir().unwrap();
-        let store = bound(home.path()).await;
-        upload(&store, b"bytes").await;
-        let organization = "7".parse().unwrap();
-        let entry = Entry::begin(&store, &organization, &disk()).unwrap();
-        let options = MigrateOptions::default();
-        let second = store.migrate_run(7, &disk(), options, &|| false, Arc::new(NoProgress)).await;
-        assert_eq!(second.unwrap_err().kind(), ErrorKind::Conflict);
-        assert!(store.migrate_status(7).await.unwrap().running.is_some());
-        drop(entry);
-        assert!(store.migrate_status(7).await.unwrap().running.is_none());
-        store.migrate_run(7, &disk(), options, &|| false, Arc::new(NoProgress)).await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn a_rate_holds_copies_back() {
-        let home = tempfile::tempdir().unwrap();
-        let store = bound(home.path()).await;
-        for _ in 0..3 {
-            upload(&store, &[7; 10_000]).await;
-        }
-        let began = Instant::now();
-        let options = MigrateOptions { bytes_per_second: Some(100_000) };
-        store.migrate_run(7, &disk(), options, &|| false, Arc::new(NoProgress)).await.unwrap();
-        // The third file may only begin when the first two are paid for: no machine is faster.
-        assert!(began.elapsed() >= Duration::from_millis(200));
-    }
-
-    #[tokio::test]
-    async fn damaged_bytes_are_found_and_not_moved_home() {
-        let home = tempfile::tempdir().unwrap();
-        let store = bound(home.path()).await;
-        let id = upload(&store, b"as it was").await;
-        store.sync_run(Arc::new(NoProgress)).await.unwrap();
-        let key = store.record(id, &Scope::All).await.unwrap().blob.key.clone();
-        std::fs::write(home.path().join("disk").join(key.as_str()), b"as it is!").unwrap();
-
-        let report = store.migrate_verify(7, &disk(), Arc::new(NoProgress)).await.unwrap();
-        assert_eq!(report.failures[0].file_id, id.to_string());
-        let change = crate::domain::binding::BindingChange {
-            provider: Some(ProviderCode::local()),
-            ..crate::domain::binding::BindingChange::default()
-        };
-        store.update_binding(7, change).await.unwrap();
-        let options = MigrateOptions::default();
-        let local = ProviderCode::local();
-        let run = store.migrate_run(7, &local, options, &|| false, Arc::new(NoProgress));
-        let report = run.await.unwrap();
-        assert_eq!((report.moved_files, report.left_files, report.failures.len()), (0, 1, 1));
-        assert_eq!(store.record(id, &Scope::All).await.unwrap().blob.key, key);
-        assert_eq!(std::fs::read_dir(store.data_dir().path().join("staging")).unwrap().count(), 0);
-    }
-
-    #[tokio::test]
-    async fn what_a_crash_left_at_a_provider_is_removed_after_the_next_start() {
-        use crate::domain::clock::Timestamp;
-        use crate::domain::id::BlobId;
-        use crate::metadata::WriteIntent;
-
-        let home = tempfile::tempdir().unwrap();
-        let store = bound(home.path()).await;
-        let id = upload(&store, b"bytes").await;
-        let record = store.record(id, &Scope::All).await.unwrap();
-        let key = record.blob.key.sibling(BlobId::generate(Timestamp::now()));
-        let intent = WriteIntent {
-            file_id: id,
-            provider: disk(),
-            key: key.clone(),
-            begun_at: Timestamp::now().minus(Duration::from_secs(1)),
-        };
-        // As far as a copy gets before its record refers to it.
-        store.inner().metadata.begin_writes(vec![intent]).await.unwrap();
-        let source = store.inner().blob_bytes(&record.blob).await.unwrap();
-        store.inner().put_object(&record, &disk(), &key, source).await.unwrap();
-        store.close().await;
-        drop(store);
-        assert_eq!(objects(home.path()), 1);
-
-        let store = bound(home.path()).await;
-        let report = store.purge_run(&NoProgress).await.unwrap();
-        assert_eq!(report.removed_at.get("disk"), Some(&1));
-        assert_eq!(objects(home.path()), 0);
-        assert_eq!(store.read(id, &Scope::All).await.unwrap(), "bytes");
-    }
-}
+mod tests;

@@ -1,0 +1,161 @@
+//! Stopping, resuming, pacing, damage, crashes.
+
+use std::path::Path;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::domain::binding::NewBinding;
+use crate::domain::config::StoreConfig;
+use crate::domain::provider::ProviderConfig;
+use crate::metadata::Scope;
+use crate::service::NewUpload;
+use crate::worker::NoProgress;
+
+fn disk() -> ProviderCode {
+    "disk".parse().unwrap()
+}
+
+/// A store whose organization 7 is bound to the directory `disk` beside it.
+async fn bound(home: &Path) -> FileStore {
+    let root = home.join("disk").to_str().unwrap().to_owned();
+    let provider = ProviderConfig::new(disk(), "fs").with_option("root", root);
+    let mut config = StoreConfig { providers: vec![provider], ..StoreConfig::default() };
+    config.blob_grace = Duration::ZERO;
+    config.sync.concurrency = 2;
+    let store = FileStore::builder(home.join("data")).config(config).open().await.unwrap();
+    let binding = NewBinding {
+        organization_id: 7,
+        organization_name: "x".into(),
+        provider: disk(),
+        sync_enabled: true,
+    };
+    if store.list_bindings(Some(7)).await.unwrap().is_empty() {
+        store.create_binding(binding).await.unwrap();
+    }
+    store
+}
+
+async fn upload(store: &FileStore, bytes: &[u8]) -> FileId {
+    let new = NewUpload::new("7".parse().unwrap(), "docs".parse().unwrap());
+    store.upload(new, bytes).await.unwrap().file_id
+}
+
+fn objects(home: &Path) -> usize {
+    fn files(dir: &Path) -> usize {
+        let entries = std::fs::read_dir(dir).into_iter().flatten().map(|entry| entry.unwrap().path());
+        entries.map(|path| if path.is_dir() { files(&path) } else { 1 }).sum()
+    }
+    files(&home.join("disk"))
+}
+
+#[tokio::test]
+async fn a_run_that_is_stopped_goes_on_where_it_was() {
+    let home = tempfile::tempdir().unwrap();
+    let store = bound(home.path()).await;
+    for number in 0..10 {
+        upload(&store, format!("file {number}").as_bytes()).await;
+    }
+    let asked = AtomicUsize::new(0);
+    let after_four = || asked.fetch_add(1, Ordering::SeqCst) >= 4;
+    let options = MigrateOptions::default();
+    let disk = disk();
+    let run = store.migrate_run(7, &disk, options, &after_four, Arc::new(NoProgress));
+    let report = run.await.unwrap();
+    assert!(report.stopped);
+    assert_eq!((report.moved_files, report.left_files), (4, 6));
+    store.close().await;
+    drop(store);
+
+    let store = bound(home.path()).await;
+    let report = store.migrate_run(7, &disk, options, &|| false, Arc::new(NoProgress)).await.unwrap();
+    assert_eq!((report.moved_files, report.left_files, report.stopped), (6, 0, false));
+    assert_eq!(objects(home.path()), 10);
+}
+
+#[tokio::test]
+async fn one_organization_has_one_migration_at_a_time() {
+    let home = tempfile::tempdir().unwrap();
+    let store = bound(home.path()).await;
+    upload(&store, b"bytes").await;
+    let organization = "7".parse().unwrap();
+    let entry = Entry::begin(&store, &organization, &disk()).unwrap();
+    let options = MigrateOptions::default();
+    let second = store.migrate_run(7, &disk(), options, &|| false, Arc::new(NoProgress)).await;
+    assert_eq!(second.unwrap_err().kind(), ErrorKind::Conflict);
+    assert!(store.migrate_status(7).await.unwrap().running.is_some());
+    drop(entry);
+    assert!(store.migrate_status(7).await.unwrap().running.is_none());
+    store.migrate_run(7, &disk(), options, &|| false, Arc::new(NoProgress)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_rate_holds_copies_back() {
+    let home = tempfile::tempdir().unwrap();
+    let store = bound(home.path()).await;
+    for _ in 0..3 {
+        upload(&store, &[7; 10_000]).await;
+    }
+    let began = Instant::now();
+    let options = MigrateOptions { bytes_per_second: Some(100_000) };
+    store.migrate_run(7, &disk(), options, &|| false, Arc::new(NoProgress)).await.unwrap();
+    // The third file may only begin when the first two are paid for: no machine is faster.
+    assert!(began.elapsed() >= Duration::from_millis(200));
+}
+
+#[tokio::test]
+async fn damaged_bytes_are_found_and_not_moved_home() {
+    let home = tempfile::tempdir().unwrap();
+    let store = bound(home.path()).await;
+    let id = upload(&store, b"as it was").await;
+    store.sync_run(Arc::new(NoProgress)).await.unwrap();
+    let key = store.record(id, &Scope::All).await.unwrap().blob.key.clone();
+    std::fs::write(home.path().join("disk").join(key.as_str()), b"as it is!").unwrap();
+
+    let report = store.migrate_verify(7, &disk(), Arc::new(NoProgress)).await.unwrap();
+    assert_eq!(report.failures[0].file_id, id.to_string());
+    let change = crate::domain::binding::BindingChange {
+        provider: Some(ProviderCode::local()),
+        ..crate::domain::binding::BindingChange::default()
+    };
+    store.update_binding(7, change).await.unwrap();
+    let options = MigrateOptions::default();
+    let local = ProviderCode::local();
+    let run = store.migrate_run(7, &local, options, &|| false, Arc::new(NoProgress));
+    let report = run.await.unwrap();
+    assert_eq!((report.moved_files, report.left_files, report.failures.len()), (0, 1, 1));
+    assert_eq!(store.record(id, &Scope::All).await.unwrap().blob.key, key);
+    assert_eq!(std::fs::read_dir(store.data_dir().path().join("staging")).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn what_a_crash_left_at_a_provider_is_removed_after_the_next_start() {
+    use crate::domain::clock::Timestamp;
+    use crate::domain::id::BlobId;
+    use crate::metadata::WriteIntent;
+
+    let home = tempfile::tempdir().unwrap();
+    let store = bound(home.path()).await;
+    let id = upload(&store, b"bytes").await;
+    let record = store.record(id, &Scope::All).await.unwrap();
+    let key = record.blob.key.sibling(BlobId::generate(Timestamp::now()));
+    let intent = WriteIntent {
+        file_id: id,
+        provider: disk(),
+        key: key.clone(),
+        begun_at: Timestamp::now().minus(Duration::from_secs(1)),
+    };
+    // As far as a copy gets before its record refers to it.
+    store.inner().metadata.begin_writes(vec![intent]).await.unwrap();
+    let source = store.inner().blob_bytes(&record.blob).await.unwrap();
+    store.inner().put_object(&record, &disk(), &key, source).await.unwrap();
+    store.close().await;
+    drop(store);
+    assert_eq!(objects(home.path()), 1);
+
+    let store = bound(home.path()).await;
+    let report = store.purge_run(&NoProgress).await.unwrap();
+    assert_eq!(report.removed_at.get("disk"), Some(&1));
+    assert_eq!(objects(home.path()), 0);
+    assert_eq!(store.read(id, &Scope::All).await.unwrap(), "bytes");
+}

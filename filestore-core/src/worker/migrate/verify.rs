@@ -1,0 +1,112 @@
+//! Verifying: every byte that a provider holds of an organization, read and compared.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use sha2::{Digest, Sha256};
+use tokio::task::JoinSet;
+
+use super::PAGE;
+use crate::FileStore;
+use crate::api::MigrateVerifyReport;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::{FileId, OrganizationId};
+use crate::domain::provider::ProviderCode;
+use crate::domain::record::FileRecord;
+use crate::domain::status::Status;
+use crate::metadata::{ListFilter, Scope};
+use crate::worker::{Progress, failure};
+
+impl FileStore {
+    /// Reads every READY file of the organization that `to` holds and compares its digest with the
+    /// record's. Progress counts files, and bytes beside them.
+    pub async fn migrate_verify(
+        &self,
+        organization: i64,
+        to: &ProviderCode,
+        progress: Arc<dyn Progress>,
+    ) -> Result<MigrateVerifyReport> {
+        let organization = OrganizationId::of_binding(organization)?;
+        let mut report = MigrateVerifyReport::default();
+        let held = self.inner().metadata.holdings(&organization).await?;
+        let ready = held.iter().filter(|holding| holding.status == Status::Ready);
+        progress
+            .start(Some(ready.filter(|holding| holding.provider == *to).map(|holding| holding.files).sum()));
+        let filter = ListFilter {
+            organization_id: Some(organization),
+            status: Some(Status::Ready),
+            ..ListFilter::default()
+        };
+        let mut before = None;
+        let mut checks = JoinSet::new();
+        loop {
+            let page = self.inner().metadata.list_files(&filter, &Scope::All, before, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            before = Some(last.file_id);
+            for record in page {
+                if record.blob.provider != *to {
+                    report.elsewhere += 1;
+                    continue;
+                }
+                if checks.len() >= self.config().sync.concurrency {
+                    note(&mut report, checks.join_next().await, &progress)?;
+                }
+                checks.spawn(check(self.clone(), record, Arc::clone(&progress)));
+            }
+        }
+        while let Some(checked) = checks.join_next().await {
+            note(&mut report, Some(checked), &progress)?;
+        }
+        Ok(report)
+    }
+}
+
+type Checked = (FileId, u64, Result<bool>);
+
+/// Whether the bytes that are held for `record` are its own.
+async fn check(store: FileStore, record: FileRecord, progress: Arc<dyn Progress>) -> Checked {
+    let compare = async {
+        let mut bytes = store.inner().blob_bytes(&record.blob).await?;
+        let (mut hasher, mut size) = (Sha256::new(), 0);
+        while let Some(chunk) = bytes.next().await {
+            let chunk = chunk?;
+            size += chunk.len() as u64;
+            hasher.update(&chunk);
+            progress.add_bytes(chunk.len() as u64);
+        }
+        let sum: [u8; 32] = hasher.finalize().into();
+        Ok((size, sum) == (record.blob.size_bytes, record.blob.sha256.0))
+    };
+    let outcome = match compare.await {
+        // Replaced, moved or deleted since it was listed.
+        Err(_) | Ok(false) if has_changed(&store, &record).await => Ok(true),
+        outcome => outcome,
+    };
+    (record.file_id, record.blob.size_bytes, outcome)
+}
+
+async fn has_changed(store: &FileStore, record: &FileRecord) -> bool {
+    let now = store.inner().metadata.file(record.file_id, &Scope::All).await;
+    matches!(now, Ok(now) if now.as_ref().is_none_or(|now| now.blob.key != record.blob.key || now.state.is_deleted()))
+}
+
+fn note(
+    report: &mut MigrateVerifyReport,
+    checked: Option<Result<Checked, tokio::task::JoinError>>,
+    progress: &Arc<dyn Progress>,
+) -> Result<()> {
+    let Some(checked) = checked else { return Ok(()) };
+    let (file, bytes, outcome) = checked.map_err(|lost| Error::internal("verifying a file", lost))?;
+    progress.advance(1);
+    report.checked_files += 1;
+    report.checked_bytes += bytes;
+    match outcome {
+        Ok(true) => {}
+        Ok(false) => {
+            let error = Error::new(ErrorKind::Internal, "the stored bytes are damaged");
+            report.failures.push(failure(file, &error));
+        }
+        Err(error) => report.failures.push(failure(file, &error)),
+    }
+    Ok(())
+}
