@@ -49,6 +49,7 @@ tables! {
         ..limits,
         ..lifetimes,
         ..variants,
+        ..sync,
         ..providers,
     }
     /// `[http]`

@@ -72,7 +72,7 @@ pub enum ConfigError {
     Store(#[from] ConfigFileError),
     /// A key of the server has a value of the wrong type.
     #[error("the configuration is invalid: {0}")]
-    Toml(#[from] toml::de::Error),
+    Toml(String),
     /// A value is out of its range.
     #[error("the configuration is invalid: {key} {problem}")]
     Value {
@@ -118,7 +118,10 @@ impl Config {
         // The store first: its errors leave out lines that may hold a secret, also where TOML itself
         // ends.
         let store = StoreConfig::from_toml(text, env)?;
-        let config = Self { store, ..toml::from_str::<file::File>(text)?.into_config()? };
+        // As text: the error itself holds the whole file.
+        let file =
+            toml::from_str::<file::File>(text).map_err(|error| ConfigError::Toml(error.to_string()))?;
+        let config = Self { store, ..file.into_config()? };
         config.check()?;
         Ok(config)
     }
@@ -187,6 +190,20 @@ mod tests {
         for key in file::KEYS.iter().chain(config_file::KEYS) {
             let documented = [format!("{key} = "), format!("[{key}]"), format!(".{key}]")];
             assert!(documented.iter().any(|text| uncommented.contains(text)), "{key} is not documented");
+        }
+    }
+
+    #[test]
+    fn no_secret_is_in_an_error_even_for_developers() {
+        let secret =
+            "[[providers]]\ncode = \"s3\"\nscheme = \"s3\"\noptions.secret_access_key = \"hunter2\"\n";
+        for bad in
+            ["[http]\nbuffer_bytes = 1", "[http]\nheader_secs = -1", "listen = 1", "[limits]\nx = 1", "x"]
+        {
+            let text =
+                if bad.starts_with('[') { format!("{secret}{bad}") } else { format!("{bad}\n{secret}") };
+            let error = Config::from_toml(&text).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
         }
     }
 
