@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use filestore_core::domain::provider::{OptionValue, ProviderCode, ProviderConfig};
 use futures_util::TryStreamExt;
-use opendal::Operator;
 use opendal::services::{Azblob, S3};
+use opendal::{Entry, Operator};
 use serde_json::json;
 
-use crate::{S3Server, TestServer};
+use crate::{S3Server, TestServer, eventually};
 
 /// A provider with a root of its own, seen from both sides: as the service is configured with it, and
 /// through a client that knows nothing of the service.
@@ -90,12 +90,21 @@ impl Remote {
 
     /// The keys of all objects there, sorted.
     pub async fn objects(&self) -> Vec<String> {
-        let lister = self.operator.lister_with("").recursive(true).await.expect("it lists");
-        let entries: Vec<_> = lister.try_collect().await.expect("it lists");
+        // The S3 server of the tests fails to list what is deleted at the same moment.
+        let entries = eventually("it lists", async || match self.list().await {
+            Ok(entries) => Some(entries),
+            Err(error) if error.is_temporary() => None,
+            Err(error) => panic!("{error}"),
+        })
+        .await;
         let files = entries.iter().filter(|entry| entry.metadata().is_file());
         let mut keys: Vec<String> = files.map(|entry| entry.path().to_owned()).collect();
         keys.sort();
         keys
+    }
+
+    async fn list(&self) -> opendal::Result<Vec<Entry>> {
+        self.operator.lister_with("").recursive(true).await?.try_collect().await
     }
 
     /// The bytes of an object.
