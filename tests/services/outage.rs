@@ -84,8 +84,8 @@ async fn a_sync_goes_on_with_the_other_two() {
     let remote = remote(1);
     let server = serve_with(&[&remote], |config| config.store.sync.max_attempts = 1000).await;
     let ids = upload(&server).await;
-    server.bind(7, remote.code(), true).await;
     sync_all(&server).await;
+    server.bind(7, remote.code(), true).await;
     server.store().sync_enqueue(7).await.unwrap();
     eventually("some files are there", async || {
         (server.store().sync_status().await.unwrap().synced > 20).then_some(())
@@ -108,6 +108,8 @@ async fn a_migration_through_the_killed_node_stops_and_goes_on() {
     let remote = remote(2);
     let server = serve_with(&[&remote], |_| ()).await;
     let ids = upload(&server).await;
+    // Or the sync worker would take them along.
+    sync_all(&server).await;
     server.bind(7, remote.code(), true).await;
     let (half_way, code) = (AtomicBool::new(false), remote.code());
     let kill = async {

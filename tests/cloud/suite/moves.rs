@@ -79,6 +79,8 @@ pub(crate) async fn a_plan_says_what_would_move_and_a_status_where_it_is(one: &R
     let server = serve(&[one]).await;
     upload(&server, 3).await;
     server.upload("temp").org("7").temp().ok().await;
+    // Or the sync worker would take them along.
+    sync_all(&server).await;
     let code: ProviderCode = one.code().parse().unwrap();
     let store = server.store();
     let unbound = store.migrate_plan(7, &code).await.unwrap_err();
