@@ -139,6 +139,8 @@ impl Server {
     pub async fn stop(self) {
         let end = Instant::now() + self.grace;
         self.stopping.send_replace(true);
+        // Their callers hear what was done before the grace is over.
+        self.store.migrate_stop_all();
         for task in self.accepting {
             match task.await {
                 Ok(0) => {}

@@ -222,3 +222,20 @@ async fn what_is_wrong_with_an_admin_request_is_named() {
     assert_eq!(wrong.problem(405, "method_not_allowed").allowed, ["POST"]);
     assert_eq!(server.post("/api/v1/admin/sync/retry").send().await.expect(200).json(), json!({"queued": 0}));
 }
+
+#[tokio::test]
+async fn a_migration_is_stopped_with_the_server_and_reports() {
+    let (server, disk) = with_disk().await;
+    let slow = slow_migration(&server).await;
+    let client = server.client();
+    let begun = async || client.admin().migrate_status(ORGANIZATION).await.unwrap().running;
+    let running = tokio::spawn({
+        let client = server.client();
+        async move { client.admin().migrate_run(&slow).await }
+    });
+    eventually("the migration to begin", begun).await;
+    server.stop().await;
+    let report = running.await.unwrap().unwrap();
+    assert!(report.stopped && report.left_files > 0, "{report:?}");
+    drop(disk);
+}

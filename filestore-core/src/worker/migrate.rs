@@ -159,6 +159,13 @@ impl FileStore {
         })
     }
 
+    /// Tells every migration under way to stop, as at the end of the process.
+    pub fn migrate_stop_all(&self) {
+        for running in self.inner().migrations.0.lock().values() {
+            running.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Tells the migration of the organization that is under way to stop: it finishes its copies and
     /// returns its report to whoever runs it. False if none is under way.
     pub fn migrate_stop(&self, organization: i64) -> Result<bool> {
