@@ -1,5 +1,9 @@
 //! §4.6: GET /api/v1/files/{fileId}/{width}/{height}: square gallery variants.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
 use filestore_core::api::VARIANT_SIZES;
 use filestore_core::variant::Fit;
 use filestore_workspace::{Reply, TestServer, eventually, files_under, fixtures};
@@ -292,6 +296,44 @@ async fn concurrent_requests_for_one_variant_agree() {
     for reply in &replies {
         assert_eq!((reply.status, &reply.body), (200, &replies[0].body));
     }
+}
+
+/// Whether this process, which is the server as well, has the file open.
+fn is_open(path: &Path) -> bool {
+    let open = fs::read_dir("/proc/self/fd").unwrap();
+    open.flatten().any(|entry| fs::read_link(entry.path()).is_ok_and(|opened| opened == path))
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_leaves_the_work_to_the_other_that_waits_for_it() {
+    let server = TestServer::start_with(|config| {
+        config.store.variants.deadline = Duration::from_mins(10);
+        // Or another size could be made without the file.
+        config.store.variants.intermediate_cache_bytes = 0;
+    });
+    let server = server.await.patient(Duration::from_mins(20));
+    let picture = fixtures::jpeg(3000, 3000);
+    let id = server.upload(&picture).ok().await.file_id;
+    // It gets its final name beside the reply.
+    let blobs = server.data_dir().join("blobs").canonicalize().unwrap();
+    let blob = eventually("the blob under its final name", async || {
+        let is_it = |path: &PathBuf| fs::read(path).is_ok_and(|bytes| bytes == picture) && !is_open(path);
+        files_under(&blobs).into_iter().find(is_it)
+    });
+    let blob = blob.await;
+
+    let mut first = server.wire().await;
+    first.send(format!("GET /api/v1/files/{id}/400/400 HTTP/1.1\r\nhost: here\r\n\r\n")).await;
+    eventually("the beginning of the work", async || is_open(&blob).then_some(())).await;
+    // Who has it open reads it to its end, and nobody opens it again: it is decoded once or never.
+    fs::remove_file(&blob).unwrap();
+    let second = tokio::spawn(server.variant(&id, 400).send());
+    server.info(&id).await;
+    drop(first);
+    let image = decoded(&second.await.unwrap().expect(200));
+    assert_eq!((image.width(), image.height()), (400, 400));
+    assert_eq!(corners(&image), ["red", "green", "blue", "white"]);
+    server.variant(&id, 700).send().await.problem(500, "internal");
 }
 
 #[tokio::test]

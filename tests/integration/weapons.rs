@@ -14,9 +14,14 @@ mod pictures;
 
 use arsenal::{Answer, arsenal};
 
-/// A server whose answers do not depend on how busy the machine is.
+/// How long a picture may take. Time is not what is looked at here: a debug build on a busy machine
+/// takes many times as long as a server does.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// A server whose answers, and a client whose patience, do not depend on how busy the machine is.
 async fn patient_server() -> TestServer {
-    TestServer::start_with(|config| config.store.variants.deadline = Duration::from_mins(10)).await
+    let server = TestServer::start_with(|config| config.store.variants.deadline = PATIENCE).await;
+    server.patient(2 * PATIENCE)
 }
 
 /// The variant of `bytes`, which are uploaded as what they are not.

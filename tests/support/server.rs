@@ -45,13 +45,15 @@ impl TestServer {
     async fn start_in(dir: TempDir, mut config: Config) -> Self {
         config.data_dir = dir.path().join("data");
         let server = Server::start(config.clone()).await.expect("the server starts");
-        let http = reqwest::Client::builder()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .timeout(REQUEST_TIMEOUT)
-            .build()
-            .expect("an HTTP client");
-        Self { server, config, http, dir }
+        Self { server, config, http: http_client(REQUEST_TIMEOUT), dir }
+    }
+
+    /// Waits up to `patience` for each reply, until it is restarted: for what takes long by itself and
+    /// several times as long on a busy machine.
+    #[must_use]
+    pub fn patient(mut self, patience: Duration) -> Self {
+        self.http = http_client(patience);
+        self
     }
 
     /// Stops it gracefully.
@@ -189,4 +191,14 @@ impl std::fmt::Debug for TestServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TestServer").field("addr", &self.addr()).finish_non_exhaustive()
     }
+}
+
+/// Asks this machine, follows no redirect, and waits `patience` for each whole reply.
+fn http_client(patience: Duration) -> reqwest::Client {
+    reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .timeout(patience)
+        .build()
+        .expect("an HTTP client")
 }

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `--sizes 200,400,1000` | the sizes made alone |
 //! | `--fits cover,inside` | the fits |
-//! | `--rounds 7` | turns; the least time of them counts |
+//! | `--rounds 7` | turns; the least time of them counts; 0 compares the pictures alone |
 //! | `--parts single,seven,peak` | one variant, all seven sizes, peak memory |
 //!
 //! How it is fair: one thread each and no caches; both time themselves, inside their processes,

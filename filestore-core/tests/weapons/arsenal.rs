@@ -107,10 +107,6 @@ fn inflating() -> Vec<Weapon> {
         ),
         ("PNG, 1 bit 4000² that becomes RGBA", one_bit(4000), 16 + 2 * 62),
         ("GIF, screen of 4000²", screen(4000), 16 + 2 * 62),
-        // As large as a picture may be: pixels and their premultiplied copy take 187 MiB each, the
-        // passes to a smaller one that is kept the rest.
-        ("PNG, 1 bit 7000² that becomes RGBA", one_bit(7000), 16 + 2 * 187 + 84),
-        ("GIF, screen of 7000²", screen(7000), 16 + 2 * 187 + 84),
         ("BMP, runs that stop at once, 16384×3000", bmp(16_384, 3000, 8, 1, &table, &[0, 1]), 16 + 188),
     ]
     .map(|(name, bytes, memory_mib)| Weapon { name, bytes, answer: Answer::Variant, memory_mib })
