@@ -104,6 +104,11 @@ impl Server {
         if config.store.durability == Durability::Process {
             tracing::warn!("durability is \"process\": acknowledged files do not survive a power loss");
         }
+        if !config.store.providers.is_empty() && config.store.blob_grace < config.store.presign_ttl {
+            tracing::warn!(
+                "blob_grace_secs is less than presign_ttl_secs: URLs may outlive what they lead to"
+            );
+        }
         let options = config.http;
         let check_providers = config.check_providers;
         let app = Arc::new(App { store: store.clone(), config, base });

@@ -86,6 +86,7 @@ macro_rules! contract_tests {
                 clearing_leases_frees_them_but_keeps_the_waits,
                 only_the_owner_finishes,
                 a_finished_purge_takes_the_dropped_blobs_along,
+                a_finished_purge_leaves_what_was_abandoned_at_a_provider,
                 the_backlog_counts_what_a_run_would_find,
                 dropped_blobs_come_due_and_are_finished_or_postponed,
             }

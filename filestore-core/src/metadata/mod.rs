@@ -363,8 +363,8 @@ pub trait Metadata: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<PurgeClaim>>;
 
-    /// Deletes the records of claimed files whose bytes are confirmed absent, with their dropped
-    /// blobs; rows not claimed by `owner` are left alone. Returns how many records are gone.
+    /// Deletes the records of claimed files whose bytes are confirmed absent, with their dropped LOCAL
+    /// blobs (those at providers come due by themselves); rows not claimed by `owner` are left alone. Returns how many records are gone.
     async fn finish_purges(&self, owner: &str, ids: &[FileId]) -> Result<u64>;
 
     /// Gives a claim back after a failure: not to be tried before `retry_at`.
@@ -431,9 +431,6 @@ pub trait Metadata: Send + Sync + 'static {
 
     /// Notes objects that are about to be written.
     async fn begin_writes(&self, intents: Vec<WriteIntent>) -> Result<()>;
-
-    /// Forgets noted objects that are confirmed absent.
-    async fn forget_writes(&self, keys: &[BlobKey]) -> Result<()>;
 
     /// Hands noted objects that no record will refer to over to the dropped blobs, to be removed from
     /// `not_before` on. Keys that are not noted are left alone.

@@ -9,7 +9,7 @@
 
 mod open;
 mod placement;
-mod writing;
+pub(crate) mod writing;
 pub(crate) mod moving;
 mod traffic;
 mod idempotency;

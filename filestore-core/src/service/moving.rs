@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 use super::Inner;
-use super::writing::{ByteStream, damaged};
+use super::writing::{ByteStream, Lane, damaged};
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::BlobId;
@@ -112,7 +112,9 @@ impl Inner {
         meter: Meter,
     ) -> Result<Moved> {
         let copied = match self.blob_bytes(&record.blob).await {
-            Ok(source) => self.put_object(record, target, &key, metered(source, meter)).await,
+            Ok(source) => {
+                self.put_object(record, target, &key, metered(source, meter), Lane::Background).await
+            }
             Err(error) => Err(error),
         };
         if let Err(error) = copied {

@@ -26,6 +26,15 @@ const AT_ONCE: usize = 4;
 /// The bytes of a blob, or of a part of one. Ends with an error rather than short.
 pub type ByteStream = BoxStream<'static, Result<bytes::Bytes>>;
 
+/// Who waits for a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// A request.
+    Request,
+    /// Nobody.
+    Background,
+}
+
 impl Inner {
     /// Writes the bytes under `staged` keys to the provider that `records` name, each under its
     /// record's key: all or none.
@@ -58,7 +67,7 @@ impl Inner {
 
     async fn write_staged(&self, record: &FileRecord, staged: &BlobKey) -> Result<()> {
         let source = self.local_bytes(staged, record.blob.size_bytes).await?;
-        self.put_object(record, &record.blob.provider, &record.blob.key, source).await
+        self.put_object(record, &record.blob.provider, &record.blob.key, source, Lane::Request).await
     }
 
     /// Takes back the objects written for `records`, which were not committed; if that is not certain,
@@ -78,6 +87,7 @@ impl Inner {
         provider: &ProviderCode,
         key: &BlobKey,
         source: ByteStream,
+        lane: Lane,
     ) -> Result<()> {
         let cloud = self.providers.cloud(provider)?;
         let blob = &record.blob;
@@ -88,7 +98,15 @@ impl Inner {
             content_disposition: Some(how.disposition.to_value(&record.original_name)),
             content_type: how.content_type.into_owned(),
         };
-        cloud.put(key, &object, source).await
+        let written = match lane {
+            Lane::Request => cloud.put(key, &object, source).await,
+            Lane::Background => cloud.put_behind(key, &object, source).await,
+        };
+        // Our own bytes are not what they were: nothing a client has said.
+        written.map_err(|error| match error.kind() {
+            ErrorKind::DigestMismatch => Error::internal("reading a blob", error),
+            _ => error,
+        })
     }
 
     /// The bytes of a LOCAL blob under its staged or its final name.
@@ -131,22 +149,17 @@ impl Inner {
         }
     }
 
-    /// Gives up whole objects that nobody will refer to: removed at once, if the provider answers.
+    /// Gives up whole objects that nobody will refer to: removed at once, if the provider answers, and
+    /// once more after the grace, since an earlier try of the same write may still land.
     pub(crate) async fn withdraw(&self, provider: &ProviderCode, keys: Vec<BlobKey>) {
-        let Ok(cloud) = self.providers.cloud(provider) else { return self.abandon(keys).await };
-        let mut absent = Vec::with_capacity(keys.len());
-        let mut left = Vec::new();
-        for key in keys {
-            match cloud.remove(&key).await {
-                Ok(()) => absent.push(key),
-                Err(_) => left.push(key),
+        if let Ok(cloud) = self.providers.cloud(provider) {
+            for key in &keys {
+                if let Err(error) = cloud.remove(key).await {
+                    tracing::debug!(%provider, error = %error.chain(), "an object that nobody needs stays for now");
+                }
             }
         }
-        // Still noted if this fails, and so removed once more.
-        let _ = self.metadata.forget_writes(&absent).await;
-        if !left.is_empty() {
-            self.abandon(left).await;
-        }
+        self.abandon(keys).await;
     }
 }
 

@@ -9,9 +9,11 @@ mod verify;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 use super::failure;
 use super::progress::Progress;
@@ -29,7 +31,8 @@ use crate::service::moving::{Moved, Pace};
 /// Files looked at in one query.
 const PAGE: usize = 200;
 /// How often a run begins again with what changed under it.
-const PASSES: usize = 5;
+const PASSES: usize = 10;
+const BETWEEN_PASSES: Duration = Duration::from_millis(300);
 
 /// The migrations under way.
 #[derive(Default)]
@@ -119,7 +122,8 @@ impl FileStore {
         stop: &(dyn Fn() -> bool + Sync),
         progress: Arc<dyn Progress>,
     ) -> Result<MigrateReport> {
-        let organization = self.migration_of(organization, to).await?;
+        let number = organization;
+        let organization = self.migration_of(number, to).await?;
         self.check_target(to)?;
         let entry = Entry::begin(self, &organization, to)?;
         let running = Arc::clone(&entry.running);
@@ -127,16 +131,19 @@ impl FileStore {
         let left = self.elsewhere(&organization, to).await?;
         progress.start(Some(left.files));
         let pace = options.bytes_per_second.map(|rate| Arc::new(Pace::new(rate)));
-        let mut run = Run { entry, pace, progress, report: MigrateReport::default() };
+        let report = MigrateReport::default();
+        let mut run = Run { entry, number, pace, progress, report, is_rebound: false };
         for _ in 0..PASSES {
-            if run.pass(stop).await? == 0 || stop() {
+            if run.pass(stop).await? == 0 || stop() || run.is_rebound {
                 break;
             }
+            // The sync worker finishes what it has.
+            sleep(BETWEEN_PASSES).await;
         }
         let left = self.elsewhere(&organization, to).await?;
         run.report.left_files = left.files;
         run.report.left_bytes = left.bytes;
-        run.report.stopped = stop();
+        run.report.stopped = stop() || run.is_rebound;
         Ok(run.report)
     }
 
@@ -239,9 +246,13 @@ struct Amount {
 
 struct Run {
     entry: Entry,
+    /// The organization as its bindings name it.
+    number: i64,
     pace: Option<Arc<Pace>>,
     progress: Arc<dyn Progress>,
     report: MigrateReport,
+    /// The organization is bound to another provider by now: the rest stays where it is.
+    is_rebound: bool,
 }
 
 type Outcome = (FileId, u64, Result<Moved>);
@@ -256,6 +267,11 @@ impl Run {
         self.report.failures.clear();
         'pages: loop {
             let (organization, target) = (&self.entry.organization, &self.entry.running.target);
+            if let Err(error) = store.migration_of(self.number, target).await {
+                tracing::warn!(%organization, error = %error.chain(), "a migration ends early");
+                self.is_rebound = true;
+                break;
+            }
             let page = store.inner().metadata.files_elsewhere(organization, target, after, PAGE).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.file_id);
@@ -263,7 +279,7 @@ impl Run {
                 if stop() {
                     break 'pages;
                 }
-                // The sync worker has it, and takes it to the same place.
+                // The sync worker has it.
                 if record.state.sync() == SyncStatus::Syncing {
                     changed += 1;
                     continue;

@@ -27,6 +27,9 @@ use crate::service::moving::{Meter, Moved};
 /// Files settled or queued in one transaction: small, so that uploads do not wait long behind it.
 const PAGE: usize = 500;
 
+/// How often what arrived is looked at while copies are under way.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
 /// How long a claim is ours. Renewed while copies are under way.
 const LEASE: Duration = Duration::from_mins(10);
 
@@ -47,14 +50,7 @@ impl FileStore {
         let metadata = &self.inner().metadata;
         progress.start(Some(metadata.sync_counts().await?[SyncStatus::Pending as usize]));
         let mut report = SyncReport::default();
-        while !stop() {
-            let settled = metadata.settle_sync(PAGE).await?.len() as u64;
-            if settled == 0 {
-                break;
-            }
-            report.settled += settled;
-            progress.advance(settled);
-        }
+        self.settle(stop, &*progress, &mut report).await?;
         let targets = self.providers().active_clouds();
         if !targets.is_empty() {
             let run = Run::new(self.clone(), targets, progress);
@@ -63,6 +59,24 @@ impl FileStore {
         let counts = metadata.sync_counts().await?;
         report.waiting = counts[SyncStatus::Pending as usize] + counts[SyncStatus::Syncing as usize];
         Ok(report)
+    }
+
+    /// Settles what has nowhere to go, or is there already.
+    async fn settle(
+        &self,
+        stop: &(dyn Fn() -> bool + Sync),
+        progress: &dyn Progress,
+        report: &mut SyncReport,
+    ) -> Result<()> {
+        while !stop() {
+            let settled = self.inner().metadata.settle_sync(PAGE).await?.len() as u64;
+            if settled == 0 {
+                break;
+            }
+            report.settled += settled;
+            progress.advance(settled);
+        }
+        Ok(())
     }
 
     /// Queues the READY files of the organization that are not at its provider: those from before the
@@ -143,6 +157,7 @@ impl Run {
 
     async fn copy_all(&mut self, stop: &(dyn Fn() -> bool + Sync), report: &mut SyncReport) -> Result<()> {
         let at_once = self.store.config().sync.concurrency;
+        let mut settle_at = Instant::now() + LOOK_AGAIN;
         loop {
             if !stop() {
                 if self.claimed.len() < at_once / 2 + 1 {
@@ -159,6 +174,12 @@ impl Run {
             }
             tokio::select! {
                 Some(copied) = self.copies.join_next() => self.end(copied, report).await?,
+                // Copies may take hours: what arrives meanwhile is not to wait for their end.
+                () = self.store.inner().sync_wanted.notified() => {}
+                () = sleep_until(settle_at) => {
+                    settle_at = Instant::now() + LOOK_AGAIN;
+                    self.store.settle(stop, &*self.progress, report).await?;
+                }
                 () = sleep_until(self.renew_at) => {
                     self.renew_at = Instant::now() + LEASE / 3;
                     let until = Timestamp::now().plus(LEASE);

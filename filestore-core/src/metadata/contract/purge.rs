@@ -167,6 +167,18 @@ pub(crate) async fn a_finished_purge_takes_the_dropped_blobs_along(metadata: &dy
     assert_eq!(left.iter().map(|due| due.blob.file_id).collect::<Vec<_>>(), [other.file_id]);
 }
 
+pub(crate) async fn a_finished_purge_leaves_what_was_abandoned_at_a_provider(metadata: &dyn Metadata) {
+    let record = put_deleted(metadata, ready("acme"), at(1)).await;
+    let copy = in_cloud(FileRecord { ..record.clone() }, "s3");
+    note(metadata, &copy).await;
+    claim(metadata, "run", 2, 10).await;
+    // A copy that was under way fails after the purge has looked.
+    metadata.abandon_writes(std::slice::from_ref(&copy.blob.key), at(1000)).await.unwrap();
+    assert_eq!(metadata.finish_purges("run", &[record.file_id]).await.unwrap(), 1);
+    let left = metadata.due_blobs(at(1000), 10).await.unwrap();
+    assert_eq!(left.iter().map(|due| &due.blob.key).collect::<Vec<_>>(), [&copy.blob.key]);
+}
+
 pub(crate) async fn the_backlog_counts_what_a_run_would_find(metadata: &dyn Metadata) {
     assert_eq!(metadata.purge_backlog(at(0), at(0)).await.unwrap(), PurgeBacklog::default());
     put(metadata, FileRecord { expires_at: Some(at(50)), ..temp("acme") }).await;

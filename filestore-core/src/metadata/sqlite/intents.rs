@@ -50,7 +50,7 @@ pub(super) fn end(sql: &Connection, blob: &Blob) -> Result<(), Fault> {
     if blob.provider.is_local() { Ok(()) } else { forget(sql, std::slice::from_ref(&blob.key)) }
 }
 
-pub(super) fn forget(sql: &Connection, keys: &[BlobKey]) -> Result<(), Fault> {
+fn forget(sql: &Connection, keys: &[BlobKey]) -> Result<(), Fault> {
     keys.iter().try_for_each(|key| row::execute(sql, END, [key.as_str()]).map(drop))
 }
 

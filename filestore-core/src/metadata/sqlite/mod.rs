@@ -308,11 +308,6 @@ impl Metadata for SqliteMetadata {
         self.writer.run("noting writes", move |tx| intents::begin(tx.sql, &intents)).await
     }
 
-    async fn forget_writes(&self, keys: &[BlobKey]) -> Result<()> {
-        let keys = keys.to_vec();
-        self.writer.run("forgetting writes", move |tx| intents::forget(tx.sql, &keys)).await
-    }
-
     async fn abandon_writes(&self, keys: &[BlobKey], not_before: Timestamp) -> Result<()> {
         let keys = keys.to_vec();
         self.writer.run("abandoning writes", move |tx| intents::abandon(tx.sql, &keys, not_before)).await

@@ -9,21 +9,42 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(in crate::storage) struct PutBudget {
     left: Arc<Semaphore>,
     all: usize,
+    /// What background work may have of it: half, so that a large copy keeps no request waiting.
+    behind: Arc<Semaphore>,
+}
+
+/// Bytes that are set aside for one put.
+pub(super) struct Reserved {
+    _all: OwnedSemaphorePermit,
+    _behind: Option<OwnedSemaphorePermit>,
 }
 
 impl PutBudget {
     pub(in crate::storage) fn new(bytes: usize) -> Self {
         // A permit is a byte; more than this is no bound anyway.
         let all = bytes.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
-        Self { left: Arc::new(Semaphore::new(all)), all }
+        let behind = Arc::new(Semaphore::new(all.div_ceil(2)));
+        Self { left: Arc::new(Semaphore::new(all)), all, behind }
     }
 
     /// Waits for `bytes`, or for everything where that is less: a put larger than the budget runs alone.
-    pub(super) async fn reserve(&self, bytes: u64) -> OwnedSemaphorePermit {
-        let wanted = usize::try_from(bytes).unwrap_or(usize::MAX).clamp(1, self.all);
-        let permits = u32::try_from(wanted).expect("the budget is clamped to 32 bits");
-        Arc::clone(&self.left).acquire_many_owned(permits).await.expect("the budget is never closed")
+    pub(super) async fn reserve(&self, bytes: u64) -> Reserved {
+        Reserved { _all: acquire(&self.left, bytes, self.all).await, _behind: None }
     }
+
+    /// The same for work that nobody waits for.
+    pub(super) async fn reserve_behind(&self, bytes: u64) -> Reserved {
+        let half = self.all.div_ceil(2);
+        let behind = acquire(&self.behind, bytes, half).await;
+        let bytes = bytes.min(half as u64);
+        Reserved { _all: acquire(&self.left, bytes, self.all).await, _behind: Some(behind) }
+    }
+}
+
+async fn acquire(from: &Arc<Semaphore>, bytes: u64, all: usize) -> OwnedSemaphorePermit {
+    let wanted = usize::try_from(bytes).unwrap_or(usize::MAX).clamp(1, all);
+    let permits = u32::try_from(wanted).expect("the budget is clamped to 32 bits");
+    Arc::clone(from).acquire_many_owned(permits).await.expect("the budget is never closed")
 }
 
 #[cfg(test)]
@@ -31,6 +52,16 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
+
+    #[tokio::test]
+    async fn background_work_leaves_half_to_requests() {
+        let budget = PutBudget::new(100);
+        let copies = (budget.reserve_behind(30).await, budget.reserve_behind(20).await);
+        assert!(budget.reserve_behind(1).now_or_never().is_none());
+        assert!(budget.reserve(50).now_or_never().is_some());
+        drop(copies);
+        assert!(budget.reserve_behind(1 << 40).now_or_never().is_some());
+    }
 
     #[tokio::test]
     async fn puts_wait_for_their_bytes_and_one_too_large_runs_alone() {

@@ -148,7 +148,7 @@ impl Checking {
         };
         for path in &self.paths {
             let source = stream::iter([Ok(self.bytes.clone())]);
-            self.cloud.put_path(path, &object, source).await.map_err(said)?;
+            self.cloud.put_path(path, &object, source, false).await.map_err(said)?;
         }
         well(format!("2 objects of {PROBE_BYTES} bytes, verified"))
     }

@@ -3,10 +3,11 @@
 
 use md5::{Digest, Md5};
 use opendal::{Buffer, Metadata, Writer};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::Cloud;
+use super::budget::Reserved;
 use super::put::STORING;
 use crate::domain::error::{Error, Result};
 
@@ -26,7 +27,7 @@ enum Step {
 
 impl PartsWriter {
     /// Starts the upload. The task keeps `permit`, the memory of the parts, until it is done.
-    pub(super) fn start(writer: Writer, cloud: Cloud, permit: OwnedSemaphorePermit) -> Self {
+    pub(super) fn start(writer: Writer, cloud: Cloud, permit: Reserved) -> Self {
         let (steps, asked) = mpsc::channel(1);
         let task = tokio::spawn(async move {
             let _permit = permit;

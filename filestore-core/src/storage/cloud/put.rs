@@ -6,6 +6,7 @@ use opendal::options::WriteOptions;
 use opendal::{Buffer, Metadata};
 use sha2::Digest;
 
+use super::budget::Reserved;
 use super::parts::PartsWriter;
 use super::verify::Arrival;
 use super::{Cloud, ObjectInfo, Scheme, durable};
@@ -40,7 +41,17 @@ impl Cloud {
         object: &ObjectInfo,
         source: impl Stream<Item = Result<Bytes>> + Send + Unpin,
     ) -> Result<()> {
-        self.put_path(key.as_str(), object, source).await
+        self.put_path(key.as_str(), object, source, false).await
+    }
+
+    /// As [`put`](Self::put), for work that no request waits for: half of the memory is not for it.
+    pub async fn put_behind(
+        &self,
+        key: &BlobKey,
+        object: &ObjectInfo,
+        source: impl Stream<Item = Result<Bytes>> + Send + Unpin,
+    ) -> Result<()> {
+        self.put_path(key.as_str(), object, source, true).await
     }
 
     pub(super) async fn put_path(
@@ -48,14 +59,19 @@ impl Cloud {
         path: &str,
         object: &ObjectInfo,
         source: impl Stream<Item = Result<Bytes>> + Send + Unpin,
+        behind: bool,
     ) -> Result<()> {
         let options = self.write_options(object).await?;
         let chunk_bytes = self.chunk_bytes(object.size_bytes);
+        let is_whole = object.size_bytes <= chunk_bytes;
+        let held = if is_whole { object.size_bytes } else { 2 * chunk_bytes } + PUT_OVERHEAD_BYTES;
+        let budget = &self.inner.budget;
+        let permit = if behind { budget.reserve_behind(held).await } else { budget.reserve(held).await };
         let source = Source::new(source, object);
-        let arrival = if object.size_bytes <= chunk_bytes {
-            self.put_whole(path, object, options, source).await?
+        let arrival = if is_whole {
+            self.put_whole(path, object, options, source, permit).await?
         } else {
-            self.put_parts(path, chunk_bytes, options, source).await?
+            self.put_parts(path, chunk_bytes, options, source, permit).await?
         };
         self.verify(path, object, arrival).await?;
         durable::flush(self.inner.directory.as_deref(), path).await
@@ -68,8 +84,8 @@ impl Cloud {
         object: &ObjectInfo,
         options: WriteOptions,
         mut source: Source<impl Stream<Item = Result<Bytes>> + Send + Unpin>,
+        permit: Reserved,
     ) -> Result<Arrival> {
-        let permit = self.inner.budget.reserve(object.size_bytes + PUT_OVERHEAD_BYTES).await;
         let whole = source.next_chunk(object.size_bytes).await?;
         source.finish().await?;
         let (operator, path) = (self.inner.operator.clone(), path.to_owned());
@@ -89,8 +105,8 @@ impl Cloud {
         chunk_bytes: u64,
         options: WriteOptions,
         mut source: Source<impl Stream<Item = Result<Bytes>> + Send + Unpin>,
+        permit: Reserved,
     ) -> Result<Arrival> {
-        let permit = self.inner.budget.reserve(2 * chunk_bytes + PUT_OVERHEAD_BYTES).await;
         let writer = self.inner.operator.writer_options(path, options).await;
         let writer = writer.map_err(|error| self.fault(STORING, &error))?;
         let mut parts = PartsWriter::start(writer, self.clone(), permit);

@@ -10,6 +10,7 @@ use crate::domain::config::StoreConfig;
 use crate::domain::provider::ProviderConfig;
 use crate::metadata::Scope;
 use crate::service::NewUpload;
+use crate::service::writing::Lane;
 use crate::worker::NoProgress;
 
 fn disk() -> ProviderCode {
@@ -148,7 +149,7 @@ async fn what_a_crash_left_at_a_provider_is_removed_after_the_next_start() {
     // As far as a copy gets before its record refers to it.
     store.inner().metadata.begin_writes(vec![intent]).await.unwrap();
     let source = store.inner().blob_bytes(&record.blob).await.unwrap();
-    store.inner().put_object(&record, &disk(), &key, source).await.unwrap();
+    store.inner().put_object(&record, &disk(), &key, source, Lane::Background).await.unwrap();
     store.close().await;
     drop(store);
     assert_eq!(objects(home.path()), 1);
@@ -158,4 +159,27 @@ async fn what_a_crash_left_at_a_provider_is_removed_after_the_next_start() {
     assert_eq!(report.removed_at.get("disk"), Some(&1));
     assert_eq!(objects(home.path()), 0);
     assert_eq!(store.read(id, &Scope::All).await.unwrap(), "bytes");
+}
+
+#[tokio::test]
+async fn a_run_ends_when_the_organization_is_bound_elsewhere() {
+    let home = tempfile::tempdir().unwrap();
+    let store = bound(home.path()).await;
+    for number in 0..PAGE + 10 {
+        upload(&store, format!("file {number}").as_bytes()).await;
+    }
+    let asked = AtomicUsize::new(0);
+    // Within the first page; the second one finds another binding.
+    let rebind = || {
+        if asked.fetch_add(1, Ordering::SeqCst) == 5 {
+            let other = rusqlite::Connection::open(store.data_dir().database()).unwrap();
+            assert_eq!(other.execute("UPDATE bindings SET storage_provider = 'LOCAL'", []).unwrap(), 1);
+        }
+        false
+    };
+    let disk = disk();
+    let run = store.migrate_run(7, &disk, MigrateOptions::default(), &rebind, Arc::new(NoProgress));
+    let report = run.await.unwrap();
+    assert!(report.stopped, "{report:?}");
+    assert_eq!((report.moved_files, report.left_files), (PAGE as u64, 10));
 }
