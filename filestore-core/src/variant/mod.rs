@@ -60,7 +60,7 @@ pub use render::render;
 
 /// The version of the rendering: part of every key, so that a change of the recipe (another
 /// filter, another encoder setting) makes new variants instead of serving old ones.
-const RECIPE: u32 = 2;
+const RECIPE: u32 = 3;
 
 /// What one variant is: the same key always means the same picture.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

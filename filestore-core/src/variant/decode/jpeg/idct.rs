@@ -40,11 +40,19 @@ impl<const N: usize> Transform<N> {
     #[inline(always)]
     pub(super) fn inverse(&self, coefficients: &[[f32; N]; N]) -> [[u8; N]; N] {
         let mut between = [[0.0; N]; N];
-        for (line, weights) in between.iter_mut().zip(&self.columns) {
-            for (row, weight) in coefficients.iter().zip(weights) {
-                for (sum, coefficient) in line.iter_mut().zip(row) {
+        // A sample and its mirror image have the same even parts and opposite odd ones.
+        for sample in 0..N.div_ceil(2) {
+            let (mut even, mut odd) = ([0.0; N], [0.0; N]);
+            let weighted = coefficients.iter().zip(&self.columns[sample]);
+            for (number, (row, weight)) in weighted.enumerate() {
+                let sums = if number % 2 == 0 { &mut even } else { &mut odd };
+                for (sum, coefficient) in sums.iter_mut().zip(row) {
                     *sum += weight * coefficient;
                 }
+            }
+            for column in 0..N {
+                between[sample][column] = even[column] + odd[column];
+                between[N - 1 - sample][column] = even[column] - odd[column];
             }
         }
         let mut samples = [[0; N]; N];
