@@ -90,13 +90,7 @@ impl Remote {
 
     /// The keys of all objects there, sorted.
     pub async fn objects(&self) -> Vec<String> {
-        // The S3 server of the tests fails to list what is deleted at the same moment.
-        let entries = eventually("it lists", async || match self.list().await {
-            Ok(entries) => Some(entries),
-            Err(error) if error.is_temporary() => None,
-            Err(error) => panic!("{error}"),
-        })
-        .await;
+        let entries = sooner_or_later(async || self.list().await).await;
         let files = entries.iter().filter(|entry| entry.metadata().is_file());
         let mut keys: Vec<String> = files.map(|entry| entry.path().to_owned()).collect();
         keys.sort();
@@ -109,7 +103,7 @@ impl Remote {
 
     /// The bytes of an object.
     pub async fn object(&self, key: &str) -> Vec<u8> {
-        self.operator.read(key).await.expect("the object is there").to_vec()
+        sooner_or_later(async || self.operator.read(key).await).await.to_vec()
     }
 }
 
@@ -129,4 +123,15 @@ impl TestServer {
             created.expect(201);
         }
     }
+}
+
+/// Asks again after what passes: the S3 server of the tests fails to list what is deleted at the same
+/// moment, and a connection kept from another test may be closed.
+async fn sooner_or_later<T>(ask: impl AsyncFn() -> opendal::Result<T>) -> T {
+    eventually("the provider answers", async || match ask().await {
+        Ok(answer) => Some(answer),
+        Err(error) if error.is_temporary() => None,
+        Err(error) => panic!("{error}"),
+    })
+    .await
 }
