@@ -24,7 +24,7 @@ mod garage {
         )
     }
 
-    #[allow(clippy::unused_async, reason = "the suite awaits it")]
+    #[expect(clippy::unused_async, reason = "the suite awaits it")]
     async fn garage() -> (Remote, Remote, ()) {
         (remote(), remote(), ())
     }
@@ -44,7 +44,7 @@ mod azurite {
         )
     }
 
-    #[allow(clippy::unused_async, reason = "the suite awaits it")]
+    #[expect(clippy::unused_async, reason = "the suite awaits it")]
     async fn azurite() -> (Remote, Remote, ()) {
         (remote(), remote(), ())
     }

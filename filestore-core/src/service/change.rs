@@ -196,12 +196,7 @@ impl FileStore {
         next.version += 1;
     }
 
-    async fn apply(
-        &self,
-        old: &FileRecord,
-        next: FileRecord,
-        binding: Option<BindingSeen>,
-    ) -> Result<Applied> {
+    async fn apply(&self, old: &FileRecord, next: FileRecord, seen: Option<BindingSeen>) -> Result<Applied> {
         let replaced = old.blob.key != next.blob.key;
         let drop_blob = replaced.then(|| DroppedBlob {
             file_id: old.file_id,
@@ -210,8 +205,13 @@ impl FileStore {
             not_before: next.updated_at.plus(self.inner.config.blob_grace),
         });
         let quota_bytes = self.inner.config.quota_bytes;
-        let update =
-            UpdateFile { expected: Expected::of(old), next: next.clone(), drop_blob, quota_bytes, binding };
+        let update = UpdateFile {
+            expected: Expected::of(old),
+            next: next.clone(),
+            drop_blob,
+            quota_bytes,
+            binding: seen.clone(),
+        };
         let updated = self.inner.metadata.update_file(update).await;
         if replaced && !matches!(updated, Ok(Updated::Done)) {
             self.inner.take_back(&next.blob.provider, slice::from_ref(&next), updated.is_ok()).await;
@@ -224,7 +224,9 @@ impl FileStore {
                     }
                     self.forget_variants(next.file_id).await;
                 }
-                self.inner.sync_wanted.notify_one();
+                if let Some(seen) = &seen {
+                    self.inner.wake_sync(seen);
+                }
                 self.prepare_variants(&next);
                 Ok(Applied::Done(Arc::new(next)))
             }

@@ -67,7 +67,6 @@ impl FileStore {
                 } else {
                     self.inner.discard(kept).await;
                 }
-                self.inner.sync_wanted.notify_one();
                 for record in records {
                     self.prepare_variants(record);
                 }
@@ -96,14 +95,17 @@ impl FileStore {
             if place.location == Location::Cloud {
                 self.inner.write_through(&records, &files.staged_keys()).await?;
             }
-            let insert =
-                InsertFiles { records: records.clone(), binding: place.seen, quota_bytes, idempotency };
+            let binding = place.seen.clone();
+            let insert = InsertFiles { records: records.clone(), binding, quota_bytes, idempotency };
             let inserted = self.inner.metadata.insert_files(insert).await;
             if !matches!(inserted, Ok(Inserted::Done)) {
                 self.inner.take_back(&place.provider, &records, inserted.is_ok()).await;
             }
             match inserted? {
-                Inserted::Done => return Ok(Uploaded::New(records)),
+                Inserted::Done => {
+                    self.inner.wake_sync(&place.seen);
+                    return Ok(Uploaded::New(records));
+                }
                 Inserted::BindingChanged => {}
                 Inserted::OverQuota => return Err(over_quota(quota_bytes.unwrap_or_default())),
                 Inserted::IdempotencyTaken => {

@@ -64,6 +64,14 @@ impl Inner {
         let active = active.map(|binding| (binding.provider, binding.sync_enabled));
         Ok(Placement { location, provider, seen: BindingSeen { organization: number, active } })
     }
+
+    /// Wakes the sync worker for a committed blob that was placed by `seen`, if it has somewhere to go;
+    /// the others settle in its own time, many at once.
+    pub(super) fn wake_sync(&self, seen: &BindingSeen) {
+        if seen.active.as_ref().is_some_and(|(provider, synced)| *synced && !provider.is_local()) {
+            self.sync_wanted.notify_one();
+        }
+    }
 }
 
 fn is_written_through(binding: &Binding) -> bool {
