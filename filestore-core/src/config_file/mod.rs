@@ -48,14 +48,17 @@ pub enum ConfigFileError {
     },
 }
 
+/// The text of the file.
+pub fn read(path: &Path) -> Result<String, ConfigFileError> {
+    std::fs::read_to_string(path)
+        .map_err(|source| ConfigFileError::Unreadable { path: path.to_owned(), source })
+}
+
 impl StoreConfig {
     /// Reads the store's part of a TOML file and the process's environment; see
     /// [`from_toml`](Self::from_toml).
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ConfigFileError> {
-        let path = path.as_ref();
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigFileError::Unreadable { path: path.to_owned(), source })?;
-        Self::from_toml(&text, |name| std::env::var(name).ok())
+        Self::from_toml(&read(path.as_ref())?, |name| std::env::var(name).ok())
     }
 
     /// Reads the store's part of a TOML file; what it does not name has its default. An unknown key is

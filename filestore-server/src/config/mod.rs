@@ -5,7 +5,7 @@ mod file;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use filestore_core::config_file::ConfigFileError;
+use filestore_core::config_file::{self, ConfigFileError};
 use filestore_core::domain::config::StoreConfig;
 use thiserror::Error;
 
@@ -58,15 +58,7 @@ impl Default for Config {
 /// Why a configuration cannot be used.
 #[derive(Debug, Error)]
 pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("cannot read the configuration file {}: {source}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The file is no TOML, has an unknown key, or a value of the wrong type; or the store's part of it
+    /// The file cannot be read, is no TOML, has an unknown key, or a value of the wrong type; or the store's part of it
     /// cannot be used.
     #[error(transparent)]
     Store(#[from] ConfigFileError),
@@ -90,10 +82,7 @@ impl Config {
     /// Reads a TOML file; what it does not name has its default. An unknown key is an error that
     /// names it.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
-        let path = path.as_ref();
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
-        Self::from_toml(&text)
+        Self::from_toml(&config_file::read(path.as_ref())?)
     }
 
     /// Reads TOML and the process's environment; see [`load`](Self::load).
