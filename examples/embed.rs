@@ -24,7 +24,10 @@ async fn main() -> Result<()> {
     let new = NewUpload::new("42".parse()?, "documents".parse()?).with_name("Grüße.txt").temp();
     let record = store.upload(new, &b"hello from the library"[..]).await?;
     println!("stored {} as {}", record.original_name, record.file_id);
-    println!("  {} bytes of {}, sha256 {}", record.blob.size_bytes, record.mime_type, record.blob.sha256);
+    println!(
+        "  {} bytes of {}, sha256 {}",
+        record.blob.size_bytes, record.mime_type, record.blob.sha256
+    );
 
     // A TEMP file expires after a day, unless somebody decides that it stays.
     let changed = store.change(record.file_id, &Scope::All, Change::MakeReady(None), None).await?;

@@ -19,8 +19,11 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 async fn main() -> Result<()> {
     let (output, photos) = arguments()?;
     let dir = tempfile::tempdir()?;
-    let config =
-        Config { listen: "127.0.0.1:0".parse()?, data_dir: dir.path().join("data"), ..Config::default() };
+    let config = Config {
+        listen: "127.0.0.1:0".parse()?,
+        data_dir: dir.path().join("data"),
+        ..Config::default()
+    };
     let server = Server::start(config).await?;
     let client = Client::builder(server.url())?.build()?;
 
@@ -66,7 +69,8 @@ const HEAD: &str = "<!DOCTYPE html><meta charset=utf-8><title>Gallery</title>\
 fn arguments() -> Result<(Option<PathBuf>, Vec<Item>)> {
     let mut arguments = std::env::args_os().skip(1);
     let output = arguments.next().map(PathBuf::from);
-    let photos: Vec<Item> = arguments.map(Item::from_path).collect::<filestore_client::Result<_>>()?;
+    let photos: Vec<Item> =
+        arguments.map(Item::from_path).collect::<filestore_client::Result<_>>()?;
     if photos.is_empty() {
         return Ok((output, (1..=6).map(painting).collect::<Result<_>>()?));
     }

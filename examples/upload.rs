@@ -14,18 +14,22 @@ async fn main() -> Result<()> {
     std::fs::write(&photo, "imagine a photograph\n".repeat(1000))?;
 
     // A server in this process, on any free port. Yours runs elsewhere: leave this part out.
-    let config =
-        Config { listen: "127.0.0.1:0".parse()?, data_dir: dir.path().join("data"), ..Config::default() };
+    let config = Config {
+        listen: "127.0.0.1:0".parse()?,
+        data_dir: dir.path().join("data"),
+        ..Config::default()
+    };
     let server = Server::start(config).await?;
 
     let client = Client::builder(server.url())?.build()?;
 
     // Streams the file, and repeats the upload if the connection breaks: the client sends an
     // idempotency key along, so that a repeated upload is not stored twice.
-    let upload =
-        Upload::from_path(&photo, "42", "gallery")?.original_name("Zoë on the beach.txt").on_progress(
-            |progress| eprintln!("  sent {} of {:?} bytes", progress.done_bytes, progress.total_bytes),
-        );
+    let upload = Upload::from_path(&photo, "42", "gallery")?
+        .original_name("Zoë on the beach.txt")
+        .on_progress(|progress| {
+            eprintln!("  sent {} of {:?} bytes", progress.done_bytes, progress.total_bytes)
+        });
     let record = client.upload(upload).await?;
     println!(
         "{} is {} ({} bytes, {})",

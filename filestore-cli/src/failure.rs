@@ -86,7 +86,8 @@ impl Failure {
     /// A failed read or write on this side; `doing` names the file. A closed pipe is no failure: the
     /// reader had enough.
     pub(crate) fn io(doing: impl Into<String>, error: &io::Error) -> Self {
-        let exit = if error.kind() == io::ErrorKind::BrokenPipe { Exit::Done } else { Exit::Failed };
+        let exit =
+            if error.kind() == io::ErrorKind::BrokenPipe { Exit::Done } else { Exit::Failed };
         Self::new(exit, error.to_string()).doing(doing)
     }
 
@@ -123,7 +124,14 @@ impl Failure {
     pub(crate) fn hits_all(&self) -> bool {
         let by_code = matches!(
             self.0.code.as_deref(),
-            Some("unauthorized" | "forbidden" | "binding_required" | "storage_full" | "locked" | "unusable")
+            Some(
+                "unauthorized"
+                    | "forbidden"
+                    | "binding_required"
+                    | "storage_full"
+                    | "locked"
+                    | "unusable"
+            )
         );
         let by_field = matches!(self.0.field.as_deref(), Some("organization_id" | "sub_system"));
         by_code || by_field || self.0.unreachable
@@ -273,7 +281,8 @@ fn exit_without_reply(kind: client::ErrorKind) -> Exit {
 
 fn is_broken_pipe(error: &client::Error) -> bool {
     let io = error.source().and_then(|source| source.downcast_ref::<io::Error>());
-    error.kind() == client::ErrorKind::Io && io.is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
+    error.kind() == client::ErrorKind::Io
+        && io.is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]

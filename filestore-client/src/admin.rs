@@ -1,9 +1,10 @@
 //! Administration: background work on demand, and its state.
 
 use filestore_core::api::{
-    AdminProvider, MigratePlan, MigrateReport, MigrateRunRequest, MigrateStatus, MigrateStopRequest,
-    MigrateVerifyReport, MigrateVerifyRequest, ProviderCheckReport, PurgeReport, PurgeRunRequest,
-    SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport,
+    AdminProvider, MigratePlan, MigrateReport, MigrateRunRequest, MigrateStatus,
+    MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, ProviderCheckReport,
+    PurgeReport, PurgeRunRequest, SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport,
+    VariantCacheReport,
 };
 use reqwest::{Method, RequestBuilder};
 
@@ -68,7 +69,10 @@ impl Admin<'_> {
     }
 
     /// Queues files whose sync was given up (FAILED) again: of one organization, or of all.
-    pub async fn sync_retry(&self, organization_id: impl Into<Option<i64>>) -> Result<SyncQueueReport> {
+    pub async fn sync_retry(
+        &self,
+        organization_id: impl Into<Option<i64>>,
+    ) -> Result<SyncQueueReport> {
         self.queue("retry", organization_id.into()).await
     }
 
@@ -82,7 +86,8 @@ impl Admin<'_> {
     /// What a migration of the organization to the provider `to` would move; changes nothing.
     pub async fn migrate_plan(&self, organization_id: i64, to: &str) -> Result<MigratePlan> {
         let request = self.request(Method::GET, &["migrate", "plan"]);
-        let request = request.query(&[("organizationId", &organization_id.to_string()[..]), ("to", to)]);
+        let request =
+            request.query(&[("organizationId", &organization_id.to_string()[..]), ("to", to)]);
         self.client.json(Call::repeatable(request)).await
     }
 
@@ -115,18 +120,26 @@ impl Admin<'_> {
     /// Tells the migration of the organization that is under way to stop; says where its files are.
     pub async fn migrate_stop(&self, organization_id: i64) -> Result<MigrateStatus> {
         let request = self.request(Method::POST, &["migrate", "stop"]);
-        self.client.json(Call::repeatable(request.json(&MigrateStopRequest { organization_id }))).await
+        self.client
+            .json(Call::repeatable(request.json(&MigrateStopRequest { organization_id })))
+            .await
     }
 
     /// Where the organization's files are, and the migration under way.
     pub async fn migrate_status(&self, organization_id: i64) -> Result<MigrateStatus> {
         let request = self.request(Method::GET, &["migrate", "status"]);
-        self.client.json(Call::repeatable(request.query(&[("organizationId", organization_id)]))).await
+        self.client
+            .json(Call::repeatable(request.query(&[("organizationId", organization_id)])))
+            .await
     }
 
     /// Reads every READY file of the organization that the provider `to` holds and compares its digest
     /// with the record's; waits for the end of it. Dropping the future ends it.
-    pub async fn migrate_verify(&self, organization_id: i64, to: &str) -> Result<MigrateVerifyReport> {
+    pub async fn migrate_verify(
+        &self,
+        organization_id: i64,
+        to: &str,
+    ) -> Result<MigrateVerifyReport> {
         let body = MigrateVerifyRequest { organization_id, to: to.to_owned() };
         let request = self.request(Method::POST, &["migrate", "verify"]).json(&body);
         self.client.json(Call::repeatable(request).endless()).await

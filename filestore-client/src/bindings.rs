@@ -62,7 +62,10 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn bindings(&self, organization_id: impl Into<Option<i64>>) -> Result<Vec<BindingReply>> {
+    pub async fn bindings(
+        &self,
+        organization_id: impl Into<Option<i64>>,
+    ) -> Result<Vec<BindingReply>> {
         let mut request = self.request(Method::GET, &[BINDINGS]);
         if let Some(organization_id) = organization_id.into() {
             request = request.query(&[("organizationId", organization_id)]);

@@ -11,6 +11,7 @@ use reqwest::redirect::Policy;
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::retry::RetryPolicy;
+use crate::tls;
 
 /// Configures a [`Client`].
 ///
@@ -115,11 +116,14 @@ impl ClientBuilder {
     /// key or user agent that no header can hold.
     pub fn build(self) -> Result<Client> {
         // Redirects are followed by hand: only downloads have any, and those go out bare.
+        let tls = tls::client_config()?;
         let bare = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls.clone())
             .redirect(Policy::none())
             .connect_timeout(self.connect_timeout)
             .tcp_keepalive(Duration::from_secs(30));
         let http = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
             .redirect(Policy::none())
             .connect_timeout(self.connect_timeout)
             .tcp_keepalive(Duration::from_secs(30))
@@ -163,9 +167,13 @@ fn parse_base(text: &str) -> Result<Url> {
     let mut base = Url::parse(text)
         .ok()
         .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-        .ok_or_else(|| Error::invalid(format!("the base URL must be http://… or https://…: {text}")))?;
+        .ok_or_else(|| {
+            Error::invalid(format!("the base URL must be http://… or https://…: {text}"))
+        })?;
     if !base.username().is_empty() || base.password().is_some() {
-        return Err(Error::invalid("the base URL must not hold a user or password: give an API key"));
+        return Err(Error::invalid(
+            "the base URL must not hold a user or password: give an API key",
+        ));
     }
     if base.query().is_some() || base.fragment().is_some() {
         return Err(Error::invalid(format!("the base URL must end with its path: {base}")));

@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use filestore_core::api::{DeleteReply, FileRecord, HealthReply, PREFIX, ProviderReply, ReadyReply};
+use filestore_core::api::{
+    DeleteReply, FileRecord, HealthReply, PREFIX, ProviderReply, ReadyReply,
+};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
@@ -120,7 +122,10 @@ impl Client {
         }
         let bytes = self.read_all(response, JSON_LIMIT_BYTES).await?;
         let told = serde_json::from_slice(&bytes).map(|reply: ReadyReply| {
-            format!("the server is not ready: database {}, storage {}", reply.database, reply.storage)
+            format!(
+                "the server is not ready: database {}, storage {}",
+                reply.database, reply.storage
+            )
         });
         let message = told.unwrap_or_else(|_| "the server is not ready".to_owned());
         Err(Error::new(ErrorKind::Busy, message).with_status(503))
@@ -140,7 +145,11 @@ impl Client {
         self.json(Call::repeatable(self.request(Method::GET, &["storage-providers"]))).await
     }
 
-    pub(crate) fn assemble(http: reqwest::Client, bare: reqwest::Client, settings: Settings) -> Self {
+    pub(crate) fn assemble(
+        http: reqwest::Client,
+        bare: reqwest::Client,
+        settings: Settings,
+    ) -> Self {
         Self { inner: Arc::new(Inner { http, bare, settings }) }
     }
 
@@ -173,7 +182,9 @@ impl Client {
     ) -> Result<RequestBuilder> {
         // Anything else could name another endpoint ("..", "upload/..").
         if file_id.is_empty() || !file_id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-            return Err(Error::invalid(format!("a file id has letters and digits only: {file_id:?}")));
+            return Err(Error::invalid(format!(
+                "a file id has letters and digits only: {file_id:?}"
+            )));
         }
         let mut segments = vec!["files", file_id];
         segments.extend(rest);
@@ -242,7 +253,12 @@ enum Patience {
 impl Call {
     /// Twice does what once does.
     pub(crate) fn repeatable(request: RequestBuilder) -> Self {
-        Self { request, repeat: Repeat::Always, patience: Patience::Idle, limit_bytes: JSON_LIMIT_BYTES }
+        Self {
+            request,
+            repeat: Repeat::Always,
+            patience: Patience::Idle,
+            limit_bytes: JSON_LIMIT_BYTES,
+        }
     }
 
     /// Repeated only while it surely did not reach the server.

@@ -96,7 +96,8 @@ impl Download {
             Bound::Excluded(end) => Some(*end),
             Bound::Unbounded => None,
         };
-        self.wanted = if (first, end) == (0, None) { Wanted::Whole } else { Wanted::Range(first, end) };
+        self.wanted =
+            if (first, end) == (0, None) { Wanted::Whole } else { Wanted::Range(first, end) };
         self
     }
 
@@ -183,9 +184,10 @@ impl Wanted {
     pub(crate) fn window(self, total: Option<u64>) -> Option<(u64, Option<u64>)> {
         match self {
             Self::Whole => Some((0, total)),
-            Self::Range(first, end) => {
-                Some((first, end.map_or(total, |end| Some(total.map_or(end, |total| end.min(total))))))
-            }
+            Self::Range(first, end) => Some((
+                first,
+                end.map_or(total, |end| Some(total.map_or(end, |total| end.min(total)))),
+            )),
             Self::Suffix(len) => total.map(|total| (total.saturating_sub(len), Some(total))),
         }
     }

@@ -202,7 +202,10 @@ impl Error {
         self
     }
 
-    pub(crate) fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+    pub(crate) fn with_source(
+        mut self,
+        source: impl Into<Box<dyn StdError + Send + Sync>>,
+    ) -> Self {
         self.0.source = Some(source.into());
         self
     }
@@ -222,7 +225,9 @@ impl Error {
             ErrorKind::Connect => "is the base URL right?",
             ErrorKind::Unauthorized => "give a valid API key",
             ErrorKind::Forbidden => "use a key with the scope and organization for it",
-            ErrorKind::PreconditionFailed => "read the file's info again and repeat with its new ETag",
+            ErrorKind::PreconditionFailed => {
+                "read the file's info again and repeat with its new ETag"
+            }
             ErrorKind::Provider => "try again later, or check the provider's configuration",
             ErrorKind::Server if matches!(self.status(), Some(502 | 504)) => {
                 "is the server behind the proxy running?"
@@ -314,7 +319,8 @@ mod tests {
             allowed: vec!["LOCAL".into(), "S3".into()],
             ..Problem::default()
         };
-        let error = Error::invalid("unknown storage provider: X").with_status(422).with_problem(problem);
+        let error =
+            Error::invalid("unknown storage provider: X").with_status(422).with_problem(problem);
         assert_eq!(
             error.to_string(),
             "unknown storage provider: X (HTTP 422, unknown_provider, request 01R); allowed: LOCAL, S3"

@@ -51,7 +51,8 @@ impl Item {
     /// [`ErrorKind::Io`]: crate::ErrorKind::Io
     pub fn from_path(path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
-        let metadata = std::fs::metadata(&path).map_err(|error| Error::io(&opening(&path), error))?;
+        let metadata =
+            std::fs::metadata(&path).map_err(|error| Error::io(&opening(&path), error))?;
         if !metadata.is_file() {
             let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
             return Err(Error::io(&opening(&path), error));
@@ -68,7 +69,10 @@ impl Item {
     /// Whatever `reader` yields until its end, of exactly `len_bytes` if that is given (the server
     /// can then refuse too large a file before it is sent). An upload of it is never repeated,
     /// because it can be read only once.
-    pub fn from_reader(reader: impl AsyncRead + Send + Unpin + 'static, len_bytes: Option<u64>) -> Self {
+    pub fn from_reader(
+        reader: impl AsyncRead + Send + Unpin + 'static,
+        len_bytes: Option<u64>,
+    ) -> Self {
         Self::new(Source::Reader(Box::new(reader), len_bytes))
     }
 
@@ -95,8 +99,9 @@ impl Item {
     /// hold it, because a multipart file name loses what is before a backslash and cannot tell
     /// `%22` from a quote.
     pub(crate) fn fields(&self) -> Vec<(&'static str, String)> {
-        let fits =
-            |name: &&String| name.chars().count() <= NAME_LIMIT_CHARS && !name.contains(char::is_control);
+        let fits = |name: &&String| {
+            name.chars().count() <= NAME_LIMIT_CHARS && !name.contains(char::is_control)
+        };
         let name = self.original_name.as_ref().or_else(|| self.file_name.as_ref().filter(fits));
         let mut fields = Vec::new();
         fields.extend(name.map(|name| ("original_name", name.clone())));
@@ -127,7 +132,9 @@ impl Item {
                 let len = *len;
                 Ok((std::mem::replace(&mut self.source, Source::Spent), len))
             }
-            Source::Spent => Err(Error::io("reading again", io::Error::other("the reader was used up"))),
+            Source::Spent => {
+                Err(Error::io("reading again", io::Error::other("the reader was used up")))
+            }
         }
     }
 }
@@ -137,8 +144,9 @@ impl Source {
         match self {
             Source::Path(path) => {
                 let file = tokio::fs::File::open(&path).await;
-                let in_words =
-                    |error: io::Error| io::Error::new(error.kind(), format!("{error}: {}", path.display()));
+                let in_words = |error: io::Error| {
+                    io::Error::new(error.kind(), format!("{error}: {}", path.display()))
+                };
                 Ok(Box::new(file.map_err(in_words)?))
             }
             Source::Bytes(bytes) => Ok(Box::new(io::Cursor::new(bytes))),

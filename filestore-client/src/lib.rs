@@ -28,6 +28,7 @@
 
 mod client;
 mod builder;
+mod tls;
 mod upload;
 mod batch;
 mod change;

@@ -116,7 +116,9 @@ impl Client {
                 let Some(mut query) = query else { return Ok(None) };
                 let page = client.list(&query).await?;
                 if page.next_cursor.is_some() && page.next_cursor == query.cursor {
-                    return Err(Error::protocol("the listing does not go on: the server repeats its cursor"));
+                    return Err(Error::protocol(
+                        "the listing does not go on: the server repeats its cursor",
+                    ));
                 }
                 query.cursor = page.next_cursor;
                 let next = query.cursor.is_some().then_some(query);

@@ -74,8 +74,13 @@ impl Form {
         let mut files_bytes = Some(0);
         for (name, item) in &mut self.files {
             let (source, len) = item.source().await?;
-            let header = part_header(&boundary, name, item.file_name(), Some("application/octet-stream"));
-            pieces.extend([Piece::Text(header.into()), Piece::File(source, len), Piece::Text("\r\n".into())]);
+            let header =
+                part_header(&boundary, name, item.file_name(), Some("application/octet-stream"));
+            pieces.extend([
+                Piece::Text(header.into()),
+                Piece::File(source, len),
+                Piece::Text("\r\n".into()),
+            ]);
             files_bytes = files_bytes.zip(len).map(|(sum, len)| sum + len);
         }
         pieces.push_back(Piece::Text(format!("--{boundary}--\r\n").into()));
@@ -105,8 +110,14 @@ pub(crate) struct Encoded {
     pub(crate) sending: Arc<Sending>,
 }
 
-fn part_header(boundary: &str, name: &str, file_name: Option<&str>, content_type: Option<&str>) -> String {
-    let mut header = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"", quoted(name));
+fn part_header(
+    boundary: &str,
+    name: &str,
+    file_name: Option<&str>,
+    content_type: Option<&str>,
+) -> String {
+    let mut header =
+        format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"", quoted(name));
     if let Some(file_name) = file_name {
         write!(header, "; filename=\"{}\"", quoted(file_name)).expect("a string takes everything");
     }
@@ -175,7 +186,11 @@ impl Encoder {
                 // With a known length nobody asks for more after the last piece.
                 let is_last = self.pieces.is_empty() && self.open.is_none();
                 let now = Instant::now();
-                sending.pace.send_replace(if is_last { Pace::Sent(now) } else { Pace::Sending(now) });
+                sending.pace.send_replace(if is_last {
+                    Pace::Sent(now)
+                } else {
+                    Pace::Sending(now)
+                });
                 Ok(bytes.map(|bytes| (bytes, self)))
             }
             Err(error) => {
@@ -204,7 +219,11 @@ impl Encoder {
                 None => return Ok(None),
                 Some(Piece::Text(text)) => return Ok(Some(text)),
                 Some(Piece::File(source, left)) => {
-                    self.open = Some(OpenFile { reader: source.open().await?, left, hasher: Sha256::new() });
+                    self.open = Some(OpenFile {
+                        reader: source.open().await?,
+                        left,
+                        hasher: Sha256::new(),
+                    });
                 }
             }
         }
@@ -224,7 +243,9 @@ impl OpenFile {
         let read = self.reader.read_buf(&mut chunk).await? as u64;
         if let Some(left) = &mut self.left {
             if read > *left {
-                return Err(io::Error::other("it is longer than announced, or grew while it was sent"));
+                return Err(io::Error::other(
+                    "it is longer than announced, or grew while it was sent",
+                ));
             }
             if read == 0 && *left > 0 {
                 let message = "it is shorter than announced, or shrank while it was sent";

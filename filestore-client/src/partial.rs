@@ -30,7 +30,11 @@ impl PartialFile {
         let path = target.with_file_name(name);
         let opened = OpenOptions::new().write(true).create_new(true).open(&path).await;
         let file = opened.map_err(|error| Error::io(&writing(target), error))?;
-        Ok(Self { file, temporary: Temporary { path, published: false }, target: target.to_owned() })
+        Ok(Self {
+            file,
+            temporary: Temporary { path, published: false },
+            target: target.to_owned(),
+        })
     }
 
     pub(crate) fn writer(&mut self) -> &mut File {

@@ -85,8 +85,9 @@ impl Client {
         let headers = response.headers().clone();
         // The status counts even if its explanation is cut off.
         let body = self.read_all(response, PROBLEM_LIMIT_BYTES).await.unwrap_or_default();
-        let problem =
-            Some(body).filter(|_| is_json(&headers)).and_then(|body| serde_json::from_slice(&body).ok());
+        let problem = Some(body)
+            .filter(|_| is_json(&headers))
+            .and_then(|body| serde_json::from_slice(&body).ok());
         Err(refusal(status, &headers, problem))
     }
 
@@ -99,7 +100,11 @@ impl Client {
     }
 
     /// The next piece of a body, within the idle timeout.
-    pub(crate) async fn next_chunk(&self, response: &mut Response, peer: &str) -> Result<Option<Bytes>> {
+    pub(crate) async fn next_chunk(
+        &self,
+        response: &mut Response,
+        peer: &str,
+    ) -> Result<Option<Bytes>> {
         let idle = self.settings().idle_timeout;
         match timeout(idle, response.chunk()).await {
             Ok(chunk) => chunk.map_err(|error| Error::transport(peer, error)),
@@ -107,7 +112,11 @@ impl Client {
         }
     }
 
-    pub(crate) async fn read_all(&self, mut response: Response, limit_bytes: usize) -> Result<Bytes> {
+    pub(crate) async fn read_all(
+        &self,
+        mut response: Response,
+        limit_bytes: usize,
+    ) -> Result<Bytes> {
         let mut body = BytesMut::new();
         while let Some(chunk) = self.next_chunk(&mut response, &self.settings().peer).await? {
             if body.len() + chunk.len() > limit_bytes {

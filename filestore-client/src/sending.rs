@@ -41,7 +41,11 @@ impl Client {
         }
     }
 
-    async fn try_form(&self, request: RequestBuilder, form: &mut Form) -> Result<(Reply, Vec<Digest>)> {
+    async fn try_form(
+        &self,
+        request: RequestBuilder,
+        form: &mut Form,
+    ) -> Result<(Reply, Vec<Digest>)> {
         let Encoded { content_type, content_length, body, sending } = form.encode().await?;
         // Whatever happens, the encoder must not outlive this call.
         let _over = sending.over.clone().drop_guard();
@@ -81,8 +85,9 @@ pub(crate) fn check_stored(file_id: &str, stored_hex: &str, sent: &Digest) -> Re
     if digest::from_hex(stored_hex).as_ref() == Some(sent) {
         return Ok(());
     }
-    let message =
-        format!("the stored file does not have the sent bytes, delete it and send again: {file_id}");
+    let message = format!(
+        "the stored file does not have the sent bytes, delete it and send again: {file_id}"
+    );
     Err(Error::new(ErrorKind::Digest, message))
 }
 

@@ -6,7 +6,9 @@
 //! strong ETag goes along as `If-Range`; to the provider's host nothing goes but `Range`.
 
 use filestore_core::api::FileRecord;
-use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, IF_RANGE, LOCATION, RANGE};
+use reqwest::header::{
+    CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, IF_RANGE, LOCATION, RANGE,
+};
 use reqwest::{Method, Response, StatusCode, Url};
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -85,21 +87,30 @@ impl<'a> Transfer<'a> {
     }
 
     /// One request, and as many bytes as it brings.
-    async fn attempt<W: AsyncWrite + Unpin + Send + ?Sized>(&mut self, writer: &mut W) -> Result<()> {
+    async fn attempt<W: AsyncWrite + Unpin + Send + ?Sized>(
+        &mut self,
+        writer: &mut W,
+    ) -> Result<()> {
         let mut source = self.open().await?;
         let position = self.admit(&source)?;
         let mut skip = position - source.start;
         while self.left() != Some(0) {
-            let Some(mut chunk) = self.client().next_chunk(&mut source.response, &source.peer).await? else {
+            let Some(mut chunk) =
+                self.client().next_chunk(&mut source.response, &source.peer).await?
+            else {
                 break;
             };
             let skipped = skip.min(chunk.len() as u64);
             skip -= skipped;
-            chunk = chunk.slice(usize::try_from(skipped).expect("it is at most the chunk's length")..);
+            chunk =
+                chunk.slice(usize::try_from(skipped).expect("it is at most the chunk's length")..);
             if let Some(left) = self.left() {
                 chunk.truncate(usize::try_from(left).unwrap_or(usize::MAX));
             }
-            writer.write_all(&chunk).await.map_err(|error| Error::io("writing the download", error))?;
+            writer
+                .write_all(&chunk)
+                .await
+                .map_err(|error| Error::io("writing the download", error))?;
             self.delivered(&chunk);
         }
         match self.left() {
@@ -121,7 +132,9 @@ impl<'a> Transfer<'a> {
         if let Some(range) = self.range() {
             request = request.header(RANGE, range);
         }
-        if let Some(etag) = self.pinned.as_ref().and_then(Pinned::if_range).filter(|_| self.delivered > 0) {
+        if let Some(etag) =
+            self.pinned.as_ref().and_then(Pinned::if_range).filter(|_| self.delivered > 0)
+        {
             request = request.header(IF_RANGE, etag);
         }
         let response = client.exchange(request, Some(client.settings().idle_timeout)).await?;
@@ -140,7 +153,8 @@ impl<'a> Transfer<'a> {
 
     async fn follow(&self, redirect: &Response) -> Result<Source> {
         let target = redirect_target(redirect)?;
-        let peer = format!("the storage provider {}", target.host_str().unwrap_or("without a name"));
+        let peer =
+            format!("the storage provider {}", target.host_str().unwrap_or("without a name"));
         let digest = self.digest_by_record().await?;
         let mut request = self.client().bare_request(target);
         if let Some(range) = self.range() {
@@ -185,7 +199,8 @@ impl<'a> Transfer<'a> {
         }
         let position = pinned.first + self.delivered;
         if source.start > position {
-            let message = format!("the reply starts at byte {} instead of {position}", source.start);
+            let message =
+                format!("the reply starts at byte {} instead of {position}", source.start);
             return Err(Error::protocol(message));
         }
         Ok(position)
@@ -210,7 +225,8 @@ impl<'a> Transfer<'a> {
         if self.delivered == 0 || !error.is_transient() {
             return error;
         }
-        let message = format!("the download broke off after {} bytes: {}", self.delivered, error.message());
+        let message =
+            format!("the download broke off after {} bytes: {}", self.delivered, error.message());
         error.wrapped(ErrorKind::Interrupted, message)
     }
 
@@ -236,7 +252,9 @@ impl Pinned {
         // A suffix of a file of unknown length is where the reply says it is.
         let (first, end) = wanted.window(source.total).unwrap_or((source.start, source.end));
         if end.is_some_and(|end| end <= first) && wanted != Wanted::Whole {
-            return Err(Error::invalid(format!("the range starts behind the end of the file: {first}")));
+            return Err(Error::invalid(format!(
+                "the range starts behind the end of the file: {first}"
+            )));
         }
         let headers = source.response.headers();
         Ok(Self {
@@ -269,7 +287,9 @@ impl Source {
         let (start, end, total) = match response.status() {
             StatusCode::OK => (0, response.content_length(), response.content_length()),
             StatusCode::PARTIAL_CONTENT => content_range(response.headers())?,
-            status => return Err(Error::protocol(format!("{peer} answered a download with {status}"))),
+            status => {
+                return Err(Error::protocol(format!("{peer} answered a download with {status}")));
+            }
         };
         Ok(Self { response, peer, origin, digest, start, end, total })
     }
@@ -284,7 +304,8 @@ fn content_range(headers: &HeaderMap) -> Result<(u64, Option<u64>, Option<u64>)>
         let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
         Some((first, Some(last.checked_add(1)?), total.parse().ok()))
     };
-    parsed().ok_or_else(|| Error::protocol(format!("the Content-Range is not understood: {text:?}")))
+    parsed()
+        .ok_or_else(|| Error::protocol(format!("the Content-Range is not understood: {text:?}")))
 }
 
 fn redirect_target(redirect: &Response) -> Result<Url> {

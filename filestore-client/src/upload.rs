@@ -47,7 +47,11 @@ pub struct Upload {
 
 impl Upload {
     /// Any item, for `organization_id` and the part of its application called `sub_system`.
-    pub fn new(item: Item, organization_id: impl Into<String>, sub_system: impl Into<String>) -> Self {
+    pub fn new(
+        item: Item,
+        organization_id: impl Into<String>,
+        sub_system: impl Into<String>,
+    ) -> Self {
         Self {
             organization_id: organization_id.into(),
             sub_system: sub_system.into(),

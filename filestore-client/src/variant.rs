@@ -80,7 +80,13 @@ impl Client {
         Ok((reply.status != StatusCode::NOT_MODIFIED).then(|| Variant::from(reply)))
     }
 
-    async fn ask_variant(&self, file_id: &str, size: u32, fit: Fit, etag: Option<&str>) -> Result<Reply> {
+    async fn ask_variant(
+        &self,
+        file_id: &str,
+        size: u32,
+        fit: Fit,
+        etag: Option<&str>,
+    ) -> Result<Reply> {
         let side = size.to_string();
         let mut request = self.file_request(Method::GET, file_id, &[&side, &side])?;
         if fit == Fit::Inside {

@@ -134,7 +134,11 @@ fn record(number: u64) -> FileRecord {
         original_name: format!("photograph number {number}.jpeg"),
         mime_type: "image/jpeg".into(),
         ext: "jpeg".into(),
-        state: if is_temp { FileState::uploaded_temp() } else { FileState::uploaded(Location::Local) },
+        state: if is_temp {
+            FileState::uploaded_temp()
+        } else {
+            FileState::uploaded(Location::Local)
+        },
         version: 1,
         created_at: now,
         updated_at: now,
@@ -228,7 +232,8 @@ fn insert_durably(bencher: Bencher, callers: u64) {
         (number..number + callers).map(record).collect()
     };
     bencher.counter(ItemsCount::new(callers)).with_inputs(records).bench_local_values(|records| {
-        let inserts = records.into_iter().map(|record| metadata.insert_files(insert_of(vec![record])));
+        let inserts =
+            records.into_iter().map(|record| metadata.insert_files(insert_of(vec![record])));
         for inserted in RUNTIME.block_on(join_all(inserts)) {
             assert_eq!(inserted.expect("inserts"), Inserted::Done);
         }

@@ -70,11 +70,15 @@ fn write_by_hand(home: &Path) {
 #[divan::bench(args = CALLERS, sample_count = 40, sample_size = 1)]
 fn store(bencher: Bencher, callers: usize) {
     let (home, runtime) = (home(), Runtime::new().unwrap());
-    let options =
-        LocalOptions { durability: Durability::Full, reserve_bytes: 8 << 20, concurrent_uploads: 1024 };
+    let options = LocalOptions {
+        durability: Durability::Full,
+        reserve_bytes: 8 << 20,
+        concurrent_uploads: 1024,
+    };
     let store = LocalStore::open(&DataDir::open(home.path()).unwrap(), options).unwrap();
     bencher.counter(ItemsCount::new(callers * FILES_PER_CALLER)).bench_local(|| {
-        let uploads: Vec<_> = (0..callers).map(|_| runtime.spawn(upload_some(store.clone()))).collect();
+        let uploads: Vec<_> =
+            (0..callers).map(|_| runtime.spawn(upload_some(store.clone()))).collect();
         for upload in uploads {
             runtime.block_on(upload).unwrap();
         }

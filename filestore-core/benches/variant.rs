@@ -32,8 +32,13 @@ static PHOTO: LazyLock<Vec<u8>> = LazyLock::new(|| {
     for y in 0..HEIGHT {
         for x in 0..WIDTH {
             let (fx, fy) = (f64::from(x), f64::from(y));
-            let hill = (fx / 310.0).sin() + (fy / 270.0).cos() + ((fx + 2.0 * fy) / 97.0).sin() * 0.4;
-            let edge = if (fx * 0.8 - fy).sin() > 0.995 || (x / 180 + y / 220) % 5 == 0 { 30.0 } else { 0.0 };
+            let hill =
+                (fx / 310.0).sin() + (fy / 270.0).cos() + ((fx + 2.0 * fy) / 97.0).sin() * 0.4;
+            let edge = if (fx * 0.8 - fy).sin() > 0.995 || (x / 180 + y / 220) % 5 == 0 {
+                30.0
+            } else {
+                0.0
+            };
             for tint in [1.0, 0.9, 0.7] {
                 let value = 110.0 + 38.0 * hill * tint + edge + f64::from(random.u8(0..14));
                 #[expect(
@@ -56,13 +61,18 @@ const SIZES: [&str; 3] = ["200", "400", "1000"];
 
 #[divan::bench(args = SIZES, max_time = Duration::from_secs(6))]
 fn engine(bencher: Bencher, size: &str) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let directory = tempfile::tempdir().expect("a directory");
     let photo = directory.path().join("photo.jpg");
-    File::create(&photo).and_then(|mut file| file.write_all(&PHOTO)).expect("writing the photograph");
+    File::create(&photo)
+        .and_then(|mut file| file.write_all(&PHOTO))
+        .expect("writing the photograph");
     let config = VariantConfig { memory_cache_bytes: 0, ..VariantConfig::default() };
     let engine = VariantEngine::open(&directory.path().join("cache"), config).expect("an engine");
-    bencher.with_inputs(|| new_key(size)).bench_values(|key| runtime.block_on(make(&engine, key, &photo)));
+    bencher
+        .with_inputs(|| new_key(size))
+        .bench_values(|key| runtime.block_on(make(&engine, key, &photo)));
 }
 
 /// A key nobody asked for before: always made anew.
@@ -86,8 +96,10 @@ async fn make(engine: &VariantEngine, key: VariantKey, photo: &Path) -> Variant 
 fn plain(bencher: Bencher, size: &str) {
     let side: u32 = size.parse().expect("a number");
     bencher.bench(|| {
-        let reader = ImageReader::new(Cursor::new(&PHOTO[..])).with_guessed_format().expect("in memory");
-        let small = reader.decode().expect("a photograph").resize_to_fill(side, side, FilterType::Lanczos3);
+        let reader =
+            ImageReader::new(Cursor::new(&PHOTO[..])).with_guessed_format().expect("in memory");
+        let small =
+            reader.decode().expect("a photograph").resize_to_fill(side, side, FilterType::Lanczos3);
         let small = small.into_rgb8();
         black_box(webp::Encoder::from_rgb(&small, side, side).encode(80.0).to_vec())
     });

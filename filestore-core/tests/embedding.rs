@@ -161,7 +161,8 @@ async fn an_idempotent_upload_is_done_once() {
     let store = store(dir.path()).await;
     let keyed = |name| {
         let mut upload = new(name);
-        upload.idempotency = Some(store.begin_idempotent(&"acme".parse().unwrap(), "", "key-1").unwrap());
+        upload.idempotency =
+            Some(store.begin_idempotent(&"acme".parse().unwrap(), "", "key-1").unwrap());
         upload
     };
     let first = store.upload(keyed("a.txt"), &b"bytes"[..]).await.unwrap();
@@ -185,7 +186,10 @@ async fn the_quota_is_settled_in_the_commit() {
     assert_eq!(over.kind(), ErrorKind::QuotaExceeded);
     let organization = "acme".parse().unwrap();
     let held = store.reserve_quota(&organization, 4).await.unwrap();
-    assert!(store.reserve_quota(&organization, 1).await.is_err(), "reserved room is not given twice");
+    assert!(
+        store.reserve_quota(&organization, 1).await.is_err(),
+        "reserved room is not given twice"
+    );
     drop(held);
     assert!(store.reserve_quota(&organization, 4).await.is_ok());
     store.close().await;

@@ -15,16 +15,21 @@ fn main() {
 
 /// The chunks of a form with one file, whose bytes repeat `pattern`.
 fn chunks(pattern: &[u8]) -> Vec<Bytes> {
-    let head =
-        format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n");
+    let head = format!(
+        "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n"
+    );
     let data: Vec<u8> = pattern.iter().copied().cycle().take(BODY_BYTES).collect();
     let end = format!("\r\n--{BOUNDARY}--\r\n");
     let body = Bytes::from([head.as_bytes(), &data, end.as_bytes()].concat());
-    (0..body.len()).step_by(CHUNK_BYTES).map(|at| body.slice(at..body.len().min(at + CHUNK_BYTES))).collect()
+    (0..body.len())
+        .step_by(CHUNK_BYTES)
+        .map(|at| body.slice(at..body.len().min(at + CHUNK_BYTES)))
+        .collect()
 }
 
 fn parse(chunks: &[Bytes]) -> usize {
-    let mut parser = Parser::new(&Boundary::new(BOUNDARY).expect("a good boundary"), Limits::default());
+    let mut parser =
+        Parser::new(&Boundary::new(BOUNDARY).expect("a good boundary"), Limits::default());
     let mut bytes = 0;
     for chunk in chunks {
         parser.feed(chunk.clone());

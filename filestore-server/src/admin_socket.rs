@@ -58,7 +58,11 @@ mod tests {
         let _listener = bind(&path).unwrap();
         UnixStream::connect(&path).await.unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "the private directory is gone");
+        assert_eq!(
+            std::fs::read_dir(dir.path()).unwrap().count(),
+            1,
+            "the private directory is gone"
+        );
     }
 
     #[tokio::test]

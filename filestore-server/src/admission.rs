@@ -26,8 +26,11 @@ impl Admission {
     /// ones that are stored already, which only the commit finds out.
     pub(crate) async fn of(call: &Call, organization: &OrganizationId) -> Result<Self> {
         if !call.caller.scope.covers(organization) {
-            return Err(Error::new(ErrorKind::Forbidden, "the key may not act on this organization")
-                .with_field("organization_id"));
+            return Err(Error::new(
+                ErrorKind::Forbidden,
+                "the key may not act on this organization",
+            )
+            .with_field("organization_id"));
         }
         let store = call.store();
         let idempotency = idempotency_key(call)?
@@ -49,7 +52,8 @@ pub(crate) fn announced_bytes(call: &Call) -> u64 {
 fn idempotency_key(call: &Call) -> Result<Option<&str>> {
     let mut values = call.headers.get_all("idempotency-key").iter();
     let Some(value) = values.next() else { return Ok(None) };
-    let bad = || Error::invalid("Idempotency-Key", "an idempotency key is one line of printable ascii");
+    let bad =
+        || Error::invalid("Idempotency-Key", "an idempotency key is one line of printable ascii");
     if values.next().is_some() {
         return Err(bad());
     }

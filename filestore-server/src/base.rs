@@ -56,7 +56,9 @@ mod tests {
 
     #[test]
     fn what_is_no_web_address_is_refused() {
-        for url in ["", "files.example.org", "/a", "ftp://x/", "https://", "https://x/?q", "https://x/#f"] {
+        for url in
+            ["", "files.example.org", "/a", "ftp://x/", "https://", "https://x/?q", "https://x/#f"]
+        {
             assert!(Base::of(Some(url)).is_err(), "{url}");
         }
     }

@@ -74,9 +74,15 @@ where
         Ok(body)
     }
 
-    fn poll_chunk(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<Result<Option<Bytes>>> {
+    fn poll_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        deadline: Instant,
+    ) -> Poll<Result<Option<Bytes>>> {
         match self.stream.as_mut().poll_next(cx) {
-            Poll::Ready(Some(Ok(mut chunk))) => Poll::Ready(Ok(Some(chunk.copy_to_bytes(chunk.remaining())))),
+            Poll::Ready(Some(Ok(mut chunk))) => {
+                Poll::Ready(Ok(Some(chunk.copy_to_bytes(chunk.remaining()))))
+            }
             Poll::Ready(None) => Poll::Ready(Ok(None)),
             Poll::Ready(Some(Err(error))) => {
                 let broken = Error::new(ErrorKind::MalformedBody, "the body did not arrive whole");
@@ -84,7 +90,10 @@ where
             }
             Poll::Pending => {
                 ready!(self.timer.poll_passed(cx, deadline));
-                Poll::Ready(Err(Error::new(ErrorKind::BodyTimeout, "the client stopped sending the body")))
+                Poll::Ready(Err(Error::new(
+                    ErrorKind::BodyTimeout,
+                    "the client stopped sending the body",
+                )))
             }
         }
     }
@@ -98,7 +107,8 @@ mod tests {
     fn reader(
         chunks: &[&'static str],
     ) -> BodyReader<impl Stream<Item = Result<Bytes, std::io::Error>> + use<>> {
-        let chunks: Vec<_> = chunks.iter().map(|chunk| Ok(Bytes::from_static(chunk.as_bytes()))).collect();
+        let chunks: Vec<_> =
+            chunks.iter().map(|chunk| Ok(Bytes::from_static(chunk.as_bytes()))).collect();
         BodyReader::new(stream::iter(chunks), Timeouts::default())
     }
 
@@ -112,7 +122,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_body_that_never_starts_has_a_time_of_its_own() {
         let silent = stream::pending::<Result<Bytes, std::io::Error>>();
-        let timeouts = Timeouts { first_byte: Duration::from_secs(7), idle: Duration::from_secs(3) };
+        let timeouts =
+            Timeouts { first_byte: Duration::from_secs(7), idle: Duration::from_secs(3) };
         let start = Instant::now();
         let error = BodyReader::new(silent, timeouts).chunk().await.unwrap_err();
         assert_eq!((error.kind(), start.elapsed().as_secs()), (ErrorKind::BodyTimeout, 7));

@@ -7,11 +7,13 @@ use http::HeaderValue;
 pub(crate) const CHECKED: HeaderValue = HeaderValue::from_static("private, no-cache");
 
 /// For a URL that names its content.
-pub(crate) const IMMUTABLE: HeaderValue = HeaderValue::from_static("private, max-age=31536000, immutable");
+pub(crate) const IMMUTABLE: HeaderValue =
+    HeaderValue::from_static("private, max-age=31536000, immutable");
 
 /// The value of Cache-Control where `?v=` is `wanted` and the content is `current`.
 pub(crate) fn cache_control(wanted: Option<&str>, current: &Sha256) -> HeaderValue {
-    let named = wanted.and_then(|text| text.parse().ok()).is_some_and(|sum: Sha256| sum == *current);
+    let named =
+        wanted.and_then(|text| text.parse().ok()).is_some_and(|sum: Sha256| sum == *current);
     if named { IMMUTABLE } else { CHECKED }
 }
 

@@ -136,7 +136,11 @@ fn survive_file_size_limit() {
 fn check_descriptors(max_connections: usize) {
     let limit = listen::raise_descriptor_limit().and_then(|limit| usize::try_from(limit).ok());
     if let Some(limit) = limit.filter(|limit| *limit < max_connections) {
-        tracing::warn!(limit, max_connections, "the limit of open files is lower than that of connections");
+        tracing::warn!(
+            limit,
+            max_connections,
+            "the limit of open files is lower than that of connections"
+        );
     }
 }
 
@@ -155,7 +159,10 @@ struct Signals {
 impl Signals {
     fn new() -> Self {
         let listen = |kind| signal(kind).expect("these signals can be listened to");
-        Self { terminate: listen(SignalKind::terminate()), interrupt: listen(SignalKind::interrupt()) }
+        Self {
+            terminate: listen(SignalKind::terminate()),
+            interrupt: listen(SignalKind::interrupt()),
+        }
     }
 
     /// The name of the next one.

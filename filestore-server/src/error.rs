@@ -9,7 +9,9 @@ use bytes::Bytes;
 use filestore_core::api::Problem;
 use filestore_core::domain::error::Details;
 use filestore_core::{Error, ErrorKind};
-use http::header::{ACCEPT_ENCODING, ALLOW, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{
+    ACCEPT_ENCODING, ALLOW, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use warp::reply::Response;
 
@@ -74,7 +76,9 @@ pub(crate) const fn status_of(kind: ErrorKind) -> StatusCode {
         | ErrorKind::NotAnImage
         | ErrorKind::CorruptImage
         | ErrorKind::ImageTooLarge => StatusCode::UNPROCESSABLE_ENTITY,
-        ErrorKind::Locked | ErrorKind::Unusable | ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        ErrorKind::Locked | ErrorKind::Unusable | ErrorKind::Internal => {
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
         ErrorKind::ProviderUnavailable => StatusCode::BAD_GATEWAY,
         ErrorKind::Busy => StatusCode::SERVICE_UNAVAILABLE,
         ErrorKind::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
@@ -87,7 +91,8 @@ impl Failure {
         self.log(id);
         let status = self.status();
         let problem = self.problem(id, status);
-        let body = serde_json::to_vec(&problem).expect("a problem has string keys and plain values");
+        let body =
+            serde_json::to_vec(&problem).expect("a problem has string keys and plain values");
         let mut response = reply::plain(status, Bytes::from(body));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -101,7 +106,9 @@ impl Failure {
             Self::WithoutOneHost => StatusCode::BAD_REQUEST,
             Self::UnknownPath => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed(_) => StatusCode::METHOD_NOT_ALLOWED,
-            Self::UnsupportedMediaType(_) | Self::UnsupportedCoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::UnsupportedMediaType(_) | Self::UnsupportedCoding => {
+                StatusCode::UNSUPPORTED_MEDIA_TYPE
+            }
             Self::RangeNotSatisfiable(_) => StatusCode::RANGE_NOT_SATISFIABLE,
         }
     }
@@ -134,16 +141,19 @@ impl Failure {
     fn details(&self) -> Details {
         match self {
             Self::Core(error) => error.details().clone(),
-            Self::MethodNotAllowed(allow) => {
-                Details { allowed: allow.split(", ").map(str::to_owned).collect(), ..Details::default() }
-            }
+            Self::MethodNotAllowed(allow) => Details {
+                allowed: allow.split(", ").map(str::to_owned).collect(),
+                ..Details::default()
+            },
             Self::UnsupportedMediaType(expected) => {
                 Details { allowed: vec![(*expected).to_owned()], ..Details::default() }
             }
             Self::UnsupportedCoding => {
                 Details { field: Some("Content-Encoding".to_owned()), ..Details::default() }
             }
-            Self::WithoutOneHost | Self::UnknownPath | Self::RangeNotSatisfiable(_) => Details::default(),
+            Self::WithoutOneHost | Self::UnknownPath | Self::RangeNotSatisfiable(_) => {
+                Details::default()
+            }
         }
     }
 
@@ -181,7 +191,9 @@ impl Failure {
                 headers.insert(ALLOW, HeaderValue::from_static(allow));
             }
             Self::RangeNotSatisfiable(size) => {
-                headers.extend(ByteRange::Unsatisfiable.content_range(*size).map(|v| (CONTENT_RANGE, v)));
+                headers.extend(
+                    ByteRange::Unsatisfiable.content_range(*size).map(|v| (CONTENT_RANGE, v)),
+                );
             }
             // RFC 9110 section 15.5.16: what would be taken.
             Self::UnsupportedCoding => {
@@ -255,7 +267,10 @@ mod tests {
         assert_eq!(parts.headers[CONTENT_TYPE], "application/problem+json");
         assert_eq!(problem.kind, "urn:filestore:problem:internal");
         assert_eq!((problem.status, problem.title.as_str()), (500, "Internal Server Error"));
-        assert_eq!((problem.field.as_deref(), problem.item, problem.limit), (Some("file"), Some(3), Some(7)));
+        assert_eq!(
+            (problem.field.as_deref(), problem.item, problem.limit),
+            (Some("file"), Some(3), Some(7))
+        );
         assert_eq!(problem.request_id, id.to_string());
         assert_eq!(problem.instance, format!("urn:request:{id}"));
     }
@@ -263,7 +278,10 @@ mod tests {
     #[tokio::test]
     async fn a_wrong_method_names_the_right_ones() {
         let (parts, problem) = shown(Failure::MethodNotAllowed("POST, PUT")).await;
-        assert_eq!((parts.status.as_u16(), &parts.headers[ALLOW]), (405, &"POST, PUT".parse().unwrap()));
+        assert_eq!(
+            (parts.status.as_u16(), &parts.headers[ALLOW]),
+            (405, &"POST, PUT".parse().unwrap())
+        );
         assert_eq!(problem.allowed, ["POST", "PUT"]);
     }
 
@@ -271,7 +289,8 @@ mod tests {
     async fn a_full_queue_says_when_to_come_back() {
         let (parts, _) = shown(Error::new(ErrorKind::Busy, "busy").into()).await;
         assert_eq!(parts.headers[RETRY_AFTER], "1");
-        let (parts, _) = shown(Error::new(ErrorKind::Busy, "busy").with_retry_after_secs(9).into()).await;
+        let (parts, _) =
+            shown(Error::new(ErrorKind::Busy, "busy").with_retry_after_secs(9).into()).await;
         assert_eq!(parts.headers[RETRY_AFTER], "9");
     }
 

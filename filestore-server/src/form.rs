@@ -120,7 +120,8 @@ pub(crate) fn required<T>(name: &str, field: Once<T>) -> Result<T> {
 
 /// The refusal of a form without a required field.
 pub(crate) fn missing(name: &str) -> Error {
-    Error::new(ErrorKind::MissingField, format!("a required field is missing: {name}")).with_field(name)
+    Error::new(ErrorKind::MissingField, format!("a required field is missing: {name}"))
+        .with_field(name)
 }
 
 /// What the transport says of the part's file.
@@ -164,7 +165,9 @@ mod tests {
 
     #[test]
     fn booleans_are_true_false_1_0_in_any_case() {
-        for (text, value) in [("true", true), ("TRUE", true), ("1", true), ("False", false), ("0", false)] {
+        for (text, value) in
+            [("true", true), ("TRUE", true), ("1", true), ("False", false), ("0", false)]
+        {
             assert_eq!(flag(text).unwrap(), value, "{text}");
         }
         for text in ["", "yes", "on", " true", "2", "01"] {
@@ -177,6 +180,9 @@ mod tests {
         let mut field = Once::default();
         field.set("x", 1).unwrap();
         let error = field.set("x", 1).unwrap_err();
-        assert_eq!((error.kind(), error.details().field.as_deref()), (ErrorKind::RepeatedField, Some("x")));
+        assert_eq!(
+            (error.kind(), error.details().field.as_deref()),
+            (ErrorKind::RepeatedField, Some("x"))
+        );
     }
 }

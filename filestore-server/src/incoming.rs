@@ -43,14 +43,20 @@ fn boxed<B: Buf>(body: impl Stream<Item = Result<B, warp::Error>> + Send + 'stat
 
 /// Begins to read a form of at most `files` files that have `max_bytes` together. Refused before
 /// anything is read: what is no form, and what announces more bytes than can be right.
-pub(crate) fn open_form(call: &Call, body: Body, files: usize, max_bytes: u64) -> Result<Form, Failure> {
+pub(crate) fn open_form(
+    call: &Call,
+    body: Body,
+    files: usize,
+    max_bytes: u64,
+) -> Result<Form, Failure> {
     let boundary = content_type(&call.headers).map_or(Err(BoundaryError::NotFormData), boundary_of);
     let boundary = boundary.map_err(|refused| match refused {
         BoundaryError::NotFormData => Failure::UnsupportedMediaType("multipart/form-data"),
         BoundaryError::BadBoundary => Error::from(refused).into(),
     })?;
     refuse_coding(&call.headers)?;
-    if call.content_length().is_some_and(|length| length > max_bytes.saturating_add(FORM_ALLOWANCE)) {
+    if call.content_length().is_some_and(|length| length > max_bytes.saturating_add(FORM_ALLOWANCE))
+    {
         return Err(too_large(max_bytes).into());
     }
     Ok(MultipartReader::new(body, &boundary, Limits::for_items(files), call.app.config.body))
@@ -58,7 +64,8 @@ pub(crate) fn open_form(call: &Call, body: Body, files: usize, max_bytes: u64) -
 
 /// Reads a JSON body: 415 if it is of another type, 413 over 64 KiB.
 pub(crate) async fn read_json(call: &Call, body: Body) -> Result<Vec<u8>, Failure> {
-    let essence = content_type(&call.headers).and_then(|value| value.split(';').next()).unwrap_or_default();
+    let essence =
+        content_type(&call.headers).and_then(|value| value.split(';').next()).unwrap_or_default();
     if !essence.trim().eq_ignore_ascii_case("application/json") {
         return Err(Failure::UnsupportedMediaType("application/json"));
     }
@@ -67,7 +74,10 @@ pub(crate) async fn read_json(call: &Call, body: Body) -> Result<Vec<u8>, Failur
 }
 
 /// Reads a JSON body that may be left out: an empty one needs no type.
-pub(crate) async fn read_optional_json(call: &Call, body: Body) -> Result<Option<Vec<u8>>, Failure> {
+pub(crate) async fn read_optional_json(
+    call: &Call,
+    body: Body,
+) -> Result<Option<Vec<u8>>, Failure> {
     if call.headers.contains_key(CONTENT_TYPE) {
         return read_json(call, body).await.map(Some);
     }

@@ -63,7 +63,12 @@ impl Object {
         self.get(key, "a string or null", read).map(Option::flatten)
     }
 
-    fn get<T>(&self, key: &str, kind: &str, read: impl Fn(&Value) -> Option<T>) -> Result<Option<T>> {
+    fn get<T>(
+        &self,
+        key: &str,
+        kind: &str,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Result<Option<T>> {
         let Some((_, value)) = self.members.iter().find(|(name, _)| name == key) else {
             return Ok(None);
         };
@@ -74,7 +79,8 @@ impl Object {
 /// Requires a member that was looked for.
 pub(crate) fn required<T>(key: &str, found: Option<T>) -> Result<T> {
     found.ok_or_else(|| {
-        Error::new(ErrorKind::MissingField, format!("a required key is missing: {key}")).with_field(key)
+        Error::new(ErrorKind::MissingField, format!("a required key is missing: {key}"))
+            .with_field(key)
     })
 }
 
@@ -117,14 +123,16 @@ mod tests {
             object.text_or_null("z")?;
             Ok(())
         };
-        let error = Object::parse(json.as_bytes(), &["n", "t", "f", "z"]).and_then(read).unwrap_err();
+        let error =
+            Object::parse(json.as_bytes(), &["n", "t", "f", "z"]).and_then(read).unwrap_err();
         (error.kind(), error.details().field.clone())
     }
 
     #[test]
     fn members_are_read_by_type() {
         let object =
-            Object::parse(br#" {"n": -7, "t": "\u00e9", "f": true} "#, &["n", "t", "f", "z"]).unwrap();
+            Object::parse(br#" {"n": -7, "t": "\u00e9", "f": true} "#, &["n", "t", "f", "z"])
+                .unwrap();
         assert_eq!(object.integer("n").unwrap(), Some(-7));
         assert_eq!(object.text("t").unwrap().as_deref(), Some("é"));
         assert_eq!(object.flag("f").unwrap(), Some(true));
@@ -135,9 +143,17 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_malformed() {
-        for json in
-            ["", "[]", "1", "null", "{", r#"{"n":1} x"#, "{\"t\":\"\u{1}\"}", "\u{feff}{}", r#"{"n":01}"#]
-        {
+        for json in [
+            "",
+            "[]",
+            "1",
+            "null",
+            "{",
+            r#"{"n":1} x"#,
+            "{\"t\":\"\u{1}\"}",
+            "\u{feff}{}",
+            r#"{"n":01}"#,
+        ] {
             assert_eq!(refused(json), (ErrorKind::MalformedBody, None), "{json}");
         }
     }

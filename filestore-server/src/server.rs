@@ -100,11 +100,15 @@ impl Server {
         let bind_failed = |source| StartError::Bind { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(bind_failed)?;
         let address = listener.local_addr().map_err(bind_failed)?;
-        let store = FileStore::builder(&config.data_dir).config(config.store.clone()).open().await?;
+        let store =
+            FileStore::builder(&config.data_dir).config(config.store.clone()).open().await?;
         if config.store.durability == Durability::Process {
-            tracing::warn!("durability is \"process\": acknowledged files do not survive a power loss");
+            tracing::warn!(
+                "durability is \"process\": acknowledged files do not survive a power loss"
+            );
         }
-        if !config.store.providers.is_empty() && config.store.blob_grace < config.store.presign_ttl {
+        if !config.store.providers.is_empty() && config.store.blob_grace < config.store.presign_ttl
+        {
             tracing::warn!(
                 "blob_grace_secs is less than presign_ttl_secs: URLs may outlive what they lead to"
             );
@@ -121,7 +125,16 @@ impl Server {
         });
         let workers = Workers::start(&store);
         let probes = if check_providers { probe_providers(&store) } else { JoinSet::new() };
-        Ok(Self { store, address, stopping, accepting, workers, probes, admin_socket, grace: options.grace })
+        Ok(Self {
+            store,
+            address,
+            stopping,
+            accepting,
+            workers,
+            probes,
+            admin_socket,
+            grace: options.grace,
+        })
     }
 
     /// The address it listens on; with port 0 configured, the port it got.

@@ -37,8 +37,8 @@ pub(crate) fn service(
         let call = Arc::new(call_of(&app, &mut parts));
         let entry = LogEntry::of(&parts);
         parts.extensions.insert(Arc::clone(&call));
-        let reply =
-            has_one_host(parts.version, &call.headers).then(|| routes.call(Request::from_parts(parts, body)));
+        let reply = has_one_host(parts.version, &call.headers)
+            .then(|| routes.call(Request::from_parts(parts, body)));
         async move {
             let mut response = match reply {
                 Some(reply) => reply.await?,
@@ -67,7 +67,9 @@ fn has_one_host(version: Version, headers: &HeaderMap) -> bool {
 fn call_of(app: &Arc<App>, parts: &mut Parts) -> Call {
     let headers = std::mem::take(&mut parts.headers);
     let client = match parts.extensions.get() {
-        Some(Peer::Tcp(address)) => Some(proxy::client(address.ip(), &headers, &app.config.trusted_proxies)),
+        Some(Peer::Tcp(address)) => {
+            Some(proxy::client(address.ip(), &headers, &app.config.trusted_proxies))
+        }
         Some(Peer::Unix) | None => None,
     };
     Call {

@@ -1,5 +1,7 @@
 //! The binary: what it prints, what it reads, how it ends.
 
+mod support;
+
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Output, Stdio};
@@ -13,7 +15,9 @@ use tempfile::TempDir;
 
 fn command(dir: &TempDir) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_filestore-server"));
-    for name in ["FILESTORE_LISTEN", "FILESTORE_DATA_DIR", "FILESTORE_CONFIG", "FILESTORE_LOG", "RUST_LOG"] {
+    for name in
+        ["FILESTORE_LISTEN", "FILESTORE_DATA_DIR", "FILESTORE_CONFIG", "FILESTORE_LOG", "RUST_LOG"]
+    {
         command.env_remove(name);
     }
     command.current_dir(dir.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -53,18 +57,25 @@ fn it_says_where_it_listens_and_a_signal_ends_it_well() {
 #[test]
 fn flags_beat_the_environment_which_beats_the_file() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("c.toml"), "listen = \"127.0.0.1:1\"\ndata_dir = \"from-file\"\n")
-        .unwrap();
+    std::fs::write(
+        dir.path().join("c.toml"),
+        "listen = \"127.0.0.1:1\"\ndata_dir = \"from-file\"\n",
+    )
+    .unwrap();
     let (child, line) = start(
         command(&dir)
             .args(["--config", "c.toml", "--listen", "127.0.0.1:0"])
             .env("FILESTORE_LISTEN", "127.0.0.2:0")
             .env("FILESTORE_DATA_DIR", "from-environment"),
     );
-    assert!(line.contains("http://127.0.0.1:") && line.contains("(data in from-environment)"), "{line}");
+    assert!(
+        line.contains("http://127.0.0.1:") && line.contains("(data in from-environment)"),
+        "{line}"
+    );
     stop(child, Signal::TERM);
-    let (child, line) =
-        start(command(&dir).env("FILESTORE_CONFIG", "c.toml").env("FILESTORE_LISTEN", "127.0.0.2:0"));
+    let (child, line) = start(
+        command(&dir).env("FILESTORE_CONFIG", "c.toml").env("FILESTORE_LISTEN", "127.0.0.2:0"),
+    );
     assert!(line.contains("http://127.0.0.2:") && line.contains("(data in from-file)"), "{line}");
     stop(child, Signal::TERM);
 }
@@ -103,7 +114,7 @@ fn url(line: &str) -> &str {
 }
 
 fn client() -> reqwest::Client {
-    reqwest::Client::builder().no_proxy().build().unwrap()
+    support::http_client().build().unwrap()
 }
 
 #[tokio::test]
@@ -117,15 +128,25 @@ async fn an_upload_beyond_the_limit_of_file_sizes_is_507_and_the_server_lives() 
     let (child, line) = start(&mut limited);
     let upload = async |bytes: usize| {
         let file = Part::bytes(vec![7; bytes]).file_name("a.bin");
-        let form = Form::new().text("organization_id", "7").text("sub_system", "docs").part("file", file);
-        client().post(format!("{}/api/v1/files/upload", url(&line))).multipart(form).send().await.unwrap()
+        let form =
+            Form::new().text("organization_id", "7").text("sub_system", "docs").part("file", file);
+        client()
+            .post(format!("{}/api/v1/files/upload", url(&line)))
+            .multipart(form)
+            .send()
+            .await
+            .unwrap()
     };
     assert_eq!(upload(6 << 20).await.status(), 507);
     assert_eq!(upload(1000).await.status(), 201);
     let output = stop(child, Signal::TERM);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let staging = dir.path().join("filestore-data/staging");
-    assert_eq!(std::fs::read_dir(staging).unwrap().count(), 0, "nothing is left of the one that failed");
+    assert_eq!(
+        std::fs::read_dir(staging).unwrap().count(),
+        0,
+        "nothing is left of the one that failed"
+    );
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! A whole server on a free port, spoken to over HTTP: the seams between routes, forms and the store.
 
+mod support;
+
 use std::time::Duration;
 
 use filestore_server::{Config, Server, StartError};
@@ -29,7 +31,7 @@ impl Running {
             ..Config::default()
         };
         change(&mut config);
-        let client = Client::builder().no_proxy().build().unwrap();
+        let client = support::http_client().build().unwrap();
         Self { server: Server::start(config).await.unwrap(), client, _dir: dir }
     }
 
@@ -90,27 +92,38 @@ async fn problem(response: Response) -> (u16, String, Option<String>) {
 #[tokio::test]
 async fn what_is_uploaded_is_read_back_whole_and_in_ranges() {
     let running = Running::start().await;
-    let form =
-        form().part("file", Part::bytes(&b"hello world"[..]).file_name("C:\\tmp\\gr\u{fc}\u{df}e.txt"));
+    let form = form()
+        .part("file", Part::bytes(&b"hello world"[..]).file_name("C:\\tmp\\gr\u{fc}\u{df}e.txt"));
     let created = running.send_form(Method::POST, "/api/v1/files/upload", form).await;
-    let (location, etag) = (header(&created, "location").to_owned(), header(&created, "etag").to_owned());
+    let (location, etag) =
+        (header(&created, "location").to_owned(), header(&created, "etag").to_owned());
     let record: Value = created.json().await.unwrap();
     assert_eq!(location, format!("/api/v1/files/{}", id_of(&record)));
-    assert_eq!((&record["sync_status"], &record["original_name"]), (&json!("PENDING"), &json!("grüße.txt")));
+    assert_eq!(
+        (&record["sync_status"], &record["original_name"]),
+        (&json!("PENDING"), &json!("grüße.txt"))
+    );
 
     let whole = running.get(&location).await;
     assert_eq!((header(&whole, "etag"), header(&whole, "content-length")), (etag.as_str(), "11"));
     assert_eq!(header(&whole, "content-type"), "text/plain; charset=utf-8");
     assert_eq!(whole.text().await.unwrap(), "hello world");
 
-    let part = running.request(Method::GET, &location).header("range", "bytes=-5").send().await.unwrap();
+    let part =
+        running.request(Method::GET, &location).header("range", "bytes=-5").send().await.unwrap();
     assert_eq!((part.status().as_u16(), header(&part, "content-range")), (206, "bytes 6-10/11"));
     assert_eq!(part.text().await.unwrap(), "world");
 
-    let head = running.request(Method::HEAD, &location).header("range", "bytes=-5").send().await.unwrap();
+    let head =
+        running.request(Method::HEAD, &location).header("range", "bytes=-5").send().await.unwrap();
     assert_eq!((head.status().as_u16(), header(&head, "content-length")), (200, "11"));
 
-    let again = running.request(Method::GET, &location).header("if-none-match", &etag).send().await.unwrap();
+    let again = running
+        .request(Method::GET, &location)
+        .header("if-none-match", &etag)
+        .send()
+        .await
+        .unwrap();
     assert_eq!((again.status().as_u16(), header(&again, "etag")), (304, etag.as_str()));
     running.server.stop().await;
 }
@@ -134,7 +147,8 @@ async fn fields_may_follow_the_file_and_are_refused_by_name() {
     let running = Running::start().await;
     let file = || Part::bytes(&b"x"[..]).file_name("x");
     let path = "/api/v1/files/upload";
-    let late = Form::new().part("file", file()).text("sub_system", "s").text("organization_id", "7");
+    let late =
+        Form::new().part("file", file()).text("sub_system", "s").text("organization_id", "7");
     assert_eq!(running.send_form(Method::POST, path, late).await.status(), StatusCode::CREATED);
     for (bad, code, field) in [
         (form().part("file", file()).text("upload_tmp", "true"), "unknown_field", "upload_tmp"),
@@ -142,7 +156,11 @@ async fn fields_may_follow_the_file_and_are_refused_by_name() {
         (form().part("file", file()).text("upload_temp", "yes"), "invalid_field", "upload_temp"),
         (form(), "missing_field", "file"),
         (form().part("file", Part::bytes(&b""[..]).file_name("")), "missing_field", "file"),
-        (Form::new().part("file", file()).text("sub_system", "s"), "missing_field", "organization_id"),
+        (
+            Form::new().part("file", file()).text("sub_system", "s"),
+            "missing_field",
+            "organization_id",
+        ),
     ] {
         let refused = problem(running.send_form(Method::POST, path, bad).await).await;
         assert_eq!(refused, (400, code.to_owned(), Some(field.to_owned())));
@@ -182,7 +200,8 @@ async fn a_change_answers_the_contracts_three_fields_and_honours_if_match() {
             .part("file", Part::bytes(&b"two"[..]).file_name("b.bin"))
     };
     let path = "/api/v1/files/upload";
-    let stale = running.request(Method::PUT, path).header("if-match", "\"stale\"").multipart(replace());
+    let stale =
+        running.request(Method::PUT, path).header("if-match", "\"stale\"").multipart(replace());
     let refused = problem(stale.send().await.unwrap()).await;
     assert_eq!(refused, (412, "precondition_failed".to_owned(), Some("If-Match".to_owned())));
     let etag = format!("\"{}\"", record["sha256"].as_str().unwrap());
@@ -200,7 +219,8 @@ async fn an_idempotent_upload_is_done_once() {
     let running = Running::start().await;
     let send = async |bytes: &'static [u8]| {
         let form = form().part("file", Part::bytes(bytes).file_name("f"));
-        let request = running.request(Method::POST, "/api/v1/files/upload").header("idempotency-key", "k");
+        let request =
+            running.request(Method::POST, "/api/v1/files/upload").header("idempotency-key", "k");
         let response = request.multipart(form).send().await.unwrap();
         let location = response.headers().get("location").cloned();
         (response.status().as_u16(), location, response.text().await.unwrap())
@@ -236,7 +256,8 @@ async fn paths_methods_and_ids_are_told_apart() {
         (Method::GET, "/api/v1/files?cursor=foreign".to_owned(), 400, None),
     ] {
         let response = running.request(method.clone(), &path).send().await.unwrap();
-        let allowed = response.headers().get("allow").map(|value| value.to_str().unwrap().to_owned());
+        let allowed =
+            response.headers().get("allow").map(|value| value.to_str().unwrap().to_owned());
         assert_eq!(allowed.as_deref(), allow, "{method} {path}");
         assert_eq!(problem(response).await.0, status, "{method} {path}");
     }
@@ -271,7 +292,8 @@ async fn head_works_wherever_get_does() {
 async fn a_request_id_is_the_servers_own() {
     let running = Running::start().await;
     let send = async || {
-        let request = running.request(Method::GET, "/api/v1/health-checks").header("x-request-id", "mine");
+        let request =
+            running.request(Method::GET, "/api/v1/health-checks").header("x-request-id", "mine");
         header(&request.send().await.unwrap(), "x-request-id").to_owned()
     };
     let (first, second) = (send().await, send().await);
@@ -282,13 +304,22 @@ async fn a_request_id_is_the_servers_own() {
 #[tokio::test]
 async fn a_public_prefix_is_in_locations_and_accepted_in_paths() {
     let running =
-        Running::start_with(|config| config.public_url = Some("https://x.example/a/b/".into())).await;
+        Running::start_with(|config| config.public_url = Some("https://x.example/a/b/".into()))
+            .await;
     let form = form().part("file", Part::bytes(&b"x"[..]).file_name("x"));
     let created = running.send_form(Method::POST, "/a/b/api/v1/files/upload", form).await;
     let location = header(&created, "location").to_owned();
     assert!(location.starts_with("/a/b/api/v1/files/"), "{location}");
-    assert_eq!(running.get(&location).await.status(), StatusCode::OK, "a proxy that leaves the prefix");
-    assert_eq!(running.get(&location[4..]).await.status(), StatusCode::OK, "a proxy that strips it");
+    assert_eq!(
+        running.get(&location).await.status(),
+        StatusCode::OK,
+        "a proxy that leaves the prefix"
+    );
+    assert_eq!(
+        running.get(&location[4..]).await.status(),
+        StatusCode::OK,
+        "a proxy that strips it"
+    );
     assert_eq!(running.get("/a/api/v1/files").await.status(), StatusCode::NOT_FOUND);
     running.server.stop().await;
 }
@@ -317,7 +348,10 @@ async fn a_client_that_stops_sending_is_told_so_and_leaves_nothing() {
              --b\r\nContent-Disposition: form-data; name=file; filename=f\r\n\r\npart of it",
         )
         .await;
-    assert!(reply.starts_with("HTTP/1.1 408 ") && reply.contains("\r\nconnection: close\r\n"), "{reply}");
+    assert!(
+        reply.starts_with("HTTP/1.1 408 ") && reply.contains("\r\nconnection: close\r\n"),
+        "{reply}"
+    );
     let staging = running.server.store().data_dir().path().join("staging");
     assert_eq!(std::fs::read_dir(staging).unwrap().count(), 0);
     running.server.stop().await;
@@ -336,14 +370,16 @@ async fn json_bodies_are_held_to_type_and_size() {
     assert_eq!(send(json, format!("{{{}}}", " ".repeat(64 << 10))).await.0, 413);
     assert_eq!(send(json, "{".into()).await.1, "malformed_body");
     assert_eq!(send(json, r#"{"isActive":true,"isActive":true}"#.into()).await.1, "repeated_field");
-    let unknown = r#"{"organizationId":1,"organizationName":"n","storageProvider":"a b","syncEnabled":true}"#;
+    let unknown =
+        r#"{"organizationId":1,"organizationName":"n","storageProvider":"a b","syncEnabled":true}"#;
     assert_eq!(send(json, unknown.into()).await.0, 422);
     running.server.stop().await;
 }
 
 #[tokio::test]
 async fn a_deleted_file_is_gone_at_once_and_comes_back_restored() {
-    let running = Running::start_with(|config| config.store.purge_grace = Duration::from_hours(1)).await;
+    let running =
+        Running::start_with(|config| config.store.purge_grace = Duration::from_hours(1)).await;
     let record = running.upload(b"x").await;
     let path = format!("/api/v1/files/{}", id_of(&record));
     for _ in 0..2 {
@@ -407,8 +443,11 @@ async fn stopping_lets_a_running_upload_finish() {
 #[tokio::test]
 async fn an_address_that_others_reach_needs_a_word() {
     let dir = tempfile::tempdir().unwrap();
-    let mut config =
-        Config { listen: "0.0.0.0:0".parse().unwrap(), data_dir: dir.path().to_owned(), ..Config::default() };
+    let mut config = Config {
+        listen: "0.0.0.0:0".parse().unwrap(),
+        data_dir: dir.path().to_owned(),
+        ..Config::default()
+    };
     let refused = Server::start(config.clone()).await.unwrap_err();
     assert!(matches!(refused, StartError::Exposed(_)) && refused.is_usage(), "{refused}");
     config.insecure_no_auth = true;

@@ -29,13 +29,15 @@ async fn serve_until_killed() {
     let Ok(data_dir) = std::env::var(DATA_DIR) else { return };
     let given = |name: &str| std::env::var(name).expect("the parent sets it");
     let keys = given(KEYS);
-    let [region, bucket, access_key, secret_key, code] = keys.split(' ').collect::<Vec<_>>()[..] else {
+    let [region, bucket, access_key, secret_key, code] = keys.split(' ').collect::<Vec<_>>()[..]
+    else {
         panic!("{KEYS}: {keys}")
     };
     let mut provider = Remote::s3(&given(ENDPOINT), region, bucket, access_key, secret_key).config;
     provider = provider.with_option("root", OptionValue::Text(given(ROOT)));
     provider.code = code.parse().expect("a code");
-    let mut config = Config { listen: "127.0.0.1:0".parse().expect("an address"), ..Config::default() };
+    let mut config =
+        Config { listen: "127.0.0.1:0".parse().expect("an address"), ..Config::default() };
     config.data_dir = data_dir.into();
     config.store.providers = vec![provider];
     config.check_providers = false;
@@ -53,8 +55,11 @@ struct Process {
 
 impl Process {
     fn start(data_dir: &Path, s3: &S3Server, remote: &Remote) -> Self {
-        let OptionValue::Text(root) = &remote.config.options["root"] else { panic!("a root is text") };
-        let keys = [s3.region(), s3.bucket(), s3.access_key(), s3.secret_key(), remote.code()].join(" ");
+        let OptionValue::Text(root) = &remote.config.options["root"] else {
+            panic!("a root is text")
+        };
+        let keys =
+            [s3.region(), s3.bucket(), s3.access_key(), s3.secret_key(), remote.code()].join(" ");
         let mut child = Command::new(std::env::current_exe().expect("this test's binary"))
             .args(["--exact", "crash::serve_until_killed", "--nocapture"])
             .env(DATA_DIR, data_dir)
@@ -96,7 +101,8 @@ async fn load(url: String, organization: &str, seed: u64) -> Known {
     loop {
         let bytes = noise(random.u64(..), random.usize(1..20_000));
         let sum = sha256_hex(&bytes);
-        let old = known.keys().nth(random.usize(..known.len().max(1))).cloned().filter(|_| random.bool());
+        let old =
+            known.keys().nth(random.usize(..known.len().max(1))).cloned().filter(|_| random.bool());
         let form = match &old {
             Some(id) => Form::new().text("file_id", id),
             None => Form::new().text("organization_id", organization).text("sub_system", "crash"),
@@ -105,7 +111,8 @@ async fn load(url: String, organization: &str, seed: u64) -> Known {
         if let Some(id) = &old {
             known.get_mut(id).expect("it is known").push(sum.clone());
         }
-        let call = Call::bare(method, &format!("{url}/api/v1/files/upload")).form(form.bytes("file", &bytes));
+        let call = Call::bare(method, &format!("{url}/api/v1/files/upload"))
+            .form(form.bytes("file", &bytes));
         let Ok(reply) = call.try_send().await else { return known };
         match (reply.status, old) {
             (200, Some(id)) => drop(known.insert(id, vec![sum])),
@@ -168,12 +175,19 @@ async fn what_was_acknowledged_survives_kills_and_nothing_else_is_left_at_the_pr
         let page: ListReply = serde_json::from_slice(&page.body).expect("a page");
         assert!(page.next_cursor.is_none());
         for record in page.items {
-            let reply =
-                server.call(Method::GET, &format!("/files/{}", record.file_id)).send().await.expect(302);
+            let reply = server
+                .call(Method::GET, &format!("/files/{}", record.file_id))
+                .send()
+                .await
+                .expect(302);
             let found = Call::bare(Method::GET, reply.only("location")).send().await.expect(200);
             assert_eq!(sha256_hex(&found.body), record.sha256);
             if let Some(sums) = known.remove(&record.file_id) {
-                assert!(sums.contains(&record.sha256), "{} holds what was never its content", record.file_id);
+                assert!(
+                    sums.contains(&record.sha256),
+                    "{} holds what was never its content",
+                    record.file_id
+                );
             }
             keys.push(record.file_path);
         }

@@ -33,10 +33,14 @@ async fn nothing_is_orphaned(server: &TestServer, remote: &Remote, ids: &[String
         }
     }
     known.sort();
-    eventually_within(Duration::from_mins(2), "the sweep leaves what records refer to", async || {
-        sweep(server).await;
-        (remote.objects().await == known).then_some(())
-    })
+    eventually_within(
+        Duration::from_mins(2),
+        "the sweep leaves what records refer to",
+        async || {
+            sweep(server).await;
+            (remote.objects().await == known).then_some(())
+        },
+    )
     .await;
 }
 
@@ -68,7 +72,11 @@ async fn a_write_through_that_fails_is_502_and_leaves_nothing() {
         s3.faults().clear();
         assert_eq!(read(&server, &kept).await, b"kept", "{fault:?}");
     }
-    assert_eq!(server.listed_of("7").await, std::slice::from_ref(&kept), "no record of what was refused");
+    assert_eq!(
+        server.listed_of("7").await,
+        std::slice::from_ref(&kept),
+        "no record of what was refused"
+    );
     assert_eq!(server.staged(), 0);
     nothing_is_orphaned(&server, &remote, &[kept]).await;
 }
@@ -248,8 +256,10 @@ async fn the_check_at_the_start_leaves_nothing_and_delays_nothing() {
     let (server, remote) = impatient(&s3, |config| config.check_providers = true).await;
     assert_eq!(server.upload("served meanwhile").ok().await.storage_location, "LOCAL");
     eventually_within(Duration::from_mins(1), "the provider has been tried out", async || {
-        (hung.count() == 1 && s3.requests(Operation::DeleteObject) > 0 && remote.objects().await.is_empty())
-            .then_some(())
+        (hung.count() == 1
+            && s3.requests(Operation::DeleteObject) > 0
+            && remote.objects().await.is_empty())
+        .then_some(())
     })
     .await;
 }

@@ -18,7 +18,8 @@ use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use http::{Method, StatusCode};
 
 const MIB: usize = 1 << 20;
-const UNICODE: &str = "attachment; filename=\"na_ve & + %.txt\"; filename*=UTF-8''na%C3%AFve%20%E2%82%AC.txt";
+const UNICODE: &str =
+    "attachment; filename=\"na_ve & + %.txt\"; filename*=UTF-8''na%C3%AFve%20%E2%82%AC.txt";
 
 fn config(server: &S3Server) -> ProviderConfig {
     let options = [
@@ -28,7 +29,8 @@ fn config(server: &S3Server) -> ProviderConfig {
         ("access_key_id", server.access_key().to_owned()),
         ("secret_access_key", server.secret_key().to_owned()),
     ];
-    let config = ProviderConfig::new("s3".parse().unwrap(), "s3").with_option("disable_config_load", "true");
+    let config =
+        ProviderConfig::new("s3".parse().unwrap(), "s3").with_option("disable_config_load", "true");
     options.into_iter().fold(config, |config, (name, value)| config.with_option(name, value))
 }
 
@@ -63,7 +65,8 @@ fn info(bytes: &[u8]) -> ObjectInfo {
 }
 
 fn source(bytes: &[u8]) -> impl Stream<Item = Result<Bytes, Error>> + Send + Unpin + use<> {
-    let pieces: Vec<_> = bytes.chunks(300_001).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+    let pieces: Vec<_> =
+        bytes.chunks(300_001).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     stream::iter(pieces)
 }
 
@@ -103,7 +106,10 @@ async fn what_is_put_is_read_back_in_ranges_and_removed() {
                 cloud.read(&key, length as u64, 7..99).await.unwrap().try_collect().await.unwrap();
             assert_eq!(part.concat(), bytes[7..99]);
         }
-        assert_eq!(get(&cloud, &key, length + 1).await.unwrap_err().kind(), ErrorKind::ProviderUnavailable);
+        assert_eq!(
+            get(&cloud, &key, length + 1).await.unwrap_err().kind(),
+            ErrorKind::ProviderUnavailable
+        );
         for _ in 0..2 {
             cloud.remove(&key).await.unwrap();
         }
@@ -153,7 +159,11 @@ async fn bytes_that_change_on_the_way_never_count() {
     for (length, on, fault) in faults {
         let tally = server.faults().next(1, on, fault);
         let error = put(&cloud, &fresh_key(), &content(length)).await.unwrap_err();
-        assert_eq!((error.kind(), tally.count()), (ErrorKind::ProviderUnavailable, 1), "{on:?} {fault:?}");
+        assert_eq!(
+            (error.kind(), tally.count()),
+            (ErrorKind::ProviderUnavailable, 1),
+            "{on:?} {fault:?}"
+        );
     }
     assert_eq!(server.unfinished_uploads(), 0);
 }
@@ -162,7 +172,9 @@ async fn bytes_that_change_on_the_way_never_count() {
 async fn faults_that_pass_are_not_noticed() {
     let (server, cloud) = started().await;
     put(&cloud, &fresh_key(), b"x").await.unwrap();
-    for fault in [Fault::Close, Fault::InternalError, Fault::SlowDown, Fault::LoseReply, Fault::CutReply] {
+    for fault in
+        [Fault::Close, Fault::InternalError, Fault::SlowDown, Fault::LoseReply, Fault::CutReply]
+    {
         let operations = [
             (Operation::PutObject, 1000),
             (Operation::HeadObject, 1000),
@@ -211,7 +223,8 @@ async fn a_provider_that_is_down_is_unavailable_and_no_secret_is_said() {
 async fn a_provider_that_hangs_is_given_up() {
     let server = S3Server::start().await;
     let brief = Duration::from_millis(200);
-    let cloud = open(ProviderConfig { retries: 0, timeout: brief, io_timeout: brief, ..config(&server) });
+    let cloud =
+        open(ProviderConfig { retries: 0, timeout: brief, io_timeout: brief, ..config(&server) });
     server.faults().every(Operation::PutObject, Fault::Hang);
     let error = put(&cloud, &fresh_key(), b"y").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ProviderUnavailable);
@@ -235,7 +248,8 @@ async fn uploads_that_come_to_nothing_are_aborted() {
     let honest = info(&bytes);
     let (one, key) = (cloud.clone(), fresh_key());
     let putting = tokio::spawn(async move { one.put(&key, &honest, Box::pin(endless)).await });
-    eventually("an upload has begun", async || (server.unfinished_uploads() == 1).then_some(())).await;
+    eventually("an upload has begun", async || (server.unfinished_uploads() == 1).then_some(()))
+        .await;
     putting.abort();
     eventually("it is aborted", async || (server.unfinished_uploads() == 0).then_some(())).await;
     assert_eq!(server.objects(), Vec::<String>::new());
@@ -247,7 +261,7 @@ async fn a_presigned_url_reads_one_object_as_it_was_asked_for() {
     let (key, other) = (fresh_key(), fresh_key());
     put(&cloud, &key, b"the bytes").await.unwrap();
     put(&cloud, &other, b"others").await.unwrap();
-    let bare = reqwest::Client::new();
+    let bare = filestore_workspace::http_client().build().unwrap();
     let url = cloud.presign(&key, &wanted(false)).await.unwrap().unwrap().url;
 
     let reply = bare.get(&url).send().await.unwrap();
@@ -258,7 +272,10 @@ async fn a_presigned_url_reads_one_object_as_it_was_asked_for() {
     );
     assert_eq!(reply.bytes().await.unwrap(), "the bytes");
     let part = bare.get(&url).header("range", "bytes=4-8").send().await.unwrap();
-    assert_eq!((part.status(), part.bytes().await.unwrap()), (StatusCode::PARTIAL_CONTENT, "bytes".into()));
+    assert_eq!(
+        (part.status(), part.bytes().await.unwrap()),
+        (StatusCode::PARTIAL_CONTENT, "bytes".into())
+    );
 
     let head = cloud.presign(&key, &wanted(true)).await.unwrap().unwrap().url;
     let reply = bare.head(&head).send().await.unwrap();

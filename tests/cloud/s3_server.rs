@@ -19,6 +19,7 @@ const DISPOSITION: &str = "attachment; filename*=UTF-8''na%C3%AFve%20%E2%82%AC.t
 
 fn service(server: &S3Server) -> S3 {
     // Without its default features OpenDAL installs no transport by itself.
+    filestore_workspace::http::install_crypto();
     opendal::install_default();
     S3::default()
         .disable_config_load()
@@ -45,8 +46,7 @@ async fn send(presigned: &PresignedRequest) -> reqwest::Response {
 }
 
 fn request(presigned: &PresignedRequest) -> reqwest::RequestBuilder {
-    reqwest::Client::builder()
-        .no_proxy()
+    filestore_workspace::http_client()
         .build()
         .unwrap()
         .request(presigned.method().clone(), presigned.uri().to_string())
@@ -213,14 +213,26 @@ async fn a_key_that_must_be_new_is_not_overwritten() {
 async fn a_wrong_secret_an_unknown_key_and_no_signature_are_refused() {
     let server = S3Server::start().await;
     client(&server).write("a", "one").await.unwrap();
-    for wrong in [service(&server).secret_access_key("another"), service(&server).access_key_id("AKIANOBODY")]
-    {
+    for wrong in [
+        service(&server).secret_access_key("another"),
+        service(&server).access_key_id("AKIANOBODY"),
+    ] {
         let wrong = Operator::new(wrong).unwrap();
         assert_eq!(wrong.read("a").await.unwrap_err().kind(), ErrorKind::PermissionDenied);
         assert_eq!(wrong.write("b", "two").await.unwrap_err().kind(), ErrorKind::PermissionDenied);
     }
     let bare = format!("{}/{}/a", server.endpoint(), server.bucket());
-    assert_eq!(reqwest::get(bare).await.unwrap().status(), StatusCode::FORBIDDEN);
+    assert_eq!(
+        filestore_workspace::http_client()
+            .build()
+            .unwrap()
+            .get(bare)
+            .send()
+            .await
+            .unwrap()
+            .status(),
+        StatusCode::FORBIDDEN
+    );
     assert_eq!(server.objects(), ["a"]);
 }
 
@@ -270,7 +282,7 @@ async fn a_presigned_url_is_for_one_method_and_one_key() {
     let presigned = client.presign_read("a", MINUTE).await.unwrap();
     let url = presigned.uri().to_string();
 
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = filestore_workspace::http_client().build().unwrap();
     let other_key = http.get(url.replace("/a?", "/b?")).send().await.unwrap();
     assert_eq!(other_key.status(), StatusCode::FORBIDDEN);
     let other_method = http.put(&url).body("three").send().await.unwrap();

@@ -13,7 +13,8 @@ async fn a_dry_purge_run_counts_and_touches_nothing() {
     let server = TestServer::start_without_purge().await;
     let id = server.upload("12345").ok().await.file_id;
     server.delete(&id).await.expect(200);
-    let report = server.post("/api/v1/admin/purge/run").json(&json!({"dry_run": true})).send().await;
+    let report =
+        server.post("/api/v1/admin/purge/run").json(&json!({"dry_run": true})).send().await;
     assert_json_snapshot!(report.expect(200).json(), @r#"
     {
       "blobs_removed": 0,

@@ -25,7 +25,9 @@ async fn a_batch_answers_201_with_its_records_in_ascending_n() {
     assert_eq!(digests, expected);
     assert_eq!(records[1].original_name, "two.txt");
     assert_eq!(records[2].mime_type, "application/x-ten");
-    assert!(records.iter().all(|record| record.status == "READY" && record.sync_status == "PENDING"));
+    assert!(
+        records.iter().all(|record| record.status == "READY" && record.sync_status == "PENDING")
+    );
     for (record, text) in records.iter().zip(["zero", "two", "ten", "last"]) {
         assert_eq!(server.content(&record.file_id).send().await.expect(200).body, text);
     }
@@ -40,7 +42,11 @@ async fn the_shared_fields_may_come_last() {
         .text("sub_system", "gallery")
         .text("organization_id", "acme");
     let records = server.post("/api/v1/files/batch").form(form).send().await.expect(201).records();
-    assert!(records.iter().all(|record| record.organization_id == "acme" && record.sub_system == "gallery"));
+    assert!(
+        records
+            .iter()
+            .all(|record| record.organization_id == "acme" && record.sub_system == "gallery")
+    );
 }
 
 #[tokio::test]
@@ -53,7 +59,8 @@ async fn a_malformed_batch_is_400_and_leaves_nothing() {
     let unknown = good().field("items[0].colour", "red");
     let top_level = good().field("upload_temp", "true");
     let plain_file = good().file("file", "x");
-    let repeated_name = good().field("items[0].original_name", "a").field("items[0].original_name", "b");
+    let repeated_name =
+        good().field("items[0].original_name", "a").field("items[0].original_name", "b");
     let bad_name = good().field("items[0].original_name", "a\tb");
     let bad_type = good().field("items[0].mime_type", "png");
     let mut all = vec![
@@ -70,9 +77,14 @@ async fn a_malformed_batch_is_400_and_leaves_nothing() {
     for index in ["", "-1", "+1", "01", "1e1", "10000", "x", " 1", "1 "] {
         all.push(good().file(&format!("items[{index}].file"), "x"));
     }
-    for name in
-        ["items.file", "items[1]", "items[1]file", "items[1].file.", "items[1][file]", "Items[1].file"]
-    {
+    for name in [
+        "items.file",
+        "items[1]",
+        "items[1]file",
+        "items[1].file.",
+        "items[1][file]",
+        "Items[1].file",
+    ] {
         all.push(good().file(name, "x"));
     }
     for batch in all {
@@ -89,7 +101,8 @@ async fn an_empty_batch_is_400() {
     let server = TestServer::start().await;
     server.batch().send().await.any_problem(400);
     let form = Form::new().text("organization_id", "acme").bytes("items[0].file", b"x");
-    let problem = server.post("/api/v1/files/batch").form(form).send().await.problem(400, "missing_field");
+    let problem =
+        server.post("/api/v1/files/batch").form(form).send().await.problem(400, "missing_field");
     assert_eq!(problem.field.as_deref(), Some("sub_system"));
 }
 
@@ -106,7 +119,8 @@ async fn an_error_of_an_item_names_the_item() {
 async fn a_failing_item_leaves_nothing_at_all() {
     let server = TestServer::start_with(|config| config.store.limits.max_file_size = 1000).await;
     let before = files_under(server.data_dir()).len();
-    let reply = server.batch().item("fine").item(fixtures::noise(1, 1001)).item("fine too").send().await;
+    let reply =
+        server.batch().item("fine").item(fixtures::noise(1, 1001)).item("fine too").send().await;
     reply.problem(413, "too_large");
     assert_eq!(server.listed().await, [""; 0]);
     filestore_workspace::eventually("the removal of staged bytes", async || {
@@ -153,7 +167,10 @@ async fn a_reader_sees_none_or_all_of_a_batch() {
     };
     let ((), looks) = tokio::join!(batches, reader);
     assert!(looks.iter().all(|seen| seen % 8 == 0), "a part of a batch was seen: {looks:?}");
-    assert!(looks.iter().collect::<HashSet<_>>().len() > 2, "the reader saw nothing on the way: {looks:?}");
+    assert!(
+        looks.iter().collect::<HashSet<_>>().len() > 2,
+        "the reader saw nothing on the way: {looks:?}"
+    );
 }
 
 #[tokio::test]
@@ -204,7 +221,8 @@ async fn a_batch_over_its_item_limit_is_refused_as_a_whole() {
 #[tokio::test]
 async fn a_batch_over_its_byte_limit_is_refused_as_a_whole() {
     let server = TestServer::start_with(|config| config.store.limits.max_batch_size = 2000).await;
-    let reply = server.batch().item(fixtures::noise(1, 1500)).item(fixtures::noise(2, 600)).send().await;
+    let reply =
+        server.batch().item(fixtures::noise(1, 1500)).item(fixtures::noise(2, 600)).send().await;
     assert_eq!(reply.problem(413, "too_large").limit, Some(2000));
     assert_eq!(server.listed().await, [""; 0]);
     server.batch().item(fixtures::noise(1, 1500)).item(fixtures::noise(2, 500)).ok().await;

@@ -103,7 +103,8 @@ async fn an_unknown_provider_is_422_and_the_valid_codes_are_listed() {
     }
     create(&server, &local_binding(7)).await.expect(201);
     for unknown in ["NOWHERE", "a b"] {
-        let changed = update(&server, json!({"organizationId": 7, "storageProvider": unknown})).await;
+        let changed =
+            update(&server, json!({"organizationId": 7, "storageProvider": unknown})).await;
         assert_eq!(changed.problem(422, "unknown_provider").allowed, ["LOCAL"], "{unknown:?}");
     }
 }
@@ -116,7 +117,10 @@ async fn a_value_of_the_wrong_type_or_range_is_400_and_named() {
             "organizationId",
             vec![json!("7"), json!(0), json!(-1), json!(1.5), json!(null), json!(1_i64 << 53)],
         ),
-        ("organizationName", vec![json!(7), json!(""), json!("x".repeat(256)), json!("a\0"), json!(null)]),
+        (
+            "organizationName",
+            vec![json!(7), json!(""), json!("x".repeat(256)), json!("a\0"), json!(null)],
+        ),
         ("storageProvider", vec![json!(7), json!(null), json!(["LOCAL"])]),
         ("syncEnabled", vec![json!("true"), json!(1), json!(null)]),
     ] {
@@ -141,8 +145,12 @@ async fn an_unknown_or_repeated_key_is_400_and_named() {
     let problem = create(&server, &body).await.problem(400, "unknown_field");
     assert_eq!(problem.field.as_deref(), Some("syncEnable"));
     let text = r#"{"organizationId":7,"organizationName":"a","storageProvider":"LOCAL","syncEnabled":true,"syncEnabled":false}"#;
-    let problem =
-        server.post(CREATE).body("application/json", text).send().await.problem(400, "repeated_field");
+    let problem = server
+        .post(CREATE)
+        .body("application/json", text)
+        .send()
+        .await
+        .problem(400, "repeated_field");
     assert_eq!(problem.field.as_deref(), Some("syncEnabled"));
     create(&server, &local_binding(7)).await.expect(201);
     let problem = update(&server, json!({"organizationId": 7, "active": false})).await;
@@ -164,7 +172,8 @@ async fn a_binding_can_be_sent_back_as_it_was_read() {
 async fn an_update_answers_five_fields_and_leaves_what_is_absent() {
     let server = TestServer::start().await;
     create(&server, &local_binding(7)).await.expect(201);
-    let reply = update(&server, json!({"organizationId": 7, "syncEnabled": false})).await.expect(200);
+    let reply =
+        update(&server, json!({"organizationId": 7, "syncEnabled": false})).await.expect(200);
     assert_json_snapshot!(reply.json(), { ".id" => "[id]" }, @r#"
     {
       "id": "[id]",
@@ -176,13 +185,17 @@ async fn an_update_answers_five_fields_and_leaves_what_is_absent() {
     "#);
     update(&server, json!({"organizationId": 7, "organizationName": "New"})).await.expect(200);
     let binding = list(&server, 7).await[0].clone();
-    assert_eq!((&binding["organizationName"], &binding["syncEnabled"]), (&json!("New"), &json!(false)));
+    assert_eq!(
+        (&binding["organizationName"], &binding["syncEnabled"]),
+        (&json!("New"), &json!(false))
+    );
 }
 
 #[tokio::test]
 async fn an_update_needs_the_organization() {
     let server = TestServer::start().await;
-    let problem = update(&server, json!({"syncEnabled": false})).await.problem(400, "missing_field");
+    let problem =
+        update(&server, json!({"syncEnabled": false})).await.problem(400, "missing_field");
     assert_eq!(problem.field.as_deref(), Some("organizationId"));
 }
 
@@ -190,7 +203,8 @@ async fn an_update_needs_the_organization() {
 async fn terminating_sets_effective_to_and_resuming_keeps_id_and_effective_from() {
     let server = TestServer::start().await;
     let created = create(&server, &local_binding(7)).await.expect(201).json();
-    let ended = update(&server, json!({"organizationId": 7, "isActive": false})).await.expect(200).json();
+    let ended =
+        update(&server, json!({"organizationId": 7, "isActive": false})).await.expect(200).json();
     assert_eq!((&ended["id"], &ended["isActive"]), (&created["id"], &json!(false)));
     let terminated = list(&server, 7).await[0].clone();
     let to = terminated["effectiveTo"].as_str().expect("an end");
@@ -208,10 +222,14 @@ async fn terminating_sets_effective_to_and_resuming_keeps_id_and_effective_from(
 #[tokio::test]
 async fn without_an_active_binding_an_update_is_404_unless_it_resumes() {
     let server = TestServer::start().await;
-    update(&server, json!({"organizationId": 7, "isActive": true})).await.problem(404, "no_active_binding");
+    update(&server, json!({"organizationId": 7, "isActive": true}))
+        .await
+        .problem(404, "no_active_binding");
     create(&server, &local_binding(7)).await.expect(201);
     update(&server, json!({"organizationId": 7, "isActive": false})).await.expect(200);
-    update(&server, json!({"organizationId": 7, "isActive": false})).await.problem(404, "no_active_binding");
+    update(&server, json!({"organizationId": 7, "isActive": false}))
+        .await
+        .problem(404, "no_active_binding");
     update(&server, json!({"organizationId": 7, "syncEnabled": true}))
         .await
         .problem(404, "no_active_binding");
@@ -226,7 +244,8 @@ async fn the_newest_terminated_binding_is_the_one_resumed() {
     let second = create(&server, &local_binding(7)).await.expect(201).json();
     update(&server, json!({"organizationId": 7, "isActive": false})).await.expect(200);
     assert_ne!(first["id"], second["id"]);
-    let resumed = update(&server, json!({"organizationId": 7, "isActive": true})).await.expect(200).json();
+    let resumed =
+        update(&server, json!({"organizationId": 7, "isActive": true})).await.expect(200).json();
     assert_eq!(resumed["id"], second["id"]);
 }
 

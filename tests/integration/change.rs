@@ -25,7 +25,8 @@ async fn a_change_answers_200_with_exactly_three_fields_and_an_etag() {
 async fn the_file_id_is_required_and_checked() {
     let server = TestServer::start().await;
     let put = async |form: Form| server.put("/api/v1/files/upload").form(form).send().await;
-    let missing = put(Form::new().text("make_as_ready", "true")).await.problem(400, "missing_field");
+    let missing =
+        put(Form::new().text("make_as_ready", "true")).await.problem(400, "missing_field");
     assert_eq!(missing.field.as_deref(), Some("file_id"));
     let bad = put(Form::new().text("file_id", "nope").text("make_as_ready", "true")).await;
     assert_eq!(bad.problem(400, "invalid_field").field.as_deref(), Some("file_id"));
@@ -47,7 +48,8 @@ async fn contradictory_or_empty_changes_are_400() {
     let name_alone = server.change(&id).field("original_name", "a.txt");
     let name_with_flag = server.change(&id).make_ready().field("original_name", "a.txt");
     let type_with_flag = server.change(&id).make_ready().field("mime_type", "a/b");
-    for change in [both, nothing, falsehood, thumbnail_with_file, name_alone, name_with_flag, type_with_flag]
+    for change in
+        [both, nothing, falsehood, thumbnail_with_file, name_alone, name_with_flag, type_with_flag]
     {
         let said = format!("{change:?}");
         let reply = change.send().await;
@@ -62,11 +64,14 @@ async fn contradictory_or_empty_changes_are_400() {
 async fn unknown_and_repeated_fields_are_400_and_named() {
     let server = TestServer::start().await;
     let id = server.upload("x").temp().ok().await.file_id;
-    let typo = server.change(&id).field("make_ready", "true").send().await.problem(400, "unknown_field");
+    let typo =
+        server.change(&id).field("make_ready", "true").send().await.problem(400, "unknown_field");
     assert_eq!(typo.field.as_deref(), Some("make_ready"));
-    let twice = server.change(&id).make_ready().make_ready().send().await.problem(400, "repeated_field");
+    let twice =
+        server.change(&id).make_ready().make_ready().send().await.problem(400, "repeated_field");
     assert_eq!(twice.field.as_deref(), Some("make_as_ready"));
-    let bad = server.change(&id).field("make_as_ready", "yes").send().await.problem(400, "invalid_field");
+    let bad =
+        server.change(&id).field("make_as_ready", "yes").send().await.problem(400, "invalid_field");
     assert_eq!(bad.field.as_deref(), Some("make_as_ready"));
 }
 
@@ -84,11 +89,30 @@ async fn if_match_lets_only_the_content_it_names_be_changed() {
     let record = server.upload("one").ok().await;
     let id = &record.file_id;
     let first = server.content(id).send().await.only("etag").to_owned();
-    let second =
-        server.change(id).if_match(&first).file("two").send().await.expect(200).only("etag").to_owned();
+    let second = server
+        .change(id)
+        .if_match(&first)
+        .file("two")
+        .send()
+        .await
+        .expect(200)
+        .only("etag")
+        .to_owned();
     assert_ne!(first, second);
-    server.change(id).if_match(&first).file("three").send().await.problem(412, "precondition_failed");
-    server.change(id).if_match("\"other\"").make_ready().send().await.problem(412, "precondition_failed");
+    server
+        .change(id)
+        .if_match(&first)
+        .file("three")
+        .send()
+        .await
+        .problem(412, "precondition_failed");
+    server
+        .change(id)
+        .if_match("\"other\"")
+        .make_ready()
+        .send()
+        .await
+        .problem(412, "precondition_failed");
     assert_eq!(server.content(id).send().await.body, "two");
     let list = format!("\"other\", {second}");
     server.change(id).if_match(&list).file("four").send().await.expect(200);
@@ -107,7 +131,13 @@ async fn a_replaced_name_is_given_else_the_part_s_else_the_old_one() {
     assert_eq!(server.record(id).await.original_name, "old.txt");
     server.change(id).named_file("C:\\part.csv", "1,2").send().await.expect(200);
     assert_eq!(server.record(id).await.original_name, "part.csv");
-    server.change(id).field("original_name", "given.md").named_file("p.csv", "x").send().await.expect(200);
+    server
+        .change(id)
+        .field("original_name", "given.md")
+        .named_file("p.csv", "x")
+        .send()
+        .await
+        .expect(200);
     let renamed = server.record(id).await;
     assert_eq!((&*renamed.original_name, &*renamed.ext), ("given.md", "md"));
 }
@@ -120,7 +150,13 @@ async fn a_replace_chooses_type_size_and_dimensions_anew() {
     server.change(id).file("plain words").send().await.expect(200);
     let text = server.record(id).await;
     assert_eq!((&*text.mime_type, text.width, text.file_size), ("text/plain", None, 11));
-    server.change(id).field("mime_type", "image/x-mine").file(fixtures::gif(6, 3)).send().await.expect(200);
+    server
+        .change(id)
+        .field("mime_type", "image/x-mine")
+        .file(fixtures::gif(6, 3))
+        .send()
+        .await
+        .expect(200);
     let gif = server.record(id).await;
     assert_eq!((&*gif.mime_type, gif.width, gif.height), ("image/x-mine", Some(6), Some(3)));
     assert_eq!(gif.created_at, record.created_at);
@@ -132,8 +168,13 @@ async fn bad_names_and_types_leave_the_file_as_it_was() {
     let server = TestServer::start().await;
     let id = server.upload("one").ok().await.file_id;
     for (field, bad) in [("original_name", "a\nb"), ("mime_type", "png")] {
-        let problem =
-            server.change(&id).field(field, bad).file("two").send().await.problem(400, "invalid_field");
+        let problem = server
+            .change(&id)
+            .field(field, bad)
+            .file("two")
+            .send()
+            .await
+            .problem(400, "invalid_field");
         assert_eq!(problem.field.as_deref(), Some(field));
     }
     assert_eq!(server.content(&id).send().await.body, "one");

@@ -84,13 +84,23 @@ async fn an_organization_goes_to_its_provider_and_comes_back() {
     let status = admin.sync_status().await.unwrap();
     assert_eq!((status.pending, status.files_moved, status.bytes_copied), (0, 2, 26));
     let there = admin.migrate_status(ORGANIZATION).await.unwrap();
-    assert_eq!((there.bound_to.as_deref(), there.holdings[0].provider_code.as_str()), (Some("disk"), "disk"));
+    assert_eq!(
+        (there.bound_to.as_deref(), there.holdings[0].provider_code.as_str()),
+        (Some("disk"), "disk")
+    );
 
     http.update_binding(&rebound("LOCAL")).await.unwrap();
     let plan = admin.migrate_plan(ORGANIZATION, "LOCAL").await.unwrap();
-    assert_eq!((plan.move_files, plan.move_bytes, plan.from[0].provider_code.as_str()), (2, 26, "disk"));
+    assert_eq!(
+        (plan.move_files, plan.move_bytes, plan.from[0].provider_code.as_str()),
+        (2, 26, "disk")
+    );
     let report = admin.migrate_run(&migration("LOCAL")).await.unwrap();
-    assert_eq!((report.moved_files, report.moved_bytes, report.left_files), (2, 26, 0), "{report:?}");
+    assert_eq!(
+        (report.moved_files, report.moved_bytes, report.left_files),
+        (2, 26, 0),
+        "{report:?}"
+    );
     assert!(!report.stopped && report.failures.is_empty());
     let verified = admin.migrate_verify(ORGANIZATION, "LOCAL").await.unwrap();
     assert_eq!((verified.checked_files, verified.checked_bytes, verified.elsewhere), (2, 26, 0));
@@ -106,9 +116,14 @@ async fn a_migration_elsewhere_than_the_binding_is_a_conflict_that_names_the_pro
     client.create_binding(&binding("disk", true)).await.unwrap();
     let error = client.admin().migrate_run(&migration("LOCAL")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
-    let reply = server.post("/api/v1/admin/migrate/run").json(&json!({"organizationId": 42, "to": "LOCAL"}));
+    let reply = server
+        .post("/api/v1/admin/migrate/run")
+        .json(&json!({"organizationId": 42, "to": "LOCAL"}));
     let problem = reply.send().await.problem(409, "conflict");
-    assert_eq!((problem.field.as_deref(), &problem.allowed[..]), (Some("to"), &["disk".to_owned()][..]));
+    assert_eq!(
+        (problem.field.as_deref(), &problem.allowed[..]),
+        (Some("to"), &["disk".to_owned()][..])
+    );
 }
 
 #[tokio::test]
@@ -155,7 +170,8 @@ async fn a_migration_that_is_told_to_stop_says_what_it_did() {
 async fn every_provider_is_listed_and_one_can_be_tried_out() {
     let (server, _disk) = with_disk().await;
     let all = server.get("/api/v1/admin/providers").send().await.expect(200).json();
-    let codes: Vec<_> = all.as_array().unwrap().iter().map(|provider| &provider["provider_code"]).collect();
+    let codes: Vec<_> =
+        all.as_array().unwrap().iter().map(|provider| &provider["provider_code"]).collect();
     assert_eq!(codes, ["LOCAL", "disk"]);
     assert_eq!(
         all[1],
@@ -199,7 +215,13 @@ async fn what_is_wrong_with_an_admin_request_is_named() {
         ("migrate/run", to("to", json!(7)), 400, "invalid_field", "to"),
         ("migrate/run", to("bytes_per_second", json!(0)), 400, "invalid_field", "bytes_per_second"),
         ("migrate/run", to("bytesPerSecond", json!(1)), 400, "unknown_field", "bytesPerSecond"),
-        ("migrate/run", to("organizationId", json!(42)), 404, "no_active_binding", "organizationId"),
+        (
+            "migrate/run",
+            to("organizationId", json!(42)),
+            404,
+            "no_active_binding",
+            "organizationId",
+        ),
         ("migrate/verify", to("to", json!("a b")), 422, "unknown_provider", "to"),
         ("migrate/verify", to("rate", json!(1)), 400, "unknown_field", "rate"),
         ("migrate/stop", json!({}), 400, "missing_field", "organizationId"),
@@ -220,7 +242,10 @@ async fn what_is_wrong_with_an_admin_request_is_named() {
     }
     let wrong = server.get("/api/v1/admin/migrate/run").send().await;
     assert_eq!(wrong.problem(405, "method_not_allowed").allowed, ["POST"]);
-    assert_eq!(server.post("/api/v1/admin/sync/retry").send().await.expect(200).json(), json!({"queued": 0}));
+    assert_eq!(
+        server.post("/api/v1/admin/sync/retry").send().await.expect(200).json(),
+        json!({"queued": 0})
+    );
 }
 
 #[tokio::test]

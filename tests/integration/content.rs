@@ -35,14 +35,18 @@ async fn a_local_file_is_200_with_its_bytes_and_all_its_headers() {
     assert!(reply.only("last-modified").ends_with(" GMT"));
     assert!(reply.header("x-request-id").is_some());
     // RFC 9530: sha-256=:<base64 of the digest>:
-    assert_eq!(reply.only("repr-digest"), format!("sha-256=:{}:", base64(&Sha256::digest(ALPHABET))));
+    assert_eq!(
+        reply.only("repr-digest"),
+        format!("sha-256=:{}:", base64(&Sha256::digest(ALPHABET)))
+    );
 }
 
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for group in bytes.chunks(3) {
-        let bits = group.iter().fold(0u32, |bits, b| bits << 8 | u32::from(*b)) << (8 * (3 - group.len()));
+        let bits =
+            group.iter().fold(0u32, |bits, b| bits << 8 | u32::from(*b)) << (8 * (3 - group.len()));
         for place in 0..4 {
             let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
             text.push(if place <= group.len() { char::from(digit) } else { '=' });
@@ -57,9 +61,14 @@ async fn head_answers_as_get_does_without_the_body() {
     let get = server.content(&id).send().await.expect(200);
     let head = server.head(&format!("/api/v1/files/{id}")).send().await.expect(200);
     assert!(head.body.is_empty());
-    for name in
-        ["content-length", "content-type", "etag", "last-modified", "content-disposition", "cache-control"]
-    {
+    for name in [
+        "content-length",
+        "content-type",
+        "etag",
+        "last-modified",
+        "content-disposition",
+        "cache-control",
+    ] {
         assert_eq!(head.only(name), get.only(name), "{name}");
     }
     server.head(&format!("/api/v1/files/{id}/info")).send().await.expect(200);
@@ -69,8 +78,12 @@ async fn head_answers_as_get_does_without_the_body() {
 #[tokio::test]
 async fn a_range_is_for_get_alone() {
     let (server, id) = alphabet().await;
-    let head =
-        server.head(&format!("/api/v1/files/{id}")).header("range", "bytes=0-0").send().await.expect(200);
+    let head = server
+        .head(&format!("/api/v1/files/{id}"))
+        .header("range", "bytes=0-0")
+        .send()
+        .await
+        .expect(200);
     assert_eq!((head.only("content-length"), head.header("content-range")), ("26", None));
 }
 
@@ -112,9 +125,16 @@ async fn an_unsatisfiable_range_is_416_with_the_length() {
 #[tokio::test]
 async fn several_unknown_or_malformed_ranges_give_the_whole_file() {
     let (server, id) = alphabet().await;
-    for range in
-        ["bytes=0-1,3-4", "items=0-1", "bytes=5-2", "bytes=a-b", "bytes=", "bytes", "bytes=1", "bytes=--1"]
-    {
+    for range in [
+        "bytes=0-1,3-4",
+        "items=0-1",
+        "bytes=5-2",
+        "bytes=a-b",
+        "bytes=",
+        "bytes",
+        "bytes=1",
+        "bytes=--1",
+    ] {
         let reply = with(&server, &id, &[("range", range)]).await;
         assert_eq!((reply.status, &reply.body[..]), (200, ALPHABET), "{range}");
     }
@@ -131,7 +151,8 @@ async fn any_range_is_the_slice_it_names() {
     for _ in 0..40 {
         let (first, extent) = ranges.new_tree(&mut runner).unwrap().current();
         let last = first + extent;
-        let reply = with(&server, &id, &[("range", &format!("bytes={first}-{last}"))]).await.expect(206);
+        let reply =
+            with(&server, &id, &[("range", &format!("bytes={first}-{last}"))]).await.expect(206);
         assert!(reply.body == bytes[first..=last.min(length - 1)], "{first}-{last}");
     }
 }
@@ -281,7 +302,10 @@ async fn only_harmless_types_whose_bytes_agree_are_shown_inline() {
         assert_eq!(reply.only("x-content-type-options"), "nosniff", "{mime}");
         let sent = reply.only("content-security-policy");
         if mime == "application/pdf" {
-            assert!(!sent.contains("sandbox") && sent.starts_with(policy), "the viewer needs it: {sent}");
+            assert!(
+                !sent.contains("sandbox") && sent.starts_with(policy),
+                "the viewer needs it: {sent}"
+            );
         } else {
             assert_eq!(sent, policy, "{mime}");
         }
@@ -326,12 +350,25 @@ async fn disposition_asks_for_attachment_or_inline_and_nothing_else() {
     let id = server.upload(fixtures::png(4, 4)).name("a.png").ok().await.file_id;
     let at = async |query: &str| server.get(&format!("/api/v1/files/{id}?{query}")).send().await;
     assert!(
-        at("disposition=attachment").await.expect(200).only("content-disposition").starts_with("attachment")
+        at("disposition=attachment")
+            .await
+            .expect(200)
+            .only("content-disposition")
+            .starts_with("attachment")
     );
-    assert!(at("disposition=inline").await.expect(200).only("content-disposition").starts_with("inline"));
-    for bad in
-        ["disposition=", "disposition=Attachment", "disposition=download", "disposition=inline%0D%0AX:1"]
-    {
+    assert!(
+        at("disposition=inline")
+            .await
+            .expect(200)
+            .only("content-disposition")
+            .starts_with("inline")
+    );
+    for bad in [
+        "disposition=",
+        "disposition=Attachment",
+        "disposition=download",
+        "disposition=inline%0D%0AX:1",
+    ] {
         let problem = at(bad).await.problem(400, "invalid_field");
         assert_eq!(problem.field.as_deref(), Some("disposition"));
     }
@@ -387,7 +424,10 @@ fn percent_decoded(text: &str) -> String {
             bytes.push(u8::from_str_radix(hex, 16).unwrap());
             rest = &tail[2..];
         } else {
-            assert!(first.is_ascii_alphanumeric() || b"!#$&+-.^_`|~".contains(first), "attr-char: {text}");
+            assert!(
+                first.is_ascii_alphanumeric() || b"!#$&+-.^_`|~".contains(first),
+                "attr-char: {text}"
+            );
             bytes.push(*first);
             rest = tail;
         }

@@ -52,7 +52,8 @@ async fn listings_leave_deleted_files_out_unless_asked() {
     let deleted = server.upload("deleted").ok().await.file_id;
     server.delete(&deleted).await.expect(200);
     assert_eq!(server.listed().await, [kept]);
-    let asked = server.get("/api/v1/files?organization_id=acme&purge_status=SYSTEM_PURGE").send().await;
+    let asked =
+        server.get("/api/v1/files?organization_id=acme&purge_status=SYSTEM_PURGE").send().await;
     let asked = asked.expect(200).json();
     assert_eq!(asked["items"].as_array().unwrap().len(), 1);
     assert_eq!(asked["items"][0]["file_id"], *deleted);
@@ -65,7 +66,8 @@ async fn a_purge_removes_bytes_and_record_and_then_everything_is_404() {
     let empty = files_under(server.data_dir()).len();
     let record = server.upload(&bytes).ok().await;
     let blob = record.file_path.rsplit('/').next().unwrap().to_owned();
-    let on_disk = || files_under(server.data_dir()).iter().any(|f| f.to_string_lossy().contains(&blob));
+    let on_disk =
+        || files_under(server.data_dir()).iter().any(|f| f.to_string_lossy().contains(&blob));
     // Looked for more than once: it may move to its final name behind the look.
     eventually("the generated part to name a file on disk", async || on_disk().then_some(())).await;
     server.delete(&record.file_id).await.expect(200);
@@ -128,6 +130,9 @@ async fn deleting_one_file_leaves_its_equal_alone() {
     let one = server.upload("equal bytes").ok().await.file_id;
     let other = server.upload("equal bytes").ok().await.file_id;
     server.delete(&one).await.expect(200);
-    eventually("the purge", async || Some(server.info(&one).await).filter(|reply| reply.status == 404)).await;
+    eventually("the purge", async || {
+        Some(server.info(&one).await).filter(|reply| reply.status == 404)
+    })
+    .await;
     assert_eq!(server.content(&other).send().await.expect(200).body, "equal bytes");
 }

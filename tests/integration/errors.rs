@@ -45,9 +45,15 @@ async fn every_reply_carries_its_own_request_id() {
 #[tokio::test]
 async fn an_unknown_path_is_404() {
     let server = TestServer::start().await;
-    for path in
-        ["/", "/api", "/api/v1", "/api/v1/", "/api/v2/files", "/api/v1/filez", "/api/v1/files/a/b/c/d"]
-    {
+    for path in [
+        "/",
+        "/api",
+        "/api/v1",
+        "/api/v1/",
+        "/api/v2/files",
+        "/api/v1/filez",
+        "/api/v1/files/a/b/c/d",
+    ] {
         server.get(path).send().await.any_problem(404);
     }
     server.post("/nowhere").send().await.any_problem(404);
@@ -140,9 +146,12 @@ async fn what_is_not_multipart_or_json_is_415() {
         (Method::PUT, "/api/v1/files/upload"),
         (Method::POST, "/api/v1/files/batch"),
     ] {
-        for kind in
-            ["application/json", "application/x-www-form-urlencoded", "multipart/mixed; boundary=x", "x"]
-        {
+        for kind in [
+            "application/json",
+            "application/x-www-form-urlencoded",
+            "multipart/mixed; boundary=x",
+            "x",
+        ] {
             let reply = server.call(method.clone(), path).body(kind, "a=b").send().await;
             assert_eq!(reply.status, 415, "{path} {kind}: {}", reply.text());
             reply.any_problem(415);
@@ -169,7 +178,10 @@ async fn a_body_with_a_content_encoding_is_415() {
         assert_eq!(problem.field.as_deref(), Some("Content-Encoding"));
         assert_eq!(reply.only("accept-encoding"), "identity");
     }
-    let form = Form::new().text("organization_id", "acme").text("sub_system", "gallery").bytes("file", b"x");
+    let form = Form::new()
+        .text("organization_id", "acme")
+        .text("sub_system", "gallery")
+        .bytes("file", b"x");
     let post = server.post("/api/v1/files/upload").header("content-encoding", "Identity");
     post.form(form).send().await.expect(201);
 }
@@ -207,9 +219,18 @@ async fn malformed_multipart_is_400() {
 async fn malformed_json_is_400() {
     let server = TestServer::start().await;
     let path = "/api/v1/organization-storage-bindings/create";
-    for body in
-        ["", "{", "[]", "7", "null", "\"x\"", "{\"organizationId\":}", "{} {}", "\u{feff}{}", "{'a':1}"]
-    {
+    for body in [
+        "",
+        "{",
+        "[]",
+        "7",
+        "null",
+        "\"x\"",
+        "{\"organizationId\":}",
+        "{} {}",
+        "\u{feff}{}",
+        "{'a':1}",
+    ] {
         let reply = server.post(path).body("application/json", body).send().await;
         assert_eq!(reply.status, 400, "{body:?}: {}", reply.text());
         reply.any_problem(400);
@@ -222,7 +243,8 @@ async fn malformed_json_is_400() {
 async fn json_over_64_kib_is_413() {
     let server = TestServer::start().await;
     let body = json!({ "organizationName": "x".repeat(65 << 10) });
-    let reply = server.post("/api/v1/organization-storage-bindings/create").json(&body).send().await;
+    let reply =
+        server.post("/api/v1/organization-storage-bindings/create").json(&body).send().await;
     reply.any_problem(413);
 }
 
@@ -337,7 +359,10 @@ async fn what_is_not_http_is_400_and_the_connection_ends() {
     ] {
         let mut wire = server.wire().await;
         let _ = wire.try_send(junk).await;
-        assert!(wire.reply_or_end().await.is_none_or(|reply| (400..506).contains(&reply.status)), "{junk:?}");
+        assert!(
+            wire.reply_or_end().await.is_none_or(|reply| (400..506).contains(&reply.status)),
+            "{junk:?}"
+        );
     }
     server.get("/api/v1/health-checks").send().await.expect(200);
 }
@@ -366,8 +391,13 @@ async fn ambiguous_lengths_are_refused() {
 async fn a_request_without_exactly_one_host_is_400() {
     let server = TestServer::start().await;
     for hosts in ["", "Host: a\r\nHost: b\r\n"] {
-        let reply = server.exchange(&format!("GET /api/v1/health-checks HTTP/1.1\r\n{hosts}\r\n")).await;
-        assert_eq!((reply.status, &reply.json()["code"]), (400, &"malformed_request".into()), "{hosts:?}");
+        let reply =
+            server.exchange(&format!("GET /api/v1/health-checks HTTP/1.1\r\n{hosts}\r\n")).await;
+        assert_eq!(
+            (reply.status, &reply.json()["code"]),
+            (400, &"malformed_request".into()),
+            "{hosts:?}"
+        );
         assert!(reply.header("x-request-id").is_some());
     }
     assert_eq!(server.exchange("GET /api/v1/health-checks HTTP/1.0\r\n\r\n").await.status, 200);
@@ -380,6 +410,7 @@ async fn requests_on_one_connection_are_answered_in_turn() {
     let get = "GET /api/v1/health-checks HTTP/1.1\r\nHost: x\r\n\r\n";
     let missing = "GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n";
     wire.send(format!("{get}{missing}{get}")).await;
-    let statuses = [wire.reply().await.status, wire.reply().await.status, wire.reply().await.status];
+    let statuses =
+        [wire.reply().await.status, wire.reply().await.status, wire.reply().await.status];
     assert_eq!(statuses, [200, 404, 200]);
 }

@@ -23,7 +23,11 @@ async fn the_stored_reply_is_returned_even_after_the_file_changed() {
     server.change(&first.file_id()).file("two").send().await.expect(200);
     let second = server.upload("one").key("k-1").send().await.expect(201);
     assert_eq!(second.json(), first.json());
-    assert_eq!(server.content(&first.file_id()).send().await.body, "two", "and nothing was changed by it");
+    assert_eq!(
+        server.content(&first.file_id()).send().await.body,
+        "two",
+        "and nothing was changed by it"
+    );
 }
 
 #[tokio::test]
@@ -40,7 +44,13 @@ async fn another_content_under_the_same_key_is_422() {
     for upload in mismatches {
         upload.send().await.problem(422, "idempotency_mismatch");
     }
-    server.batch().named("a.txt", "one").key("k-1").send().await.problem(422, "idempotency_mismatch");
+    server
+        .batch()
+        .named("a.txt", "one")
+        .key("k-1")
+        .send()
+        .await
+        .problem(422, "idempotency_mismatch");
     assert_eq!(server.listed().await.len(), 1);
 }
 
@@ -163,7 +173,8 @@ async fn a_failed_upload_frees_its_key() {
 #[tokio::test]
 async fn a_key_is_forgotten_after_its_time() {
     let server =
-        TestServer::start_with(|config| config.store.idempotency_ttl = Duration::from_millis(1)).await;
+        TestServer::start_with(|config| config.store.idempotency_ttl = Duration::from_millis(1))
+            .await;
     let first = server.upload("one").key("k-1").ok().await;
     eventually("the key to be forgotten", async || {
         let again = server.upload("one").key("k-1").ok().await;

@@ -26,7 +26,10 @@ async fn a_normal_upload_is_ready_and_answers_pending() {
 async fn a_temp_upload_is_local_with_sync_none_and_expires_after_a_day() {
     let server = TestServer::start().await;
     let record = server.upload("x").temp().ok().await;
-    assert_eq!((&*record.status, &*record.sync_status, &*record.storage_location), ("TEMP", "NONE", "LOCAL"));
+    assert_eq!(
+        (&*record.status, &*record.sync_status, &*record.storage_location),
+        ("TEMP", "NONE", "LOCAL")
+    );
     let expires = record.expires_at.expect("an end");
     assert_eq!(expires[10..], record.created_at[10..], "the same time of day");
     assert_ne!(expires[..10], record.created_at[..10], "on another day");
@@ -149,7 +152,10 @@ async fn the_same_state_again_is_a_200_that_changes_nothing() {
     let before = server.record(&ready).await;
     server.change(&ready).make_ready().send().await.expect(200);
     let after = server.record(&ready).await;
-    assert_eq!((after.updated_at, after.version, after.status), (before.updated_at, 1, before.status));
+    assert_eq!(
+        (after.updated_at, after.version, after.status),
+        (before.updated_at, 1, before.status)
+    );
 }
 
 #[tokio::test]
@@ -184,7 +190,8 @@ async fn restoring_gives_every_status_back_and_the_same_again_is_a_no_op() {
 
 #[tokio::test]
 async fn an_expired_temp_file_is_purged() {
-    let server = TestServer::start_with(|config| config.store.temp_ttl = Duration::from_millis(1)).await;
+    let server =
+        TestServer::start_with(|config| config.store.temp_ttl = Duration::from_millis(1)).await;
     let temp = server.upload("x").temp().ok().await;
     let kept = server.upload("y").ok().await;
     eventually("the purge of an expired file", async || {

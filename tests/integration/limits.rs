@@ -32,7 +32,10 @@ async fn a_text_field_and_a_part_header_are_at_most_8_kib() {
     let reply = upload(long_field).await;
     assert!([400, 413].contains(&reply.status), "{}", reply.text());
     let long_header = form().part(
-        &format!("Content-Disposition: form-data; name=\"file\"\r\nX-Long: {}", "x".repeat(9 << 10)),
+        &format!(
+            "Content-Disposition: form-data; name=\"file\"\r\nX-Long: {}",
+            "x".repeat(9 << 10)
+        ),
         b"x",
     );
     let reply = upload(long_header).await;
@@ -62,7 +65,8 @@ async fn the_number_of_parts_is_bounded() {
 
 #[tokio::test]
 async fn the_length_of_a_name_is_configurable() {
-    let server = TestServer::start_with(|config| config.store.limits.original_name_chars = 10).await;
+    let server =
+        TestServer::start_with(|config| config.store.limits.original_name_chars = 10).await;
     server.upload("x").name("0123456789").ok().await;
     let problem = server.upload("x").name("0123456789a").send().await.problem(400, "invalid_field");
     assert_eq!(problem.limit, Some(10));
@@ -131,7 +135,8 @@ async fn a_body_that_never_begins_is_408() {
 async fn beyond_the_connection_limit_clients_wait_and_are_not_refused() {
     let server = TestServer::start_with(|config| config.http.max_connections = 2).await;
     let get = "GET /api/v1/health-checks HTTP/1.1\r\nHost: x\r\n\r\n";
-    let (mut one, mut two, mut three) = (server.wire().await, server.wire().await, server.wire().await);
+    let (mut one, mut two, mut three) =
+        (server.wire().await, server.wire().await, server.wire().await);
     one.send(get).await;
     two.send(get).await;
     assert_eq!((one.reply().await.status, two.reply().await.status), (200, 200));
@@ -176,7 +181,8 @@ async fn an_organization_over_its_quota_is_413() {
     })
     .await;
     server.upload(fixtures::noise(1, 600)).temp().ok().await;
-    let problem = server.upload(fixtures::noise(2, 401)).send().await.problem(413, "quota_exceeded");
+    let problem =
+        server.upload(fixtures::noise(2, 401)).send().await.problem(413, "quota_exceeded");
     assert_eq!(problem.limit, Some(1000));
     let filling = server.upload(fixtures::noise(3, 400)).ok().await.file_id;
     server.upload("x").send().await.problem(413, "quota_exceeded");
@@ -232,8 +238,10 @@ async fn a_purge_gives_the_room_back() {
     let id = server.upload(fixtures::noise(1, 1000)).ok().await.file_id;
     server.upload("x").send().await.problem(413, "quota_exceeded");
     server.delete(&id).await.expect(200);
-    eventually("room", async || Some(server.upload("x").send().await).filter(|reply| reply.status == 201))
-        .await;
+    eventually("room", async || {
+        Some(server.upload("x").send().await).filter(|reply| reply.status == 201)
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -258,6 +266,8 @@ async fn a_full_disk_refuses_uploads_and_still_deletes_and_serves() {
     server.change(&kept).file("x").send().await.problem(507, "storage_full");
     assert_eq!(server.content(&kept).send().await.expect(200).body, "kept");
     server.delete(&doomed).await.expect(200);
-    eventually("the purge", async || Some(server.info(&doomed).await).filter(|reply| reply.status == 404))
-        .await;
+    eventually("the purge", async || {
+        Some(server.info(&doomed).await).filter(|reply| reply.status == 404)
+    })
+    .await;
 }

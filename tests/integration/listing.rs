@@ -83,8 +83,14 @@ async fn filters_narrow_the_listing() {
     let temp = server.upload("b").org("acme").sub_system("two").temp().ok().await.file_id;
     let other = server.upload("c").org("other").sub_system("one").ok().await.file_id;
     assert_eq!(ids(&page(&server, "organization_id=other").await), std::slice::from_ref(&other));
-    assert_eq!(ids(&page(&server, "organization_id=acme&sub_system=one").await), std::slice::from_ref(&acme));
-    assert_eq!(ids(&page(&server, "organization_id=acme&status=TEMP").await), std::slice::from_ref(&temp));
+    assert_eq!(
+        ids(&page(&server, "organization_id=acme&sub_system=one").await),
+        std::slice::from_ref(&acme)
+    );
+    assert_eq!(
+        ids(&page(&server, "organization_id=acme&status=TEMP").await),
+        std::slice::from_ref(&temp)
+    );
     assert_eq!(ids(&page(&server, "organization_id=acme&status=THUMBNAIL").await), [""; 0]);
     let mut one = ids(&page(&server, "sub_system=one").await);
     one.sort_unstable();
@@ -125,8 +131,10 @@ async fn a_foreign_cursor_is_400() {
     }
     let first = page(&server, "organization_id=acme&limit=1").await;
     let cursor = first["next_cursor"].as_str().unwrap();
-    let reply =
-        server.get(&format!("/api/v1/files?organization_id=other&limit=1&cursor={cursor}")).send().await;
+    let reply = server
+        .get(&format!("/api/v1/files?organization_id=other&limit=1&cursor={cursor}"))
+        .send()
+        .await;
     assert_eq!(reply.problem(400, "invalid_field").field.as_deref(), Some("cursor"));
     page(&server, &format!("organization_id=acme&limit=2&cursor={cursor}")).await;
 }

@@ -115,8 +115,10 @@ async fn two_concurrent_promotions_promote_once() {
     let server = TestServer::start().await;
     for _ in 0..10 {
         let id = server.upload("x").temp().ok().await.file_id;
-        let (one, two) =
-            tokio::join!(server.change(&id).make_ready().send(), server.change(&id).make_ready().send());
+        let (one, two) = tokio::join!(
+            server.change(&id).make_ready().send(),
+            server.change(&id).make_ready().send()
+        );
         for reply in [&one, &two] {
             assert!([200, 409].contains(&reply.status), "{}", reply.text());
         }
@@ -131,8 +133,10 @@ async fn a_promotion_and_a_thumbnail_at_once_end_in_one_of_the_two() {
     let server = TestServer::start().await;
     for _ in 0..10 {
         let id = server.upload("x").temp().ok().await.file_id;
-        let (ready, thumbnail) =
-            tokio::join!(server.change(&id).make_ready().send(), server.change(&id).make_thumbnail().send());
+        let (ready, thumbnail) = tokio::join!(
+            server.change(&id).make_ready().send(),
+            server.change(&id).make_thumbnail().send()
+        );
         let status = server.record(&id).await.status;
         match (ready.status, thumbnail.status) {
             (200, 200 | 409) => assert_eq!(status, "READY"),
@@ -150,9 +154,18 @@ async fn of_many_replaces_with_one_tag_exactly_one_is_made() {
     let bodies: Vec<String> = (0..6).map(|number| format!("rival {number}")).collect();
     let rivals = bodies.iter().map(|body| server.change(&id).if_match(&etag).file(body).send());
     let replies = join_all(rivals).await;
-    let winners: Vec<usize> =
-        replies.iter().enumerate().filter(|(_, reply)| reply.status == 200).map(|(at, _)| at).collect();
-    assert_eq!(winners.len(), 1, "{:?}", replies.iter().map(|reply| reply.status).collect::<Vec<_>>());
+    let winners: Vec<usize> = replies
+        .iter()
+        .enumerate()
+        .filter(|(_, reply)| reply.status == 200)
+        .map(|(at, _)| at)
+        .collect();
+    assert_eq!(
+        winners.len(),
+        1,
+        "{:?}",
+        replies.iter().map(|reply| reply.status).collect::<Vec<_>>()
+    );
     assert!(replies.iter().all(|reply| [200, 409, 412].contains(&reply.status)));
     assert_eq!(server.content(&id).send().await.text(), bodies[winners[0]]);
     assert_eq!(server.record(&id).await.version, 2);
@@ -164,8 +177,12 @@ async fn every_replace_that_was_answered_200_is_a_version() {
     let id = server.upload("original").ok().await.file_id;
     let bodies: Vec<String> = (0..6).map(|number| format!("rival {number}")).collect();
     let replies = join_all(bodies.iter().map(|body| server.change(&id).file(body).send())).await;
-    let made: Vec<&String> =
-        bodies.iter().zip(&replies).filter(|(_, reply)| reply.status == 200).map(|(body, _)| body).collect();
+    let made: Vec<&String> = bodies
+        .iter()
+        .zip(&replies)
+        .filter(|(_, reply)| reply.status == 200)
+        .map(|(body, _)| body)
+        .collect();
     assert!(!made.is_empty());
     assert!(replies.iter().all(|reply| [200, 409].contains(&reply.status)));
     assert_eq!(server.record(&id).await.version, 1 + made.len() as u64);

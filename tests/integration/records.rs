@@ -6,7 +6,13 @@ use insta::assert_json_snapshot;
 #[tokio::test]
 async fn an_upload_returns_every_field_of_a_record() {
     let server = TestServer::start().await;
-    let reply = server.upload(fixtures::png(320, 200)).name("Garden.PNG").org("42").send().await.expect(201);
+    let reply = server
+        .upload(fixtures::png(320, 200))
+        .name("Garden.PNG")
+        .org("42")
+        .send()
+        .await
+        .expect(201);
     assert_json_snapshot!(reply.json(), {
         ".file_id" => "[file id]",
         ".file_path" => "[file path]",
@@ -58,7 +64,9 @@ async fn a_path_id_that_is_no_upper_case_ulid_is_400_and_an_unknown_one_404() {
     let server = TestServer::start().await;
     let record = server.upload("x").ok().await;
     let lower = record.file_id.to_lowercase();
-    for bad in [&lower, "1", "%20", "8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "01ARZ3NDEKTSV4RRFFQ69G5FAVX", "a%2Fb"] {
+    for bad in
+        [&lower, "1", "%20", "8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "01ARZ3NDEKTSV4RRFFQ69G5FAVX", "a%2Fb"]
+    {
         for path in [bad.to_owned(), format!("{bad}/info"), format!("{bad}/200/200")] {
             let reply = server.get(&format!("/api/v1/files/{path}")).send().await;
             reply.problem(400, "invalid_field");
@@ -115,7 +123,8 @@ async fn a_given_name_is_at_most_255_characters_without_control_characters() {
     let server = TestServer::start().await;
     let longest = "é".repeat(255);
     assert_eq!(server.upload("x").name(&longest).ok().await.original_name, longest);
-    for bad in ["x".repeat(256), "a\nb".into(), "a\0b".into(), "a\u{7f}b".into(), "a\u{85}b".into()] {
+    for bad in ["x".repeat(256), "a\nb".into(), "a\0b".into(), "a\u{7f}b".into(), "a\u{85}b".into()]
+    {
         let problem = server.upload("x").name(&bad).send().await.problem(400, "invalid_field");
         assert_eq!(problem.field.as_deref(), Some("original_name"), "{bad:?}");
     }
@@ -157,9 +166,15 @@ async fn the_type_is_given_else_sniffed_else_the_part_s_else_by_extension() {
 #[tokio::test]
 async fn a_given_type_that_is_no_media_type_is_400() {
     let server = TestServer::start().await;
-    for bad in
-        ["png", "image/", "/png", "image/p ng", "a/b\r\nX-Evil: 1", "ä/b", &format!("a/{}", "b".repeat(300))]
-    {
+    for bad in [
+        "png",
+        "image/",
+        "/png",
+        "image/p ng",
+        "a/b\r\nX-Evil: 1",
+        "ä/b",
+        &format!("a/{}", "b".repeat(300)),
+    ] {
         let problem = server.upload("x").mime(bad).send().await.problem(400, "invalid_field");
         assert_eq!(problem.field.as_deref(), Some("mime_type"), "{bad:?}");
     }
@@ -197,14 +212,18 @@ async fn size_and_digest_are_those_of_the_bytes() {
 #[tokio::test]
 async fn a_file_path_names_organization_sub_system_utc_date_and_a_generated_part() {
     let server = TestServer::start().await;
-    let record = server.upload("x").org("acme_EU-1").sub_system("v1.2").name("secret name.txt").ok().await;
+    let record =
+        server.upload("x").org("acme_EU-1").sub_system("v1.2").name("secret name.txt").ok().await;
     let parts: Vec<&str> = record.file_path.split('/').collect();
     let [organization, sub_system, year, month, day, generated] = parts[..] else {
         panic!("{}", record.file_path);
     };
     assert_eq!((organization, sub_system), ("acme_EU-1", "v1.2"));
     assert_eq!(format!("{year}-{month}-{day}"), record.created_at[..10]);
-    assert!(generated.len() >= 16 && generated.bytes().all(|b| b.is_ascii_alphanumeric()), "{generated}");
+    assert!(
+        generated.len() >= 16 && generated.bytes().all(|b| b.is_ascii_alphanumeric()),
+        "{generated}"
+    );
     assert!(!record.file_path.contains("secret"));
 }
 
@@ -214,8 +233,9 @@ async fn every_blob_has_a_new_path_under_the_date_of_the_first_upload() {
     let first = server.upload("one").ok().await;
     server.change(&first.file_id).file("two").send().await.expect(200);
     let second = server.record(&first.file_id).await;
-    let split =
-        |path: &str| path.rsplit_once('/').map(|(dir, name)| (dir.to_owned(), name.to_owned())).unwrap();
+    let split = |path: &str| {
+        path.rsplit_once('/').map(|(dir, name)| (dir.to_owned(), name.to_owned())).unwrap()
+    };
     let ((dir, name), (next_dir, next_name)) = (split(&first.file_path), split(&second.file_path));
     assert_eq!(dir, next_dir);
     assert_ne!(name, next_name);
@@ -228,7 +248,8 @@ async fn instants_are_iso_8601_utc_with_milliseconds() {
     let server = TestServer::start().await;
     let record = server.upload("x").temp().ok().await;
     for instant in [&record.created_at, &record.updated_at, record.expires_at.as_ref().unwrap()] {
-        let shape: String = instant.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        let shape: String =
+            instant.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
         assert_eq!(shape, "0000-00-00T00:00:00.000Z", "{instant}");
     }
 }
@@ -241,8 +262,16 @@ async fn width_and_height_are_those_displayed_and_null_for_other_files() {
         (record.width, record.height)
     };
     assert_eq!(size(&fixtures::jpeg(64, 32)).await, (Some(64), Some(32)));
-    assert_eq!(size(&fixtures::jpeg_with_exif(64, 32, 6)).await, (Some(32), Some(64)), "turned by 90°");
-    assert_eq!(size(&fixtures::jpeg_with_exif(64, 32, 3)).await, (Some(64), Some(32)), "turned by 180°");
+    assert_eq!(
+        size(&fixtures::jpeg_with_exif(64, 32, 6)).await,
+        (Some(32), Some(64)),
+        "turned by 90°"
+    );
+    assert_eq!(
+        size(&fixtures::jpeg_with_exif(64, 32, 3)).await,
+        (Some(64), Some(32)),
+        "turned by 180°"
+    );
     assert_eq!(size(&fixtures::gif(20, 30)).await, (Some(20), Some(30)));
     assert_eq!(size(&fixtures::webp(20, 30)).await, (Some(20), Some(30)));
     for other in [fixtures::PDF, fixtures::SVG, fixtures::HTML, fixtures::UNKNOWN, b"text", b""] {

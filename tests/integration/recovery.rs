@@ -42,8 +42,9 @@ impl Disk {
 
     /// The files on the disk whose name holds `generated`.
     fn named(&self, generated: &str) -> Vec<PathBuf> {
-        let holds =
-            |file: &PathBuf| file.file_name().is_some_and(|n| n.to_string_lossy().contains(generated));
+        let holds = |file: &PathBuf| {
+            file.file_name().is_some_and(|n| n.to_string_lossy().contains(generated))
+        };
         files_under(self.path()).into_iter().filter(holds).collect()
     }
 
@@ -241,7 +242,8 @@ async fn a_dropped_blob_is_removed_after_its_grace_and_not_before() {
 async fn replace(store: &FileStore, id: FileId, bytes: &'static str) {
     use filestore_core::service::{Change, PartHints, Replacement};
     let staged = store.stage_bytes(bytes.into()).await.unwrap();
-    let new = Replacement { staged, original_name: None, mime_type: None, hints: PartHints::default() };
+    let new =
+        Replacement { staged, original_name: None, mime_type: None, hints: PartHints::default() };
     store.change(id, &Scope::All, Change::Replace(new), None).await.unwrap();
 }
 

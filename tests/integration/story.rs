@@ -82,7 +82,8 @@ struct Remote {
 
 impl Target for Remote {
     async fn upload_temp(&self, name: &str, bytes: &[u8]) -> FileRecord {
-        let upload = Upload::from_bytes(bytes.to_vec(), "acme", "gallery").original_name(name).temp();
+        let upload =
+            Upload::from_bytes(bytes.to_vec(), "acme", "gallery").original_name(name).temp();
         self.client.upload(upload).await.unwrap()
     }
 
@@ -160,14 +161,20 @@ struct Direct {
 
 impl Target for Direct {
     async fn upload_temp(&self, name: &str, bytes: &[u8]) -> FileRecord {
-        let new = NewUpload::new("acme".parse().unwrap(), "gallery".parse().unwrap()).with_name(name).temp();
+        let new = NewUpload::new("acme".parse().unwrap(), "gallery".parse().unwrap())
+            .with_name(name)
+            .temp();
         (&self.store.upload(new, bytes).await.unwrap()).into()
     }
 
     async fn batch(&self, items: &[(&str, &str)]) -> Vec<FileRecord> {
         let mut staged = Vec::new();
         for (index, (name, text)) in (0..).zip(items) {
-            let item = BatchItem { index, original_name: Some((*name).to_owned()), ..BatchItem::default() };
+            let item = BatchItem {
+                index,
+                original_name: Some((*name).to_owned()),
+                ..BatchItem::default()
+            };
             staged.push((item, self.store.stage_bytes((*text).to_owned().into()).await.unwrap()));
         }
         let batch = NewBatch {
@@ -199,22 +206,31 @@ impl Target for Direct {
 
     async fn replace(&self, id: &str, bytes: &[u8]) {
         let staged = self.store.stage_bytes(bytes.to_vec().into()).await.unwrap();
-        let new = Replacement { staged, original_name: None, mime_type: None, hints: PartHints::default() };
+        let new = Replacement {
+            staged,
+            original_name: None,
+            mime_type: None,
+            hints: PartHints::default(),
+        };
         self.change(id, Change::Replace(new)).await.unwrap();
     }
 
     async fn variant(&self, id: &str) -> Result<Vec<u8>, String> {
         let size = VariantSize::from_path("200", "200").unwrap();
         let id = id.parse().unwrap();
-        let made = self.store.variant_of(id, &Scope::All, size, filestore_core::variant::Fit::Cover).await;
+        let made =
+            self.store.variant_of(id, &Scope::All, size, filestore_core::variant::Fit::Cover).await;
         match made.map_err(|error| error.kind().code().to_owned())?.1 {
             Variant::WebP(bytes) => Ok(bytes.into()),
-            Variant::PassThrough { .. } => Ok(self.store.read(id, &Scope::All).await.unwrap().into()),
+            Variant::PassThrough { .. } => {
+                Ok(self.store.read(id, &Scope::All).await.unwrap().into())
+            }
         }
     }
 
     async fn list(&self) -> Vec<String> {
-        let filter = ListFilter { organization_id: Some("acme".parse().unwrap()), ..ListFilter::default() };
+        let filter =
+            ListFilter { organization_id: Some("acme".parse().unwrap()), ..ListFilter::default() };
         let request = ListRequest { filter, ..ListRequest::default() };
         let page = self.store.list(&request, &Scope::All).await.unwrap();
         page.items.iter().map(|record| record.file_id.to_string()).collect()

@@ -105,7 +105,8 @@ async fn booleans_are_true_false_1_or_0_in_any_case() {
         assert_eq!(record.status, status, "{text}");
     }
     for bad in ["", "yes", "on", "2", "tru", " true", "01"] {
-        let problem = server.upload("x").field("upload_temp", bad).send().await.problem(400, "invalid_field");
+        let problem =
+            server.upload("x").field("upload_temp", bad).send().await.problem(400, "invalid_field");
         assert_eq!(problem.field.as_deref(), Some("upload_temp"), "{bad:?}");
     }
 }
@@ -153,7 +154,8 @@ async fn an_upload_that_is_cut_off_is_no_upload() {
     let server = TestServer::start().await;
     let form = form().bytes("file", b"all of the bytes are there");
     let content_type = form.content_type();
-    let reply = server.post("/api/v1/files/upload").body(&content_type, form.cut_off()).send().await;
+    let reply =
+        server.post("/api/v1/files/upload").body(&content_type, form.cut_off()).send().await;
     reply.problem(400, "malformed_body");
     assert_nothing_stored(&server, b"all of the bytes").await;
 }

@@ -34,7 +34,8 @@ fn colour(image: &DynamicImage, x: u32, y: u32) -> &'static str {
 fn corners(image: &DynamicImage) -> [&'static str; 4] {
     let (right, bottom) = (image.width() - 1, image.height() - 1);
     let (x, y) = (right / 8, bottom / 8);
-    [(x, y), (right - x, y), (x, bottom - y), (right - x, bottom - y)].map(|(x, y)| colour(image, x, y))
+    [(x, y), (right - x, y), (x, bottom - y), (right - x, bottom - y)]
+        .map(|(x, y)| colour(image, x, y))
 }
 
 #[tokio::test]
@@ -119,7 +120,8 @@ async fn nothing_is_ever_enlarged() {
     let id = server.upload(fixtures::png(600, 120)).ok().await.file_id;
     let image = decoded(&server.variant(&id, 400).send().await.expect(200));
     assert_eq!((image.width(), image.height()), (120, 120), "min(size, shortest edge)");
-    let reply = server.get(&format!("/api/v1/files/{id}/400/400?fit=inside")).send().await.expect(200);
+    let reply =
+        server.get(&format!("/api/v1/files/{id}/400/400?fit=inside")).send().await.expect(200);
     let image = decoded(&reply);
     assert_eq!((image.width(), image.height()), (400, 80));
 }
@@ -128,7 +130,8 @@ async fn nothing_is_ever_enlarged() {
 async fn fit_inside_keeps_the_whole_picture_and_cover_is_the_default() {
     let server = TestServer::start().await;
     let id = server.upload(fixtures::jpeg(800, 400)).ok().await.file_id;
-    let at = async |query: &str| server.get(&format!("/api/v1/files/{id}/200/200{query}")).send().await;
+    let at =
+        async |query: &str| server.get(&format!("/api/v1/files/{id}/200/200{query}")).send().await;
     let inside = at("?fit=inside").await.expect(200);
     assert_eq!((decoded(&inside).width(), decoded(&inside).height()), (200, 100));
     let cover = at("?fit=cover").await.expect(200);
@@ -186,8 +189,14 @@ async fn alpha_is_kept_and_animations_show_their_first_frame() {
 #[tokio::test]
 async fn every_input_format_makes_a_variant() {
     let server = TestServer::start().await;
-    let sources =
-        [fixtures::jpeg, fixtures::png, fixtures::gif, fixtures::webp, fixtures::bmp, fixtures::tiff];
+    let sources = [
+        fixtures::jpeg,
+        fixtures::png,
+        fixtures::gif,
+        fixtures::webp,
+        fixtures::bmp,
+        fixtures::tiff,
+    ];
     for (number, source) in sources.into_iter().enumerate() {
         let id = server.upload(source(260, 300)).ok().await.file_id;
         let image = decoded(&server.variant(&id, 200).send().await.expect(200));
@@ -202,7 +211,9 @@ async fn what_is_no_image_is_422_and_so_is_a_corrupt_or_too_large_one() {
         let id = server.upload(bytes).part_name("image.png").mime("image/png").ok().await.file_id;
         server.variant(&id, 200).send().await
     };
-    for bytes in [b"text".as_slice(), b"", fixtures::HTML, fixtures::SVG, fixtures::PDF, fixtures::MP4] {
+    for bytes in
+        [b"text".as_slice(), b"", fixtures::HTML, fixtures::SVG, fixtures::PDF, fixtures::MP4]
+    {
         variant(bytes).await.problem(422, "not_an_image");
     }
     variant(&fixtures::broken_png(400, 400)).await.problem(422, "corrupt_image");
@@ -232,7 +243,8 @@ async fn the_tag_is_weak_and_revalidates_without_another_body() {
     let again = server.variant(&id, 200).header("if-none-match", &etag).send().await.expect(304);
     assert!(again.body.is_empty());
     assert_eq!(again.only("etag"), etag);
-    let other_size = server.variant(&id, 250).header("if-none-match", &etag).send().await.expect(200);
+    let other_size =
+        server.variant(&id, 250).header("if-none-match", &etag).send().await.expect(200);
     assert_ne!(other_size.only("etag"), etag);
 }
 
@@ -317,7 +329,8 @@ async fn a_client_that_goes_away_leaves_the_work_to_the_other_that_waits_for_it(
     // It gets its final name beside the reply.
     let blobs = server.data_dir().join("blobs").canonicalize().unwrap();
     let blob = eventually("the blob under its final name", async || {
-        let is_it = |path: &PathBuf| fs::read(path).is_ok_and(|bytes| bytes == picture) && !is_open(path);
+        let is_it =
+            |path: &PathBuf| fs::read(path).is_ok_and(|bytes| bytes == picture) && !is_open(path);
         files_under(&blobs).into_iter().find(is_it)
     });
     let blob = blob.await;
@@ -418,8 +431,9 @@ async fn configured_variants_of_a_temp_file_are_made_when_it_becomes_ready() {
 async fn configured_variants_are_made_of_every_picture_of_a_batch() {
     let server = eager_server().await;
     let pictures = [fixtures::jpeg(400, 300), fixtures::png(300, 400), fixtures::gif(320, 320)];
-    let batch =
-        pictures.iter().fold(server.batch().item("no picture"), filestore_workspace::upload::BatchCall::item);
+    let batch = pictures
+        .iter()
+        .fold(server.batch().item("no picture"), filestore_workspace::upload::BatchCall::item);
     let records = batch.ok().await;
     let status = made_in_advance(&server, 3).await;
     assert_eq!((&status["disk_entries"], &status["eager_dropped"]), (&json!(3), &json!(0)));

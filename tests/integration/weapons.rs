@@ -34,14 +34,18 @@ async fn variant_of(server: &TestServer, bytes: &[u8], mime: &str) -> Reply {
 async fn every_weapon_is_answered_and_nobody_else_notices() {
     let server = patient_server().await;
     let id = server.upload(fixtures::jpeg(300, 300)).ok().await.file_id;
-    let (content, picture) =
-        (server.content(&id).send().await.expect(200), server.variant(&id, 200).send().await.expect(200));
+    let (content, picture) = (
+        server.content(&id).send().await.expect(200),
+        server.variant(&id, 200).send().await.expect(200),
+    );
     let (over, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
     let attack = async {
         for weapon in arsenal() {
             let reply = variant_of(&server, &weapon.bytes, "image/png").await;
             match weapon.answer {
-                Answer::Variant => assert_eq!(reply.status, 200, "{}: {}", weapon.name, reply.text()),
+                Answer::Variant => {
+                    assert_eq!(reply.status, 200, "{}: {}", weapon.name, reply.text())
+                }
                 Answer::TooLarge => drop(reply.problem(422, "image_too_large")),
                 Answer::Corrupt => drop(reply.problem(422, "corrupt_image")),
                 Answer::NotAnImage => drop(reply.problem(422, "not_an_image")),
@@ -55,7 +59,10 @@ async fn every_weapon_is_answered_and_nobody_else_notices() {
             assert_eq!(server.variant(&id, 200).send().await.expect(200).body, picture.body);
             // One that has to be made, too.
             let new = server.upload(fixtures::png(220, 220)).ok().await.file_id;
-            assert_eq!(server.variant(&new, 200).send().await.expect(200).only("content-type"), "image/webp");
+            assert_eq!(
+                server.variant(&new, 200).send().await.expect(200).only("content-type"),
+                "image/webp"
+            );
             asked.fetch_add(1, Ordering::SeqCst);
         }
     };
@@ -90,8 +97,14 @@ async fn avif_and_heic_are_refused_by_their_names() {
 async fn damaged_pictures_are_200_or_422() {
     let server = patient_server().await;
     let mut random = fastrand::Rng::with_seed(5);
-    let sources =
-        [fixtures::jpeg, fixtures::png, fixtures::gif, fixtures::webp, fixtures::bmp, fixtures::tiff];
+    let sources = [
+        fixtures::jpeg,
+        fixtures::png,
+        fixtures::gif,
+        fixtures::webp,
+        fixtures::bmp,
+        fixtures::tiff,
+    ];
     for (format, source) in sources.into_iter().enumerate() {
         let good = source(220, 12);
         for round in 0..12 {

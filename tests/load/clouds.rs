@@ -24,7 +24,8 @@ const AT_ONCE: usize = 16;
 
 fn variable(name: &str) -> Outcome<String> {
     let name = format!("FILESTORE_TEST_GARAGE_{name}");
-    std::env::var(&name).map_err(|_| format!("{name} is not set: run this by tests/services/run").into())
+    std::env::var(&name)
+        .map_err(|_| format!("{name} is not set: run this by tests/services/run").into())
 }
 
 fn garage() -> Outcome<Remote> {
@@ -42,7 +43,8 @@ fn runtime() -> Outcome<tokio::runtime::Runtime> {
 }
 
 fn config(remote: &Remote) -> StoreConfig {
-    let mut config = StoreConfig { providers: vec![remote.config.clone()], ..StoreConfig::default() };
+    let mut config =
+        StoreConfig { providers: vec![remote.config.clone()], ..StoreConfig::default() };
     config.sync.concurrency = AT_ONCE;
     config
 }
@@ -71,7 +73,8 @@ pub(crate) fn sync() -> Outcome {
     runtime()?.block_on(async {
         let remote = garage()?;
         let dir = work_dir()?;
-        let store = FileStore::builder(dir.path().join("data")).config(config(&remote)).open().await?;
+        let store =
+            FileStore::builder(dir.path().join("data")).config(config(&remote)).open().await?;
         let files = dir.path().join("files");
         std::fs::create_dir(&files)?;
         for number in 0..FILES {
@@ -80,15 +83,22 @@ pub(crate) fn sync() -> Outcome {
         let mut ratios = Vec::new();
         for round in 0..=ROUNDS {
             let theirs = rclone(&files, round)?;
-            let ours = sync_once(&store, remote.config.code.clone(), i64::try_from(round)? + 1).await?;
+            let ours =
+                sync_once(&store, remote.config.code.clone(), i64::try_from(round)? + 1).await?;
             if round == 0 {
                 continue; // warm-up
             }
-            println!("rclone {theirs:>6.0} files/s   sync {ours:>6.0} files/s   ratio {:.2}", ours / theirs);
+            println!(
+                "rclone {theirs:>6.0} files/s   sync {ours:>6.0} files/s   ratio {:.2}",
+                ours / theirs
+            );
             ratios.push(ours / theirs);
         }
         ratios.sort_by(f64::total_cmp);
-        println!("median ratio {:.2} (at least 0.8 is what we are after)", ratios[ratios.len() / 2]);
+        println!(
+            "median ratio {:.2} (at least 0.8 is what we are after)",
+            ratios[ratios.len() / 2]
+        );
         store.close().await;
         Ok(())
     })
@@ -123,7 +133,8 @@ async fn sync_once(store: &FileStore, provider: ProviderCode, organization: i64)
     if (queued, report.synced, report.failures.len()) == (FILES, FILES, 0) {
         return Ok(rate);
     }
-    Err(format!("queued {queued}, synced {}, failed {}", report.synced, report.failures.len()).into())
+    Err(format!("queued {queued}, synced {}, failed {}", report.synced, report.failures.len())
+        .into())
 }
 
 async fn upload(store: &FileStore, organization: i64, files: u64, size: usize) -> Outcome {
@@ -193,8 +204,9 @@ async fn grown(work: impl Future<Output = Outcome<f64>>) -> Outcome<String> {
 
 fn resident(name: &str) -> Outcome<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let field =
-        status.lines().find_map(|line| line.strip_prefix(name)?.trim_end_matches("kB").trim().parse().ok());
+    let field = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.trim_end_matches("kB").trim().parse().ok());
     field.ok_or_else(|| format!("no {name} in /proc/self/status").into())
 }
 
@@ -216,7 +228,8 @@ pub(crate) fn migrate() -> Outcome {
         let ids = server.listed_of("7").await;
         let (load, over) = (Load::default(), AtomicBool::new(false));
         let (stable, busy) = ids.split_at(ids.len() - BUSY);
-        let readers = futures_util::future::join_all((0..6).map(|_| load.read(&server, stable, &over)));
+        let readers =
+            futures_util::future::join_all((0..6).map(|_| load.read(&server, stable, &over)));
         let writers = futures_util::future::join_all(
             busy.chunks(BUSY / 2).map(|busy| load.replace(&server, busy, &over)),
         );
@@ -227,7 +240,8 @@ pub(crate) fn migrate() -> Outcome {
         };
         let (_, _, moved) = tokio::join!(readers, writers, mover);
         moved?;
-        let verified = server.store().migrate_verify(7, &remote.config.code, Arc::new(NoProgress)).await?;
+        let verified =
+            server.store().migrate_verify(7, &remote.config.code, Arc::new(NoProgress)).await?;
         let count = |counter: &AtomicU64| counter.load(Ordering::SeqCst);
         println!(
             "{} reads ({} by redirect), {} replaces; failed reads {}, wrong bytes {}, damaged {}",
@@ -249,8 +263,10 @@ async fn move_about(server: &TestServer, remote: &Remote) -> Outcome {
         server.bind(7, code, true).await;
         let began = Instant::now();
         let options = MigrateOptions::default();
-        let report =
-            server.store().migrate_run(7, &code.parse()?, options, &|| false, Arc::new(NoProgress)).await?;
+        let report = server
+            .store()
+            .migrate_run(7, &code.parse()?, options, &|| false, Arc::new(NoProgress))
+            .await?;
         let took = began.elapsed().as_secs();
         println!(
             "to {code}: {} files moved in {took} s, {} left, {} failed",
@@ -274,7 +290,7 @@ struct Load {
 impl Load {
     /// Reads files that nobody replaces, whose bytes hash to what their record says.
     async fn read(&self, server: &TestServer, ids: &[String], over: &AtomicBool) {
-        let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let client = filestore_workspace::http_client().build().expect("a client");
         while !over.load(Ordering::SeqCst) {
             let id = &ids[fastrand::usize(..ids.len())];
             let record = server.record(id).await;

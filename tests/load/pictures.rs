@@ -35,7 +35,10 @@ pub(crate) fn run() -> Outcome {
         }
     }
     if worst > BUDGET_MIB + BESIDES_MIB {
-        return Err(format!("memory grew by {worst} MiB, more than the budget + {BESIDES_MIB} MiB").into());
+        return Err(format!(
+            "memory grew by {worst} MiB, more than the budget + {BESIDES_MIB} MiB"
+        )
+        .into());
     }
     Ok(())
 }
@@ -75,7 +78,11 @@ fn many_at_once(name: &str, picture: &[u8], threads: usize) -> Outcome<u64> {
     );
     // A picture too large for the whole budget is refused at once, which is an answer as well.
     let refused = statuses.iter().filter(|status| **status == 422).count();
-    if made + refused == AT_ONCE { Ok(grown) } else { Err(format!("unexpected: {statuses:?}").into()) }
+    if made + refused == AT_ONCE {
+        Ok(grown)
+    } else {
+        Err(format!("unexpected: {statuses:?}").into())
+    }
 }
 
 /// A picture with shapes and grain, row by row.
@@ -88,7 +95,9 @@ fn pixels(channels: usize) -> Vec<u8> {
             grain ^= grain >> 17;
             grain ^= grain << 5;
             let [noise, ..] = grain.to_le_bytes();
-            let value = |step: u32| u8::try_from((x / step + y / (step + 2)) % 200).unwrap_or(0) + noise % 8;
+            let value = |step: u32| {
+                u8::try_from((x / step + y / (step + 2)) % 200).unwrap_or(0) + noise % 8
+            };
             data.extend_from_slice(&[value(31), value(17), value(9), 255 - noise % 16][..channels]);
         }
     }

@@ -44,7 +44,9 @@ impl Server {
         let field = |name: &str| {
             status
                 .lines()
-                .find_map(|line| line.strip_prefix(name)?.trim_end_matches("kB").trim().parse().ok())
+                .find_map(|line| {
+                    line.strip_prefix(name)?.trim_end_matches("kB").trim().parse().ok()
+                })
                 .ok_or_else(|| format!("no {name} in /proc/<pid>/status"))
         };
         Ok((field("VmRSS:")?, field("VmHWM:")?))
@@ -74,7 +76,8 @@ fn binary() -> Outcome<PathBuf> {
     if path.exists() {
         return Ok(path);
     }
-    Err(format!("no {}: run `cargo build --release -p filestore-server` first", path.display()).into())
+    Err(format!("no {}: run `cargo build --release -p filestore-server` first", path.display())
+        .into())
 }
 
 /// One keep-alive connection that sends prepared requests and reads whole replies.
@@ -107,7 +110,11 @@ impl Connection {
     }
 
     /// Uploads `len` bytes that `fill` writes into each block.
-    pub(crate) fn upload(&mut self, len: u64, mut fill: impl FnMut(u64, &mut [u8])) -> io::Result<Reply> {
+    pub(crate) fn upload(
+        &mut self,
+        len: u64,
+        mut fill: impl FnMut(u64, &mut [u8]),
+    ) -> io::Result<Reply> {
         let head = format!(
             "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"organization_id\"\r\n\r\nload\r\n\
              --{BOUNDARY}\r\nContent-Disposition: form-data; name=\"sub_system\"\r\n\r\nbench\r\n\
@@ -165,7 +172,8 @@ impl Connection {
                     _ => {}
                 }
             } else {
-                reply.status = text.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
+                reply.status =
+                    text.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
             }
         }
         io::copy(&mut (&mut self.stream).take(reply.body_bytes), &mut io::sink())?;

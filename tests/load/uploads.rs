@@ -26,7 +26,11 @@ pub(crate) fn run() -> Outcome {
             rate_by(|worker, index| {
                 let mut connection = connections[worker].lock().expect("one thread per connection");
                 let reply = connection.upload(SIZE, |_, out| noise(index, out))?;
-                if reply.status == 201 { Ok(()) } else { Err(format!("status {}", reply.status).into()) }
+                if reply.status == 201 {
+                    Ok(())
+                } else {
+                    Err(format!("status {}", reply.status).into())
+                }
             })?
         };
         if round == 0 {

@@ -26,7 +26,10 @@ pub(crate) fn run() -> Outcome {
     for round in 0..=ROUNDS {
         let (theirs, ours) = (wrk(&nginx_url)?, wrk(&variant_url)?);
         if round > 0 {
-            println!("nginx {theirs:>9.0} req/s   filestore {ours:>9.0} req/s   ratio {:.2}", ours / theirs);
+            println!(
+                "nginx {theirs:>9.0} req/s   filestore {ours:>9.0} req/s   ratio {:.2}",
+                ours / theirs
+            );
             ratios.push(ours / theirs);
         }
     }
@@ -39,8 +42,9 @@ pub(crate) fn run() -> Outcome {
 /// A picture with enough detail that its 400 px variant has about the size of a real one.
 fn photo() -> Outcome<Vec<u8>> {
     let picture = image::RgbImage::from_fn(1600, 1200, |x, y| {
-        let wave =
-            |k: u32| u8::try_from((x * k / 7 + y * (k + 3) / 11 + (x * y / 97) % 31) % 256).unwrap_or(0);
+        let wave = |k: u32| {
+            u8::try_from((x * k / 7 + y * (k + 3) / 11 + (x * y / 97) % 31) % 256).unwrap_or(0)
+        };
         image::Rgb([wave(1), wave(2), wave(3)])
     });
     let mut bytes = std::io::Cursor::new(Vec::new());
@@ -83,8 +87,13 @@ impl Nginx {
         )?;
         // The workers of an nginx started as root run as another user, who must reach the files.
         Command::new("chmod").arg("-R").arg("a+rX").arg(root).status()?;
-        let child =
-            Command::new("nginx").arg("-c").arg(&conf).arg("-p").arg(root).stderr(Stdio::null()).spawn()?;
+        let child = Command::new("nginx")
+            .arg("-c")
+            .arg(&conf)
+            .arg("-p")
+            .arg(root)
+            .stderr(Stdio::null())
+            .spawn()?;
         let (server, address) = (Self(child), format!("127.0.0.1:{port}"));
         while std::net::TcpStream::connect(&address).is_err() {
             std::thread::yield_now();

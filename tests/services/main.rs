@@ -8,7 +8,8 @@ mod outage;
 use filestore_workspace::Remote;
 
 fn variable(name: &str) -> String {
-    std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run these tests by tests/services/run"))
+    std::env::var(name)
+        .unwrap_or_else(|_| panic!("{name} is not set: run these tests by tests/services/run"))
 }
 
 mod garage {

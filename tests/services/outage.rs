@@ -19,7 +19,8 @@ const FILES: u64 = 150;
 /// Kills or starts a node of the cluster, counted from 1.
 fn node(action: &str, number: usize) {
     let directory = format!("{}/{number}", variable("FILESTORE_TEST_GARAGE_NODES"));
-    let status = Command::new(variable("FILESTORE_TEST_SERVICE")).arg(action).arg(directory).status();
+    let status =
+        Command::new(variable("FILESTORE_TEST_SERVICE")).arg(action).arg(directory).status();
     assert!(status.expect("the script runs").success(), "{action} {number}");
 }
 
@@ -66,7 +67,10 @@ async fn all_are_whole(server: &TestServer, ids: &[String]) {
         let bytes = eventually(&what, async || {
             let reply = server.content(id).send().await;
             let url = reply.header("location")?.to_owned();
-            let found = filestore_workspace::Call::bare(reqwest::Method::GET, &url).try_send().await.ok()?;
+            let found = filestore_workspace::Call::bare(reqwest::Method::GET, &url)
+                .try_send()
+                .await
+                .ok()?;
             (found.status == 200).then_some(found.body)
         });
         assert_eq!(sha256_hex(&bytes.await), sha256_hex(&noise(number, 20_000)));
@@ -138,10 +142,14 @@ async fn a_migration_through_the_killed_node_stops_and_goes_on() {
     })
     .await;
     all_are_whole(&server, &ids).await;
-    eventually_within(Duration::from_mins(2), "no object is left that no record refers to", async || {
-        let _ = server.store().purge_run(&NoProgress).await;
-        (remote.objects().await.len() == ids.len()).then_some(())
-    })
+    eventually_within(
+        Duration::from_mins(2),
+        "no object is left that no record refers to",
+        async || {
+            let _ = server.store().purge_run(&NoProgress).await;
+            (remote.objects().await.len() == ids.len()).then_some(())
+        },
+    )
     .await;
 }
 

@@ -21,8 +21,7 @@ impl Call {
 
     /// A request to any server, that follows no redirect and says nothing but what it is told to.
     pub fn bare(method: reqwest::Method, url: &str) -> Self {
-        let client =
-            reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build();
+        let client = crate::http_client().redirect(reqwest::redirect::Policy::none()).build();
         Self::new(client.expect("an HTTP client").request(method, url))
     }
 

@@ -50,7 +50,9 @@ pub fn gif(width: u32, height: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = GifEncoder::new(&mut bytes);
     for colour in [Rgba([220, 20, 20, 255]), Rgba([20, 20, 220, 255])] {
-        encoder.encode_frame(Frame::new(RgbaImage::from_pixel(width, height, colour))).expect("a frame");
+        encoder
+            .encode_frame(Frame::new(RgbaImage::from_pixel(width, height, colour)))
+            .expect("a frame");
     }
     drop(encoder);
     bytes
@@ -60,7 +62,11 @@ pub fn gif(width: u32, height: u32) -> Vec<u8> {
 pub fn png_with_alpha(side: u32) -> Vec<u8> {
     let middle = side / 4..side * 3 / 4;
     let image = RgbaImage::from_fn(side, side, |x, y| {
-        if middle.contains(&x) && middle.contains(&y) { Rgba([220, 20, 20, 255]) } else { Rgba([0; 4]) }
+        if middle.contains(&x) && middle.contains(&y) {
+            Rgba([220, 20, 20, 255])
+        } else {
+            Rgba([0; 4])
+        }
     });
     encode(&image.into(), ImageFormat::Png)
 }
@@ -99,16 +105,26 @@ fn ifd_entry(tag: u16, kind: u16, count: usize, value: usize) -> Vec<u8> {
 /// A PNG that says it is `width` by `height` and holds no pixels at all: 57 bytes.
 pub fn png_bomb(width: u32, height: u32) -> Vec<u8> {
     let header = [&width.to_be_bytes()[..], &height.to_be_bytes(), &[8, 2, 0, 0, 0]].concat();
-    [b"\x89PNG\r\n\x1a\n".as_slice(), &chunk(b"IHDR", &header), &chunk(b"IDAT", b""), &chunk(b"IEND", b"")]
-        .concat()
+    [
+        b"\x89PNG\r\n\x1a\n".as_slice(),
+        &chunk(b"IHDR", &header),
+        &chunk(b"IDAT", b""),
+        &chunk(b"IEND", b""),
+    ]
+    .concat()
 }
 
 /// A PNG whose header is right and whose pixels are cut off in the middle.
 pub fn broken_png(width: u32, height: u32) -> Vec<u8> {
     let header = [&width.to_be_bytes()[..], &height.to_be_bytes(), &[8, 2, 0, 0, 0]].concat();
     let noise: Vec<u8> = (0u8..=255).cycle().take(4096).collect();
-    [b"\x89PNG\r\n\x1a\n".as_slice(), &chunk(b"IHDR", &header), &chunk(b"IDAT", &noise), &chunk(b"IEND", b"")]
-        .concat()
+    [
+        b"\x89PNG\r\n\x1a\n".as_slice(),
+        &chunk(b"IHDR", &header),
+        &chunk(b"IDAT", &noise),
+        &chunk(b"IEND", b""),
+    ]
+    .concat()
 }
 
 fn chunk(kind: &[u8], data: &[u8]) -> Vec<u8> {
@@ -120,12 +136,9 @@ fn chunk(kind: &[u8], data: &[u8]) -> Vec<u8> {
 /// The CRC of PNG chunks (ISO 3309, as in the PNG specification, annex D).
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
-        (0..8).fold(
-            crc ^ u32::from(*byte),
-            |crc, _| {
-                if crc & 1 == 1 { 0xEDB8_8320 ^ (crc >> 1) } else { crc >> 1 }
-            },
-        )
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            if crc & 1 == 1 { 0xEDB8_8320 ^ (crc >> 1) } else { crc >> 1 }
+        })
     })
 }
 
@@ -143,7 +156,8 @@ const EBML: &[u8] = b"\x1A\x45\xDF\xA3\x9F\x42\x86\x81\x01\x42\xF7\x81\x01\x42\x
 pub const MP3: &[u8] = b"ID3\x04\0\0\0\0\0\0\xFF\xFB\x90\x64\0\0\0\0";
 
 /// The beginning of an Ogg stream (RFC 3533) with a Vorbis header.
-pub const OGG: &[u8] = b"OggS\0\x02\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\x01\x1E\x01vorbis\0\0\0\0";
+pub const OGG: &[u8] =
+    b"OggS\0\x02\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\x01\x1E\x01vorbis\0\0\0\0";
 
 /// A WAV without samples.
 pub const WAV: &[u8] =
@@ -153,10 +167,12 @@ pub const WAV: &[u8] =
 pub const AVIF: &[u8] = b"\0\0\0\x1Cftypavif\0\0\0\0avifmif1miaf\0\0\0\x08free";
 
 /// A PDF without pages.
-pub const PDF: &[u8] = b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\ntrailer << /Root 1 0 R >>\n%%EOF\n";
+pub const PDF: &[u8] =
+    b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\ntrailer << /Root 1 0 R >>\n%%EOF\n";
 
 /// A page that would run a script if a browser rendered it.
-pub const HTML: &[u8] = b"<!DOCTYPE html><html><body><script>alert(document.domain)</script></body></html>";
+pub const HTML: &[u8] =
+    b"<!DOCTYPE html><html><body><script>alert(document.domain)</script></body></html>";
 
 /// A drawing that would run a script if a browser rendered it.
 pub const SVG: &[u8] =

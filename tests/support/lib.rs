@@ -5,6 +5,7 @@
 //! | [`server`] | [`TestServer`]: a whole server in this process, with a data directory of its own |
 //! | [`upload`] | uploads, batches and changes, spelled as sentences |
 //! | [`call`] | any other request, and [`call::Reply`]: the whole answer with its checks |
+//! | [`http`] | the HTTP client underneath |
 //! | [`form`] | multipart bodies byte by byte, so that the server meets what clients really send |
 //! | [`remote`] | a place at a provider, of one test alone |
 //! | [`wire`] | plain TCP, for what no HTTP library would send |
@@ -18,6 +19,7 @@
 pub mod server;
 pub mod upload;
 pub mod call;
+pub mod http;
 pub mod form;
 pub mod wire;
 pub mod fixtures;
@@ -30,6 +32,7 @@ pub use call::{Call, Reply};
 pub use disk::files_under;
 pub use eventually::{eventually, eventually_within};
 pub use form::Form;
+pub use http::http_client;
 pub use remote::Remote;
 pub use s3::S3Server;
 pub use server::TestServer;

@@ -32,7 +32,8 @@ impl TestServer {
 
     /// Starts a server whose configuration `adjust` has changed.
     pub async fn start_with(adjust: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config { listen: "127.0.0.1:0".parse().expect("an address"), ..Config::default() };
+        let mut config =
+            Config { listen: "127.0.0.1:0".parse().expect("an address"), ..Config::default() };
         adjust(&mut config);
         Self::start_in(tempfile::tempdir().expect("a temporary directory"), config).await
     }
@@ -91,7 +92,10 @@ impl TestServer {
 
     /// The typed client, pointed at this server.
     pub fn client(&self) -> filestore_client::Client {
-        filestore_client::Client::builder(self.url("")).expect("a base URL").build().expect("a client")
+        filestore_client::Client::builder(self.url(""))
+            .expect("a base URL")
+            .build()
+            .expect("a client")
     }
 
     /// The store behind it, for what has no endpoint: running the workers now.
@@ -195,8 +199,7 @@ impl std::fmt::Debug for TestServer {
 
 /// Asks this machine, follows no redirect, and waits `patience` for each whole reply.
 fn http_client(patience: Duration) -> reqwest::Client {
-    reqwest::Client::builder()
-        .no_proxy()
+    crate::http_client()
         .redirect(reqwest::redirect::Policy::none())
         .timeout(patience)
         .build()

@@ -54,7 +54,9 @@ impl TestServer {
     pub fn batch_of(&self, organization_id: &str) -> BatchCall<'_> {
         BatchCall {
             server: self,
-            form: Form::new().text("organization_id", organization_id).text("sub_system", "gallery"),
+            form: Form::new()
+                .text("organization_id", organization_id)
+                .text("sub_system", "gallery"),
             items: 0,
             headers: Vec::new(),
         }
@@ -130,8 +132,9 @@ impl UploadCall<'_> {
 
     /// The request it makes.
     pub fn call(self) -> Call {
-        let mut form =
-            Form::new().text("organization_id", &self.organization_id).text("sub_system", &self.sub_system);
+        let mut form = Form::new()
+            .text("organization_id", &self.organization_id)
+            .text("sub_system", &self.sub_system);
         for (name, value) in &self.fields {
             form = form.text(name, value);
         }
@@ -189,7 +192,9 @@ impl BatchCall<'_> {
 
     /// Sends it.
     pub async fn send(self) -> Reply {
-        with_headers(self.server.post("/api/v1/files/batch").form(self.form), &self.headers).send().await
+        with_headers(self.server.post("/api/v1/files/batch").form(self.form), &self.headers)
+            .send()
+            .await
     }
 
     /// Sends it, insists on 201 and returns the records.
@@ -244,7 +249,9 @@ impl ChangeCall<'_> {
 
     /// Sends it.
     pub async fn send(self) -> Reply {
-        with_headers(self.server.put("/api/v1/files/upload").form(self.form), &self.headers).send().await
+        with_headers(self.server.put("/api/v1/files/upload").form(self.form), &self.headers)
+            .send()
+            .await
     }
 }
 

@@ -33,7 +33,10 @@ pub struct WireReply {
 impl WireReply {
     /// The value of the first header of that name, in any case.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(n, _)| n.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 
     /// The body as JSON.
@@ -101,8 +104,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// Whether the server closes the connection without another byte.
     pub async fn ends(&mut self) -> bool {
-        let end =
-            async { self.buffer.is_empty() && matches!(self.stream.read(&mut [0; 1]).await, Ok(0) | Err(_)) };
+        let end = async {
+            self.buffer.is_empty() && matches!(self.stream.read(&mut [0; 1]).await, Ok(0) | Err(_))
+        };
         timeout(PATIENCE, end).await.unwrap_or(false)
     }
 

@@ -15,8 +15,8 @@ pub(crate) use admin::{
     VariantsCommand,
 };
 pub(crate) use files::{
-    BatchArgs, DeleteArgs, FitArg, GetArgs, IdArgs, ListArgs, OutputArgs, PlaceArgs, PurgeStatusArg,
-    ReadyArgs, ReplaceArgs, StatusArg, UploadArgs, VariantArgs,
+    BatchArgs, DeleteArgs, FitArg, GetArgs, IdArgs, ListArgs, OutputArgs, PlaceArgs,
+    PurgeStatusArg, ReadyArgs, ReplaceArgs, StatusArg, UploadArgs, VariantArgs,
 };
 
 /// Where a server is looked for if nothing is said.
@@ -167,7 +167,8 @@ mod tests {
 
     #[test]
     fn global_options_may_follow_the_command() {
-        let cli = Cli::try_parse_from(["filestore", "health", "--server", "http://h", "--json"]).unwrap();
+        let cli =
+            Cli::try_parse_from(["filestore", "health", "--server", "http://h", "--json"]).unwrap();
         assert_eq!(cli.global.server.as_deref(), Some("http://h"));
         assert!(cli.global.json);
     }

@@ -62,21 +62,34 @@ fn sync_text(report: &SyncReport) -> String {
 }
 
 /// `sync enqueue`.
-pub(super) async fn sync_enqueue(organization: i64, target: &dyn Target, out: Output) -> Result<Exit> {
+pub(super) async fn sync_enqueue(
+    organization: i64,
+    target: &dyn Target,
+    out: Output,
+) -> Result<Exit> {
     let doing = format!("cannot queue files of organization {organization}");
     let queued = target.sync_enqueue(organization).await.map_err(|e| e.doing(doing))?;
     queue_report(queued, out)
 }
 
 /// `sync retry`.
-pub(super) async fn sync_retry(organization: Option<i64>, target: &dyn Target, out: Output) -> Result<Exit> {
-    let queued = target.sync_retry(organization).await.map_err(|e| e.doing("cannot queue files again"))?;
+pub(super) async fn sync_retry(
+    organization: Option<i64>,
+    target: &dyn Target,
+    out: Output,
+) -> Result<Exit> {
+    let queued =
+        target.sync_retry(organization).await.map_err(|e| e.doing("cannot queue files again"))?;
     queue_report(queued, out)
 }
 
 fn queue_report(queued: u64, out: Output) -> Result<Exit> {
     let report = SyncQueueReport { queued };
-    out.data(&report, |_| Vec::new(), |report| format!("queued {}", counted(report.queued, "file")))?;
+    out.data(
+        &report,
+        |_| Vec::new(),
+        |report| format!("queued {}", counted(report.queued, "file")),
+    )?;
     Ok(Exit::Done)
 }
 
@@ -110,7 +123,8 @@ fn sync_status_text(report: &SyncStatusReport) -> String {
     let mut text = table.render();
     if report.files_moved + report.bytes_copied > 0 {
         let moved = counted(report.files_moved, "file");
-        let _ = write!(text, "\nsince the start: {moved} moved, {} copied", size(report.bytes_copied));
+        let _ =
+            write!(text, "\nsince the start: {moved} moved, {} copied", size(report.bytes_copied));
     }
     text
 }
@@ -125,18 +139,26 @@ pub(super) async fn variants_status(target: &dyn Target, out: Output) -> Result<
 /// `variants prune`.
 pub(super) async fn variants_prune(target: &dyn Target, out: Output) -> Result<Exit> {
     let report = target.variants_prune().await.map_err(|e| e.doing("cannot empty the cache"))?;
-    out.data(&report, |_| Vec::new(), |report| format!("removed {}", counted(report.removed, "variant")))?;
+    out.data(
+        &report,
+        |_| Vec::new(),
+        |report| format!("removed {}", counted(report.removed, "variant")),
+    )?;
     Ok(Exit::Done)
 }
 
 fn cache_text(report: &VariantCacheReport) -> String {
-    let mut table = Table::new([("WHERE", Align::Left), ("VARIANTS", Align::Right), ("SIZE", Align::Right)]);
+    let mut table =
+        Table::new([("WHERE", Align::Left), ("VARIANTS", Align::Right), ("SIZE", Align::Right)]);
     table.row(["disk".to_owned(), report.disk_entries.to_string(), size(report.disk_bytes)]);
     table.row(["memory".to_owned(), report.memory_entries.to_string(), size(report.memory_bytes)]);
     let mut text = table.render();
     if report.intermediate_bytes > 0 {
-        let _ =
-            write!(text, "\n{} of decoded pictures kept for further sizes", size(report.intermediate_bytes));
+        let _ = write!(
+            text,
+            "\n{} of decoded pictures kept for further sizes",
+            size(report.intermediate_bytes)
+        );
     }
     let VariantCacheReport { eager_waiting, eager_made, eager_dropped, .. } = report;
     if eager_waiting + eager_made + eager_dropped > 0 {

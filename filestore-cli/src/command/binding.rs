@@ -14,7 +14,9 @@ pub(super) async fn providers(target: &dyn Target, out: Output) -> Result<Exit> 
     let providers = target.providers().await.map_err(|e| e.doing("cannot list providers"))?;
     out.data(
         &providers,
-        |all: &Vec<ProviderReply>| all.iter().map(|provider| provider.provider_code.as_str()).collect(),
+        |all: &Vec<ProviderReply>| {
+            all.iter().map(|provider| provider.provider_code.as_str()).collect()
+        },
         |all| {
             let mut table = Table::new([("CODE", Align::Left), ("NAME", Align::Left)]);
             for provider in all {
@@ -31,7 +33,9 @@ pub(super) async fn all_providers(target: &dyn Target, out: Output) -> Result<Ex
     let providers = target.all_providers().await.map_err(|e| e.doing("cannot list providers"))?;
     out.data(
         &providers,
-        |all: &Vec<AdminProvider>| all.iter().map(|provider| provider.provider_code.as_str()).collect(),
+        |all: &Vec<AdminProvider>| {
+            all.iter().map(|provider| provider.provider_code.as_str()).collect()
+        },
         |all| {
             let titles = ["CODE", "NAME", "LOCATION", "SCHEME", "ACTIVE"];
             let mut table = Table::new(titles.map(|title| (title, Align::Left)));
@@ -104,7 +108,8 @@ pub(super) async fn run(command: BindingCommand, target: &dyn Target, out: Outpu
             )?;
         }
         BindingCommand::List { org } => {
-            let bindings = target.bindings(org).await.map_err(|e| e.doing("cannot list bindings"))?;
+            let bindings =
+                target.bindings(org).await.map_err(|e| e.doing("cannot list bindings"))?;
             out.data(&bindings, |_| Vec::new(), |all| table(all))?;
             if bindings.is_empty() {
                 out.note("no bindings");

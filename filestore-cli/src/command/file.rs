@@ -30,7 +30,9 @@ pub(super) async fn list(args: ListArgs, target: &dyn Target, out: Output) -> Re
         organization_id: args.org,
         sub_system: args.sub,
         status: args.status.map(status).map(str::to_owned),
-        purge_status: args.purge_status.map(|PurgeStatusArg::SystemPurge| "SYSTEM_PURGE".to_owned()),
+        purge_status: args
+            .purge_status
+            .map(|PurgeStatusArg::SystemPurge| "SYSTEM_PURGE".to_owned()),
         limit: args.limit,
         cursor: args.cursor,
     };
@@ -62,7 +64,9 @@ pub(super) async fn list(args: ListArgs, target: &dyn Target, out: Output) -> Re
 fn note_more(shown: &[FileRecord], next: Option<&str>, out: Output) {
     match next {
         _ if shown.is_empty() => out.note("no files"),
-        Some(cursor) => out.note(format!("there are more: --all shows them, --cursor {cursor} goes on here")),
+        Some(cursor) => {
+            out.note(format!("there are more: --all shows them, --cursor {cursor} goes on here"))
+        }
         None => {}
     }
 }
@@ -80,7 +84,11 @@ pub(super) async fn thumbnail(id: &str, target: &dyn Target, out: Output) -> Res
     let meter = out.bytes_meter(id, None);
     let changed = target.change(id, Change::Thumbnail, None, &meter).await;
     drop(meter);
-    changed_to("a thumbnail", &changed.map_err(|e| e.doing(format!("cannot make {id} a thumbnail")))?, out)
+    changed_to(
+        "a thumbnail",
+        &changed.map_err(|e| e.doing(format!("cannot make {id} a thumbnail")))?,
+        out,
+    )
 }
 
 /// `ready`, with new bytes or without.
@@ -109,7 +117,13 @@ fn changed_to(what: &str, reply: &ChangeReply, out: Output) -> Result<Exit> {
     out.data(
         reply,
         |reply| vec![reply.file_id.as_str()],
-        |reply| format!("{} is {what}, sync status {}", plain(&reply.file_id), plain(&reply.sync_status)),
+        |reply| {
+            format!(
+                "{} is {what}, sync status {}",
+                plain(&reply.file_id),
+                plain(&reply.sync_status)
+            )
+        },
     )?;
     Ok(Exit::Done)
 }

@@ -72,7 +72,11 @@ fn saved(id: &str, to: &Destination, bytes: u64, out: Output) -> Result<Exit> {
     // On stdout there is the file itself.
     if let Destination::File(path, _) = to {
         let saved = Saved { file_id: id, path: path.display().to_string(), bytes };
-        out.data(&saved, |_| Vec::new(), |saved| format!("{}  {}", plain(&saved.path), size(saved.bytes)))?;
+        out.data(
+            &saved,
+            |_| Vec::new(),
+            |saved| format!("{}  {}", plain(&saved.path), size(saved.bytes)),
+        )?;
     }
     Ok(Exit::Done)
 }

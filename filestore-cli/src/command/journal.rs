@@ -108,11 +108,14 @@ impl Journal {
     /// Opens the journal at `path`, or begins one. Refused if it is of another upload, in use, or no
     /// journal.
     pub(super) fn open(path: &Path, subject: &Subject) -> Result<Self> {
-        let io = |e: std::io::Error| Failure::io(format!("cannot use the journal {}", path.display()), &e);
+        let io = |e: std::io::Error| {
+            Failure::io(format!("cannot use the journal {}", path.display()), &e)
+        };
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).map_err(io)?;
         }
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(io)?;
+        let mut file =
+            OpenOptions::new().read(true).append(true).create(true).open(path).map_err(io)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -180,7 +183,8 @@ impl Journal {
     }
 
     fn write<T: Serialize>(&mut self, line: &T) -> Result<()> {
-        let mut text = serde_json::to_vec(line).expect("a line has string keys and no failing parts");
+        let mut text =
+            serde_json::to_vec(line).expect("a line has string keys and no failing parts");
         text.push(b'\n');
         self.file.write_all(&text).map_err(|e| self.failed(&e))
     }
@@ -226,15 +230,18 @@ impl Line {
 }
 
 fn unusable(path: &Path, why: &str) -> Failure {
-    Failure::failed(format!("cannot go on with the journal {}: {why}", path.display()))
-        .hint("give another --journal; without one, or without its entries, files are uploaded anew")
+    Failure::failed(format!("cannot go on with the journal {}: {why}", path.display())).hint(
+        "give another --journal; without one, or without its entries, files are uploaded anew",
+    )
 }
 
 /// Where the journal of an upload is kept if nothing is said: in the user's state directory
 /// (XDG Base Directory Specification), never in the tree that is uploaded.
 pub(super) fn default_path(subject: &Subject) -> Result<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
+    let absolute =
+        |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
     let state = state.ok_or_else(|| {
         Failure::failed("there is no place for the journal: neither XDG_STATE_HOME nor HOME is set")
             .hint("say where with --journal PATH")

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use filestore_core::api::{MigrateHolding, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport};
+use filestore_core::api::{
+    MigrateHolding, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport,
+};
 use tokio::sync::watch;
 
 use super::admin::{counted, failures};
@@ -23,7 +25,8 @@ pub(super) async fn run(
             plan(&asked, target, out).await
         }
         MigrateCommand::Run { target: MigrateTarget { org, to }, rate, dry_run: false } => {
-            let migration = Migration { organization: org, to, bytes_per_second: rate.map(|rate| rate.0) };
+            let migration =
+                Migration { organization: org, to, bytes_per_second: rate.map(|rate| rate.0) };
             migrate(&migration, target, out, stop).await
         }
         MigrateCommand::Status { org } => {
@@ -93,10 +96,13 @@ fn report_text(report: &MigrateReport) -> String {
 }
 
 fn status_text(status: &MigrateStatus) -> String {
-    let mut text = if status.holdings.is_empty() { String::new() } else { holdings(&status.holdings) };
+    let mut text =
+        if status.holdings.is_empty() { String::new() } else { holdings(&status.holdings) };
     let organization = status.organization_id;
     let _ = match &status.bound_to {
-        Some(provider) => write!(text, "organization {organization} is bound to {}", plain(provider)),
+        Some(provider) => {
+            write!(text, "organization {organization} is bound to {}", plain(provider))
+        }
         None => write!(text, "organization {organization} has no active binding"),
     };
     if let Some(running) = &status.running {
@@ -134,7 +140,8 @@ async fn verify(asked: &MigrateTarget, target: &dyn Target, out: Output) -> Resu
     let meter = out.count_meter("verifying");
     let verified = target.migrate_verify(*org, to, &meter).await;
     drop(meter);
-    let report = verified.map_err(|e| e.doing(format!("cannot verify the files of organization {org}")))?;
+    let report =
+        verified.map_err(|e| e.doing(format!("cannot verify the files of organization {org}")))?;
     out.data(&report, |_| Vec::new(), verify_text)?;
     Ok(failures("verify", &report.failures, out))
 }

@@ -17,7 +17,8 @@ use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{
-    BindingCommand, Cli, Command, GlobalArgs, ProviderCommand, PurgeCommand, SyncCommand, VariantsCommand,
+    BindingCommand, Cli, Command, GlobalArgs, ProviderCommand, PurgeCommand, SyncCommand,
+    VariantsCommand,
 };
 use crate::failure::{Exit, Result};
 use crate::output::Output;
@@ -51,7 +52,8 @@ async fn interrupted(stop: &watch::Sender<bool>) {
 /// The core's and client's log goes to stderr; `FILESTORE_LOG` says how much of it.
 pub(crate) fn start_log(args: &GlobalArgs) {
     let otherwise = if args.quiet { "off" } else { "error" };
-    let filter = EnvFilter::try_from_env("FILESTORE_LOG").unwrap_or_else(|_| EnvFilter::new(otherwise));
+    let filter =
+        EnvFilter::try_from_env("FILESTORE_LOG").unwrap_or_else(|_| EnvFilter::new(otherwise));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
 }
 
@@ -70,9 +72,9 @@ async fn carry_out(cli: Cli, out: Output, stop: &watch::Sender<bool>) -> Result<
 
 fn absent(command: &Command) -> Absent {
     match command {
-        Command::Upload(_) | Command::Batch(_) | Command::Binding(BindingCommand::Create { .. }) => {
-            Absent::Create
-        }
+        Command::Upload(_)
+        | Command::Batch(_)
+        | Command::Binding(BindingCommand::Create { .. }) => Absent::Create,
         _ => Absent::Refuse,
     }
 }
@@ -99,8 +101,12 @@ async fn on_target(
         Command::Replace(args) => file::replace(args, target, out).await,
         Command::Delete(args) => file::delete(&args.ids, target, out).await,
         Command::Restore(args) => file::restore(&args.id, target, out).await,
-        Command::Provider(ProviderCommand::List { all: false }) => binding::providers(target, out).await,
-        Command::Provider(ProviderCommand::List { all: true }) => binding::all_providers(target, out).await,
+        Command::Provider(ProviderCommand::List { all: false }) => {
+            binding::providers(target, out).await
+        }
+        Command::Provider(ProviderCommand::List { all: true }) => {
+            binding::all_providers(target, out).await
+        }
         Command::Provider(ProviderCommand::Check { code }) => {
             binding::check_provider(&code, target, out).await
         }

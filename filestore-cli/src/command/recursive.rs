@@ -32,9 +32,15 @@ struct Summary {
 }
 
 /// Uploads what is below `root` and not in the journal yet.
-pub(super) async fn run(root: &Path, args: UploadArgs, opened: &Opened, out: Output) -> Result<Exit> {
-    let directory =
-        root.canonicalize().map_err(|e| Failure::io(format!("cannot upload {}", root.display()), &e))?;
+pub(super) async fn run(
+    root: &Path,
+    args: UploadArgs,
+    opened: &Opened,
+    out: Output,
+) -> Result<Exit> {
+    let directory = root
+        .canonicalize()
+        .map_err(|e| Failure::io(format!("cannot upload {}", root.display()), &e))?;
     let place: Place = args.place.into();
     let subject = Subject {
         target: opened.name.clone(),
@@ -76,12 +82,19 @@ impl Run {
         }
         let all = tree.files.len();
         let mut files = tree.files;
-        files.retain(|found| self.journal.entry(&found.relative).is_none_or(|entry| entry.found != *found));
+        files.retain(|found| {
+            self.journal.entry(&found.relative).is_none_or(|entry| entry.found != *found)
+        });
         self.summary.skipped = (all - files.len()) as u64;
         files
     }
 
-    async fn upload_all(&mut self, files: Vec<Found>, sender: &Sender<'_>, jobs: usize) -> Result<()> {
+    async fn upload_all(
+        &mut self,
+        files: Vec<Found>,
+        sender: &Sender<'_>,
+        jobs: usize,
+    ) -> Result<()> {
         let total = files.len();
         let keys = self.journal.keys();
         let known = |found: &Found| self.journal.entry(&found.relative).cloned();
@@ -198,7 +211,8 @@ async fn digest(path: PathBuf, relative: PathBuf) -> Result<(Found, String)> {
     let read = move || {
         let mut file = File::open(path)?;
         let metadata = file.metadata()?;
-        let found = Found { relative, size_bytes: metadata.len(), modified_ns: modified_ns(&metadata)? };
+        let found =
+            Found { relative, size_bytes: metadata.len(), modified_ns: modified_ns(&metadata)? };
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; 256 << 10];
         loop {

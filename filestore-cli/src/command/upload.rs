@@ -43,7 +43,12 @@ fn note_untried(files: usize, out: Output) {
     }
 }
 
-async fn upload_one(path: &Path, args: &UploadArgs, target: &dyn Target, out: Output) -> Result<FileRecord> {
+async fn upload_one(
+    path: &Path,
+    args: &UploadArgs,
+    target: &dyn Target,
+    out: Output,
+) -> Result<FileRecord> {
     let doing = |failure: Failure| failure.doing(format!("cannot upload {}", named(path)));
     let source = Source::find(path).map_err(doing)?;
     let meter = out.bytes_meter(named(path), source.size_bytes());
@@ -83,7 +88,11 @@ pub(super) async fn batch(args: BatchArgs, target: &dyn Target, out: Output) -> 
 }
 
 fn show(records: &Vec<FileRecord>, out: Output) -> Result<()> {
-    out.data(records, |all| all.iter().map(|file| file.file_id.as_str()).collect(), |all| files(all))
+    out.data(
+        records,
+        |all| all.iter().map(|file| file.file_id.as_str()).collect(),
+        |all| files(all),
+    )
 }
 
 /// What only one file can have.
@@ -94,8 +103,10 @@ fn check_single(args: &UploadArgs) -> Result<()> {
         ("--idempotency-key", args.idempotency_key.is_some()),
     ];
     match given.into_iter().find(|(_, given)| *given && args.files.len() > 1) {
-        Some((option, _)) => Err(Failure::failed(format!("{option} is for one file, not for several"))
-            .hint("upload the files with one command each")),
+        Some((option, _)) => {
+            Err(Failure::failed(format!("{option} is for one file, not for several"))
+                .hint("upload the files with one command each"))
+        }
         None => Ok(()),
     }
 }

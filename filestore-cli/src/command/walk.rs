@@ -63,7 +63,8 @@ impl Tree {
         }
         // Names first: the journal's is compared in full only where it could be it.
         let may_be_except = except.is_some_and(|except| except.file_name() == path.file_name());
-        if !(may_be_except && path.canonicalize().is_ok_and(|path| Some(path.as_path()) == except)) {
+        if !(may_be_except && path.canonicalize().is_ok_and(|path| Some(path.as_path()) == except))
+        {
             let relative = path.strip_prefix(root).unwrap_or(&path).to_owned();
             let modified_ns = modified_ns(&metadata)?;
             self.files.push(Found { relative, size_bytes: metadata.len(), modified_ns });
@@ -85,7 +86,8 @@ fn entries(dir: &Path) -> io::Result<Vec<DirEntry>> {
 
 /// When a file was modified, in nanoseconds since the epoch.
 pub(super) fn modified_ns(metadata: &Metadata) -> io::Result<i64> {
-    let nanos = |duration: std::time::Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
+    let nanos =
+        |duration: std::time::Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
     Ok(match metadata.modified()?.duration_since(UNIX_EPOCH) {
         Ok(after) => nanos(after),
         Err(before) => -nanos(before.duration()),
@@ -114,7 +116,10 @@ mod tests {
     fn files_come_in_order_of_name_hidden_ones_included() {
         let dir = tree();
         let tree = walk(dir.path(), Path::new("")).unwrap();
-        assert_eq!(names(&tree), [".hidden", "a/deep/er.txt", "b/a.txt", "b/z.txt", "b.txt", "c.txt"]);
+        assert_eq!(
+            names(&tree),
+            [".hidden", "a/deep/er.txt", "b/a.txt", "b/z.txt", "b.txt", "c.txt"]
+        );
     }
 
     #[test]

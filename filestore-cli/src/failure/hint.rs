@@ -5,23 +5,33 @@ use filestore_client::ErrorKind;
 /// The advice for a refusal with this code.
 pub(super) fn of(code: &str, field: Option<&str>, allowed: &[String]) -> Option<String> {
     let advice = match code {
-        "invalid_field" | "missing_field" => return field.and_then(by_field).or_else(|| listed(allowed)),
-        "not_found" => "is the id right? `filestore list` shows what there is; a deleted file cannot be read",
+        "invalid_field" | "missing_field" => {
+            return field.and_then(by_field).or_else(|| listed(allowed));
+        }
+        "not_found" => {
+            "is the id right? `filestore list` shows what there is; a deleted file cannot be read"
+        }
         "conflict" => match field {
             // A migration goes where the binding says, and there is one at a time.
             Some("to") => "`filestore binding update --provider CODE` changes where its files go",
             Some("organizationId") => "`filestore migrate status` shows how far it is",
             _ => "run the command again",
         },
-        "already_purging" => "its bytes are being removed; upload the file again if you still have it",
+        "already_purging" => {
+            "its bytes are being removed; upload the file again if you still have it"
+        }
         "unauthorized" => "give a valid key with --key or FILESTORE_KEY",
         "forbidden" => "use a key with the scope and organization for it",
         "precondition_failed" => {
             "somebody else changed it: look at it with `filestore info`, then repeat with its new sha256"
         }
-        "idempotency_mismatch" => "use another --idempotency-key, or upload what was uploaded under this one",
+        "idempotency_mismatch" => {
+            "use another --idempotency-key, or upload what was uploaded under this one"
+        }
         "idempotency_in_progress" => "wait for the other upload to end, then run the command again",
-        "digest_mismatch" => "compare with `sha256sum FILE`; did the file change while it was read?",
+        "digest_mismatch" => {
+            "compare with `sha256sum FILE`; did the file change while it was read?"
+        }
         "binding_required" => "bind the organization first: `filestore binding create --help`",
         "binding_already_active" => {
             "change it with `filestore binding update`, or terminate it with --active false"
@@ -34,7 +44,9 @@ pub(super) fn of(code: &str, field: Option<&str>, allowed: &[String]) -> Option<
         }
         "provider_inactive" => "choose one of `filestore provider list`",
         "provider_unavailable" => "try again later, or check the provider's configuration",
-        "too_large" | "too_many_items" => "split it, or raise the limit in the server's configuration",
+        "too_large" | "too_many_items" => {
+            "split it, or raise the limit in the server's configuration"
+        }
         "quota_exceeded" => {
             "delete files of the organization and run `filestore purge run`, or raise its quota"
         }
@@ -69,8 +81,12 @@ fn by_field(field: &str) -> Option<String> {
         "organization_id" => {
             "--org takes 1 to 64 letters, digits, _ and -, and a number without leading zeros"
         }
-        "sub_system" => "--sub takes 1 to 64 letters, digits, . _ and -, and begins with a letter or digit",
-        "original_name" | "organizationName" => "--name takes 1 to 255 characters and no control characters",
+        "sub_system" => {
+            "--sub takes 1 to 64 letters, digits, . _ and -, and begins with a letter or digit"
+        }
+        "original_name" | "organizationName" => {
+            "--name takes 1 to 255 characters and no control characters"
+        }
         "mime_type" => "--type takes a media type such as image/jpeg",
         "sha256" => "--sha256 takes 64 hexadecimal digits, as `sha256sum FILE` prints them",
         "file_id" => "an id has 26 upper-case letters and digits, as `filestore list` shows them",

@@ -148,7 +148,8 @@ impl Passing {
             self.seen = Some((now, bytes));
             return;
         };
-        let millis = u64::try_from(now.saturating_duration_since(then).as_millis()).unwrap_or(u64::MAX);
+        let millis =
+            u64::try_from(now.saturating_duration_since(then).as_millis()).unwrap_or(u64::MAX);
         if millis < 100 {
             return;
         }
@@ -156,7 +157,8 @@ impl Passing {
         self.per_second = match self.per_second {
             0 => current,
             past => {
-                let weighed = past.saturating_mul(PAST_MILLIS).saturating_add(current.saturating_mul(millis));
+                let weighed =
+                    past.saturating_mul(PAST_MILLIS).saturating_add(current.saturating_mul(millis));
                 weighed / PAST_MILLIS.saturating_add(millis)
             }
         };
@@ -190,7 +192,9 @@ impl ProgressTracker for Passing {
 }
 
 fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).expect("the templates are constants").progress_chars("=> ")
+    ProgressStyle::with_template(template)
+        .expect("the templates are constants")
+        .progress_chars("=> ")
 }
 
 #[cfg(test)]

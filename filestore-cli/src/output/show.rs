@@ -34,7 +34,9 @@ pub(crate) fn when(time: &str) -> String {
 
 /// Text of strangers without what a terminal would obey.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() || is_bidi_control(c) { '\u{FFFD}' } else { c }).collect()
+    text.chars()
+        .map(|c| if c.is_control() || is_bidi_control(c) { '\u{FFFD}' } else { c })
+        .collect()
 }
 
 /// The controls that reorder text (UAX #9 §2), which let a name pass for another one.
@@ -79,7 +81,8 @@ fn table_of(records: &[FileRecord]) -> Table {
 
 /// A record, one field per line.
 pub(crate) fn record(file: &FileRecord) -> String {
-    let dimensions = file.width.zip(file.height).map(|(width, height)| format!("{width} × {height}"));
+    let dimensions =
+        file.width.zip(file.height).map(|(width, height)| format!("{width} × {height}"));
     let lines = [
         ("file id", Some(plain(&file.file_id))),
         ("name", Some(plain(&file.original_name))),
@@ -99,8 +102,9 @@ pub(crate) fn record(file: &FileRecord) -> String {
         ("updated", Some(format!("{} UTC", when(&file.updated_at)))),
         ("expires", file.expires_at.as_deref().map(|at| format!("{} UTC", when(at)))),
     ];
-    let shown =
-        lines.into_iter().filter_map(|(label, value)| value.map(|value| format!("{label:<13} {value}\n")));
+    let shown = lines
+        .into_iter()
+        .filter_map(|(label, value)| value.map(|value| format!("{label:<13} {value}\n")));
     shown.collect()
 }
 

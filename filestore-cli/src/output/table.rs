@@ -50,7 +50,9 @@ impl Table {
     }
 
     fn lines(&self, widths: &[usize]) -> String {
-        let line = |row: &Vec<String>| self.line(&row.iter().map(String::as_str).collect::<Vec<_>>(), widths);
+        let line = |row: &Vec<String>| {
+            self.line(&row.iter().map(String::as_str).collect::<Vec<_>>(), widths)
+        };
         self.rows.iter().map(line).collect()
     }
 
@@ -77,6 +79,9 @@ mod tests {
         let mut table = Table::new([("NAME", Align::Left), ("SIZE", Align::Right)]);
         table.row(["写真.jpg".to_owned(), "1 B".to_owned()]);
         table.row(["photo-1.jpg".to_owned(), "12.0 MiB".to_owned()]);
-        assert_eq!(table.render(), "NAME             SIZE\n写真.jpg          1 B\nphoto-1.jpg  12.0 MiB\n");
+        assert_eq!(
+            table.render(),
+            "NAME             SIZE\n写真.jpg          1 B\nphoto-1.jpg  12.0 MiB\n"
+        );
     }
 }

@@ -11,9 +11,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use filestore_core::FileStore;
 use filestore_core::api::{
-    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply, FileRecord,
-    ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, ProviderCheckReport,
-    ProviderReply, PurgeReport, ReadyReply, SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
+    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply,
+    FileRecord, ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport,
+    ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, SyncReport, SyncStatusReport,
+    UpdateBinding, VariantCacheReport,
 };
 use filestore_core::domain::id::FileId;
 use filestore_core::domain::provider::ProviderCode;
@@ -21,8 +22,8 @@ use filestore_core::metadata::Scope;
 use filestore_core::worker::migrate::MigrateOptions;
 
 use super::{
-    Batch, ByteRange, Change, Destination, Fit, IfMatch, Listing, Migration, PurgeMode, Stop, Target, Upload,
-    Variant,
+    Batch, ByteRange, Change, Destination, Fit, IfMatch, Listing, Migration, PurgeMode, Stop,
+    Target, Upload, Variant,
 };
 use crate::failure::{Failure, Result};
 use crate::output::Meter;
@@ -154,12 +155,20 @@ impl Target for Direct {
         Ok(self.store.migrate_plan(organization, &self.provider(to)?).await?)
     }
 
-    async fn migrate_run(&self, migration: &Migration, stop: Stop, meter: &Meter) -> Result<MigrateReport> {
+    async fn migrate_run(
+        &self,
+        migration: &Migration,
+        stop: Stop,
+        meter: &Meter,
+    ) -> Result<MigrateReport> {
         let to = self.provider(&migration.to)?;
         let options = MigrateOptions { bytes_per_second: migration.bytes_per_second };
         let progress = Arc::new(meter.clone());
         let wants_stop = || *stop.borrow();
-        Ok(self.store.migrate_run(migration.organization, &to, options, &wants_stop, progress).await?)
+        Ok(self
+            .store
+            .migrate_run(migration.organization, &to, options, &wants_stop, progress)
+            .await?)
     }
 
     async fn migrate_status(&self, organization: i64) -> Result<MigrateStatus> {

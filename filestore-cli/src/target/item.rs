@@ -46,8 +46,11 @@ impl Source {
             }
         })?;
         if metadata.is_dir() {
-            return Err(Failure::failed(format!("cannot read {}: it is a directory", path.display()))
-                .hint("`filestore upload --recursive DIR` uploads the files in it"));
+            return Err(Failure::failed(format!(
+                "cannot read {}: it is a directory",
+                path.display()
+            ))
+            .hint("`filestore upload --recursive DIR` uploads the files in it"));
         }
         let path = path.to_owned();
         Ok(if metadata.is_file() { Self::File(path, metadata.len()) } else { Self::Stream(path) })

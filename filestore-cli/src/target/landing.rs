@@ -30,7 +30,9 @@ impl Destination {
     /// Refuses early what would be refused at the end.
     pub(crate) fn check(&self) -> Result<()> {
         match self {
-            Self::File(path, Overwrite::Refuse) if path.symlink_metadata().is_ok() => Err(exists(path)),
+            Self::File(path, Overwrite::Refuse) if path.symlink_metadata().is_ok() => {
+                Err(exists(path))
+            }
             Self::Stdout | Self::File(..) => Ok(()),
         }
     }
@@ -56,8 +58,10 @@ impl Landing {
         match to {
             Destination::Stdout => Ok(Self { writer: Box::new(tokio::io::stdout()), file: None }),
             Destination::File(path, overwrite) => {
-                let (file, temp) = create_beside(path).map_err(|e| creating(path, &e))?.into_parts();
-                let writer = tokio::fs::File::from_std(file.try_clone().map_err(|e| writing(path, &e))?);
+                let (file, temp) =
+                    create_beside(path).map_err(|e| creating(path, &e))?.into_parts();
+                let writer =
+                    tokio::fs::File::from_std(file.try_clone().map_err(|e| writing(path, &e))?);
                 let arriving = Arriving { file, temp, path: path.clone(), overwrite: *overwrite };
                 Ok(Self { writer: Box::new(writer), file: Some(arriving) })
             }
@@ -83,7 +87,9 @@ impl Landing {
             return Err(self.failed(&error));
         }
         let Some(arriving) = self.file else { return Ok(()) };
-        tokio::task::spawn_blocking(move || arriving.place()).await.expect("placing a file does not panic")
+        tokio::task::spawn_blocking(move || arriving.place())
+            .await
+            .expect("placing a file does not panic")
     }
 
     fn failed(&self, error: &std::io::Error) -> Failure {

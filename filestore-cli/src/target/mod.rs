@@ -15,9 +15,10 @@ use std::str::FromStr;
 use async_trait::async_trait;
 use bytes::Bytes;
 use filestore_core::api::{
-    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply, FileRecord,
-    ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, ProviderCheckReport,
-    ProviderReply, PurgeReport, ReadyReply, SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
+    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply,
+    FileRecord, ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport,
+    ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, SyncReport, SyncStatusReport,
+    UpdateBinding, VariantCacheReport,
 };
 use tokio::sync::watch;
 
@@ -182,10 +183,19 @@ pub(crate) trait Target: Send + Sync {
     async fn sync_retry(&self, organization: Option<i64>) -> Result<u64>;
     async fn sync_status(&self) -> Result<SyncStatusReport>;
     async fn migrate_plan(&self, organization: i64, to: &str) -> Result<MigratePlan>;
-    async fn migrate_run(&self, migration: &Migration, stop: Stop, meter: &Meter) -> Result<MigrateReport>;
+    async fn migrate_run(
+        &self,
+        migration: &Migration,
+        stop: Stop,
+        meter: &Meter,
+    ) -> Result<MigrateReport>;
     async fn migrate_status(&self, organization: i64) -> Result<MigrateStatus>;
-    async fn migrate_verify(&self, organization: i64, to: &str, meter: &Meter)
-    -> Result<MigrateVerifyReport>;
+    async fn migrate_verify(
+        &self,
+        organization: i64,
+        to: &str,
+        meter: &Meter,
+    ) -> Result<MigrateVerifyReport>;
     async fn variants_status(&self) -> Result<VariantCacheReport>;
     async fn variants_prune(&self) -> Result<VariantCacheReport>;
     /// Fails if the target answers but cannot work.

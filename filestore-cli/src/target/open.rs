@@ -38,7 +38,8 @@ pub(crate) async fn open(args: &GlobalArgs, absent: Absent) -> Result<Opened> {
         return open_directory(dir, args.config.clone(), absent).await;
     }
     let from_environment = || std::env::var("FILESTORE_URL").ok().filter(|url| !url.is_empty());
-    let url = args.server.clone().or_else(from_environment).unwrap_or_else(|| DEFAULT_SERVER.to_owned());
+    let url =
+        args.server.clone().or_else(from_environment).unwrap_or_else(|| DEFAULT_SERVER.to_owned());
     let build = || {
         let mut builder = Client::builder(&url)?.user_agent(USER_AGENT);
         if let Some(key) = args.key.as_ref().filter(|key| !key.is_empty()) {
@@ -46,7 +47,8 @@ pub(crate) async fn open(args: &GlobalArgs, absent: Absent) -> Result<Opened> {
         }
         builder.build()
     };
-    let client = build().map_err(|e| Failure::failed(e.message()).hint("see --server and --key"))?;
+    let client =
+        build().map_err(|e| Failure::failed(e.message()).hint("see --server and --key"))?;
     let name = url.trim_end_matches('/').to_owned();
     Ok(Opened { target: Box::new(Remote::new(client)), name })
 }
@@ -99,7 +101,8 @@ fn through_socket(dir: &Path) -> Result<Client> {
         ))
         .hint("wait for the other filestore command to end, then run this one again"));
     }
-    let build = || Client::builder("http://localhost")?.unix_socket(socket).user_agent(USER_AGENT).build();
+    let build =
+        || Client::builder("http://localhost")?.unix_socket(socket).user_agent(USER_AGENT).build();
     build().map_err(Failure::from)
 }
 

@@ -69,7 +69,8 @@ mod tests {
 
     #[test]
     fn ranges_are_clamped_to_the_file() {
-        for (text, expected) in [("0-0", 0..1), ("0-99", 0..10), ("4-", 4..10), ("-3", 7..10), ("-99", 0..10)]
+        for (text, expected) in
+            [("0-0", 0..1), ("0-99", 0..10), ("4-", 4..10), ("-3", 7..10), ("-99", 0..10)]
         {
             let range: ByteRange = text.parse().unwrap();
             assert_eq!(range.within(10).unwrap(), expected, "{text}");

@@ -5,15 +5,16 @@ mod watching;
 use async_trait::async_trait;
 use filestore_client::{self as client, Client, DryRun};
 use filestore_core::api::{
-    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply, FileRecord,
-    ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, ProviderCheckReport,
-    ProviderReply, PurgeReport, ReadyReply, SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
+    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply,
+    FileRecord, ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport,
+    ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, SyncReport, SyncStatusReport,
+    UpdateBinding, VariantCacheReport,
 };
 
 use super::landing::Landing;
 use super::{
-    Batch, ByteRange, Change, Destination, Fit, IfMatch, Item, Lifetime, Listing, Migration, PurgeMode,
-    Source, Stop, Target, Upload, Variant,
+    Batch, ByteRange, Change, Destination, Fit, IfMatch, Item, Lifetime, Listing, Migration,
+    PurgeMode, Source, Stop, Target, Upload, Variant,
 };
 use crate::failure::Result;
 use crate::output::Meter;
@@ -34,8 +35,9 @@ impl Remote {
 impl Target for Remote {
     async fn upload(&self, upload: Upload, meter: &Meter) -> Result<FileRecord> {
         let Upload { place, item, lifetime, sha256, idempotency_key } = upload;
-        let mut request = client::Upload::new(to_send(item).await?, place.organization_id, place.sub_system)
-            .on_progress(sent(meter));
+        let mut request =
+            client::Upload::new(to_send(item).await?, place.organization_id, place.sub_system)
+                .on_progress(sent(meter));
         if lifetime == Lifetime::Temporary {
             request = request.temp();
         }
@@ -195,7 +197,12 @@ impl Target for Remote {
         Ok(self.client.admin().migrate_plan(organization, to).await?)
     }
 
-    async fn migrate_run(&self, migration: &Migration, stop: Stop, meter: &Meter) -> Result<MigrateReport> {
+    async fn migrate_run(
+        &self,
+        migration: &Migration,
+        stop: Stop,
+        meter: &Meter,
+    ) -> Result<MigrateReport> {
         watching::migration(self.client.admin(), migration, stop, meter).await
     }
 
@@ -235,7 +242,9 @@ impl Target for Remote {
 async fn to_send(item: Item) -> Result<client::Item> {
     let mut sent = match &item.source {
         Source::File(path, _) => client::Item::from_path(path)?,
-        Source::Stdin | Source::Stream(_) => client::Item::from_reader(item.source.open().await?, None),
+        Source::Stdin | Source::Stream(_) => {
+            client::Item::from_reader(item.source.open().await?, None)
+        }
     };
     if let Some(name) = item.name {
         sent = sent.original_name(name);

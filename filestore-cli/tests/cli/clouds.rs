@@ -90,7 +90,10 @@ fn a_provider_is_listed_and_tried_out(bench: &Bench) {
     assert!(bench.ok(&["provider", "list", "--all"]).contains("CLOUD"));
     assert_eq!(bench.ok(&["provider", "list", "-q"]), "LOCAL\ndisk\n");
     let report = bench.ok(&["provider", "check", "disk"]);
-    assert!(report.starts_with("STEP") && report.trim_end().ends_with("disk can serve"), "{report}");
+    assert!(
+        report.starts_with("STEP") && report.trim_end().ends_with("disk can serve"),
+        "{report}"
+    );
     bench.fails(1, &["provider", "check", "moon"]);
     // A file stands where the objects of the check would go.
     let _ = std::fs::remove_dir_all(bench.path("disk/.filestore-check"));
@@ -114,8 +117,9 @@ fn ctrl_c_ends_a_migration_with_a_report(bench: &Bench) {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_mins(1);
     // It is under way when the first copy is there. A provider's own entries begin with a dot.
-    let is_copy =
-        |entry: std::io::Result<DirEntry>| !entry.unwrap().file_name().as_encoded_bytes().starts_with(b".");
+    let is_copy = |entry: std::io::Result<DirEntry>| {
+        !entry.unwrap().file_name().as_encoded_bytes().starts_with(b".")
+    };
     while !std::fs::read_dir(bench.path("disk")).unwrap().any(is_copy) {
         assert!(Instant::now() < deadline, "it did not begin");
         std::thread::sleep(Duration::from_millis(20));
@@ -126,7 +130,10 @@ fn ctrl_c_ends_a_migration_with_a_report(bench: &Bench) {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let count = |key: &str| report[key].as_u64().unwrap();
-    assert_eq!((&report["stopped"], count("moved_files") + count("left_files")), (&true.into(), 60));
+    assert_eq!(
+        (&report["stopped"], count("moved_files") + count("left_files")),
+        (&true.into(), 60)
+    );
     assert!(count("left_files") > 0, "{report}");
     let rest = bench.json(&["migrate", "run", "--org", "42", "--to", "disk"]);
     assert_eq!(rest["left_files"], 0);
@@ -150,7 +157,8 @@ fn a_directory_operated_directly_knows_its_providers_only_by_its_configuration()
     let missing = codes(&["--config", "gone.toml"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(text(&missing.stderr).contains("gone.toml"));
-    let alone = filestore(&bench.path("")).args(["health", "--config", "filestore.toml"]).output().unwrap();
+    let alone =
+        filestore(&bench.path("")).args(["health", "--config", "filestore.toml"]).output().unwrap();
     assert_eq!(alone.status.code(), Some(2));
     assert!(text(&alone.stderr).contains("--data-dir"));
 }
@@ -164,5 +172,8 @@ fn a_purge_says_at_which_provider_it_removed() {
     bench.ok(&["delete", &id]);
     assert_eq!(bench.json(&["purge", "run", "--dry-run"])["purged"], 1);
     let said = bench.ok(&["purge", "run"]);
-    assert!(said.starts_with("purged 1 file (1 B)") && said.contains("at disk: removed 1 blob"), "{said}");
+    assert!(
+        said.starts_with("purged 1 file (1 B)") && said.contains("at disk: removed 1 blob"),
+        "{said}"
+    );
 }

@@ -65,7 +65,9 @@ fn a_download_never_overwrites_unless_told(bench: &Bench) {
 
 fn a_range_is_a_part(bench: &Bench) {
     let id = bench.upload("digits", "0123456789", &[]);
-    for (range, part) in [("0-3", "0123"), ("7-", "789"), ("-2", "89"), ("8-99", "89"), ("0-0", "0")] {
+    for (range, part) in
+        [("0-3", "0123"), ("7-", "789"), ("-2", "89"), ("8-99", "89"), ("0-0", "0")]
+    {
         assert_eq!(bench.ok(&["get", &id, "--range", range, "-o", "-"]), part, "{range}");
     }
     bench.fails(1, &["get", &id, "--range", "10-", "-o", "-"]);
@@ -73,8 +75,17 @@ fn a_range_is_a_part(bench: &Bench) {
 }
 
 fn stdin_is_a_file_too(bench: &Bench) {
-    let mut command =
-        bench.command(&["upload", "-", "--name", "notes.txt", "--org", "42", "--sub", "s", "--quiet"]);
+    let mut command = bench.command(&[
+        "upload",
+        "-",
+        "--name",
+        "notes.txt",
+        "--org",
+        "42",
+        "--sub",
+        "s",
+        "--quiet",
+    ]);
     let output = command.write_stdin("from a pipe").output().unwrap();
     let id = text(&output.stdout).trim().to_owned();
     assert_eq!(bench.ok(&["get", &id, "-o", "-"]), "from a pipe");
@@ -86,7 +97,8 @@ fn stdin_is_a_file_too(bench: &Bench) {
 fn a_file_that_is_missing_does_not_keep_the_others_back(bench: &Bench) {
     bench.write("a.txt", "a");
     bench.write("b.txt", "b");
-    let said = bench.fails(2, &["upload", "a.txt", "gone.txt", "b.txt", "--org", "42", "--sub", "s"]);
+    let said =
+        bench.fails(2, &["upload", "a.txt", "gone.txt", "b.txt", "--org", "42", "--sub", "s"]);
     assert!(said.contains("gone.txt") && said.contains("No such file"), "{said}");
     assert_eq!(bench.count(), 2);
 }
@@ -95,7 +107,8 @@ fn a_batch_is_stored_whole_or_not_at_all(bench: &Bench) {
     bench.write("front.txt", "front");
     bench.write("back.txt", "back");
     let records = bench.json(&["batch", "front.txt", "back.txt", "--org", "42", "--sub", "s"]);
-    let names: Vec<_> = records.as_array().unwrap().iter().map(|record| &record["original_name"]).collect();
+    let names: Vec<_> =
+        records.as_array().unwrap().iter().map(|record| &record["original_name"]).collect();
     assert_eq!(names, ["front.txt", "back.txt"]);
     bench.fails(2, &["batch", "front.txt", "gone.txt", "--org", "42", "--sub", "s"]);
     bench.fails(1, &["batch", "front.txt", "back.txt", "--org", "0x2a!", "--sub", "s"]);
@@ -107,7 +120,8 @@ fn an_idempotency_key_stores_once(bench: &Bench) {
     let first = bench.upload("a.txt", "a", &key);
     assert_eq!(bench.upload("a.txt", "a", &key), first);
     bench.write("a.txt", "other");
-    let said = bench.fails(1, &["upload", "a.txt", "--org", "42", "--sub", "gallery", key[0], key[1]]);
+    let said =
+        bench.fails(1, &["upload", "a.txt", "--org", "42", "--sub", "gallery", key[0], key[1]]);
     assert!(said.contains("another content"), "{said}");
     assert_eq!(bench.count(), 1);
 }
@@ -115,7 +129,8 @@ fn an_idempotency_key_stores_once(bench: &Bench) {
 fn a_digest_that_does_not_match_is_refused(bench: &Bench) {
     bench.write("a.txt", "a");
     let other = "0".repeat(64);
-    let said = bench.fails(1, &["upload", "a.txt", "--org", "42", "--sub", "s", "--sha256", &other]);
+    let said =
+        bench.fails(1, &["upload", "a.txt", "--org", "42", "--sub", "s", "--sha256", &other]);
     assert!(said.contains("cannot upload a.txt") && said.contains("sha256sum"), "{said}");
     assert_eq!(bench.count(), 0);
 }
@@ -163,7 +178,11 @@ fn a_deleted_file_is_unreadable_and_can_be_restored(bench: &Bench) {
     assert_eq!(bench.ok(&["list", "--purge-status", "SYSTEM_PURGE", "-q"]).lines().count(), 2);
     assert_eq!(bench.json(&["restore", &a])["purge_status"], Value::Null);
     assert_eq!(bench.ok(&["get", &a, "-o", "-"]), "a");
-    assert_eq!(bench.json(&["restore", &a])["purge_status"], Value::Null, "a second call changes nothing");
+    assert_eq!(
+        bench.json(&["restore", &a])["purge_status"],
+        Value::Null,
+        "a second call changes nothing"
+    );
     let unknown = "01JD8QZ4T6X3M2V9B7K5N1R0CE";
     let output = bench.run(&["delete", unknown, &a, "--quiet"]);
     assert_eq!(output.status.code(), Some(1));
@@ -175,7 +194,8 @@ fn listings_filter_and_go_on(bench: &Bench) {
     bench.write("other.txt", "x");
     bench.ok(&["upload", "other.txt", "--org", "7", "--sub", "misc", "--temp"]);
     let page = bench.json(&["list", "--org", "42", "--limit", "2"]);
-    let shown: Vec<_> = page["items"].as_array().unwrap().iter().map(|file| &file["file_id"]).collect();
+    let shown: Vec<_> =
+        page["items"].as_array().unwrap().iter().map(|file| &file["file_id"]).collect();
     assert_eq!(shown, [&ids[4], &ids[3]], "newest first");
     let cursor = page["next_cursor"].as_str().unwrap();
     let next = bench.json(&["list", "--org", "42", "--limit", "2", "--cursor", cursor]);
@@ -218,10 +238,17 @@ fn bindings_are_made_changed_and_listed(bench: &Bench) {
     assert_eq!(bench.json(&["provider", "list"])[0]["providerCode"], "LOCAL");
     let said = bench.fails(1, &create);
     assert!(said.contains("binding update"), "{said}");
-    let said = bench.fails(1, &["binding", "create", "--org", "43", "--name", "B", "--provider", "MOON"]);
+    let said =
+        bench.fails(1, &["binding", "create", "--org", "43", "--name", "B", "--provider", "MOON"]);
     assert!(said.contains("LOCAL"), "lists what is valid: {said}");
-    assert_eq!(bench.json(&["binding", "update", "--org", "42", "--sync", "true"])["syncEnabled"], true);
-    assert_eq!(bench.json(&["binding", "update", "--org", "42", "--active", "false"])["isActive"], false);
+    assert_eq!(
+        bench.json(&["binding", "update", "--org", "42", "--sync", "true"])["syncEnabled"],
+        true
+    );
+    assert_eq!(
+        bench.json(&["binding", "update", "--org", "42", "--active", "false"])["isActive"],
+        false
+    );
     bench.fails(1, &["binding", "update", "--org", "42", "--sync", "false"]);
     let resumed = bench.json(&["binding", "update", "--org", "42", "--active", "true"]);
     assert_eq!(resumed["id"], binding["id"]);
@@ -250,7 +277,10 @@ fn refusals_name_the_field_and_the_next_step(bench: &Bench) {
     assert!(said.contains("organization_id") && said.contains("hint: --org takes"), "{said}");
     let said = bench.fails(1, &["info", "not-an-id", "--json"]);
     let error: Value = serde_json::from_str(&said).unwrap();
-    assert!(error["error"]["message"].as_str().unwrap().starts_with("cannot show not-an-id"), "{said}");
+    assert!(
+        error["error"]["message"].as_str().unwrap().starts_with("cannot show not-an-id"),
+        "{said}"
+    );
     let said = bench.fails(1, &["get", "01JD8QZ4T6X3M2V9B7K5N1R0CE", "-o", "x", "--json"]);
     let error: Value = serde_json::from_str(&said).unwrap();
     assert_eq!(error["error"]["code"], "not_found");

@@ -8,10 +8,14 @@ use crate::support::{Bench, Way, filestore, text};
 fn without_a_server_it_says_how_to_get_one() {
     let work = tempfile::tempdir().unwrap();
     // Port 1 is tcpmux; nobody listens there.
-    let output = filestore(work.path()).args(["list", "--server", "http://127.0.0.1:1"]).output().unwrap();
+    let output =
+        filestore(work.path()).args(["list", "--server", "http://127.0.0.1:1"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
-    assert!(said.contains("cannot connect to http://127.0.0.1:1") && said.contains("--data-dir"), "{said}");
+    assert!(
+        said.contains("cannot connect to http://127.0.0.1:1") && said.contains("--data-dir"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -24,7 +28,8 @@ fn the_environment_names_the_server_and_an_option_beats_it() {
     assert_eq!(run(&["health", "--server", "http://127.0.0.1:1"]).status.code(), Some(2));
     let data = tempfile::tempdir().unwrap();
     let dir = data.path().join("new");
-    let args = ["binding", "create", "--org", "1", "--name", "n", "--provider", "LOCAL", "--data-dir"];
+    let args =
+        ["binding", "create", "--org", "1", "--name", "n", "--provider", "LOCAL", "--data-dir"];
     assert!(run(&[&args[..], &[dir.to_str().unwrap()]].concat()).status.success());
     assert!(dir.join("filestore.lock").exists(), "the data directory was used, not the server");
 }
@@ -56,7 +61,8 @@ fn a_directory_that_another_command_holds_is_named() {
     let (work, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _held = runtime.block_on(filestore_core::FileStore::open(data.path())).unwrap();
-    let output = filestore(work.path()).arg("--data-dir").arg(data.path()).arg("list").output().unwrap();
+    let output =
+        filestore(work.path()).arg("--data-dir").arg(data.path()).arg("list").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
     assert!(said.contains("another process is using the data directory"), "{said}");
@@ -69,7 +75,8 @@ fn the_socket_of_a_killed_server_is_not_taken_for_a_server() {
     let _held = runtime.block_on(filestore_core::FileStore::open(data.path())).unwrap();
     // Dropping a listener leaves its socket, as a kill does.
     drop(std::os::unix::net::UnixListener::bind(data.path().join("admin.sock")).unwrap());
-    let output = filestore(work.path()).arg("--data-dir").arg(data.path()).arg("list").output().unwrap();
+    let output =
+        filestore(work.path()).arg("--data-dir").arg(data.path()).arg("list").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
     assert!(said.contains("another process is using the data directory"), "{said}");
@@ -85,7 +92,11 @@ fn a_reader_that_has_enough_is_no_failure() {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
-        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{args:?}");
+        assert_eq!(
+            (output.status.code(), text(&output.stderr)),
+            (Some(0), String::new()),
+            "{args:?}"
+        );
     }
 }
 

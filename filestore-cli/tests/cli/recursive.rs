@@ -79,7 +79,10 @@ fn a_run_that_is_killed_is_finished_by_the_next() {
     let journal = bench.path("j.jsonl");
     let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("filestore"));
     let url = bench.url();
-    command.args(UPLOAD).args(["--server", &url, "--jobs", "2", "--quiet"]).current_dir(bench.path(""));
+    command
+        .args(UPLOAD)
+        .args(["--server", &url, "--jobs", "2", "--quiet"])
+        .current_dir(bench.path(""));
     let mut child = command.spawn().unwrap();
     while lines(&journal) < 10 && child.try_wait().unwrap().is_none() {
         std::thread::yield_now();
@@ -113,7 +116,9 @@ fn one_bad_file_does_not_keep_the_others_back() {
         said.contains("cannot upload photos/large.txt") && said.contains("run the same command"),
         "{said}"
     );
-    assert!(text(&output.stdout).contains("uploaded 3 files (3 B), skipped 0, left out 0, failed 1"));
+    assert!(
+        text(&output.stdout).contains("uploaded 3 files (3 B), skipped 0, left out 0, failed 1")
+    );
     assert_eq!(bench.count(), 3);
 }
 

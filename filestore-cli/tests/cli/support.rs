@@ -124,7 +124,8 @@ impl Bench {
     /// What a command that succeeds prints with `--json`.
     pub(crate) fn json(&self, args: &[&str]) -> Value {
         let stdout = self.ok(&[args, &["--json"]].concat());
-        serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{args:?} printed no JSON ({e}): {stdout}"))
+        serde_json::from_str(&stdout)
+            .unwrap_or_else(|e| panic!("{args:?} printed no JSON ({e}): {stdout}"))
     }
 
     /// What a command says that ends with this status.

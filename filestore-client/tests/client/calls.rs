@@ -36,7 +36,8 @@ async fn a_unix_socket_serves_as_well() {
     let listener = tokio::net::UnixListener::bind(&path).unwrap();
     let served = tokio::spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
-        let answer = |_: usize, _: &crate::script::Request| Answer::json("200 OK", r#"{"message":"ok"}"#);
+        let answer =
+            |_: usize, _: &crate::script::Request| Answer::json("200 OK", r#"{"message":"ok"}"#);
         crate::script::serve(stream, std::sync::Arc::default(), std::sync::Arc::new(answer)).await
     });
     assert_eq!(client.health().await.unwrap().message, "ok");
@@ -45,7 +46,8 @@ async fn a_unix_socket_serves_as_well() {
 
 #[tokio::test]
 async fn a_problem_is_told_with_everything_the_server_said() {
-    let server = Script::with(vec![Answer::problem(409, "invalid_transition", &["x-request-id: R1"])]).await;
+    let server =
+        Script::with(vec![Answer::problem(409, "invalid_transition", &["x-request-id: R1"])]).await;
     let error = server.client().make_thumbnail(ID).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert_eq!(error.to_string(), "said by the server (HTTP 409, invalid_transition, request R1)");
@@ -76,8 +78,9 @@ async fn an_id_that_would_name_another_endpoint_is_not_sent() {
 
 #[tokio::test]
 async fn a_listing_goes_on_page_after_page() {
-    let page =
-        |cursor: &str| format!(r#"{{"items":[{},{}],"next_cursor":{cursor}}}"#, record(b"1"), record(b"2"));
+    let page = |cursor: &str| {
+        format!(r#"{{"items":[{},{}],"next_cursor":{cursor}}}"#, record(b"1"), record(b"2"))
+    };
     let pages = [page(r#""c &1""#), page("null")].map(|page| Answer::json("200 OK", &page));
     let server = Script::with(pages.to_vec()).await;
     let query = ListQuery::new().organization_id("42").purge_status("SYSTEM_PURGE").limit(2);
@@ -115,7 +118,8 @@ async fn a_variant_that_did_not_change_is_not_sent_again() {
 async fn a_run_is_waited_for_beyond_the_idle_timeout() {
     let idle = Duration::from_millis(50);
     let report = r#"{"dry_run":true,"expired":0,"purged":3,"purged_bytes":9,"blobs_removed":0,"waiting":0,"failures":[]}"#;
-    let server = Script::with(vec![Answer::json("200 OK", report).when(When::Later(idle * 4))]).await;
+    let server =
+        Script::with(vec![Answer::json("200 OK", report).when(When::Later(idle * 4))]).await;
     let client = quick(&server.url).timeouts(Duration::from_secs(5), idle).build().unwrap();
     assert_eq!(client.admin().purge_run(DryRun::Yes).await.unwrap().purged, 3);
     let request = &server.requests()[0];
@@ -136,10 +140,10 @@ async fn a_binding_is_created_once_and_an_update_leaves_out_what_stays() {
     assert_eq!(error.kind(), ErrorKind::Interrupted);
     assert_eq!(server.requests().len(), 1);
 
-    let reply =
-        r#"{"id":1,"organizationId":42,"isActive":true,"syncEnabled":true,"storageProvider":"LOCAL"}"#;
+    let reply = r#"{"id":1,"organizationId":42,"isActive":true,"syncEnabled":true,"storageProvider":"LOCAL"}"#;
     let server = Script::with(vec![Answer::nothing(), Answer::json("200 OK", reply)]).await;
-    let update = UpdateBinding { organization_id: 42, sync_enabled: Some(true), ..UpdateBinding::default() };
+    let update =
+        UpdateBinding { organization_id: 42, sync_enabled: Some(true), ..UpdateBinding::default() };
     assert!(server.client().update_binding(&update).await.unwrap().sync_enabled);
     assert_eq!(server.requests()[1].text(), r#"{"organizationId":42,"syncEnabled":true}"#);
 }
@@ -159,7 +163,10 @@ async fn every_call_can_be_spawned() {
     let bytes = content(10);
     let server = Script::with(vec![Answer::json("201 Created", &record(&bytes))]).await;
     let client = server.client();
-    let upload = tokio::spawn(async move { client.upload(Upload::from_bytes(content(10), "42", "s")).await });
+    let upload =
+        tokio::spawn(
+            async move { client.upload(Upload::from_bytes(content(10), "42", "s")).await },
+        );
     assert_eq!(upload.await.unwrap().unwrap().file_size, 10);
     let client = server.client();
     let download = tokio::spawn(async move { client.download("").to_path("unused").await });

@@ -41,8 +41,10 @@ async fn a_broken_download_goes_on_where_it_broke() {
     let server = Script::with(vec![first, second, part(&bytes, 70_000, 100_000)]).await;
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
-    let download =
-        server.client().download(ID).on_progress(move |progress| log.lock().unwrap().push(progress));
+    let download = server
+        .client()
+        .download(ID)
+        .on_progress(move |progress| log.lock().unwrap().push(progress));
     assert_eq!(download.bytes().await.unwrap(), bytes);
 
     let requests = server.requests();
@@ -103,7 +105,8 @@ async fn a_range_is_asked_for_and_resumed_within_itself() {
     let bytes = content(1000);
     let range = "content-range: bytes 100-199/1000";
     let digest = repr_digest(&bytes);
-    let first = Answer::promising(100, "206 Partial Content", &[ETAG, range, &digest], &bytes[100..150]);
+    let first =
+        Answer::promising(100, "206 Partial Content", &[ETAG, range, &digest], &bytes[100..150]);
     let server = Script::with(vec![first, part(&bytes, 150, 200)]).await;
     let got = server.client().download(ID).range(100..200).bytes().await.unwrap();
     assert_eq!(got, bytes[100..200]);

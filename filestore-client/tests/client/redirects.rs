@@ -10,7 +10,11 @@ async fn service(target: String, bytes: Vec<u8>) -> Script {
         if request.line.contains("/info ") {
             return Answer::json("200 OK", &record(&bytes));
         }
-        Answer::new("302 Found", &[&format!("location: {target}/bucket/key?X-Signature=s3cret")], "")
+        Answer::new(
+            "302 Found",
+            &[&format!("location: {target}/bucket/key?X-Signature=s3cret")],
+            "",
+        )
     })
     .await
 }
@@ -28,7 +32,8 @@ async fn the_redirect_is_followed_with_a_bare_request() {
 
     let asked = service.requests();
     assert_eq!(asked[0].header("authorization"), Some("Bearer fsk_test"));
-    let names: Vec<String> = provider.requests()[0].headers.iter().map(|(name, _)| name.clone()).collect();
+    let names: Vec<String> =
+        provider.requests()[0].headers.iter().map(|(name, _)| name.clone()).collect();
     assert_eq!(names, ["accept", "host"]);
     assert_eq!(lines(&provider), ["GET /bucket/key?X-Signature=s3cret HTTP/1.1"]);
 }
@@ -56,7 +61,11 @@ async fn an_expired_url_is_renewed() {
     let bytes = content(1000);
     let served = bytes.clone();
     let provider = Script::start(move |n, _| match n {
-        0 => Answer::new("403 Forbidden", &["content-type: application/xml"], "<Code>AccessDenied</Code>"),
+        0 => Answer::new(
+            "403 Forbidden",
+            &["content-type: application/xml"],
+            "<Code>AccessDenied</Code>",
+        ),
         _ => Answer::new("200 OK", &[OBJECT_ETAG], &served),
     })
     .await;
@@ -78,7 +87,10 @@ async fn an_unreachable_provider_is_named_without_its_signature() {
     let service = service("http://127.0.0.1:1".to_owned(), content(10)).await;
     let error = service.client().download(ID).bytes().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Provider);
-    assert!(error.to_string().starts_with("cannot connect to the storage provider 127.0.0.1"), "{error}");
+    assert!(
+        error.to_string().starts_with("cannot connect to the storage provider 127.0.0.1"),
+        "{error}"
+    );
     assert!(!format!("{error} {error:?}").contains("s3cret"), "{error:?}");
 }
 

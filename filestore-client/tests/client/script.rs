@@ -69,7 +69,8 @@ impl Answer {
 
     /// A reply that promises `length` bytes and has `body` only.
     pub(crate) fn promising(length: usize, status: &str, headers: &[&str], body: &[u8]) -> Self {
-        let mut head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n");
+        let mut head =
+            format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n");
         for header in headers {
             write!(head, "{header}\r\n").unwrap();
         }
@@ -115,7 +116,9 @@ pub(crate) struct Script {
 
 impl Script {
     /// Answers the nth request (from 0) with `answer(n, request)`; the request has no body yet.
-    pub(crate) async fn start(answer: impl Fn(usize, &Request) -> Answer + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(
+        answer: impl Fn(usize, &Request) -> Answer + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -186,7 +189,10 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     Ok(())
 }
 
-async fn read_head<S: AsyncRead + Unpin>(stream: &mut S, request: &mut Request) -> io::Result<Vec<u8>> {
+async fn read_head<S: AsyncRead + Unpin>(
+    stream: &mut S,
+    request: &mut Request,
+) -> io::Result<Vec<u8>> {
     let mut buffer = Vec::new();
     let end = loop {
         if let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {

@@ -35,9 +35,12 @@ async fn a_busy_server_is_asked_again_under_the_same_key_after_its_pause() {
     for request in &requests {
         let text = request.text();
         assert_eq!(request.header("content-length"), Some(text.len().to_string().as_str()));
-        for (name, value) in
-            [("organization_id", "42"), ("sub_system", "s"), ("upload_temp", "true"), ("sha256", "00")]
-        {
+        for (name, value) in [
+            ("organization_id", "42"),
+            ("sub_system", "s"),
+            ("upload_temp", "true"),
+            ("sha256", "00"),
+        ] {
             let at = text.find(&field(name, value)).unwrap_or_else(|| panic!("{name} in {text}"));
             assert!(at < text.find("name=\"file\"").unwrap());
         }
@@ -70,7 +73,11 @@ async fn a_lost_reply_is_asked_for_again_only_under_a_key() {
 async fn a_running_twin_is_waited_for() {
     let twin = Answer::problem(409, "idempotency_in_progress", &[]);
     let server = Script::with(vec![Answer::nothing(), twin, created(b"abc")]).await;
-    server.client().upload(Upload::from_bytes("abc", "42", "s").idempotency_key("mine")).await.unwrap();
+    server
+        .client()
+        .upload(Upload::from_bytes("abc", "42", "s").idempotency_key("mine"))
+        .await
+        .unwrap();
     let requests = server.requests();
     assert_eq!(requests.len(), 3);
     assert!(requests.iter().all(|request| request.header("idempotency-key") == Some("mine")));
@@ -94,7 +101,11 @@ async fn an_early_refusal_is_reported_and_not_a_broken_pipe() {
         let refusal = Answer::problem(413, "too_large", &[]).when(When::AtOnce).then(then);
         let server = Script::with(vec![refusal]).await;
         let endless = tokio::io::repeat(7);
-        let error = server.client().upload(Upload::from_reader(endless, None, "42", "s")).await.unwrap_err();
+        let error = server
+            .client()
+            .upload(Upload::from_reader(endless, None, "42", "s"))
+            .await
+            .unwrap_err();
         assert_eq!(
             (error.kind(), error.code()),
             (ErrorKind::TooLarge, Some("too_large")),
@@ -110,7 +121,11 @@ async fn an_early_refusal_of_a_known_length_is_reported_too() {
     let server = Script::with(vec![refusal]).await;
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(1 << 30).unwrap();
-    let error = server.client().upload(Upload::from_path(file.path(), "42", "s").unwrap()).await.unwrap_err();
+    let error = server
+        .client()
+        .upload(Upload::from_path(file.path(), "42", "s").unwrap())
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge);
     let length: u64 = server.requests()[0].header("content-length").unwrap().parse().unwrap();
     assert!(length > 1 << 30);
@@ -120,7 +135,8 @@ async fn an_early_refusal_of_a_known_length_is_reported_too() {
 async fn names_arrive_as_they_are() {
     let server = Script::with(vec![created(b"abc")]).await;
     let dir = tempfile::tempdir().unwrap();
-    for name in ["Zoë 文件 🏖.jpg", "a \"b\" 'c'.txt", "back\\slash%22.txt", "semi;name=\"x\".txt"] {
+    for name in ["Zoë 文件 🏖.jpg", "a \"b\" 'c'.txt", "back\\slash%22.txt", "semi;name=\"x\".txt"]
+    {
         let path = dir.path().join(name);
         std::fs::write(&path, b"abc").unwrap();
         server.client().upload(Upload::from_path(&path, "42", "s").unwrap()).await.unwrap();
@@ -133,7 +149,8 @@ async fn names_arrive_as_they_are() {
 async fn a_reader_that_is_not_as_long_as_it_said_stores_nothing() {
     for announced in [999, 1001] {
         let server = Script::with(vec![created(&content(1000))]).await;
-        let upload = Upload::from_reader(io::Cursor::new(content(1000)), Some(announced), "42", "s");
+        let upload =
+            Upload::from_reader(io::Cursor::new(content(1000)), Some(announced), "42", "s");
         let error = server.client().upload(upload).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Io, "{error:?}");
         assert!(error.to_string().contains("than announced"), "{error}");
@@ -173,9 +190,14 @@ async fn a_server_that_never_answers_is_given_up_after_the_reply_timeout() {
 async fn a_server_that_stops_reading_is_given_up_after_the_idle_timeout() {
     let deaf = Answer::nothing().when(When::AtOnce).then(Then::Hang);
     let server = Script::with(vec![deaf]).await;
-    let client =
-        quick(&server.url).timeouts(Duration::from_secs(5), Duration::from_millis(200)).build().unwrap();
-    let error = client.upload(Upload::from_reader(tokio::io::repeat(7), None, "42", "s")).await.unwrap_err();
+    let client = quick(&server.url)
+        .timeouts(Duration::from_secs(5), Duration::from_millis(200))
+        .build()
+        .unwrap();
+    let error = client
+        .upload(Upload::from_reader(tokio::io::repeat(7), None, "42", "s"))
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);
 }
 
@@ -216,7 +238,8 @@ async fn progress_counts_the_files_bytes() {
     let server = Script::with(vec![created(&bytes)]).await;
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
-    let upload = Upload::from_bytes(bytes, "42", "s").on_progress(move |p| log.lock().unwrap().push(p));
+    let upload =
+        Upload::from_bytes(bytes, "42", "s").on_progress(move |p| log.lock().unwrap().push(p));
     server.client().upload(upload).await.unwrap();
     let seen = seen.lock().unwrap();
     assert!(seen.is_sorted_by_key(|progress| progress.done_bytes));
@@ -246,9 +269,11 @@ async fn a_batch_is_numbered_in_order_and_checked_one_by_one() {
 
 #[tokio::test]
 async fn a_change_carries_its_condition_and_answers_the_new_etag() {
-    let reply =
-        format!(r#"{{"file_id":"{ID}","sync_status":"NONE","updated_at":"2026-11-21T08:15:30.123Z"}}"#);
-    let changed = Answer::new("200 OK", &["content-type: application/json", "etag: \"v2\""], &reply);
+    let reply = format!(
+        r#"{{"file_id":"{ID}","sync_status":"NONE","updated_at":"2026-11-21T08:15:30.123Z"}}"#
+    );
+    let changed =
+        Answer::new("200 OK", &["content-type: application/json", "etag: \"v2\""], &reply);
     let server = Script::with(vec![changed]).await;
     let change = Change::replace(Item::from_bytes("new")).if_match("\"v1\"");
     let reply = server.client().replace(ID, change).await.unwrap();

@@ -96,7 +96,10 @@ impl Options {
         let numbers = value_of("--sizes", "200,400,1000");
         Ok(Self {
             photos: photographs(Path::new(directory))?,
-            sizes: numbers.iter().map(|n| VariantSize::from_path(n, n)).collect::<Result<_, _>>()?,
+            sizes: numbers
+                .iter()
+                .map(|n| VariantSize::from_path(n, n))
+                .collect::<Result<_, _>>()?,
             fits: value_of("--fits", "cover,inside")
                 .iter()
                 .map(|fit| fit.parse())
@@ -116,8 +119,10 @@ fn photographs(directory: &Path) -> Outcome<Vec<PathBuf>> {
         let extension = path.extension().map(|end| end.to_string_lossy().to_lowercase());
         extension.is_some_and(|end| ["jpg", "jpeg", "png"].contains(&end.as_str()))
     };
-    let entries = std::fs::read_dir(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
-    let mut found: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_picture).collect();
+    let entries =
+        std::fs::read_dir(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+    let mut found: Vec<_> =
+        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_picture).collect();
     found.sort();
     if found.is_empty() {
         return Err(format!("no photographs (jpg, png) in {}", directory.display()).into());
@@ -210,7 +215,13 @@ fn seven(
             let dssim = likeness(work, &full, (size, fit), &bytes, &theirs)?;
             Ok(report::OfSeven { size: size.pixels(), bytes: (bytes.len(), theirs.len()), dssim })
         });
-        table.add(&report::name(photo), fit, our_times, sharp_times, sizes.collect::<Outcome<_>>()?);
+        table.add(
+            &report::name(photo),
+            fit,
+            our_times,
+            sharp_times,
+            sizes.collect::<Outcome<_>>()?,
+        );
     }
     Ok(())
 }
@@ -225,7 +236,10 @@ fn likeness(
 ) -> Outcome<(f64, f64)> {
     let our_place = reference::Place::ours(full, ours, fit)?;
     let sharp_place = reference::Place::of_sharp(full, theirs, size, fit)?;
-    Ok((quality::dssim(work, full, our_place, ours)?, quality::dssim(work, full, sharp_place, theirs)?))
+    Ok((
+        quality::dssim(work, full, our_place, ours)?,
+        quality::dssim(work, full, sharp_place, theirs)?,
+    ))
 }
 
 /// Peak memory of one variant, each in a process of its own.
@@ -235,7 +249,12 @@ fn peak(options: &Options) -> Outcome {
         for &size in &options.sizes {
             let wanted = Wanted { photo, size, fit: Fit::Inside };
             let Some(ours) = ours::peak_kib(wanted)? else { continue };
-            peaks.add(&report::name(photo), size.pixels(), ours, peer::Sharp::start()?.peak_kib(wanted)?);
+            peaks.add(
+                &report::name(photo),
+                size.pixels(),
+                ours,
+                peer::Sharp::start()?.peak_kib(wanted)?,
+            );
         }
     }
     peaks.summary();
@@ -244,8 +263,11 @@ fn peak(options: &Options) -> Outcome {
 
 /// What [`ours::peak_kib`] runs in a process of its own.
 fn print_peak(photo: &str, size: &str, fit: &str) -> Outcome {
-    let wanted =
-        Wanted { photo: Path::new(photo), size: VariantSize::from_path(size, size)?, fit: fit.parse()? };
+    let wanted = Wanted {
+        photo: Path::new(photo),
+        size: VariantSize::from_path(size, size)?,
+        fit: fit.parse()?,
+    };
     match ours::grown_kib(wanted)? {
         Some(kib) => println!("{kib}"),
         None => println!("passes through"),

@@ -21,9 +21,13 @@ pub(crate) fn make(wanted: Wanted<'_>) -> Outcome<(Times, Option<Bytes>)> {
 
 /// All seven sizes in one call, without those that pass through.
 pub(crate) fn seven(photo: &Path, fit: Fit) -> Outcome<(Times, Vec<(VariantSize, Bytes)>)> {
-    let sizes = VARIANT_SIZES.map(|size| (VariantSize::try_from(size).expect("an allowed size"), fit));
+    let sizes =
+        VARIANT_SIZES.map(|size| (VariantSize::try_from(size).expect("an allowed size"), fit));
     let (times, made) = timed(|| variants(photo, &sizes));
-    let made = made?.into_iter().zip(sizes).filter_map(|(variant, (size, _))| Some((size, webp(variant)?)));
+    let made = made?
+        .into_iter()
+        .zip(sizes)
+        .filter_map(|(variant, (size, _))| Some((size, webp(variant)?)));
     Ok((times, made.collect()))
 }
 
@@ -44,12 +48,17 @@ fn variants(photo: &Path, wanted: &[(VariantSize, Fit)]) -> Outcome<Vec<Variant>
 /// The peak of one variant in a new process; nothing if the picture passes through.
 pub(crate) fn peak_kib(wanted: Wanted<'_>) -> Outcome<Option<u64>> {
     let (size, fit) = (wanted.size.pixels().to_string(), fit_name(wanted.fit));
-    let child =
-        Command::new(std::env::current_exe()?).arg("--peak").arg(wanted.photo).args([&size, fit]).output()?;
+    let child = Command::new(std::env::current_exe()?)
+        .arg("--peak")
+        .arg(wanted.photo)
+        .args([&size, fit])
+        .output()?;
     let said = String::from_utf8_lossy(&child.stdout);
     match said.trim() {
         "passes through" => Ok(None),
-        number => Ok(Some(number.parse().map_err(|_| String::from_utf8_lossy(&child.stderr).into_owned())?)),
+        number => Ok(Some(
+            number.parse().map_err(|_| String::from_utf8_lossy(&child.stderr).into_owned())?,
+        )),
     }
 }
 
@@ -71,7 +80,8 @@ fn webp(variant: Variant) -> Option<Bytes> {
 fn timed<T>(work: impl FnOnce() -> T) -> (Times, T) {
     let (cpu, start) = (processor_ms(), Instant::now());
     let result = work();
-    let times = Times { wall_ms: start.elapsed().as_secs_f64() * 1e3, cpu_ms: processor_ms() - cpu };
+    let times =
+        Times { wall_ms: start.elapsed().as_secs_f64() * 1e3, cpu_ms: processor_ms() - cpu };
     (times, result)
 }
 

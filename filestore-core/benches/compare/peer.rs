@@ -21,7 +21,9 @@ pub(crate) struct Sharp {
 impl Sharp {
     pub(crate) fn start() -> Outcome<Self> {
         if std::env::var_os("COMPARE_SHARP").is_none() {
-            return Err("COMPARE_SHARP does not name the directory that sharp is installed in".into());
+            return Err(
+                "COMPARE_SHARP does not name the directory that sharp is installed in".into()
+            );
         }
         let mut child = Command::new("node")
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/compare/sharp.mjs"))
@@ -40,7 +42,8 @@ impl Sharp {
         writeln!(requests, "{request}")?;
         let mut line = String::new();
         self.answers.read_line(&mut line)?;
-        let answer: Value = serde_json::from_str(&line).map_err(|_| format!("sharp said: {line:?}"))?;
+        let answer: Value =
+            serde_json::from_str(&line).map_err(|_| format!("sharp said: {line:?}"))?;
         match answer.get("error") {
             Some(error) => Err(format!("sharp: {error}").into()),
             None => Ok(answer),

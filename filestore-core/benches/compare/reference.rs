@@ -32,7 +32,9 @@ impl Full {
     /// Decoded by sharp, upright and in sRGB; `scratch` is overwritten.
     pub(crate) fn decode(sharp: &mut Sharp, photo: &Path, scratch: &Path) -> Outcome<Self> {
         let answer = sharp.ask(&json!({"op": "pixels", "path": photo, "out": scratch}))?;
-        let side = |name: &str| answer[name].as_u64().and_then(|n| usize::try_from(n).ok()).ok_or("no size");
+        let side = |name: &str| {
+            answer[name].as_u64().and_then(|n| usize::try_from(n).ok()).ok_or("no size")
+        };
         let (width, height) = (side("width")?, side("height")?);
         let rgb = std::fs::read(scratch)?;
         assert_eq!(rgb.len(), width * height * 3, "three bytes a pixel");
@@ -121,7 +123,8 @@ impl Place {
         let mut small = Vec::with_capacity(self.rows * self.columns * 3);
         for tap in &down {
             let mut row = vec![0f32; self.columns * 3];
-            for (source, weight) in narrow[tap.first * self.columns * 3..].chunks(row.len()).zip(&tap.weights)
+            for (source, weight) in
+                narrow[tap.first * self.columns * 3..].chunks(row.len()).zip(&tap.weights)
             {
                 row.iter_mut().zip(source).for_each(|(sum, value)| *sum += value * weight);
             }
@@ -177,7 +180,11 @@ fn taps(start: f64, extent: f64, count: usize, len: usize) -> Vec<Tap> {
         if x.abs() < 1e-9 {
             return 1.0;
         }
-        if x.abs() >= 3.0 { 0.0 } else { 3.0 * (PI * x).sin() * (PI * x / 3.0).sin() / (PI * PI * x * x) }
+        if x.abs() >= 3.0 {
+            0.0
+        } else {
+            3.0 * (PI * x).sin() * (PI * x / 3.0).sin() / (PI * PI * x * x)
+        }
     };
     let tap = |index: usize| {
         let center = start + (float(index) + 0.5) * scale;
@@ -191,7 +198,8 @@ fn taps(start: f64, extent: f64, count: usize, len: usize) -> Vec<Tap> {
 }
 
 fn size_of(webp: &[u8]) -> Outcome<(usize, usize)> {
-    let (width, height) = ImageReader::new(Cursor::new(webp)).with_guessed_format()?.into_dimensions()?;
+    let (width, height) =
+        ImageReader::new(Cursor::new(webp)).with_guessed_format()?.into_dimensions()?;
     Ok((usize::try_from(width)?, usize::try_from(height)?))
 }
 

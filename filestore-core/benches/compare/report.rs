@@ -57,7 +57,17 @@ impl Table {
         println!("\n{title}: least of all turns, ms");
         println!(
             "{:<16} {:<21} {:>4} {:<6} {:>8} {:>8} {:>6} {:>6} {:>6} {:>6}  {:>8}",
-            "photo", "", "size", "fit", "ours", "sharp", "wall×", "cpu×", "bytes", "dssim", "(ours)"
+            "photo",
+            "",
+            "size",
+            "fit",
+            "ours",
+            "sharp",
+            "wall×",
+            "cpu×",
+            "bytes",
+            "dssim",
+            "(ours)"
         );
         Self { rows: Vec::new() }
     }
@@ -94,8 +104,12 @@ impl Table {
         sizes.dedup();
         for size in sizes {
             self.means(&size.to_string(), |row| row.size == size);
-            self.means(&format!("{size} baseline"), |row| row.size == size && !row.facts.progressive);
-            self.means(&format!("{size} progressive"), |row| row.size == size && row.facts.progressive);
+            self.means(&format!("{size} baseline"), |row| {
+                row.size == size && !row.facts.progressive
+            });
+            self.means(&format!("{size} progressive"), |row| {
+                row.size == size && row.facts.progressive
+            });
         }
     }
 
@@ -142,7 +156,14 @@ impl Sevens {
         Self { times: Vec::new(), sizes: Vec::new() }
     }
 
-    pub(crate) fn add(&mut self, photo: &str, fit: Fit, ours: Times, sharp: Times, sizes: Vec<OfSeven>) {
+    pub(crate) fn add(
+        &mut self,
+        photo: &str,
+        fit: Fit,
+        ours: Times,
+        sharp: Times,
+        sizes: Vec<OfSeven>,
+    ) {
         let [wall, cpu] = [sharp.wall_ms / ours.wall_ms, sharp.cpu_ms / ours.cpu_ms];
         let (bytes, dssim) = likeness(sizes.iter());
         println!(
@@ -173,7 +194,10 @@ impl Sevens {
 
 /// The geometric means of the ratios of bytes and DSSIM.
 fn likeness<'a>(sizes: impl Iterator<Item = &'a OfSeven> + Clone) -> (f64, f64) {
-    (mean(sizes.clone().map(|one| ratio(one.bytes))), mean(sizes.map(|one| one.dssim.0 / one.dssim.1)))
+    (
+        mean(sizes.clone().map(|one| ratio(one.bytes))),
+        mean(sizes.map(|one| one.dssim.0 / one.dssim.1)),
+    )
 }
 
 /// The table of peak memory.
@@ -183,7 +207,9 @@ pub(crate) struct Peaks {
 
 impl Peaks {
     pub(crate) fn new() -> Self {
-        println!("\npeak memory of one variant in a new process, MiB over the idle process, inside");
+        println!(
+            "\npeak memory of one variant in a new process, MiB over the idle process, inside"
+        );
         Self { ratios: Vec::new() }
     }
 

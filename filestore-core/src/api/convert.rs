@@ -40,7 +40,11 @@ impl From<&ProviderCheck> for super::ProviderCheckReport {
             outcome: step.outcome.as_str().to_owned(),
             detail: step.detail.clone(),
         });
-        Self { provider_code: check.provider.to_string(), can_serve: check.can_serve, steps: steps.collect() }
+        Self {
+            provider_code: check.provider.to_string(),
+            can_serve: check.can_serve,
+            steps: steps.collect(),
+        }
     }
 }
 

@@ -13,9 +13,9 @@ mod problem;
 
 pub use admin::{
     AdminProvider, MigrateHolding, MigratePlan, MigrateReport, MigrateRunRequest, MigrateRunning,
-    MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, ProviderCheckReport,
-    ProviderCheckStep, PurgeReport, PurgeRunRequest, SyncQueueReport, SyncQueueRequest, SyncReport,
-    SyncStatusReport, VariantCacheReport, WorkFailure,
+    MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest,
+    ProviderCheckReport, ProviderCheckStep, PurgeReport, PurgeRunRequest, SyncQueueReport,
+    SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport, WorkFailure,
 };
 pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply, UpdateBinding};
 pub use file::{ChangeReply, DeleteReply, FileRecord, HealthReply, ListReply, ReadyReply};

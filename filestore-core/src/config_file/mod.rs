@@ -80,7 +80,10 @@ impl StoreConfig {
     /// assert_eq!(config.providers[0].code.as_str(), "backup");
     /// # Ok::<(), filestore_core::config_file::ConfigFileError>(())
     /// ```
-    pub fn from_toml(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigFileError> {
+    pub fn from_toml(
+        text: &str,
+        env: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, ConfigFileError> {
         let file = toml::from_str::<tables::File>(text)
             .map_err(|error| ConfigFileError::Toml(without_secrets(&error, text)))?;
         let config = file.into_config(&env)?;
@@ -125,8 +128,10 @@ fn without_secrets(error: &toml::de::Error, text: &str) -> String {
     if !before.contains("provider") && !last_line.contains("provider") {
         return error.to_string();
     }
-    let (line, column) =
-        (before.split('\n').count(), before.split('\n').next_back().map_or(0, |line| line.chars().count()));
+    let (line, column) = (
+        before.split('\n').count(),
+        before.split('\n').next_back().map_or(0, |line| line.chars().count()),
+    );
     format!("at line {line}, column {}: {}", column + 1, masked(error.message()))
 }
 
@@ -181,19 +186,26 @@ mod tests {
         .unwrap();
         let [first, old] = &config.providers[..] else { panic!("two providers") };
         assert_eq!((first.name.as_str(), first.is_active, first.retries), ("s3-eu", true, 3));
-        assert_eq!((first.timeout.as_secs(), first.io_timeout.as_secs(), first.concurrency), (30, 10, 64));
+        assert_eq!(
+            (first.timeout.as_secs(), first.io_timeout.as_secs(), first.concurrency),
+            (30, 10, 64)
+        );
         assert_eq!((old.name.as_str(), old.is_active, old.retries), ("The old one", false, 0));
         assert_eq!((old.timeout.as_secs(), old.io_timeout.as_secs(), old.concurrency), (1, 2, 5));
         let option = |name: &str| old.options[name].clone();
         assert!(option("endpoint") == "https://s3.example.org:443/s3.example.org".into());
-        assert!(option("secret_access_key") == "hush".into() && option("literal") == "${KEY} $x {}".into());
+        assert!(
+            option("secret_access_key") == "hush".into()
+                && option("literal") == "${KEY} $x {}".into()
+        );
         assert!(option("enable_virtual_host_style") == OptionValue::Boolean(true));
         assert!(option("assume_role_duration_seconds") == OptionValue::Integer(900));
     }
 
     #[test]
     fn what_is_wrong_is_named_and_no_value_is_shown() {
-        let provider = |rest: &str| format!("[[providers]]\ncode = \"eu\"\nscheme = \"s3\"\n{rest}");
+        let provider =
+            |rest: &str| format!("[[providers]]\ncode = \"eu\"\nscheme = \"s3\"\n{rest}");
         for (text, named) in [
             (
                 provider("options.key = \"${NOWHERE}\""),
@@ -210,7 +222,10 @@ mod tests {
             (provider("concurrency = 0"), "provider eu: concurrency"),
             ("[[providers]]\nscheme = \"s3\"".to_owned(), "provider 1: the key code is missing"),
             ("[[providers]]\ncode = \"eu\"".to_owned(), "provider eu: the key scheme is missing"),
-            ("[[providers]]\ncode = \"e u\"\nscheme = \"s3\"".to_owned(), "provider 1: a provider code is"),
+            (
+                "[[providers]]\ncode = \"e u\"\nscheme = \"s3\"".to_owned(),
+                "provider 1: a provider code is",
+            ),
             ("providers = [{code = \"eu\", options = {key = hush}}]".to_owned(), "line 1"),
             ("[[provider]]".to_owned(), "provider"),
             ("durability = \"none\"".to_owned(), "durability"),

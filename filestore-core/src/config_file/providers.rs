@@ -28,7 +28,11 @@ pub(super) fn into_configs(
     tables.into_iter().enumerate().map(|(at, table)| into_config(at + 1, table, env)).collect()
 }
 
-fn into_config(at: usize, table: ProviderTable, env: Env<'_>) -> Result<ProviderConfig, ConfigFileError> {
+fn into_config(
+    at: usize,
+    table: ProviderTable,
+    env: Env<'_>,
+) -> Result<ProviderConfig, ConfigFileError> {
     let unnamed = |problem: String| wrong(at.to_string(), problem);
     let code = table.code.ok_or_else(|| unnamed("the key code is missing".to_owned()))?;
     let code: ProviderCode = code.parse().map_err(|error| unnamed(format!("{error}")))?;
@@ -55,7 +59,9 @@ fn into_config(at: usize, table: ProviderTable, env: Env<'_>) -> Result<Provider
             OptionInFile::Integer(number) => OptionValue::Integer(number),
             OptionInFile::Text(text) => {
                 let filled = filled_in(&text, env);
-                OptionValue::Text(filled.map_err(|problem| wrong(format!("the option {name} {problem}")))?)
+                OptionValue::Text(
+                    filled.map_err(|problem| wrong(format!("the option {name} {problem}")))?,
+                )
             }
         };
         Ok((name, value))
@@ -80,15 +86,17 @@ fn filled_in(text: &str, env: Env<'_>) -> Result<String, String> {
             rest = variable;
             continue;
         }
-        let is_name =
-            |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        let is_name = |name: &str| {
+            !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        };
         let Some((name, after)) = variable.split_once('}').filter(|(name, _)| is_name(name)) else {
             return Err(
-                "has a ${ that names no environment variable, write $${ for the characters".to_owned()
+                "has a ${ that names no environment variable, write $${ for the characters"
+                    .to_owned(),
             );
         };
-        let value =
-            env(name).ok_or_else(|| format!("names the environment variable {name}, which is not set"))?;
+        let value = env(name)
+            .ok_or_else(|| format!("names the environment variable {name}, which is not set"))?;
         filled.extend([before, &value]);
         rest = after;
     }

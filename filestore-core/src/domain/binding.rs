@@ -87,7 +87,8 @@ fn check_name(name: &str) -> Result<()> {
     if (1..=255).contains(&name.chars().count()) {
         return Ok(());
     }
-    Err(Error::invalid(field, "organizationName is a string of 1 to 255 characters").with_limit(255))
+    Err(Error::invalid(field, "organizationName is a string of 1 to 255 characters")
+        .with_limit(255))
 }
 
 #[cfg(test)]

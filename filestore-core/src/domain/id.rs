@@ -34,9 +34,9 @@ impl FromStr for FileId {
 
     /// Accepts an upper-case ULID of 26 characters, nothing else (lower case is 400, not a synonym).
     fn from_str(text: &str) -> Result<Self> {
-        parse_ulid(text)
-            .map(Self)
-            .ok_or_else(|| Error::invalid("file_id", "a file id is an upper-case ULID of 26 characters"))
+        parse_ulid(text).map(Self).ok_or_else(|| {
+            Error::invalid("file_id", "a file id is an upper-case ULID of 26 characters")
+        })
     }
 }
 
@@ -108,7 +108,8 @@ impl OrganizationId {
     pub fn binding_organization(&self) -> Option<i64> {
         let number: i64 = self.0.parse().ok()?;
         let canonical = self.0.bytes().all(|b| b.is_ascii_digit());
-        (canonical && (1..=super::binding::MAX_ORGANIZATION_NUMBER).contains(&number)).then_some(number)
+        (canonical && (1..=super::binding::MAX_ORGANIZATION_NUMBER).contains(&number))
+            .then_some(number)
     }
 }
 
@@ -125,7 +126,10 @@ impl FromStr for OrganizationId {
             .with_limit(64));
         }
         if text.len() > 1 && text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(Error::invalid("organization_id", "a numeric organization_id has no leading zero"));
+            return Err(Error::invalid(
+                "organization_id",
+                "a numeric organization_id has no leading zero",
+            ));
         }
         Ok(Self(text.into()))
     }
@@ -180,7 +184,9 @@ impl Sha256 {
     pub fn to_hex(self) -> String {
         self.0.iter().fold(String::with_capacity(64), |mut text, byte| {
             for nibble in [byte >> 4, byte & 15] {
-                text.push(char::from_digit(u32::from(nibble), 16).expect("a nibble is a hex digit"));
+                text.push(
+                    char::from_digit(u32::from(nibble), 16).expect("a nibble is a hex digit"),
+                );
             }
             text
         })
@@ -197,7 +203,8 @@ impl FromStr for Sha256 {
         if bytes.len() != 64 {
             return Err(bad());
         }
-        let digit = |b: u8| char::from(b).to_digit(16).and_then(|d| u8::try_from(d).ok()).ok_or_else(bad);
+        let digit =
+            |b: u8| char::from(b).to_digit(16).and_then(|d| u8::try_from(d).ok()).ok_or_else(bad);
         let mut sum = [0; 32];
         for (out, pair) in sum.iter_mut().zip(bytes.chunks_exact(2)) {
             *out = digit(pair[0])? << 4 | digit(pair[1])?;

@@ -91,7 +91,12 @@ impl FileState {
 
     /// An upload with `upload_temp=true`: stays LOCAL whatever the binding.
     pub fn uploaded_temp() -> Self {
-        Self { status: Status::Temp, sync: SyncStatus::None, purge: None, location: Location::Local }
+        Self {
+            status: Status::Temp,
+            sync: SyncStatus::None,
+            purge: None,
+            location: Location::Local,
+        }
     }
 
     /// The status.
@@ -233,7 +238,9 @@ impl FileState {
     pub fn enqueue(self) -> Result<Self, Refused> {
         self.live()?;
         match self.sync {
-            SyncStatus::None | SyncStatus::Synced | SyncStatus::Failed if self.may_leave_local() => {
+            SyncStatus::None | SyncStatus::Synced | SyncStatus::Failed
+                if self.may_leave_local() =>
+            {
                 Ok(Self { sync: SyncStatus::Pending, ..self })
             }
             _ => Err(Refused::NothingToDo),
@@ -303,7 +310,10 @@ mod tests {
     }
 
     /// The contract's table, written as sentences over strings rather than as code over enums.
-    fn model(state: (&str, &str, bool, &str), event: Event) -> Option<(String, String, bool, String)> {
+    fn model(
+        state: (&str, &str, bool, &str),
+        event: Event,
+    ) -> Option<(String, String, bool, String)> {
         let (status, sync, deleted, location) = state;
         let to = |status: &str, sync: &str, deleted: bool, location: &str| {
             Some((status.to_owned(), sync.to_owned(), deleted, location.to_owned()))
@@ -327,7 +337,9 @@ mod tests {
             Event::Expire if status == "TEMP" => to(status, sync, true, location),
             Event::Settle if sync == "PENDING" => to(status, "NONE", false, location),
             Event::Claim if sync == "PENDING" => to(status, "SYNCING", false, location),
-            Event::Move(Location::Cloud) if status == "READY" => to(status, "SYNCED", false, "CLOUD"),
+            Event::Move(Location::Cloud) if status == "READY" => {
+                to(status, "SYNCED", false, "CLOUD")
+            }
             Event::Move(Location::Local) if status == "READY" => to(status, "NONE", false, "LOCAL"),
             Event::Enqueue if status == "READY" && ["NONE", "SYNCED", "FAILED"].contains(&sync) => {
                 to(status, "PENDING", false, location)
@@ -419,8 +431,12 @@ mod tests {
     fn local_only_files_are_never_stored_as_cloud() {
         for status in [Status::Temp, Status::Thumbnail] {
             assert!(FileState::from_row(status, SyncStatus::None, None, Location::Cloud).is_err());
-            assert!(FileState::from_row(status, SyncStatus::Pending, None, Location::Local).is_err());
+            assert!(
+                FileState::from_row(status, SyncStatus::Pending, None, Location::Local).is_err()
+            );
         }
-        assert!(FileState::from_row(Status::Ready, SyncStatus::Synced, None, Location::Local).is_err());
+        assert!(
+            FileState::from_row(Status::Ready, SyncStatus::Synced, None, Location::Local).is_err()
+        );
     }
 }

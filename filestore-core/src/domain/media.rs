@@ -67,8 +67,9 @@ fn sniff_markup(head: &[u8]) -> Option<&'static str> {
     if head.first() != Some(&b'<') {
         return None;
     }
-    let starts =
-        |tag: &str| head.len() >= tag.len() && head[..tag.len()].eq_ignore_ascii_case(tag.as_bytes());
+    let starts = |tag: &str| {
+        head.len() >= tag.len() && head[..tag.len()].eq_ignore_ascii_case(tag.as_bytes())
+    };
     if starts("<svg") {
         return Some("image/svg+xml");
     }
@@ -88,10 +89,14 @@ fn sniff_markup(head: &[u8]) -> Option<&'static str> {
 fn is_text(head: &[u8]) -> bool {
     let valid = match std::str::from_utf8(head) {
         Ok(_) => head.len(),
-        Err(error) if error.error_len().is_none() && head.len() >= SNIFF_BYTES => error.valid_up_to(),
+        Err(error) if error.error_len().is_none() && head.len() >= SNIFF_BYTES => {
+            error.valid_up_to()
+        }
         Err(_) => return false,
     };
-    head[..valid].iter().all(|b| *b >= 0x20 && *b != 0x7F || matches!(b, b'\t' | b'\n' | 0x0C | b'\r'))
+    head[..valid]
+        .iter()
+        .all(|b| *b >= 0x20 && *b != 0x7F || matches!(b, b'\t' | b'\n' | 0x0C | b'\r'))
 }
 
 /// The media type by a name's extension, if the extension is known.
@@ -109,13 +114,17 @@ pub fn essence(mime: &str) -> String {
 /// `image/*` is no type.
 pub fn check_mime_type(field: &str, mime: &str) -> Result<()> {
     let token = |text: &str| !matches!(text, "" | "*") && text.bytes().all(is_token_byte);
-    let (kind, sub) = mime.split(';').next().unwrap_or_default().trim().split_once('/').unwrap_or_default();
+    let (kind, sub) =
+        mime.split(';').next().unwrap_or_default().trim().split_once('/').unwrap_or_default();
     let printable = mime.bytes().all(|b| (0x20..0x7F).contains(&b)) && mime.trim() == mime;
     if mime.len() <= 255 && printable && token(kind) && token(sub) {
         return Ok(());
     }
-    Err(Error::invalid(field, format!("{field} is a media type such as image/png, at most 255 characters"))
-        .with_limit(255))
+    Err(Error::invalid(
+        field,
+        format!("{field} is a media type such as image/png, at most 255 characters"),
+    )
+    .with_limit(255))
 }
 
 /// Whether a byte may stand in an RFC 9110 token (section 5.6.2).
@@ -128,7 +137,12 @@ pub fn is_token_byte(b: u8) -> bool {
 ///
 /// "Sniffed" means by a signature: that bytes look like text says less than the part's type or the
 /// extension (a `.csv` is text too), so `text/plain` comes after both.
-pub fn choose_type(given: Option<&str>, sniffed: Option<&str>, part: Option<&str>, name: &str) -> String {
+pub fn choose_type(
+    given: Option<&str>,
+    sniffed: Option<&str>,
+    part: Option<&str>,
+    name: &str,
+) -> String {
     let signature = sniffed.filter(|mime| *mime != "text/plain");
     let part = part.filter(|mime| {
         let essence = essence(mime);
@@ -147,7 +161,9 @@ pub fn choose_type(given: Option<&str>, sniffed: Option<&str>, part: Option<&str
 /// type, else empty.
 pub fn extension(name: &str, sniffed: Option<&str>) -> String {
     let from_name = name.rsplit_once('.').map(|(_, ext)| ext.to_ascii_lowercase());
-    let good = |ext: &String| (1..=10).contains(&ext.len()) && ext.bytes().all(|b| b.is_ascii_alphanumeric());
+    let good = |ext: &String| {
+        (1..=10).contains(&ext.len()) && ext.bytes().all(|b| b.is_ascii_alphanumeric())
+    };
     from_name
         .filter(good)
         .or_else(|| sniffed.and_then(extension_of_type).map(str::to_owned))
@@ -189,8 +205,11 @@ pub fn check_name(name: &str, limit: usize) -> Result<()> {
         return Err(Error::invalid(field, "original_name has a control character"));
     }
     if name.chars().count() > limit {
-        return Err(Error::invalid(field, format!("original_name has more than {limit} characters"))
-            .with_limit(limit as u64));
+        return Err(Error::invalid(
+            field,
+            format!("original_name has more than {limit} characters"),
+        )
+        .with_limit(limit as u64));
     }
     Ok(())
 }
@@ -266,8 +285,12 @@ mod tests {
         assert!(check_name("", 255).is_err());
         assert!(check_name("a\nb", 255).is_err());
         assert_eq!(check_name(&"x".repeat(256), 255).unwrap_err().details().limit, Some(255));
-        for good in ["image/png", "text/plain; charset=utf-8", "text/plain ;x=y", "application/vnd.api+json"]
-        {
+        for good in [
+            "image/png",
+            "text/plain; charset=utf-8",
+            "text/plain ;x=y",
+            "application/vnd.api+json",
+        ] {
             assert!(check_mime_type("mime_type", good).is_ok(), "{good}");
         }
         for bad in ["", "png", "image/", "/png", "image/p ng", "image/png\r\nX: y", "ä/b"] {

@@ -66,7 +66,8 @@ impl FromStr for BlobKey {
         };
         organization.parse::<OrganizationId>().map_err(|_| bad())?;
         sub_system.parse::<SubSystem>().map_err(|_| bad())?;
-        let digits = |part: &str, len| part.len() == len && part.bytes().all(|b| b.is_ascii_digit());
+        let digits =
+            |part: &str, len| part.len() == len && part.bytes().all(|b| b.is_ascii_digit());
         if !(digits(year, 4) && digits(month, 2) && digits(day, 2)) {
             return Err(bad());
         }

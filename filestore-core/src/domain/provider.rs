@@ -166,8 +166,8 @@ mod tests {
 
     #[test]
     fn debug_names_options_and_shows_no_value() {
-        let config =
-            ProviderConfig::new("s3-eu".parse().unwrap(), "s3").with_option("secret_access_key", "hush");
+        let config = ProviderConfig::new("s3-eu".parse().unwrap(), "s3")
+            .with_option("secret_access_key", "hush");
         let shown = format!("{config:?} {:#?} {:?}", config, config.options);
         assert!(shown.contains("secret_access_key") && !shown.contains("hush"), "{shown}");
     }

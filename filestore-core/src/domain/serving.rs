@@ -70,7 +70,9 @@ impl Family {
 
     const fn csp(self) -> &'static str {
         match self {
-            Self::Png | Self::Jpeg | Self::Gif | Self::Webp | Self::Avif | Self::Text => CSP_SANDBOX,
+            Self::Png | Self::Jpeg | Self::Gif | Self::Webp | Self::Avif | Self::Text => {
+                CSP_SANDBOX
+            }
             Self::Mp4 | Self::Webm | Self::Mp3 | Self::Ogg | Self::Wav => CSP_MEDIA,
             Self::Pdf => CSP_PDF,
         }
@@ -80,7 +82,11 @@ impl Family {
 /// Decides how to serve a file of type `claimed` whose bytes show `sniffed` (see
 /// [`super::media::sniff`]), where `requested` may be asked for: an attachment always
 /// is one, and `Inline` makes nothing inline that would not be by itself.
-pub fn decide<'a>(claimed: &'a str, sniffed: Option<&str>, requested: Option<Disposition>) -> Serving<'a> {
+pub fn decide<'a>(
+    claimed: &'a str,
+    sniffed: Option<&str>,
+    requested: Option<Disposition>,
+) -> Serving<'a> {
     let shown = Family::of(claimed).filter(|family| {
         requested != Some(Disposition::Attachment) && sniffed.and_then(Family::of) == Some(*family)
     });
@@ -100,10 +106,9 @@ pub fn decide<'a>(claimed: &'a str, sniffed: Option<&str>, requested: Option<Dis
 
 /// Text that names no charset is UTF-8: bytes sniffed as text are.
 fn with_charset(family: Family, claimed: &str) -> Cow<'_, str> {
-    let names_charset = claimed
-        .split(';')
-        .skip(1)
-        .any(|param| param.trim_start().get(..8).is_some_and(|name| name.eq_ignore_ascii_case("charset=")));
+    let names_charset = claimed.split(';').skip(1).any(|param| {
+        param.trim_start().get(..8).is_some_and(|name| name.eq_ignore_ascii_case("charset="))
+    });
     if family == Family::Text && !names_charset {
         let claimed = claimed.trim_end_matches([';', ' ']);
         return Cow::Owned(format!("{claimed}; charset=utf-8"));
@@ -139,7 +144,8 @@ mod tests {
                 let expected = Serving { disposition: Inline, content_type: claimed.into(), csp };
                 assert_eq!(decide(claimed, Some(sniffed), requested), expected);
             }
-            let saved = Serving { disposition: Attachment, content_type: claimed.into(), csp: CSP_SANDBOX };
+            let saved =
+                Serving { disposition: Attachment, content_type: claimed.into(), csp: CSP_SANDBOX };
             assert_eq!(decide(claimed, Some(sniffed), Some(Attachment)), saved);
         }
     }
@@ -171,8 +177,11 @@ mod tests {
             ("", None),
         ] {
             for requested in [None, Some(Inline), Some(Attachment)] {
-                let expected =
-                    Serving { disposition: Attachment, content_type: claimed.into(), csp: CSP_SANDBOX };
+                let expected = Serving {
+                    disposition: Attachment,
+                    content_type: claimed.into(),
+                    csp: CSP_SANDBOX,
+                };
                 assert_eq!(decide(claimed, sniffed, requested), expected, "{claimed} {sniffed:?}");
             }
         }
@@ -189,6 +198,9 @@ mod tests {
         ] {
             assert_eq!(decide(claimed, Some("text/plain"), None).content_type, content_type);
         }
-        assert_eq!(decide("text/plain", Some("text/plain"), Some(Attachment)).content_type, "text/plain");
+        assert_eq!(
+            decide("text/plain", Some("text/plain"), Some(Attachment)).content_type,
+            "text/plain"
+        );
     }
 }

@@ -40,7 +40,8 @@ fn parse_side(field: &str, text: &str) -> Result<u32> {
     // Comparing with the written form of each size leaves no other spelling of it.
     VARIANT_SIZES.into_iter().find(|size| size.to_string() == text).ok_or_else(|| {
         let allowed = VARIANT_SIZES.map(|size| size.to_string());
-        Error::invalid(field, format!("{field} is one of {}", allowed.join(", "))).with_allowed(allowed)
+        Error::invalid(field, format!("{field} is one of {}", allowed.join(", ")))
+            .with_allowed(allowed)
     })
 }
 
@@ -61,7 +62,10 @@ impl FromStr for Fit {
         match text {
             "cover" => Ok(Self::Cover),
             "inside" => Ok(Self::Inside),
-            _ => Err(Error::invalid("fit", "fit is cover or inside").with_allowed(["cover", "inside"])),
+            _ => {
+                Err(Error::invalid("fit", "fit is cover or inside")
+                    .with_allowed(["cover", "inside"]))
+            }
         }
     }
 }
@@ -74,7 +78,9 @@ mod tests {
     #[test]
     fn only_equal_allowed_plain_numbers_are_a_size() {
         assert_eq!(VariantSize::from_path("700", "700").unwrap().pixels(), 700);
-        for bad in ["", "0", "0200", "+200", "2e2", "200.0", " 200", "201", "-200", "٢٠٠", "99999999999"] {
+        for bad in
+            ["", "0", "0200", "+200", "2e2", "200.0", " 200", "201", "-200", "٢٠٠", "99999999999"]
+        {
             for (width, height, field) in [(bad, "200", "width"), ("200", bad, "height")] {
                 let error = VariantSize::from_path(width, height).unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::InvalidField, "{bad:?}");

@@ -191,7 +191,11 @@ pub(crate) fn uploaded(organization: &str, now: Timestamp) -> FileRecord {
 
 /// A TEMP file that expires at `at(1000)`.
 pub(crate) fn temp(organization: &str) -> FileRecord {
-    FileRecord { state: FileState::uploaded_temp(), expires_at: Some(at(1000)), ..ready(organization) }
+    FileRecord {
+        state: FileState::uploaded_temp(),
+        expires_at: Some(at(1000)),
+        ..ready(organization)
+    }
 }
 
 pub(crate) fn sized(record: FileRecord, size_bytes: u64) -> FileRecord {
@@ -235,7 +239,13 @@ pub(crate) fn insert(records: impl Into<Vec<FileRecord>>) -> InsertFiles {
 
 /// A change from `old` to `next` without dropped blob, quota or binding.
 pub(crate) fn change(old: &FileRecord, next: FileRecord) -> UpdateFile {
-    UpdateFile { expected: Expected::of(old), next, drop_blob: None, quota_bytes: None, binding: None }
+    UpdateFile {
+        expected: Expected::of(old),
+        next,
+        drop_blob: None,
+        quota_bytes: None,
+        binding: None,
+    }
 }
 
 /// Notes the write of the blob of `record`, if a provider holds it.
@@ -255,7 +265,8 @@ pub(crate) async fn note(metadata: &dyn Metadata, record: &FileRecord) {
 pub(crate) fn moved(record: &FileRecord, code: &str) -> FileRecord {
     let code = provider(code);
     let location = if code.is_local() { Location::Local } else { Location::Cloud };
-    let key = BlobKey::new(&record.organization_id, &record.sub_system, at(0), BlobId::generate(at(0)));
+    let key =
+        BlobKey::new(&record.organization_id, &record.sub_system, at(0), BlobId::generate(at(0)));
     FileRecord {
         state: record.state.move_to(location).unwrap(),
         blob: Blob { key, provider: code, ..record.blob.clone() },
@@ -271,7 +282,11 @@ pub(crate) async fn put(metadata: &dyn Metadata, record: FileRecord) -> FileReco
 }
 
 /// Inserts the record and deletes the file at `now`.
-pub(crate) async fn put_deleted(metadata: &dyn Metadata, record: FileRecord, now: Timestamp) -> FileRecord {
+pub(crate) async fn put_deleted(
+    metadata: &dyn Metadata,
+    record: FileRecord,
+    now: Timestamp,
+) -> FileRecord {
     let record = put(metadata, record).await;
     let next = deleted(&record, now);
     assert_eq!(metadata.update_file(change(&record, next.clone())).await.unwrap(), Updated::Done);

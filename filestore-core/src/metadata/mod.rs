@@ -371,7 +371,8 @@ pub trait Metadata: Send + Sync + 'static {
     async fn fail_purge(&self, owner: &str, id: FileId, retry_at: Timestamp) -> Result<()>;
 
     /// What a purge would find at `now`.
-    async fn purge_backlog(&self, marked_before: Timestamp, now: Timestamp) -> Result<PurgeBacklog>;
+    async fn purge_backlog(&self, marked_before: Timestamp, now: Timestamp)
+    -> Result<PurgeBacklog>;
 
     /// Up to `limit` dropped blobs with `not_before` ≤ `now`, oldest first. Removal is idempotent,
     /// so they need no lease.

@@ -18,15 +18,29 @@ impl FileStore {
 
     /// Changes the active binding, or resumes the newest terminated one (`is_active: Some(true)`).
     /// `NoActiveBinding` if there is none.
-    pub async fn update_binding(&self, organization: i64, change: BindingChange) -> Result<Binding> {
+    pub async fn update_binding(
+        &self,
+        organization: i64,
+        change: BindingChange,
+    ) -> Result<Binding> {
         check_organization(organization)?;
         change.check()?;
         if let Some(provider) = &change.provider {
             self.inner.providers.check_for_binding(provider)?;
         }
-        let active: Vec<ProviderCode> =
-            self.inner.providers.active().into_iter().map(|provider| provider.code.clone()).collect();
-        done(self.inner.metadata.change_binding(organization, change, &active, Timestamp::now()).await?)
+        let active: Vec<ProviderCode> = self
+            .inner
+            .providers
+            .active()
+            .into_iter()
+            .map(|provider| provider.code.clone())
+            .collect();
+        done(
+            self.inner
+                .metadata
+                .change_binding(organization, change, &active, Timestamp::now())
+                .await?,
+        )
     }
 
     /// Bindings, newest first: of one organization or of all.
@@ -50,9 +64,10 @@ fn done(outcome: BindingChanged) -> Result<Binding> {
             Err(Error::new(ErrorKind::NoActiveBinding, "the organization has no active binding")
                 .with_field("organizationId"))
         }
-        BindingChanged::ProviderInactive(code) => {
-            Err(Error::new(ErrorKind::ProviderInactive, format!("the provider takes no new files: {code}"))
-                .with_field("storageProvider"))
-        }
+        BindingChanged::ProviderInactive(code) => Err(Error::new(
+            ErrorKind::ProviderInactive,
+            format!("the provider takes no new files: {code}"),
+        )
+        .with_field("storageProvider")),
     }
 }

@@ -83,13 +83,21 @@ impl FileStore {
             check_given(self, new.original_name.as_deref(), new.mime_type.as_deref())?;
         }
         let (store, scope) = (self.clone(), scope.clone());
-        let done = tokio::spawn(async move { store.change_to_the_end(id, &scope, change, if_match).await });
+        let done =
+            tokio::spawn(
+                async move { store.change_to_the_end(id, &scope, change, if_match).await },
+            );
         done.await.map_err(|e| Error::internal("changing a file", e))?
     }
 
     /// Whether a change of the file could be made at all: for callers that want to know before they
     /// receive its bytes.
-    pub async fn check_change(&self, id: FileId, scope: &Scope, if_match: Option<&IfMatch>) -> Result<()> {
+    pub async fn check_change(
+        &self,
+        id: FileId,
+        scope: &Scope,
+        if_match: Option<&IfMatch>,
+    ) -> Result<()> {
         check_precondition(&*self.record(id, scope).await?, if_match)
     }
 
@@ -162,7 +170,8 @@ impl FileStore {
         };
         let mut seen = None;
         if let Some((item, arrived)) = &decision.new {
-            let place = self.inner.place(&old.organization_id, next.state.may_leave_local()).await?;
+            let place =
+                self.inner.place(&old.organization_id, next.state.may_leave_local()).await?;
             next.state = next.state.replace_blob(place.location)?;
             self.put_blob(&mut next, item, arrived, &place, now);
             seen = Some(place.seen);
@@ -196,7 +205,12 @@ impl FileStore {
         next.version += 1;
     }
 
-    async fn apply(&self, old: &FileRecord, next: FileRecord, seen: Option<BindingSeen>) -> Result<Applied> {
+    async fn apply(
+        &self,
+        old: &FileRecord,
+        next: FileRecord,
+        seen: Option<BindingSeen>,
+    ) -> Result<Applied> {
         let replaced = old.blob.key != next.blob.key;
         let drop_blob = replaced.then(|| DroppedBlob {
             file_id: old.file_id,
@@ -214,7 +228,9 @@ impl FileStore {
         };
         let updated = self.inner.metadata.update_file(update).await;
         if replaced && !matches!(updated, Ok(Updated::Done)) {
-            self.inner.take_back(&next.blob.provider, slice::from_ref(&next), updated.is_ok()).await;
+            self.inner
+                .take_back(&next.blob.provider, slice::from_ref(&next), updated.is_ok())
+                .await;
         }
         match updated? {
             Updated::Done => {
@@ -298,9 +314,10 @@ fn check_precondition(record: &FileRecord, if_match: Option<&IfMatch>) -> Result
     match if_match {
         None | Some(IfMatch::Any) => Ok(()),
         Some(IfMatch::OneOf(sums)) if sums.contains(&record.blob.sha256) => Ok(()),
-        Some(IfMatch::OneOf(_)) => {
-            Err(Error::new(ErrorKind::PreconditionFailed, "the file's content is another one by now")
-                .with_field("If-Match"))
-        }
+        Some(IfMatch::OneOf(_)) => Err(Error::new(
+            ErrorKind::PreconditionFailed,
+            "the file's content is another one by now",
+        )
+        .with_field("If-Match")),
     }
 }

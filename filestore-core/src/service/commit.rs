@@ -43,7 +43,11 @@ pub(super) enum ReplyShape {
 }
 
 impl FileStore {
-    pub(super) async fn commit(&self, job: Job, guard: Option<IdempotencyGuard>) -> Result<Uploaded> {
+    pub(super) async fn commit(
+        &self,
+        job: Job,
+        guard: Option<IdempotencyGuard>,
+    ) -> Result<Uploaded> {
         let keyed = guard.map(|guard| (guard, job.fingerprint()));
         if let Some((guard, fingerprint)) = &keyed
             && let Some(replayed) = self.replay(guard, fingerprint).await?
@@ -56,7 +60,11 @@ impl FileStore {
         committed.await.map_err(|error| Error::internal("committing an upload", error))?
     }
 
-    async fn insert(&self, job: Job, keyed: Option<&(IdempotencyGuard, [u8; 32])>) -> Result<Uploaded> {
+    async fn insert(
+        &self,
+        job: Job,
+        keyed: Option<&(IdempotencyGuard, [u8; 32])>,
+    ) -> Result<Uploaded> {
         let (files, staged) = job.take().await;
         let kept: Vec<BlobId> = staged.into_iter().map(StagedBlob::keep).collect();
         let outcome = self.insert_kept(&files, keyed).await;
@@ -96,7 +104,8 @@ impl FileStore {
                 self.inner.write_through(&records, &files.staged_keys()).await?;
             }
             let binding = place.seen.clone();
-            let insert = InsertFiles { records: records.clone(), binding, quota_bytes, idempotency };
+            let insert =
+                InsertFiles { records: records.clone(), binding, quota_bytes, idempotency };
             let inserted = self.inner.metadata.insert_files(insert).await;
             if !matches!(inserted, Ok(Inserted::Done)) {
                 self.inner.take_back(&place.provider, &records, inserted.is_ok()).await;
@@ -215,7 +224,10 @@ impl Files {
 
     fn records(&self, store: &FileStore, place: &Placement) -> Vec<FileRecord> {
         let now = Timestamp::now();
-        self.items.iter().map(|(item, arrived)| self.record(item, arrived, store, place, now)).collect()
+        self.items
+            .iter()
+            .map(|(item, arrived)| self.record(item, arrived, store, place, now))
+            .collect()
     }
 
     fn record(
@@ -230,7 +242,11 @@ impl Files {
         let limit = store.config().limits.original_name_chars;
         let naming = Naming::choose(item, arrived, limit, || file_id.to_string());
         let key = self.key(now, place.blob_id(arrived.blob_id, now));
-        let state = if self.temp { FileState::uploaded_temp() } else { FileState::uploaded(place.location) };
+        let state = if self.temp {
+            FileState::uploaded_temp()
+        } else {
+            FileState::uploaded(place.location)
+        };
         FileRecord {
             file_id,
             organization_id: self.organization_id.clone(),

@@ -52,13 +52,20 @@ impl FileStore {
                 return Ok(record);
             }
             if *self.info(id, scope).await? == *old {
-                return Err(Error::new(ErrorKind::AlreadyPurging, "the purge has claimed the file already"));
+                return Err(Error::new(
+                    ErrorKind::AlreadyPurging,
+                    "the purge has claimed the file already",
+                ));
             }
         }
         Err(Error::new(ErrorKind::Conflict, "the file keeps changing"))
     }
 
-    async fn mark(&self, old: &FileRecord, mut next: FileRecord) -> Result<Option<Arc<FileRecord>>> {
+    async fn mark(
+        &self,
+        old: &FileRecord,
+        mut next: FileRecord,
+    ) -> Result<Option<Arc<FileRecord>>> {
         next.updated_at = Timestamp::now().max(old.updated_at);
         let update = UpdateFile {
             expected: Expected::of(old),

@@ -49,7 +49,10 @@ impl FileStore {
         caller: &str,
         key: &str,
     ) -> Result<IdempotencyGuard> {
-        if key.is_empty() || key.len() > KEY_BYTES || !key.bytes().all(|b| (0x20..0x7F).contains(&b)) {
+        if key.is_empty()
+            || key.len() > KEY_BYTES
+            || !key.bytes().all(|b| (0x20..0x7F).contains(&b))
+        {
             return Err(Error::invalid(
                 "Idempotency-Key",
                 format!("an idempotency key is 1 to {KEY_BYTES} printable ascii characters"),
@@ -65,7 +68,11 @@ impl FileStore {
             )
             .with_retry_after_secs(1));
         }
-        Ok(IdempotencyGuard { running: Arc::clone(running), organization: organization.clone(), key })
+        Ok(IdempotencyGuard {
+            running: Arc::clone(running),
+            organization: organization.clone(),
+            key,
+        })
     }
 
     /// The reply of an earlier request with the same key and content, if there was one.
@@ -80,7 +87,9 @@ impl FileStore {
         let entry = self.inner.metadata.idempotency(&guard.organization, &guard.key, now).await?;
         match entry {
             None => Ok(None),
-            Some(entry) if entry.fingerprint == *fingerprint => Ok(Some(Uploaded::Replayed(entry.reply))),
+            Some(entry) if entry.fingerprint == *fingerprint => {
+                Ok(Some(Uploaded::Replayed(entry.reply)))
+            }
             Some(_) => Err(Error::new(
                 ErrorKind::IdempotencyMismatch,
                 "this idempotency key was used with another content",

@@ -45,7 +45,8 @@ impl FileStore {
         }
         let mark = filter_mark(&request.filter);
         let before = request.cursor.as_deref().map(|cursor| decode(cursor, &mark)).transpose()?;
-        let mut items = self.inner.metadata.list_files(&request.filter, scope, before, limit + 1).await?;
+        let mut items =
+            self.inner.metadata.list_files(&request.filter, scope, before, limit + 1).await?;
         let more = items.len() > limit;
         items.truncate(limit);
         let last = items.last().filter(|_| more);

@@ -97,8 +97,12 @@ impl Inner {
         let now = Timestamp::now();
         let FileRecord { file_id, organization_id, sub_system, created_at, .. } = record;
         let key = BlobKey::new(organization_id, sub_system, *created_at, BlobId::generate(now));
-        let intent =
-            WriteIntent { file_id: *file_id, provider: target.clone(), key: key.clone(), begun_at: now };
+        let intent = WriteIntent {
+            file_id: *file_id,
+            provider: target.clone(),
+            key: key.clone(),
+            begun_at: now,
+        };
         self.metadata.begin_writes(vec![intent]).await?;
         self.move_out(record, target, key, meter).await
     }
@@ -113,7 +117,8 @@ impl Inner {
     ) -> Result<Moved> {
         let copied = match self.blob_bytes(&record.blob).await {
             Ok(source) => {
-                self.put_object(record, target, &key, metered(source, meter), Lane::Background).await
+                self.put_object(record, target, &key, metered(source, meter), Lane::Background)
+                    .await
             }
             Err(error) => Err(error),
         };
@@ -134,7 +139,8 @@ impl Inner {
     async fn move_home(self: &Arc<Self>, record: &FileRecord, meter: Meter) -> Result<Moved> {
         let blob = &record.blob;
         let mut source = metered(self.blob_bytes(blob).await?, meter);
-        let mut writer = self.local.stage(BlobId::generate(Timestamp::now()), blob.size_bytes).await?;
+        let mut writer =
+            self.local.stage(BlobId::generate(Timestamp::now()), blob.size_bytes).await?;
         while let Some(chunk) = source.next().await {
             writer.write(chunk?).await?;
         }
@@ -160,7 +166,12 @@ impl Inner {
     }
 
     /// Makes the verified copy under `key` at `target` the blob of `record`, if that is still as it was.
-    async fn flip(&self, record: &FileRecord, target: &ProviderCode, key: BlobKey) -> Result<Moved> {
+    async fn flip(
+        &self,
+        record: &FileRecord,
+        target: &ProviderCode,
+        key: BlobKey,
+    ) -> Result<Moved> {
         let now = Timestamp::now().max(record.updated_at);
         let location = if target.is_local() { Location::Local } else { Location::Cloud };
         let Ok(state) = record.state.move_to(location) else { return Ok(Moved::Lost) };

@@ -98,7 +98,9 @@ fn open_parts(
     let metadata = SqliteMetadata::open(&dir.database(), config.durability, Some(on_full))?;
     let room = local.clone();
     let variants =
-        VariantEngine::open_beside(&dir.variants(), config.variants.clone(), move || room.has_room())?;
+        VariantEngine::open_beside(&dir.variants(), config.variants.clone(), move || {
+            room.has_room()
+        })?;
     Ok((dir, local, metadata, variants))
 }
 
@@ -170,7 +172,8 @@ mod tests {
 
         let staged = store.stage_bytes("new".into()).await.unwrap();
         let hints = PartHints::default();
-        let change = Change::Replace(Replacement { staged, original_name: None, mime_type: None, hints });
+        let change =
+            Change::Replace(Replacement { staged, original_name: None, mime_type: None, hints });
         let error = store.change(record.file_id, &Scope::All, change, None).await.unwrap_err();
         assert_eq!((error.kind(), staged_names(&store)), (ErrorKind::Internal, 0));
         assert_eq!(store.read(record.file_id, &Scope::All).await.unwrap(), "old");
@@ -183,7 +186,8 @@ mod tests {
         let key = store.upload(new(), &b"kept"[..]).await.unwrap().blob.key;
         store.inner.publishing.idle().await;
         let stored = dir.path().join("blobs").join(key.as_str());
-        std::fs::rename(&stored, dir.path().join("staging").join(key.blob_id().to_string())).unwrap();
+        std::fs::rename(&stored, dir.path().join("staging").join(key.blob_id().to_string()))
+            .unwrap();
         let nobodys = store.stage_bytes("nobody's".into()).await.unwrap().keep();
 
         let unknown = Error::internal("committing", "no answer");

@@ -40,7 +40,11 @@ impl Inner {
     ///
     /// `BindingRequired` if there is no binding and one must be; `ProviderInactive` or
     /// `ProviderUnavailable` if the blob would have to go to a provider that takes none now.
-    pub(super) async fn place(&self, organization: &OrganizationId, may_leave: bool) -> Result<Placement> {
+    pub(super) async fn place(
+        &self,
+        organization: &OrganizationId,
+        may_leave: bool,
+    ) -> Result<Placement> {
         let number = organization.binding_organization();
         let active = match number {
             Some(number) => self.metadata.active_binding(number).await?,

@@ -32,7 +32,10 @@ impl FileStore {
     pub async fn check_provider(&self, code: &str) -> Result<ProviderCheckReport> {
         let code = self.provider_code(code).map_err(|error| error.with_field("code"))?;
         if code.is_local() {
-            return Err(Error::invalid("code", "LOCAL is the service's own disk: its health says how it is"));
+            return Err(Error::invalid(
+                "code",
+                "LOCAL is the service's own disk: its health says how it is",
+            ));
         }
         Ok((&self.providers().cloud(&code)?.check().await).into())
     }

@@ -106,7 +106,9 @@ impl Inner {
     pub(crate) fn publish_soon(self: &Arc<Self>, keys: impl IntoIterator<Item = BlobKey>) {
         if self.publishing.add(keys) {
             let publishing = Arc::clone(&self.publishing);
-            tokio::spawn(Rounds { publishing, inner: Arc::downgrade(self), are_over: false }.take());
+            tokio::spawn(
+                Rounds { publishing, inner: Arc::downgrade(self), are_over: false }.take(),
+            );
         }
     }
 
@@ -152,7 +154,8 @@ mod tests {
     #[test]
     fn rounds_that_end_with_their_runtime_are_taken_up_by_the_next_upload() {
         let dir = tempfile::tempdir().unwrap();
-        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime =
+            || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (store, first) = runtime().block_on(async {
             let store = FileStore::open(dir.path()).await.unwrap();
             let first = upload(&store).await;

@@ -53,7 +53,11 @@ impl FileStore {
         }
         *reserved.entry(organization.clone()).or_default() += bytes;
         drop(reserved);
-        Ok(Some(QuotaReservation { ledger: Arc::clone(ledger), organization: organization.clone(), bytes }))
+        Ok(Some(QuotaReservation {
+            ledger: Arc::clone(ledger),
+            organization: organization.clone(),
+            bytes,
+        }))
     }
 }
 

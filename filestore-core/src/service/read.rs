@@ -132,9 +132,9 @@ impl FileStore {
     async fn absent(&self, record: &FileRecord) -> Result<Opened> {
         let now = self.inner.metadata.file(record.file_id, &Scope::All).await?;
         match now {
-            Some(now) if now.blob.key == record.blob.key && !now.state.is_deleted() => {
-                Err(Error::internal("opening a file", format!("no bytes for file {}", record.file_id)))
-            }
+            Some(now) if now.blob.key == record.blob.key && !now.state.is_deleted() => Err(
+                Error::internal("opening a file", format!("no bytes for file {}", record.file_id)),
+            ),
             _ => Ok(Opened::Changed),
         }
     }
@@ -150,7 +150,8 @@ impl FileStore {
         for _ in 0..READ_TRIES {
             let record = self.record(id, scope).await?;
             let size = record.blob.size_bytes;
-            let range = range.clone().map_or(0..size, |range| range.start.min(size)..range.end.min(size));
+            let range =
+                range.clone().map_or(0..size, |range| range.start.min(size)..range.end.min(size));
             let bytes = match self.read_content(&record, range.clone()).await? {
                 Opened::Small(bytes) => stream::once(async { Ok(bytes) }).boxed(),
                 Opened::Local(blob) => blob.into_stream(range).boxed(),

@@ -150,7 +150,11 @@ impl FileStore {
     }
 
     /// Uploads all of `reader` as one file. When it returns, bytes and record are durable.
-    pub async fn upload(&self, new: NewUpload, reader: impl AsyncRead + Unpin) -> Result<FileRecord> {
+    pub async fn upload(
+        &self,
+        new: NewUpload,
+        reader: impl AsyncRead + Unpin,
+    ) -> Result<FileRecord> {
         new.check(self)?;
         let staged = self.stage_from(reader).await?;
         match self.commit_upload(new, staged).await? {
@@ -163,8 +167,11 @@ impl FileStore {
     pub async fn commit_upload(&self, new: NewUpload, staged: StagedBlob) -> Result<Uploaded> {
         new.check(self)?;
         if new.sha256.is_some_and(|sum| sum != staged.sha256) {
-            return Err(Error::new(ErrorKind::DigestMismatch, "the bytes do not have the given sha256")
-                .with_field("sha256"));
+            return Err(Error::new(
+                ErrorKind::DigestMismatch,
+                "the bytes do not have the given sha256",
+            )
+            .with_field("sha256"));
         }
         let temp = new.temp;
         let item = BatchItem {
@@ -221,8 +228,8 @@ impl FileStore {
     }
 
     async fn recall(&self, reply: &[u8]) -> Result<FileRecord> {
-        let shown: api::FileRecord =
-            serde_json::from_slice(reply).map_err(|e| Error::internal("reading a stored reply", e))?;
+        let shown: api::FileRecord = serde_json::from_slice(reply)
+            .map_err(|e| Error::internal("reading a stored reply", e))?;
         let record = self.info(shown.file_id.parse()?, &crate::metadata::Scope::All).await?;
         Ok((*record).clone())
     }
@@ -247,5 +254,6 @@ fn item_field(error: Error, index: u32) -> Error {
 }
 
 pub(super) fn too_many_items(limit: usize) -> Error {
-    Error::new(ErrorKind::TooManyItems, format!("a batch has at most {limit} items")).with_limit(limit as u64)
+    Error::new(ErrorKind::TooManyItems, format!("a batch has at most {limit} items"))
+        .with_limit(limit as u64)
 }

@@ -37,13 +37,21 @@ impl FileStore {
     ///
     /// `NotAnImage`, `CorruptImage`, `ImageTooLarge` for what cannot be made; `Busy` if the queue is
     /// full; `NotFound` if the file was deleted meanwhile.
-    pub async fn variant(&self, record: &Arc<FileRecord>, size: VariantSize, fit: Fit) -> Result<Variant> {
+    pub async fn variant(
+        &self,
+        record: &Arc<FileRecord>,
+        size: VariantSize,
+        fit: Fit,
+    ) -> Result<Variant> {
         let key = self.variant_key(record, size, fit);
         self.inner.variants.get(key, self.source_of(record), self.currency_of(record)).await
     }
 
     /// Opens the blob of `record` when it is awaited.
-    fn source_of(&self, record: &Arc<FileRecord>) -> impl Future<Output = Result<File>> + Send + use<> {
+    fn source_of(
+        &self,
+        record: &Arc<FileRecord>,
+    ) -> impl Future<Output = Result<File>> + Send + use<> {
         let (store, record) = (self.clone(), Arc::clone(record));
         async move {
             match store.open_content(&record).await? {
@@ -72,7 +80,10 @@ impl FileStore {
     /// background. TEMP files may never be looked at: theirs are made when they become READY.
     pub(super) fn prepare_variants(&self, record: &FileRecord) {
         let eager = &self.inner.config.variants.eager;
-        if eager.is_empty() || record.blob.dimensions.is_none() || record.state.status() == Status::Temp {
+        if eager.is_empty()
+            || record.blob.dimensions.is_none()
+            || record.state.status() == Status::Temp
+        {
             return;
         }
         let record = Arc::new(record.clone());

@@ -38,7 +38,11 @@ pub(crate) enum Lane {
 impl Inner {
     /// Writes the bytes under `staged` keys to the provider that `records` name, each under its
     /// record's key: all or none.
-    pub(super) async fn write_through(&self, records: &[FileRecord], staged: &[BlobKey]) -> Result<()> {
+    pub(super) async fn write_through(
+        &self,
+        records: &[FileRecord],
+        staged: &[BlobKey],
+    ) -> Result<()> {
         let now = Timestamp::now();
         let intent = |record: &FileRecord| WriteIntent {
             file_id: record.file_id,
@@ -67,12 +71,18 @@ impl Inner {
 
     async fn write_staged(&self, record: &FileRecord, staged: &BlobKey) -> Result<()> {
         let source = self.local_bytes(staged, record.blob.size_bytes).await?;
-        self.put_object(record, &record.blob.provider, &record.blob.key, source, Lane::Request).await
+        self.put_object(record, &record.blob.provider, &record.blob.key, source, Lane::Request)
+            .await
     }
 
     /// Takes back the objects written for `records`, which were not committed; if that is not certain,
     /// their notes say so later.
-    pub(super) async fn take_back(&self, provider: &ProviderCode, records: &[FileRecord], is_certain: bool) {
+    pub(super) async fn take_back(
+        &self,
+        provider: &ProviderCode,
+        records: &[FileRecord],
+        is_certain: bool,
+    ) {
         if provider.is_local() {
             return;
         }
@@ -127,7 +137,8 @@ impl Inner {
 
     /// Receives `bytes`, the blob of `record`, into a file without a name.
     pub(super) async fn fetch(&self, record: &FileRecord, mut bytes: ByteStream) -> Result<File> {
-        let mut writer = self.local.stage(BlobId::generate(Timestamp::now()), record.blob.size_bytes).await?;
+        let mut writer =
+            self.local.stage(BlobId::generate(Timestamp::now()), record.blob.size_bytes).await?;
         while let Some(chunk) = bytes.next().await {
             writer.write(chunk?).await?;
         }

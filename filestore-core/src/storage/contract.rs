@@ -17,7 +17,8 @@ pub(super) trait BlobStore {
     /// Stores `content` under a key that was never used.
     async fn put(&self, key: &BlobKey, content: &[u8]) -> Result<()>;
     /// Reads `range` of a blob of `size_bytes`; `None` if it is absent.
-    async fn get(&self, key: &BlobKey, size_bytes: u64, range: Range<u64>) -> Result<Option<Bytes>>;
+    async fn get(&self, key: &BlobKey, size_bytes: u64, range: Range<u64>)
+    -> Result<Option<Bytes>>;
     /// Removes blobs; one outcome per key, in order.
     async fn remove(&self, keys: Vec<BlobKey>) -> Vec<Result<()>>;
 }
@@ -56,9 +57,17 @@ async fn ranges_are_those_of_a_slice(store: &impl BlobStore) {
     let (key, content) = (fresh_key(), content(700_001));
     store.put(&key, &content).await.unwrap();
     let size = content.len() as u64;
-    for range in
-        [0..0, 0..1, 0..2, 1..2, 5..262_149, 262_143..262_145, 100..600_000, size - 1..size, size..size]
-    {
+    for range in [
+        0..0,
+        0..1,
+        0..2,
+        1..2,
+        5..262_149,
+        262_143..262_145,
+        100..600_000,
+        size - 1..size,
+        size..size,
+    ] {
         let read = store.get(&key, size, range.clone()).await.unwrap().unwrap();
         let slice = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
         assert!(read == content[slice], "{range:?}");
@@ -77,7 +86,9 @@ async fn an_absent_blob_is_none(store: &impl BlobStore) {
 async fn a_blob_of_another_length_is_an_error(store: &impl BlobStore) {
     let (key, content) = (fresh_key(), content(1000));
     store.put(&key, &content).await.unwrap();
-    for (size, range) in [(999, 0..999), (1001, 0..1001), (0, 0..0), (999, 0..10), (1 << 20, 0..1 << 20)] {
+    for (size, range) in
+        [(999, 0..999), (1001, 0..1001), (0, 0..0), (999, 0..10), (1 << 20, 0..1 << 20)]
+    {
         let error = store.get(&key, size, range).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Internal);
         assert!(!error.message().contains(key.as_str()), "{error}");

@@ -175,7 +175,11 @@ mod tests {
         let dir = DataDir::open(&path).unwrap();
         assert_eq!(dir.path(), path);
         for made in [dir.path().to_owned(), dir.blobs(), dir.staging(), dir.variants()] {
-            assert_eq!(fs::metadata(&made).unwrap().permissions().mode() & 0o777, 0o700, "{made:?}");
+            assert_eq!(
+                fs::metadata(&made).unwrap().permissions().mode() & 0o777,
+                0o700,
+                "{made:?}"
+            );
         }
         assert_eq!(fs::metadata(path.join(LOCK_FILE)).unwrap().permissions().mode() & 0o777, 0o600);
     }
@@ -214,7 +218,10 @@ mod tests {
         for bad in [path.clone(), path.join("below")] {
             let error = DataDir::open(&bad).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unusable);
-            assert!(error.message().starts_with("the data directory is not a directory"), "{error}");
+            assert!(
+                error.message().starts_with("the data directory is not a directory"),
+                "{error}"
+            );
         }
         assert_eq!(fs::read(&path).unwrap(), b"x");
     }

@@ -21,7 +21,8 @@ pub mod registry;
 mod contract;
 
 pub use cloud::{
-    CheckOutcome, CheckStep, Cloud, CloudCapabilities, ObjectInfo, PresignRequest, Presigned, ProviderCheck,
+    CheckOutcome, CheckStep, Cloud, CloudCapabilities, ObjectInfo, PresignRequest, Presigned,
+    ProviderCheck,
 };
 pub use data_dir::DataDir;
 pub use local::{LocalBlob, LocalOptions, LocalStore, SmallOrOpen, StagedBlob, StagingWriter};

@@ -61,7 +61,10 @@ impl ProviderRegistry {
     /// configured.
     pub fn cloud(&self, code: &ProviderCode) -> Result<&Cloud> {
         self.clouds.get(code).ok_or_else(|| {
-            Error::new(ErrorKind::ProviderUnavailable, format!("the provider is not configured: {code}"))
+            Error::new(
+                ErrorKind::ProviderUnavailable,
+                format!("the provider is not configured: {code}"),
+            )
         })
     }
 
@@ -91,7 +94,8 @@ impl ProviderRegistry {
 
     /// The codes of the providers of location CLOUD that take new files.
     pub fn active_clouds(&self) -> Vec<ProviderCode> {
-        let is_cloud = |provider: &&Provider| provider.location == Location::Cloud && provider.is_active;
+        let is_cloud =
+            |provider: &&Provider| provider.location == Location::Cloud && provider.is_active;
         self.providers.iter().filter(is_cloud).map(|provider| provider.code.clone()).collect()
     }
 
@@ -101,9 +105,12 @@ impl ProviderRegistry {
         match self.get(code) {
             Some(provider) if provider.is_active => Ok(()),
             Some(_) => Err(inactive(code).with_field("storageProvider")),
-            None => Err(Error::new(ErrorKind::UnknownProvider, format!("no provider has the code {code}"))
-                .with_field("storageProvider")
-                .with_allowed(self.active().into_iter().map(|provider| provider.code.as_str()))),
+            None => Err(Error::new(
+                ErrorKind::UnknownProvider,
+                format!("no provider has the code {code}"),
+            )
+            .with_field("storageProvider")
+            .with_allowed(self.active().into_iter().map(|provider| provider.code.as_str()))),
         }
     }
 }
@@ -117,9 +124,8 @@ mod tests {
     use super::*;
 
     fn with_clouds() -> ProviderRegistry {
-        let configs = [("s3-eu", true), ("s3-old", false)].map(|(code, is_active)| ProviderConfig {
-            is_active,
-            ..ProviderConfig::new(code.parse().unwrap(), "memory")
+        let configs = [("s3-eu", true), ("s3-old", false)].map(|(code, is_active)| {
+            ProviderConfig { is_active, ..ProviderConfig::new(code.parse().unwrap(), "memory") }
         });
         ProviderRegistry::open(&configs).unwrap()
     }
@@ -146,7 +152,10 @@ mod tests {
     fn an_inactive_provider_takes_no_binding_but_is_still_found() {
         let registry = with_clouds();
         let code = "s3-old".parse().unwrap();
-        assert_eq!(registry.check_for_binding(&code).unwrap_err().kind(), ErrorKind::ProviderInactive);
+        assert_eq!(
+            registry.check_for_binding(&code).unwrap_err().kind(),
+            ErrorKind::ProviderInactive
+        );
         assert!(registry.get(&code).is_some());
         assert_eq!(registry.active().len(), 2);
         assert_eq!(registry.active_clouds(), ["s3-eu".parse().unwrap()]);

@@ -25,13 +25,19 @@ const MAX_SCAN_PIXELS: u64 = 1 << 30;
 pub(super) fn check_size(size: Dimensions, config: &VariantConfig) -> Result<()> {
     let side = size.width.max(size.height);
     if side > config.max_side {
-        return Err(too_large(format!("the image is over {} pixels a side: {side}", config.max_side))
-            .with_limit(config.max_side.into()));
+        return Err(too_large(format!(
+            "the image is over {} pixels a side: {side}",
+            config.max_side
+        ))
+        .with_limit(config.max_side.into()));
     }
     let pixels = area(size);
     if pixels > config.max_pixels {
-        return Err(too_large(format!("the image has more than {} pixels: {pixels}", config.max_pixels))
-            .with_limit(config.max_pixels));
+        return Err(too_large(format!(
+            "the image has more than {} pixels: {pixels}",
+            config.max_pixels
+        ))
+        .with_limit(config.max_pixels));
     }
     Ok(())
 }
@@ -55,7 +61,9 @@ pub(super) fn memory_needed(
 ) -> Result<u64> {
     let (decoding, keeping) = match &header.format {
         // Its planes are kept as they are, if at all.
-        Format::Jpeg(jpeg) if jpeg.scales => (jpeg_bytes(header.stored, *jpeg, file_bytes, wanted), 0),
+        Format::Jpeg(jpeg) if jpeg.scales => {
+            (jpeg_bytes(header.stored, *jpeg, file_bytes, wanted), 0)
+        }
         _ => (decode_bytes(header, file_bytes), keep_bytes(header)),
     };
     let making = decoding.saturating_add(resize_bytes(wanted));
@@ -88,12 +96,15 @@ pub(super) fn decode_bytes(header: &Header, file_bytes: u64) -> u64 {
         Format::Jpeg(jpeg) => {
             let components = u64::from(jpeg.components);
             // Coefficients are 16 bits each, and blocks are filled up to whole units of 16 or 32.
-            let padded = (u64::from(header.stored.width) + 32) * (u64::from(header.stored.height) + 32);
+            let padded =
+                (u64::from(header.stored.width) + 32) * (u64::from(header.stored.height) + 32);
             let coefficients = if jpeg.holds_coefficients { 2 * padded * components } else { 0 };
             pixels * components + coefficients + file_bytes
         }
         // With alpha, which is the second or fourth channel, a premultiplied copy stands beside it.
-        Format::Png(png) => pixels * u64::from(png.channels) * if png.channels % 2 == 0 { 2 } else { 1 },
+        Format::Png(png) => {
+            pixels * u64::from(png.channels) * if png.channels % 2 == 0 { 2 } else { 1 }
+        }
         // GIF: the screen and a frame of the same size, four channels each. BMP: with alpha a
         // premultiplied copy stands beside it; the header does not say whether there is.
         Format::Gif | Format::Bmp => 8 * pixels,
@@ -120,7 +131,9 @@ fn keep_bytes(header: &Header) -> u64 {
     let pixels = area(header.stored);
     // Pixels, with alpha twice: a premultiplied copy stands beside them.
     let (channels, decoded) = match &header.format {
-        Format::Png(png) if png.channels % 2 == 0 => (u64::from(png.channels), 2 * u64::from(png.channels)),
+        Format::Png(png) if png.channels % 2 == 0 => {
+            (u64::from(png.channels), 2 * u64::from(png.channels))
+        }
         Format::Png(png) => (u64::from(png.channels), u64::from(png.channels)),
         Format::Jpeg(jpeg) => (u64::from(jpeg.components), u64::from(jpeg.components)),
         Format::Gif | Format::WebP(_) | Format::Bmp | Format::Tiff(_) => (4, 8),
@@ -154,7 +167,10 @@ mod tests {
         let side = check_size(size(16_385, 1), &config).unwrap_err();
         assert_eq!((side.kind(), side.details().limit), (ErrorKind::ImageTooLarge, Some(16_384)));
         let pixels = check_size(size(10_000, 5_001), &config).unwrap_err();
-        assert_eq!((pixels.kind(), pixels.details().limit), (ErrorKind::ImageTooLarge, Some(50_000_000)));
+        assert_eq!(
+            (pixels.kind(), pixels.details().limit),
+            (ErrorKind::ImageTooLarge, Some(50_000_000))
+        );
         assert!(check_size(size(u32::MAX, u32::MAX), &config).is_err());
     }
 
@@ -167,11 +183,13 @@ mod tests {
             target: size(1000, 781),
         };
         let header = |format| Header { format, stored, orientation: Orientation::default() };
-        let jpeg = JpegHeader { components: 3, holds_coefficients: true, adobe: false, scales: true };
+        let jpeg =
+            JpegHeader { components: 3, holds_coefficients: true, adobe: false, scales: true };
         assert!(check_scans(stored, 12).is_ok());
         assert!(memory_needed(&header(Format::Jpeg(jpeg)), &[geometry], 12 << 20, &config).is_ok());
         let tiff = TiffHeader { pixel_bytes: 8 };
-        let error = memory_needed(&header(Format::Tiff(tiff)), &[geometry], 400 << 20, &config).unwrap_err();
+        let error = memory_needed(&header(Format::Tiff(tiff)), &[geometry], 400 << 20, &config)
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ImageTooLarge);
     }
 
@@ -199,10 +217,13 @@ mod tests {
     #[test]
     fn a_tiff_counts_its_directory() {
         let config = VariantConfig { decode_memory_bytes: 50 << 20, ..VariantConfig::default() };
-        let geometry =
-            Geometry { crop: Rectangle { left: 0, top: 0, width: 300, height: 300 }, target: size(200, 200) };
+        let geometry = Geometry {
+            crop: Rectangle { left: 0, top: 0, width: 300, height: 300 },
+            target: size(200, 200),
+        };
         let needed = |format| {
-            let header = Header { format, stored: size(300, 300), orientation: Orientation::default() };
+            let header =
+                Header { format, stored: size(300, 300), orientation: Orientation::default() };
             memory_needed(&header, &[geometry], 0, &config)
         };
         assert!(needed(Format::Bmp).is_ok());
@@ -228,8 +249,11 @@ mod tests {
 
     #[test]
     fn a_bitmap_counts_the_copy_that_alpha_would_need() {
-        let header =
-            Header { format: Format::Bmp, stored: size(1000, 1000), orientation: Orientation::default() };
+        let header = Header {
+            format: Format::Bmp,
+            stored: size(1000, 1000),
+            orientation: Orientation::default(),
+        };
         assert_eq!(decode_bytes(&header, 0), 8_000_000);
     }
 

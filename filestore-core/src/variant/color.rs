@@ -13,8 +13,9 @@ use super::decode::{InkModel, Inks, Layout, Pixels};
 pub(super) fn to_srgb(pixels: Pixels, profile: Option<&[u8]>) -> Pixels {
     let pixels = upright_inks(pixels);
     // The profile is untrusted, and a library that stumbles over it must not take the picture along.
-    let converted = profile
-        .and_then(|profile| catch_unwind(AssertUnwindSafe(|| convert(&pixels, profile))).ok().flatten());
+    let converted = profile.and_then(|profile| {
+        catch_unwind(AssertUnwindSafe(|| convert(&pixels, profile))).ok().flatten()
+    });
     converted.unwrap_or_else(|| without_profile(pixels))
 }
 
@@ -53,7 +54,9 @@ fn convert(pixels: &Pixels, profile: &[u8]) -> Option<Pixels> {
     let profile = ColorProfile::new_from_slice(profile).ok()?;
     let (from, to, space, layout) = match pixels.layout {
         Layout::Grey => (CmsLayout::Gray, CmsLayout::Rgb, DataColorSpace::Gray, Layout::Rgb),
-        Layout::GreyAlpha => (CmsLayout::GrayAlpha, CmsLayout::Rgba, DataColorSpace::Gray, Layout::Rgba),
+        Layout::GreyAlpha => {
+            (CmsLayout::GrayAlpha, CmsLayout::Rgba, DataColorSpace::Gray, Layout::Rgba)
+        }
         Layout::Rgb => (CmsLayout::Rgb, CmsLayout::Rgb, DataColorSpace::Rgb, Layout::Rgb),
         Layout::Rgba => (CmsLayout::Rgba, CmsLayout::Rgba, DataColorSpace::Rgb, Layout::Rgba),
         Layout::Inks(_) => (CmsLayout::Rgba, CmsLayout::Rgb, DataColorSpace::Cmyk, Layout::Rgb),
@@ -64,7 +67,9 @@ fn convert(pixels: &Pixels, profile: &[u8]) -> Option<Pixels> {
     let transform = profile
         .create_transform_8bit(from, &ColorProfile::new_srgb(), to, TransformOptions::default())
         .ok()?;
-    if pixels.layout == layout && is_identity(|from, to| transform.transform(from, to).is_ok(), layout) {
+    if pixels.layout == layout
+        && is_identity(|from, to| transform.transform(from, to).is_ok(), layout)
+    {
         return None;
     }
     let mut data = vec![0; pixels.width as usize * pixels.height as usize * layout.channels()];
@@ -85,7 +90,8 @@ fn is_identity(transform: impl Fn(&[u8], &mut [u8]) -> bool, layout: Layout) -> 
         }
     }
     let mut seen = vec![0; colors.len()];
-    transform(&colors, &mut seen) && colors.iter().zip(&seen).all(|(was, is)| was.abs_diff(*is) <= 1)
+    transform(&colors, &mut seen)
+        && colors.iter().zip(&seen).all(|(was, is)| was.abs_diff(*is) <= 1)
 }
 
 fn without_profile(pixels: Pixels) -> Pixels {
@@ -104,7 +110,8 @@ fn without_profile(pixels: Pixels) -> Pixels {
 fn plain_cmyk(inks: &[u8]) -> [u8; 3] {
     let paper = |ink: u8| 255 - u32::from(ink);
     [inks[0], inks[1], inks[2]].map(|ink| {
-        u8::try_from((paper(ink) * paper(inks[3]) + 127) / 255).expect("a product of two bytes over 255")
+        u8::try_from((paper(ink) * paper(inks[3]) + 127) / 255)
+            .expect("a product of two bytes over 255")
     })
 }
 
@@ -197,11 +204,18 @@ mod tests {
         let profile = dark_inks_profile();
         // No ink is white, black ink is black; half of it has L 50, which is 119 in sRGB. Without
         // the profile, pure cyan would be a colour.
-        for (stored, grey) in
-            [([255; 4], 255), ([255, 255, 255, 0], 0), ([255, 255, 255, 128], 119), ([0, 255, 255, 255], 163)]
-        {
-            let converted = to_srgb(pixel(inks(InkModel::Cmyk, true), &stored), Some(&profile)).data;
-            assert!(converted.iter().all(|light| light.abs_diff(grey) <= 3), "{stored:?}: {converted:?}");
+        for (stored, grey) in [
+            ([255; 4], 255),
+            ([255, 255, 255, 0], 0),
+            ([255, 255, 255, 128], 119),
+            ([0, 255, 255, 255], 163),
+        ] {
+            let converted =
+                to_srgb(pixel(inks(InkModel::Cmyk, true), &stored), Some(&profile)).data;
+            assert!(
+                converted.iter().all(|light| light.abs_diff(grey) <= 3),
+                "{stored:?}: {converted:?}"
+            );
         }
     }
 

@@ -116,9 +116,13 @@ impl VariantEngine {
                     inner.eager.made.fetch_add(made, Ordering::Relaxed);
                     tracing::debug!(%file_id, made, "variants made in advance");
                 }
-                Err(error) if error.kind() == ErrorKind::Busy => inner.eager.count_dropped(error.message()),
+                Err(error) if error.kind() == ErrorKind::Busy => {
+                    inner.eager.count_dropped(error.message())
+                }
                 // Who asks for one will hear it; most of them are no pictures.
-                Err(error) => tracing::debug!(%file_id, %error, "variants cannot be made in advance"),
+                Err(error) => {
+                    tracing::debug!(%file_id, %error, "variants cannot be made in advance")
+                }
             }
         };
         self.inner.eager.push(Box::pin(job));
@@ -148,13 +152,15 @@ impl Inner {
             return Ok(0);
         }
         // Never waits for memory: the requests behind it would wait as well.
-        let memory = self.decode_memory.clone().try_acquire_many_owned(memory_units(work.memory_bytes));
+        let memory =
+            self.decode_memory.clone().try_acquire_many_owned(memory_units(work.memory_bytes));
         let memory = memory.map_err(|_| pressed("requests need the memory"))?;
 
         let (made, mut results) = mpsc::unbounded_channel();
         let (keep, rest) = oneshot::channel();
         let (end, ended) = oneshot::channel();
-        let (inner, digests) = (Arc::clone(&self), keys.iter().map(VariantKey::digest).collect::<Vec<_>>());
+        let (inner, digests) =
+            (Arc::clone(&self), keys.iter().map(VariantKey::digest).collect::<Vec<_>>());
         self.pool.submit_patient(move || {
             // Only now, so that nobody waits for work that has not begun.
             let mut claims: Claims = work
@@ -167,7 +173,11 @@ impl Inner {
                 if let Some(claim) = claims.remove(&index) {
                     let _ = made.send((index, variant, claim));
                 }
-                if inner.pool.is_pressed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                if inner.pool.is_pressed() {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
             });
             let outcome = outcome.map(|stock| {
                 if let Some(kept) = stock.and_then(|stock| stock.keep(inner.max_kept_bytes())) {
@@ -176,10 +186,9 @@ impl Inner {
             });
             drop(memory);
             let complete = claims.is_empty();
-            let _ =
-                end.send(outcome.and_then(|()| {
-                    if complete { Ok(()) } else { Err(pressed("requests need the threads")) }
-                }));
+            let _ = end.send(outcome.and_then(|()| {
+                if complete { Ok(()) } else { Err(pressed("requests need the threads")) }
+            }));
         })?;
 
         let mut count = 0;
@@ -207,7 +216,9 @@ impl Inner {
     async fn missing(&self, keys: Vec<VariantKey>) -> Vec<VariantKey> {
         let mut missing = Vec::with_capacity(keys.len());
         for key in keys {
-            if self.memory.get(&key).is_none() && self.read_disk(key.file_id, key.digest()).await.is_none() {
+            if self.memory.get(&key).is_none()
+                && self.read_disk(key.file_id, key.digest()).await.is_none()
+            {
                 missing.push(key);
             }
         }

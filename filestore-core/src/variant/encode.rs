@@ -164,7 +164,8 @@ mod tests {
 
     #[test]
     fn thumbnails_get_more_effort_and_small_pictures_a_little_less_quality() {
-        let settings = [1, 200, 201, 300, 301, 16_383].map(|side| (quality_at(side, 80.0), method_at(side)));
+        let settings =
+            [1, 200, 201, 300, 301, 16_383].map(|side| (quality_at(side, 80.0), method_at(side)));
         assert_eq!(settings, [(80.0, 4), (80.0, 4), (79.0, 2), (79.0, 2), (80.0, 2), (80.0, 2)]);
     }
 

@@ -132,7 +132,9 @@ impl VariantEngine {
                 refusals: Cache::new(REFUSALS),
                 flights: Flights::default(),
                 places: Arc::new(Semaphore::new(places)),
-                decode_memory: Arc::new(Semaphore::new(memory_units(config.decode_memory_bytes) as usize)),
+                decode_memory: Arc::new(Semaphore::new(
+                    memory_units(config.decode_memory_bytes) as usize
+                )),
                 pool: Pool::start(threads, places)?,
                 has_room: Arc::new(has_room),
                 config,
@@ -157,7 +159,12 @@ impl VariantEngine {
     /// deadline), [`Busy`](ErrorKind::Busy) with a retry time, [`Conflict`](ErrorKind::Conflict) if
     /// the blob is no longer current before the work begins (look the record up again), what
     /// `source` fails with, and [`Internal`](ErrorKind::Internal).
-    pub async fn get<S, C, F>(&self, key: VariantKey, source: S, still_current: C) -> Result<Variant>
+    pub async fn get<S, C, F>(
+        &self,
+        key: VariantKey,
+        source: S,
+        still_current: C,
+    ) -> Result<Variant>
     where
         S: Future<Output = Result<File>> + Send + 'static,
         C: Fn() -> F + Send + Sync + 'static,
@@ -184,7 +191,9 @@ impl VariantEngine {
         self.inner.stocks.remove_file(file_id);
         let disk = self.inner.disk.clone();
         let removed = spawn_blocking(move || disk.remove_file(file_id)).await;
-        removed.map_err(|lost| Error::internal(REMOVING, lost))?.map_err(|error| Error::io(REMOVING, error))
+        removed
+            .map_err(|lost| Error::internal(REMOVING, lost))?
+            .map_err(|error| Error::io(REMOVING, error))
     }
 
     /// What the cache holds, counted now.
@@ -315,9 +324,14 @@ impl Inner {
         Ok((self.run(job).await?, Some(rest)))
     }
 
-    pub(super) async fn assess(&self, file: File, wanted: Vec<(VariantSize, Fit)>) -> Result<(Work, File)> {
+    pub(super) async fn assess(
+        &self,
+        file: File,
+        wanted: Vec<(VariantSize, Fit)>,
+    ) -> Result<(Work, File)> {
         let config = self.config.clone();
-        let assessed = spawn_blocking(move || assess(&file, &wanted, &config).map(|work| (work, file)));
+        let assessed =
+            spawn_blocking(move || assess(&file, &wanted, &config).map(|work| (work, file)));
         assessed.await.map_err(|error| corrupt(error.to_string()))?
     }
 

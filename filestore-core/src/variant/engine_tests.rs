@@ -273,7 +273,8 @@ async fn a_damaged_entry_is_made_again() {
 #[tokio::test]
 async fn removing_a_file_removes_all_its_variants_and_no_others() {
     // Nothing is kept for other sizes: each one opens the file.
-    let bench = Bench::with(VariantConfig { intermediate_cache_bytes: 0, ..VariantConfig::default() });
+    let bench =
+        Bench::with(VariantConfig { intermediate_cache_bytes: 0, ..VariantConfig::default() });
     let (gone, kept) = (file_id(), file_id());
     for size in ["200", "250", "300"] {
         bench.get(&key(gone, size)).await.unwrap();
@@ -290,7 +291,8 @@ async fn removing_a_file_removes_all_its_variants_and_no_others() {
 
 #[tokio::test]
 async fn a_prune_empties_both_caches_and_says_how_much_it_removed() {
-    let bench = Bench::with(VariantConfig { intermediate_cache_bytes: 0, ..VariantConfig::default() });
+    let bench =
+        Bench::with(VariantConfig { intermediate_cache_bytes: 0, ..VariantConfig::default() });
     for _ in 0..3 {
         bench.get(&key(file_id(), "200")).await.unwrap();
     }
@@ -370,8 +372,11 @@ async fn a_rendering_past_its_deadline_fails_its_caller_and_frees_its_place() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn decoders_share_the_memory_budget() {
     // Room for one of these pictures at a time: all get done, one after another.
-    let bench =
-        Bench::with(VariantConfig { threads: 4, decode_memory_bytes: 20 << 20, ..VariantConfig::default() });
+    let bench = Bench::with(VariantConfig {
+        threads: 4,
+        decode_memory_bytes: 20 << 20,
+        ..VariantConfig::default()
+    });
     let (gate, keys) = (gate(), (0..6).map(|_| key(file_id(), "200")));
     let asked: Vec<_> = keys.map(|key| bench.ask(&key, &gate)).collect();
     bench.until_opened(6).await;
@@ -392,7 +397,8 @@ async fn without_room_a_variant_is_kept_in_memory_only() {
     let asked = has_room.clone();
     let config = VariantConfig::default();
     let has_room_now = move || asked.load(Ordering::SeqCst);
-    bench.engine = VariantEngine::open_beside(bench.directory.path(), config, has_room_now).unwrap();
+    bench.engine =
+        VariantEngine::open_beside(bench.directory.path(), config, has_room_now).unwrap();
     let [first, second] = [key(file_id(), "200"), key(file_id(), "200")];
     bench.get(&first).await.unwrap();
     assert!(bench.engine.cached(&first).is_some());
@@ -453,7 +459,8 @@ async fn what_a_rendering_leaves_of_a_blob_that_is_gone_is_not_kept() {
 
 #[tokio::test]
 async fn without_a_budget_nothing_is_kept() {
-    let bench = Bench::with(VariantConfig { intermediate_cache_bytes: 0, ..VariantConfig::default() });
+    let bench =
+        Bench::with(VariantConfig { intermediate_cache_bytes: 0, ..VariantConfig::default() });
     let first = key(file_id(), "200");
     bench.get(&first).await.unwrap();
     bench.get(&VariantKey { size: size("300"), ..first }).await.unwrap();
@@ -463,7 +470,10 @@ async fn without_a_budget_nothing_is_kept() {
 /// Both fits of all sizes.
 fn every_key(file: FileId) -> Vec<VariantKey> {
     let sizes = crate::api::VARIANT_SIZES.map(|size| key(file, &size.to_string()));
-    sizes.into_iter().flat_map(|key| [VariantKey { fit: Fit::Inside, ..key.clone() }, key]).collect()
+    sizes
+        .into_iter()
+        .flat_map(|key| [VariantKey { fit: Fit::Inside, ..key.clone() }, key])
+        .collect()
 }
 
 #[tokio::test]
@@ -494,7 +504,8 @@ async fn what_is_made_in_advance_gives_way_to_requests_for_the_memory() {
     let bench = Bench::new();
     let key = key(file_id(), "200");
     let all = bench.engine.inner.decode_memory.available_permits();
-    let taken = bench.engine.inner.decode_memory.acquire_many(u32::try_from(all).unwrap()).await.unwrap();
+    let taken =
+        bench.engine.inner.decode_memory.acquire_many(u32::try_from(all).unwrap()).await.unwrap();
     bench.prepare(vec![key.clone()]);
     while bench.engine.report().await.eager_dropped == 0 {
         tokio::task::yield_now().await;

@@ -134,7 +134,8 @@ impl<K: Hash + Eq + Copy, V> Drop for Landing<K, V> {
 /// The same error for another waiter: kind, message, details, and the chain as text.
 pub(super) fn copy(error: &Error) -> Error {
     let mut copy = Error::new(error.kind(), error.message());
-    let Details { field, item, allowed, limit, from, to, retry_after_secs } = error.details().clone();
+    let Details { field, item, allowed, limit, from, to, retry_after_secs } =
+        error.details().clone();
     if let Some(field) = field {
         copy = copy.with_field(field);
     }
@@ -170,7 +171,8 @@ mod tests {
     #[tokio::test]
     async fn an_error_reaches_everyone_with_its_details_and_is_not_kept() {
         let flights = Flights::<u8, u8>::default();
-        let fail = || async { Err(Error::new(ErrorKind::ImageTooLarge, "too large").with_limit(9)) };
+        let fail =
+            || async { Err(Error::new(ErrorKind::ImageTooLarge, "too large").with_limit(9)) };
         let (one, two) = tokio::join!(flights.join(1, fail), flights.join(1, fail));
         for error in [one.unwrap_err(), two.unwrap_err()] {
             assert_eq!((error.kind(), error.details().limit), (ErrorKind::ImageTooLarge, Some(9)));
@@ -181,7 +183,8 @@ mod tests {
     #[tokio::test]
     async fn work_that_panics_fails_its_callers_and_frees_the_key() {
         let flights = Flights::<u8, u8>::default();
-        let error = flights.join(1, || async { panic!("expected by this test") }).await.unwrap_err();
+        let error =
+            flights.join(1, || async { panic!("expected by this test") }).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Internal);
         while !flights.under_way.lock().is_empty() {
             tokio::task::yield_now().await;
@@ -196,7 +199,8 @@ mod tests {
             let claim = flights.claim(1).unwrap();
             assert!(flights.claim(1).is_none());
             let mut asked = Box::pin(flights.join(1, || async { Ok(7) }));
-            let waits = poll_fn(|context| Poll::Ready(asked.as_mut().poll(context).is_pending())).await;
+            let waits =
+                poll_fn(|context| Poll::Ready(asked.as_mut().poll(context).is_pending())).await;
             assert!(waits);
             match outcome {
                 Some(outcome) => claim.land(outcome),

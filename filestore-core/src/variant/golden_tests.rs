@@ -130,9 +130,11 @@ fn profiled() -> Vec<Case> {
 
 fn kinds_of_pixels() -> Vec<Case> {
     let rgb = scene(320, 240);
-    let each = |pixel: &dyn Fn(&[u8]) -> Vec<u8>| rgb.chunks(3).flat_map(pixel).collect::<Vec<u8>>();
-    let luma =
-        |p: &[u8]| u8::try_from((u32::from(p[0]) + 2 * u32::from(p[1]) + u32::from(p[2])) / 4).unwrap();
+    let each =
+        |pixel: &dyn Fn(&[u8]) -> Vec<u8>| rgb.chunks(3).flat_map(pixel).collect::<Vec<u8>>();
+    let luma = |p: &[u8]| {
+        u8::try_from((u32::from(p[0]) + 2 * u32::from(p[1]) + u32::from(p[2])) / 4).unwrap()
+    };
     let grey_alpha = each(&|p| vec![luma(p), 255 - p[0] / 2]);
     let deep = each(&|p| p.iter().flat_map(|v| [*v, 0x40]).collect());
     let transparent = each(&|p| if p[2] > 200 { vec![p[0], p[1], p[2], 255] } else { vec![0; 4] });
@@ -222,7 +224,8 @@ fn shapes() -> Vec<Case> {
 }
 
 fn seen(case: &Case) -> Seen {
-    let variants = render(&file(&case.bytes), &[(size("200"), case.fit)], &VariantConfig::default());
+    let variants =
+        render(&file(&case.bytes), &[(size("200"), case.fit)], &VariantConfig::default());
     match variants.unwrap().remove(0) {
         Variant::WebP(bytes) => Seen::of(&bytes),
         Variant::PassThrough { mime } => panic!("{}: {mime} passed through", case.what),
@@ -241,11 +244,13 @@ fn tile(seen: &Seen) -> RgbaImage {
             return Rgba([128; 4]);
         }
         let mean = |of: &dyn Fn(&[u8; 4]) -> u32| {
-            u8::try_from(pixels.iter().map(of).sum::<u32>() / u32::try_from(pixels.len()).unwrap()).unwrap()
+            u8::try_from(pixels.iter().map(of).sum::<u32>() / u32::try_from(pixels.len()).unwrap())
+                .unwrap()
         };
         let alpha = |p: &[u8; 4]| u32::from(p[3]);
-        let over_white =
-            |channel: usize| mean(&|p| (u32::from(p[channel]) * alpha(p) + 255 * (255 - alpha(p))) / 255);
+        let over_white = |channel: usize| {
+            mean(&|p| (u32::from(p[channel]) * alpha(p) + 255 * (255 - alpha(p))) / 255)
+        };
         Rgba([over_white(0), over_white(1), over_white(2), 255])
     })
 }
@@ -269,7 +274,11 @@ fn renderings_are_the_golden_ones() {
         return;
     }
     let golden = image::open(&path).unwrap().into_rgba8();
-    assert_eq!(sheet.dimensions(), golden.dimensions(), "a case came or went: write the sheet anew");
+    assert_eq!(
+        sheet.dimensions(),
+        golden.dimensions(),
+        "a case came or went: write the sheet anew"
+    );
     for (index, case) in cases.iter().enumerate() {
         let (left, top) = place(index);
         for (x, y) in (0..TILE).flat_map(|x| (0..TILE).map(move |y| (left + x, top + y))) {

@@ -15,8 +15,8 @@ use std::slice;
 
 use bytes::Bytes;
 use libwebp_sys::{
-    WebPEncode, WebPMemoryWrite, WebPMemoryWriter, WebPMemoryWriterClear, WebPMemoryWriterInit, WebPPicture,
-    WebPPictureFree, WebPPictureImportRGB, WebPPictureImportRGBA,
+    WebPEncode, WebPMemoryWrite, WebPMemoryWriter, WebPMemoryWriterClear, WebPMemoryWriterInit,
+    WebPPicture, WebPPictureFree, WebPPictureImportRGB, WebPPictureImportRGBA,
 };
 use webp::WebPConfig;
 
@@ -40,7 +40,8 @@ pub(super) fn encode_lossy(pixels: &Pixels, config: &WebPConfig) -> Result<Bytes
     let narrow = |value: u32| i32::try_from(value).map_err(failed);
     let stride = i32::try_from(row).map_err(failed)?;
 
-    let mut picture = Picture(WebPPicture::new().map_err(|()| failed("another version of libwebp"))?);
+    let mut picture =
+        Picture(WebPPicture::new().map_err(|()| failed("another version of libwebp"))?);
     let mut writer = Writer::new();
     picture.0.use_argb = 0;
     picture.0.width = narrow(pixels.width)?;
@@ -124,7 +125,9 @@ mod tests {
 
     #[test]
     fn the_file_is_the_one_of_the_safe_wrapper() {
-        for (layout, wrapped) in [(Layout::Rgb, PixelLayout::Rgb), (Layout::Rgba, PixelLayout::Rgba)] {
+        for (layout, wrapped) in
+            [(Layout::Rgb, PixelLayout::Rgb), (Layout::Rgba, PixelLayout::Rgba)]
+        {
             for (width, height) in [(1, 1), (3, 2), (97, 64), (200, 131)] {
                 let pixels = pixels(layout, width, height);
                 let expected = Encoder::new(&pixels.data, wrapped, width, height);

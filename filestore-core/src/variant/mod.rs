@@ -117,7 +117,8 @@ impl KeyDigest {
     }
 
     fn from_hex(text: &str) -> Option<Self> {
-        let digits = text.len() == 32 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        let digits =
+            text.len() == 32 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         let bits = u128::from_str_radix(text, 16).ok().filter(|_| digits)?;
         Some(Self(bits.to_be_bytes()))
     }

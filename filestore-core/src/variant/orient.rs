@@ -111,7 +111,8 @@ mod tests {
     #[test]
     fn every_orientation_is_turned_upright() {
         for (value, width, stored) in STORED {
-            let pixels = Pixels { layout: Layout::Grey, width, height: 6 / width, data: stored.to_vec() };
+            let pixels =
+                Pixels { layout: Layout::Grey, width, height: 6 / width, data: stored.to_vec() };
             let upright = Orientation::from_exif(value).apply(pixels);
             assert_eq!((upright.width, upright.height), (3, 2), "orientation {value}");
             assert_eq!(upright.data, b"abcdef", "orientation {value}");
@@ -125,7 +126,8 @@ mod tests {
         let target = Dimensions { width: 1, height: 1 };
         for (value, width, stored) in STORED {
             let size = Dimensions { width, height: 6 / width };
-            let crop = Orientation::from_exif(value).to_stored(Geometry { crop, target }, size).crop;
+            let crop =
+                Orientation::from_exif(value).to_stored(Geometry { crop, target }, size).crop;
             let index = (crop.top * width + crop.left) as usize;
             assert_eq!(stored[index], b'b', "orientation {value}");
         }

@@ -34,8 +34,9 @@ pub(super) struct Rectangle {
 impl Rectangle {
     /// Whether all of `other` is in this one.
     pub(super) fn contains(self, other: Self) -> bool {
-        let within =
-            |start: u32, length: u32, from: u32, size: u32| start >= from && start + length <= from + size;
+        let within = |start: u32, length: u32, from: u32, size: u32| {
+            start >= from && start + length <= from + size
+        };
         within(other.left, other.width, self.left, self.width)
             && within(other.top, other.height, self.top, self.height)
     }
@@ -112,7 +113,10 @@ mod tests {
     #[test]
     fn extreme_aspects_keep_a_pixel() {
         assert_eq!(geometry(1, 10_000, 200, Fit::Cover).target, Dimensions { width: 1, height: 1 });
-        assert_eq!(geometry(10_000, 1, 200, Fit::Inside).target, Dimensions { width: 200, height: 1 });
+        assert_eq!(
+            geometry(10_000, 1, 200, Fit::Inside).target,
+            Dimensions { width: 200, height: 1 }
+        );
     }
 
     #[test]

@@ -216,7 +216,10 @@ mod tests {
                     thread::yield_now();
                 }
                 let done = done.clone();
-                pool.submit(move || done.send(thread::current().name().map(str::to_owned)).unwrap()).unwrap();
+                pool.submit(move || {
+                    done.send(thread::current().name().map(str::to_owned)).unwrap()
+                })
+                .unwrap();
                 ran_on.recv().unwrap()
             })
             .collect();

@@ -42,7 +42,11 @@ use crate::domain::variant::{Fit, VariantSize};
 /// # Ok(())
 /// # }
 /// ```
-pub fn render(file: &File, wanted: &[(VariantSize, Fit)], config: &VariantConfig) -> Result<Vec<Variant>> {
+pub fn render(
+    file: &File,
+    wanted: &[(VariantSize, Fit)],
+    config: &VariantConfig,
+) -> Result<Vec<Variant>> {
     let deadline = Deadline::after(config.deadline);
     let work = assess(file, wanted, config)?;
     let mut variants = vec![work.pass_through(); wanted.len()];
@@ -66,7 +70,11 @@ pub(super) struct Work {
 }
 
 /// Reads the header of `file`, plans, and checks the limits. Decodes nothing.
-pub(super) fn assess(file: &File, wanted: &[(VariantSize, Fit)], config: &VariantConfig) -> Result<Work> {
+pub(super) fn assess(
+    file: &File,
+    wanted: &[(VariantSize, Fit)],
+    config: &VariantConfig,
+) -> Result<Work> {
     let source = Source::new(file, Deadline::NONE)?;
     let header = header::read(&source)?;
     let rendered = wanted
@@ -143,7 +151,9 @@ impl Work {
     /// So that the small ones find the large ones made.
     fn largest_first(&self) -> Vec<(usize, Geometry)> {
         let mut ordered = self.rendered.clone();
-        ordered.sort_by_key(|(_, geometry)| Reverse(geometry.target.width.max(geometry.target.height)));
+        ordered.sort_by_key(|(_, geometry)| {
+            Reverse(geometry.target.width.max(geometry.target.height))
+        });
         ordered
     }
 }

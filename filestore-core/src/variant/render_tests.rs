@@ -75,7 +75,11 @@ fn all_eight_orientations_are_shown_upright_from_every_format_that_has_them() {
             ("TIFF", tiff(width, height, &rgb, value.into())),
         ] {
             let what = format!("{name}, orientation {value}");
-            assert_eq!(probe(&file(&bytes)), Some(Dimensions { width: 300, height: 200 }), "{what}");
+            assert_eq!(
+                probe(&file(&bytes)),
+                Some(Dimensions { width: 300, height: 200 }),
+                "{what}"
+            );
             let cover = seen(&bytes, "200", Fit::Cover);
             assert_eq!((cover.width, cover.height), (200, 200), "{what}");
             assert_quarters(&cover, DISPLAYED, &what);
@@ -139,8 +143,9 @@ fn extreme_aspects_are_rendered() {
 #[test]
 fn alpha_is_kept_without_fringes() {
     // Opaque green on the left, fully transparent magenta on the right.
-    let row: Vec<u8> =
-        (0..400).flat_map(|x| if x < 200 { [30, 200, 30, 255] } else { [255, 0, 255, 0] }).collect();
+    let row: Vec<u8> = (0..400)
+        .flat_map(|x| if x < 200 { [30, 200, 30, 255] } else { [255, 0, 255, 0] })
+        .collect();
     let bytes = png(400, 400, ColorType::Rgba, BitDepth::Eight, &row.repeat(400), |_| {});
     let small = seen(&bytes, "250", Fit::Cover);
     assert_eq!((small.at(20, 100)[3], small.at(230, 100)[3]), (255, 0));
@@ -158,7 +163,8 @@ fn every_depth_and_kind_of_png_is_read() {
         info.palette = Some(vec![0, 0, 0, 220, 30, 30].into());
         info.trns = Some(vec![255, alpha].into());
     };
-    let wide = |values: &[u8]| values.iter().flat_map(|v| [*v, *v]).collect::<Vec<_>>().repeat(pixels);
+    let wide =
+        |values: &[u8]| values.iter().flat_map(|v| [*v, *v]).collect::<Vec<_>>().repeat(pixels);
     for (what, bytes, expected) in [
         (
             "1-bit palette",
@@ -182,7 +188,14 @@ fn every_depth_and_kind_of_png_is_read() {
         ),
         (
             "16-bit grey with alpha",
-            png(300, 300, ColorType::GrayscaleAlpha, BitDepth::Sixteen, &wide(&[grey, alpha]), |_| {}),
+            png(
+                300,
+                300,
+                ColorType::GrayscaleAlpha,
+                BitDepth::Sixteen,
+                &wide(&[grey, alpha]),
+                |_| {},
+            ),
             [grey, grey, grey, alpha],
         ),
         (
@@ -225,11 +238,14 @@ fn an_animation_shows_its_first_frame() {
     let mut encoder = image::codecs::gif::GifEncoder::new(&mut gif);
     for color in [RED, GREEN, BLUE] {
         let pixel = image::Rgba([color[0], color[1], color[2], 255]);
-        encoder.encode_frame(image::Frame::new(image::RgbaImage::from_pixel(300, 300, pixel))).unwrap();
+        encoder
+            .encode_frame(image::Frame::new(image::RgbaImage::from_pixel(300, 300, pixel)))
+            .unwrap();
     }
     drop(encoder);
-    let frame =
-        |color: [u8; 3]| webp::Encoder::from_rgb(&color.repeat(300 * 300), 300, 300).encode_lossless();
+    let frame = |color: [u8; 3]| {
+        webp::Encoder::from_rgb(&color.repeat(300 * 300), 300, 300).encode_lossless()
+    };
     let frames = [frame(RED), frame(GREEN)];
     let animated = animated_webp(300, 300, &frames.each_ref().map(|frame| &frame[..]));
     for (what, bytes) in [("GIF", gif), ("WebP", animated)] {
@@ -249,7 +265,8 @@ fn four_inks_become_the_colours_they_print() {
         let middle = seen(&bytes, "200", Fit::Cover).at(100, 100);
         assert!(close(&middle, &[254, 0, 0, 255]), "{what}: {middle:?}");
     }
-    let grey = seen(&flat_jpeg(300, 300, &[255, 255, 255, 100], Some(0)), "200", Fit::Cover).at(100, 100);
+    let grey =
+        seen(&flat_jpeg(300, 300, &[255, 255, 255, 100], Some(0)), "200", Fit::Cover).at(100, 100);
     assert!(close(&grey, &[100, 100, 100, 255]), "black ink alone: {grey:?}");
 }
 
@@ -292,7 +309,8 @@ fn chunks(webp: &[u8]) -> Vec<String> {
 /// EXIF metadata with the place a picture was taken at: a directory whose only entry leads to a GPS
 /// directory (Exif 2.32, section 4.6.6), which holds a latitude.
 fn exif_with_place() -> Vec<u8> {
-    let mut bytes = b"Exif\0\0II*\0\x08\0\0\0\x01\0\x25\x88\x04\0\x01\0\0\0\x1A\0\0\0\0\0\0\0".to_vec();
+    let mut bytes =
+        b"Exif\0\0II*\0\x08\0\0\0\x01\0\x25\x88\x04\0\x01\0\0\0\x1A\0\0\0\0\0\0\0".to_vec();
     bytes.extend(b"\x01\0\x02\0\x05\0\x03\0\0\0\x2C\0\0\0\0\0\0\0");
     bytes.extend(PLACE);
     bytes
@@ -324,7 +342,8 @@ fn no_metadata_is_carried_over() {
         ("WebP", webp(300, 300, &rgb, &exif[6..]), &["VP8 "]),
         ("TIFF", tiff, &["VP8 "]),
     ] {
-        let holds = |bytes: &[u8], what: &[u8]| bytes.windows(what.len()).any(|window| window == what);
+        let holds =
+            |bytes: &[u8], what: &[u8]| bytes.windows(what.len()).any(|window| window == what);
         assert!(holds(&original, PLACE), "{what}: the original knows the place");
         let variant = webp_of(&original, "200", Fit::Cover);
         assert_eq!(chunks(&variant), expected, "{what}");
@@ -344,7 +363,12 @@ fn what_is_no_raster_image_is_refused_as_such() {
         b"<!DOCTYPE html><img src=x>",
         b"%PDF-1.7\n%\xE2\xE3\xCF\xD3",
     ] {
-        assert_eq!(error(bytes).kind(), ErrorKind::NotAnImage, "{}", String::from_utf8_lossy(bytes));
+        assert_eq!(
+            error(bytes).kind(),
+            ErrorKind::NotAnImage,
+            "{}",
+            String::from_utf8_lossy(bytes)
+        );
         assert_eq!(probe(&file(bytes)), None);
     }
 }
@@ -373,14 +397,17 @@ fn bombs_are_refused_from_their_headers() {
         let ihdr = [&width.to_be_bytes()[..], &height.to_be_bytes(), &[8, 6, 0, 0, 0]].concat();
         [b"\x89PNG\r\n\x1A\n\0\0\0\x0DIHDR", &ihdr[..], &[0; 4]].concat()
     };
-    let vp8x = |side: [u8; 3]| [b"RIFF\x1E\0\0\0WEBPVP8X\x0A\0\0\0\0\0\0\0", &side[..], &side].concat();
-    let jpeg_frame = b"\xFF\xD8\xFF\xC0\0\x11\x08\xFF\xFF\xFF\xFF\x03\x01\x22\0\x02\x11\0\x03\x11\0";
+    let vp8x =
+        |side: [u8; 3]| [b"RIFF\x1E\0\0\0WEBPVP8X\x0A\0\0\0\0\0\0\0", &side[..], &side].concat();
+    let jpeg_frame =
+        b"\xFF\xD8\xFF\xC0\0\x11\x08\xFF\xFF\xFF\xFF\x03\x01\x22\0\x02\x11\0\x03\x11\0";
     let tiff_large = {
         let mut bytes = tiff(300, 300, &[0; 9], 1);
         bytes[8 + 2 + 8..8 + 2 + 12].copy_from_slice(&4_000_000_000u32.to_le_bytes());
         bytes
     };
-    let bmp = [b"BM\0\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0", &[0xFF, 0xFF, 0xFF, 0x7F].repeat(2)[..]].concat();
+    let bmp = [b"BM\0\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0", &[0xFF, 0xFF, 0xFF, 0x7F].repeat(2)[..]]
+        .concat();
     for (what, bytes) in [
         ("PNG of 60000²", png_header(60_000, 60_000)),
         ("PNG one pixel too wide", png_header(16_385, 1)),
@@ -400,7 +427,8 @@ fn bombs_are_refused_from_their_headers() {
 #[test]
 fn a_bitstream_larger_than_its_canvas_is_refused_before_it_is_decoded() {
     let inner = b"VP8 \x0A\0\0\0\x10\0\0\x9D\x01\x2A\xFF\x3F\xFF\x3F";
-    let bytes = [&b"RIFF\x30\0\0\0WEBPVP8X\x0A\0\0\0\0\0\0\0\x2B\x01\0\x2B\x01\0"[..], inner].concat();
+    let bytes =
+        [&b"RIFF\x30\0\0\0WEBPVP8X\x0A\0\0\0\0\0\0\0\x2B\x01\0\x2B\x01\0"[..], inner].concat();
     let refused = assess(&file(&bytes), &[(size("200"), Fit::Cover)], &unhurried()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::CorruptImage);
 }
@@ -461,7 +489,8 @@ fn work_stops_when_its_time_is_over() {
 fn veiled(width: u32, height: u32) -> Vec<u8> {
     let rows = photo(width, height);
     let rows = rows.chunks(3 * width as usize).zip((0..=255u8).cycle());
-    rows.flat_map(|(row, alpha)| row.chunks(3).flat_map(move |p| [p[0], p[1], p[2], alpha])).collect()
+    rows.flat_map(|(row, alpha)| row.chunks(3).flat_map(move |p| [p[0], p[1], p[2], alpha]))
+        .collect()
 }
 
 /// All seven sizes in both fits.
@@ -475,7 +504,8 @@ fn all_made_at_once_are_what_each_alone_is() {
     // Turned on its side, with a short edge below some of the sizes and transparency.
     let (width, height) = (1300, 620);
     let turned = with_segment(&jpeg(width, height, &photo(width, height)), 0xE1, &exif(6));
-    let clear = png(width, height, ColorType::Rgba, BitDepth::Eight, &veiled(width, height), |_| {});
+    let clear =
+        png(width, height, ColorType::Rgba, BitDepth::Eight, &veiled(width, height), |_| {});
     for bytes in [turned, clear] {
         let file = file(&bytes);
         // The file's own loss would hide how the pixels differ.
@@ -483,7 +513,9 @@ fn all_made_at_once_are_what_each_alone_is() {
         let together = render(&file, &every_kind(), &config).unwrap();
         for (kind, made) in every_kind().into_iter().zip(together) {
             let alone = render(&file, &[kind], &config).unwrap().remove(0);
-            let (Variant::WebP(made), Variant::WebP(alone)) = (made, alone) else { panic!("{kind:?}") };
+            let (Variant::WebP(made), Variant::WebP(alone)) = (made, alone) else {
+                panic!("{kind:?}")
+            };
             let (made, alone) = (Seen::of(&made), Seen::of(&alone));
             assert_eq!((made.width, made.height), (alone.width, alone.height), "{kind:?}");
             let difference = made.mean_difference(&alone);

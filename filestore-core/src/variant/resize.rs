@@ -77,7 +77,12 @@ fn run(pixels: &Pixels, extent: Extent, wanted: Geometry) -> Result<Pixels> {
     if layout.has_alpha() && !copied {
         MulDiv::new().divide_alpha_inplace(&mut target).map_err(internal)?;
     }
-    Ok(Pixels { layout, width: wanted.target.width, height: wanted.target.height, data: target.into_vec() })
+    Ok(Pixels {
+        layout,
+        width: wanted.target.width,
+        height: wanted.target.height,
+        data: target.into_vec(),
+    })
 }
 
 fn is_copy(extent: Extent, wanted: Geometry) -> bool {
@@ -94,12 +99,15 @@ fn options(extent: Extent, wanted: Geometry, width: u32, height: u32) -> ResizeO
     let left = (f64::from(wanted.crop.left) - extent.left) * extent.scale_x;
     let top = (f64::from(wanted.crop.top) - extent.top) * extent.scale_y;
     let (width, height) = (f64::from(width) - left, f64::from(height) - top);
-    ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Lanczos3)).use_alpha(false).crop(
-        left,
-        top,
-        (f64::from(wanted.crop.width) * extent.scale_x).min(width),
-        (f64::from(wanted.crop.height) * extent.scale_y).min(height),
-    )
+    ResizeOptions::new()
+        .resize_alg(ResizeAlg::Convolution(FilterType::Lanczos3))
+        .use_alpha(false)
+        .crop(
+            left,
+            top,
+            (f64::from(wanted.crop.width) * extent.scale_x).min(width),
+            (f64::from(wanted.crop.height) * extent.scale_y).min(height),
+        )
 }
 
 fn pixel_type(layout: Layout) -> PixelType {
@@ -135,7 +143,8 @@ mod tests {
     fn a_crop_alone_copies_every_pixel() {
         // Nearly transparent pixels, whose colour premultiplication would lose.
         let data: Vec<u8> = (0..8u8).flat_map(|x| [x * 31, 255 - x, 7, 1]).collect();
-        let cropped = resize(&decoded(Layout::Rgba, 8, 1, data.clone()), geometry(3, 1, 1)).unwrap();
+        let cropped =
+            resize(&decoded(Layout::Rgba, 8, 1, data.clone()), geometry(3, 1, 1)).unwrap();
         assert_eq!(cropped.data, data[12..16]);
     }
 
@@ -143,7 +152,8 @@ mod tests {
     fn a_transparent_colour_does_not_bleed_into_its_neighbours() {
         // Opaque white on the left, transparent black on the right.
         let row: Vec<u8> = (0..64).flat_map(|x| if x < 32 { [255; 4] } else { [0; 4] }).collect();
-        let small = resize(&decoded(Layout::Rgba, 64, 64, row.repeat(64)), geometry(0, 64, 15)).unwrap();
+        let small =
+            resize(&decoded(Layout::Rgba, 64, 64, row.repeat(64)), geometry(0, 64, 15)).unwrap();
         let seen: Vec<_> = small.data.chunks(4).filter(|p| p[3] > 0).collect();
         assert!(seen.iter().any(|p| p[3] < 250), "no pixel on the edge");
         assert!(seen.iter().all(|p| p[..3] == [255; 3]), "a fringe: {seen:?}");
@@ -152,10 +162,15 @@ mod tests {
     #[test]
     fn a_reduced_picture_is_cropped_in_its_true_extent() {
         // 6 stored columns decoded at 1/4: two decoded columns, of which 1.5 show.
-        let samples = Pixels { layout: Layout::Grey, width: 2, height: 2, data: vec![0, 255, 0, 255] };
+        let samples =
+            Pixels { layout: Layout::Grey, width: 2, height: 2, data: vec![0, 255, 0, 255] };
         let extent = Extent { scale_x: 0.25, scale_y: 0.25, ..Extent::WHOLE };
         let picture = Picture::Planes(Planes::Grey(Plane { samples, extent }));
         let small = resize(&Decoded { picture, profile: None }, geometry(0, 6, 1)).unwrap();
-        assert!((1..127).contains(&small.data[0]), "half of the second column shows: {:?}", small.data);
+        assert!(
+            (1..127).contains(&small.data[0]),
+            "half of the second column shows: {:?}",
+            small.data
+        );
     }
 }

@@ -95,7 +95,11 @@ impl<'a> Source<'a> {
     pub(super) fn read_all(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(usize::try_from(self.len).unwrap_or(0));
         let mut reader = SourceReader { source: self, position: 0 };
-        reader.by_ref().take(self.len).read_to_end(&mut bytes).map_err(|error| self.explain(error))?;
+        reader
+            .by_ref()
+            .take(self.len)
+            .read_to_end(&mut bytes)
+            .map_err(|error| self.explain(error))?;
         Ok(bytes)
     }
 
@@ -116,7 +120,10 @@ impl<'a> Source<'a> {
 
     /// The error to report when a decoder failed with `error`: the disk's or the deadline's if
     /// those were the reason, else that the image is corrupt.
-    pub(super) fn explain(&self, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    pub(super) fn explain(
+        &self,
+        error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Error {
         self.outside_failure().unwrap_or_else(|| corrupt(error))
     }
 

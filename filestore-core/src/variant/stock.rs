@@ -46,7 +46,11 @@ struct Resized {
 
 impl Stock {
     /// Decodes the picture so that all the `wanted` can be made of it.
-    pub(super) fn decode(source: &Source<'_>, header: &Header, wanted: &[Geometry]) -> Result<Self> {
+    pub(super) fn decode(
+        source: &Source<'_>,
+        header: &Header,
+        wanted: &[Geometry],
+    ) -> Result<Self> {
         let mut decoded = decode(source, header, wanted)?;
         let profile = decoded.profile.take();
         Ok(Self { header: header.clone(), profile, decoded: Some(decoded), resized: Vec::new() })

@@ -55,7 +55,11 @@ struct Entry {
 }
 
 impl Entry {
-    fn begin(store: &FileStore, organization: &OrganizationId, target: &ProviderCode) -> Result<Self> {
+    fn begin(
+        store: &FileStore,
+        organization: &OrganizationId,
+        target: &ProviderCode,
+    ) -> Result<Self> {
         let mut all = store.inner().migrations.0.lock();
         if all.contains_key(organization) {
             let message = format!("a migration of organization {organization} is under way");
@@ -151,11 +155,12 @@ impl FileStore {
     pub async fn migrate_status(&self, organization: i64) -> Result<MigrateStatus> {
         let number = organization;
         let organization = OrganizationId::of_binding(number)?;
-        let running = self.inner().migrations.0.lock().get(&organization).map(|running| MigrateRunning {
-            to: running.target.to_string(),
-            files: running.files.load(Ordering::Relaxed),
-            bytes: running.bytes.load(Ordering::Relaxed),
-        });
+        let running =
+            self.inner().migrations.0.lock().get(&organization).map(|running| MigrateRunning {
+                to: running.target.to_string(),
+                files: running.files.load(Ordering::Relaxed),
+                bytes: running.bytes.load(Ordering::Relaxed),
+            });
         let bound = self.inner().metadata.active_binding(number).await?;
         let holdings = self.inner().metadata.holdings(&organization).await?;
         Ok(MigrateStatus {
@@ -194,8 +199,11 @@ impl FileStore {
         if bound == *to {
             return Ok(organization);
         }
-        let message = format!("organization {organization} is bound to {bound}: bind it to {to} first");
-        Err(Error::new(ErrorKind::Conflict, message).with_field("to").with_allowed([bound.as_str()]))
+        let message =
+            format!("organization {organization} is bound to {bound}: bind it to {to} first");
+        Err(Error::new(ErrorKind::Conflict, message)
+            .with_field("to")
+            .with_allowed([bound.as_str()]))
     }
 
     /// The organization as files name it, and the provider it is bound to.
@@ -216,7 +224,8 @@ impl FileStore {
     }
 
     fn holding(&self, holding: &Holding) -> MigrateHolding {
-        let known = holding.provider.is_local() || self.providers().get(&holding.provider).is_some();
+        let known =
+            holding.provider.is_local() || self.providers().get(&holding.provider).is_some();
         MigrateHolding {
             provider_code: holding.provider.to_string(),
             status: holding.status.to_string(),
@@ -272,7 +281,8 @@ impl Run {
                 self.is_rebound = true;
                 break;
             }
-            let page = store.inner().metadata.files_elsewhere(organization, target, after, PAGE).await?;
+            let page =
+                store.inner().metadata.files_elsewhere(organization, target, after, PAGE).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.file_id);
             for record in page {

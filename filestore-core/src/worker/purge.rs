@@ -32,7 +32,8 @@ impl FileStore {
     /// What a purge run would find now; changes nothing.
     pub async fn purge_plan(&self) -> Result<PurgeReport> {
         let now = Timestamp::now();
-        let backlog = self.inner().metadata.purge_backlog(now.minus(self.config().purge_grace), now).await?;
+        let backlog =
+            self.inner().metadata.purge_backlog(now.minus(self.config().purge_grace), now).await?;
         Ok(PurgeReport {
             dry_run: true,
             expired: backlog.expired,
@@ -58,12 +59,14 @@ impl FileStore {
     ) -> Result<PurgeReport> {
         let plan = self.purge_plan().await?;
         progress.start(Some(plan.expired + plan.purged + plan.blobs_removed));
-        let mut report = PurgeReport { expired: self.expire_temp().await?, ..PurgeReport::default() };
+        let mut report =
+            PurgeReport { expired: self.expire_temp().await?, ..PurgeReport::default() };
         let run = Run { store: self, owner: Ulid::generate().to_string(), progress };
         while !stop() && run.purge_some(&mut report).await? {}
         while !stop() && run.remove_blobs(&mut report).await? {}
         let now = Timestamp::now();
-        let left = self.inner().metadata.purge_backlog(now.minus(self.config().purge_grace), now).await?;
+        let left =
+            self.inner().metadata.purge_backlog(now.minus(self.config().purge_grace), now).await?;
         report.waiting = left.waiting;
         Ok(report)
     }
@@ -92,7 +95,8 @@ impl Run<'_> {
         let inner = self.store.inner();
         let now = Timestamp::now();
         let before = now.minus(inner.config.purge_grace);
-        let claims = inner.metadata.claim_purges(&self.owner, before, now, now.plus(LEASE), CLAIMS).await?;
+        let claims =
+            inner.metadata.claim_purges(&self.owner, before, now, now.plus(LEASE), CLAIMS).await?;
         if claims.is_empty() {
             return Ok(false);
         }
@@ -112,7 +116,11 @@ impl Run<'_> {
     }
 
     /// Removes variants and bytes of each claim; `Ok` where all of it is confirmed absent.
-    async fn remove_bytes(&self, claims: &[PurgeClaim], report: &mut PurgeReport) -> Vec<Result<()>> {
+    async fn remove_bytes(
+        &self,
+        claims: &[PurgeClaim],
+        report: &mut PurgeReport,
+    ) -> Vec<Result<()>> {
         let inner = self.store.inner();
         let mut blobs = Vec::with_capacity(claims.len());
         let mut owners = Vec::with_capacity(claims.len());
@@ -135,7 +143,11 @@ impl Run<'_> {
     }
 
     /// Removes blobs wherever they are; `Ok` where one is confirmed absent. In the order given.
-    async fn remove(&self, blobs: Vec<(ProviderCode, BlobKey)>, report: &mut PurgeReport) -> Vec<Result<()>> {
+    async fn remove(
+        &self,
+        blobs: Vec<(ProviderCode, BlobKey)>,
+        report: &mut PurgeReport,
+    ) -> Vec<Result<()>> {
         let inner = self.store.inner();
         let is_local = |blob: &(ProviderCode, BlobKey)| blob.0.is_local();
         let keys: Vec<BlobKey> =
@@ -156,7 +168,10 @@ impl Run<'_> {
         outcomes
     }
 
-    async fn remove_remote(&self, blobs: impl Iterator<Item = &(ProviderCode, BlobKey)>) -> Vec<Result<()>> {
+    async fn remove_remote(
+        &self,
+        blobs: impl Iterator<Item = &(ProviderCode, BlobKey)>,
+    ) -> Vec<Result<()>> {
         let mut removals = FuturesOrdered::new();
         let mut outcomes = Vec::new();
         for (provider, key) in blobs {
@@ -173,7 +188,12 @@ impl Run<'_> {
         self.store.inner().providers.cloud(provider)?.remove(key).await
     }
 
-    async fn put_off(&self, claim: &PurgeClaim, error: &Error, report: &mut PurgeReport) -> Result<()> {
+    async fn put_off(
+        &self,
+        claim: &PurgeClaim,
+        error: &Error,
+        report: &mut PurgeReport,
+    ) -> Result<()> {
         let id = claim.record.file_id;
         tracing::warn!(file_id = %id, attempts = claim.attempts, error = %error.chain(), "a purge failed");
         report.failures.push(failure(id, error));
@@ -188,7 +208,8 @@ impl Run<'_> {
         if due.is_empty() {
             return Ok(false);
         }
-        let blobs = due.iter().map(|due| (due.blob.provider.clone(), due.blob.key.clone())).collect();
+        let blobs =
+            due.iter().map(|due| (due.blob.provider.clone(), due.blob.key.clone())).collect();
         let outcomes = self.remove(blobs, report).await;
         let mut absent = Vec::new();
         for (due, outcome) in due.into_iter().zip(outcomes) {
@@ -196,7 +217,10 @@ impl Run<'_> {
                 Ok(()) => absent.push(due.id),
                 Err(error) => {
                     report.failures.push(failure(due.blob.file_id, &error));
-                    inner.metadata.fail_blob(due.id, Timestamp::now().plus(back_off(due.attempts))).await?;
+                    inner
+                        .metadata
+                        .fail_blob(due.id, Timestamp::now().plus(back_off(due.attempts)))
+                        .await?;
                 }
             }
         }
@@ -255,9 +279,12 @@ mod tests {
         std::fs::remove_file(&in_the_way).unwrap();
         let due = Timestamp::now().plus(back_off(40));
         let inner = store.inner();
-        let claims = inner.metadata.claim_purges("later", due, due, due.plus(LEASE), CLAIMS).await.unwrap();
+        let claims =
+            inner.metadata.claim_purges("later", due, due, due.plus(LEASE), CLAIMS).await.unwrap();
         let run = Run { store: &store, owner: "later".into(), progress: &NoProgress };
-        assert!(run.remove_bytes(&claims, &mut PurgeReport::default()).await.iter().all(Result::is_ok));
+        assert!(
+            run.remove_bytes(&claims, &mut PurgeReport::default()).await.iter().all(Result::is_ok)
+        );
         assert_eq!(inner.metadata.finish_purges("later", &[id]).await.unwrap(), 1);
     }
 }

@@ -32,7 +32,9 @@ pub(crate) async fn recover(store: &FileStore) -> Result<()> {
     match inner.metadata.clear_leases().await {
         // They end by themselves; what is stored can be read meanwhile.
         Err(error) if error.kind() == ErrorKind::StorageFull => {
-            tracing::warn!("the disk is full: purges that were under way wait for their leases to end");
+            tracing::warn!(
+                "the disk is full: purges that were under way wait for their leases to end"
+            );
             Ok(())
         }
         outcome => outcome,

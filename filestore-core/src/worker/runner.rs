@@ -45,7 +45,9 @@ impl Workers {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::error!(%error, "a worker ended badly"),
                 Err(_) => {
-                    tracing::warn!("background work breaks off at the stop; it goes on after the next start");
+                    tracing::warn!(
+                        "background work breaks off at the stop; it goes on after the next start"
+                    );
                     task.abort();
                     // Cancelled, or just done: either way it is over.
                     let _ = task.await;
@@ -73,7 +75,8 @@ async fn purge(store: FileStore, mut stopped: watch::Receiver<bool>) {
             _ = tick.tick() => {}
         }
         let (store, stopped) = (store.clone(), stopped.clone());
-        round("purge", async move { store.purge_until(&|| *stopped.borrow(), &NoProgress).await }).await;
+        round("purge", async move { store.purge_until(&|| *stopped.borrow(), &NoProgress).await })
+            .await;
     }
 }
 
@@ -86,8 +89,10 @@ async fn sync(store: FileStore, mut stopped: watch::Receiver<bool>) {
             _ = tick.tick() => {}
         }
         let (store, stopped) = (store.clone(), stopped.clone());
-        round("sync", async move { store.sync_until(&|| *stopped.borrow(), Arc::new(NoProgress)).await })
-            .await;
+        round("sync", async move {
+            store.sync_until(&|| *stopped.borrow(), Arc::new(NoProgress)).await
+        })
+        .await;
     }
 }
 
@@ -119,7 +124,9 @@ async fn round<T: Send + 'static>(
         Ok(Err(error)) => {
             tracing::error!(worker, error = %error.chain(), "background work failed; it will be tried again");
         }
-        Err(error) => tracing::error!(worker, %error, "background work broke off; it will be tried again"),
+        Err(error) => {
+            tracing::error!(worker, %error, "background work broke off; it will be tried again")
+        }
     }
 }
 
@@ -135,7 +142,8 @@ mod tests {
     #[tokio::test]
     async fn work_that_would_not_end_breaks_off_at_the_stop() {
         struct Held(
-            #[expect(dead_code, reason = "dropping it is what counts")] tokio::sync::oneshot::Sender<()>,
+            #[expect(dead_code, reason = "dropping it is what counts")]
+            tokio::sync::oneshot::Sender<()>,
         );
         let (sender, dropped) = tokio::sync::oneshot::channel();
         let held = Held(sender);

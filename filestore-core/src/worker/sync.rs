@@ -57,7 +57,8 @@ impl FileStore {
             run.copy(stop, &mut report).await?;
         }
         let counts = metadata.sync_counts().await?;
-        report.waiting = counts[SyncStatus::Pending as usize] + counts[SyncStatus::Syncing as usize];
+        report.waiting =
+            counts[SyncStatus::Pending as usize] + counts[SyncStatus::Syncing as usize];
         Ok(report)
     }
 
@@ -148,14 +149,22 @@ impl Run {
         }
     }
 
-    async fn copy(mut self, stop: &(dyn Fn() -> bool + Sync), report: &mut SyncReport) -> Result<()> {
+    async fn copy(
+        mut self,
+        stop: &(dyn Fn() -> bool + Sync),
+        report: &mut SyncReport,
+    ) -> Result<()> {
         let outcome = self.copy_all(stop, report).await;
         // What was claimed and not begun; after an error, also what was not finished.
         let released = self.store.inner().metadata.release_syncs(&self.owner).await;
         outcome.and(released)
     }
 
-    async fn copy_all(&mut self, stop: &(dyn Fn() -> bool + Sync), report: &mut SyncReport) -> Result<()> {
+    async fn copy_all(
+        &mut self,
+        stop: &(dyn Fn() -> bool + Sync),
+        report: &mut SyncReport,
+    ) -> Result<()> {
         let at_once = self.store.config().sync.concurrency;
         let mut settle_at = Instant::now() + LOOK_AGAIN;
         loop {
@@ -193,7 +202,14 @@ impl Run {
         let now = Timestamp::now();
         let metadata = &self.store.inner().metadata;
         let claims = metadata
-            .claim_syncs(&self.owner, &self.targets, self.last.as_ref(), now, now.plus(LEASE), limit)
+            .claim_syncs(
+                &self.owner,
+                &self.targets,
+                self.last.as_ref(),
+                now,
+                now.plus(LEASE),
+                limit,
+            )
             .await?;
         if let Some(claim) = claims.last() {
             self.last = Some(claim.record.organization_id.clone());

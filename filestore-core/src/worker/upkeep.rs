@@ -63,7 +63,8 @@ mod tests {
             let key = uploaded(&store).await.blob.key;
             store.inner().publishing.idle().await;
             let stored = dir.path().join("blobs").join(key.as_str());
-            std::fs::rename(&stored, dir.path().join("staging").join(key.blob_id().to_string())).unwrap();
+            std::fs::rename(&stored, dir.path().join("staging").join(key.blob_id().to_string()))
+                .unwrap();
             store.inner().publishing.failed.lock().insert(key.clone());
             places.push((key, stored));
         }

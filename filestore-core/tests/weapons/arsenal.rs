@@ -43,11 +43,15 @@ pub(crate) fn arsenal() -> Vec<Weapon> {
 
 /// Files of a few bytes that claim to be huge: refused from their headers.
 fn large_claims() -> Vec<Weapon> {
-    let vp8x = |side: [u8; 3]| [b"RIFF\x1E\0\0\0WEBPVP8X\x0A\0\0\0\0\0\0\0", &side[..], &side].concat();
+    let vp8x =
+        |side: [u8; 3]| [b"RIFF\x1E\0\0\0WEBPVP8X\x0A\0\0\0\0\0\0\0", &side[..], &side].concat();
     let vp8l = [b"RIFF\x16\0\0\0WEBPVP8L\x0A\0\0\0\x2F", &[0xFF; 9][..]].concat();
     let frame = |marker: u8| {
-        [&[0xFF, 0xD8, 0xFF, marker][..], b"\0\x11\x08\xFF\xFF\xFF\xFF\x03\x01\x22\0\x02\x11\0\x03\x11\0"]
-            .concat()
+        [
+            &[0xFF, 0xD8, 0xFF, marker][..],
+            b"\0\x11\x08\xFF\xFF\xFF\xFF\x03\x01\x22\0\x02\x11\0\x03\x11\0",
+        ]
+        .concat()
     };
     let mut wide_tiff = tiff(300, 300, &[0; 9], 1);
     // The value of the first entry, which is the width.
@@ -86,7 +90,14 @@ fn inflating() -> Vec<Weapon> {
     };
     let one_bit = |side: u32| {
         let row = side.div_ceil(8) as usize;
-        png(side, side, ColorType::Indexed, BitDepth::One, &vec![0x5A; row * side as usize], palette)
+        png(
+            side,
+            side,
+            ColorType::Indexed,
+            BitDepth::One,
+            &vec![0x5A; row * side as usize],
+            palette,
+        )
     };
     // A screen of that side, and a frame of 300².
     let screen = |side: u16| {
@@ -97,7 +108,11 @@ fn inflating() -> Vec<Weapon> {
     };
     let table = [[0; 4], [255; 4]].concat();
     [
-        ("PNG, profile of 64 MiB", flat(&|info| info.icc_profile = Some(vec![0; 64 << 20].into())), 64),
+        (
+            "PNG, profile of 64 MiB",
+            flat(&|info| info.icc_profile = Some(vec![0; 64 << 20].into())),
+            64,
+        ),
         (
             "PNG, text of 64 MiB",
             flat(&|info| {
@@ -107,7 +122,11 @@ fn inflating() -> Vec<Weapon> {
         ),
         ("PNG, 1 bit 4000² that becomes RGBA", one_bit(4000), 16 + 2 * 62),
         ("GIF, screen of 4000²", screen(4000), 16 + 2 * 62),
-        ("BMP, runs that stop at once, 16384×3000", bmp(16_384, 3000, 8, 1, &table, &[0, 1]), 16 + 188),
+        (
+            "BMP, runs that stop at once, 16384×3000",
+            bmp(16_384, 3000, 8, 1, &table, &[0, 1]),
+            16 + 188,
+        ),
     ]
     .map(|(name, bytes, memory_mib)| Weapon { name, bytes, answer: Answer::Variant, memory_mib })
     .into()
@@ -137,8 +156,18 @@ fn many_parts() -> Vec<Weapon> {
         ("PNG, 300,000 chunks", chunks, Answer::Variant, 32),
         ("JPEG, 100,000 comments", segments, Answer::Corrupt, 32),
         ("JPEG, 101 scans over 256²", scans(256, 256, 101), Answer::Variant, 32),
-        ("JPEG, 101 scans over 8000×6250", scans(8000, 6250, 101), Answer::TooLarge, HEADER_MIB + 100),
-        ("JPEG, 21 scans over 8000×6250", scans(8000, 6250, 21), Answer::Variant, 16 + 3 * 48 + 100),
+        (
+            "JPEG, 101 scans over 8000×6250",
+            scans(8000, 6250, 101),
+            Answer::TooLarge,
+            HEADER_MIB + 100,
+        ),
+        (
+            "JPEG, 21 scans over 8000×6250",
+            scans(8000, 6250, 21),
+            Answer::Variant,
+            16 + 3 * 48 + 100,
+        ),
     ]
     .map(|(name, bytes, answer, memory_mib)| Weapon { name, bytes, answer, memory_mib })
     .into()
@@ -147,7 +176,8 @@ fn many_parts() -> Vec<Weapon> {
 /// Files whose parts contradict each other.
 fn lying_structures() -> Vec<Weapon> {
     let bitstream = b"VP8 \x0A\0\0\0\x10\0\0\x9D\x01\x2A\xFF\x3F\xFF\x3F";
-    let inner = [&b"RIFF\x30\0\0\0WEBPVP8X\x0A\0\0\0\0\0\0\0\x2B\x01\0\x2B\x01\0"[..], bitstream].concat();
+    let inner =
+        [&b"RIFF\x30\0\0\0WEBPVP8X\x0A\0\0\0\0\0\0\0\x2B\x01\0\x2B\x01\0"[..], bitstream].concat();
     // A directory of 65,535 entries in a file of ten bytes.
     let entries = b"II*\0\x08\0\0\0\xFF\xFF".to_vec();
     // One strip that claims 4 GiB.
@@ -155,15 +185,20 @@ fn lying_structures() -> Vec<Weapon> {
     strip[8 + 2 + 9 * 12 + 8..8 + 2 + 9 * 12 + 12].copy_from_slice(&[0xFF; 4]);
     // Four milliard samples in each pixel.
     let mut samples = tiff(300, 300, &BLUE.repeat(300 * 300), 1);
-    samples[8 + 2 + 7 * 12 + 2..8 + 2 + 7 * 12 + 12].copy_from_slice(b"\x04\0\x01\0\0\0\xFF\xFF\xFF\xFF");
+    samples[8 + 2 + 7 * 12 + 2..8 + 2 + 7 * 12 + 12]
+        .copy_from_slice(b"\x04\0\x01\0\0\0\xFF\xFF\xFF\xFF");
     // A million offsets of strips, a byte each, all there. Found by fuzzing: each takes 32 bytes.
     let mut strips = tiff(300, 300, &BLUE.repeat(300 * 300), 1);
     let end = u32::try_from(strips.len()).unwrap().to_le_bytes();
     strips[8 + 2 + 5 * 12 + 2..8 + 2 + 5 * 12 + 8].copy_from_slice(b"\x01\0\0\0\x10\0");
     strips[8 + 2 + 5 * 12 + 8..8 + 2 + 5 * 12 + 12].copy_from_slice(&end);
     strips.resize(strips.len() + (1 << 20), 200);
-    let strips =
-        Weapon { name: "TIFF, a million strips", bytes: strips, answer: Answer::Corrupt, memory_mib: 64 };
+    let strips = Weapon {
+        name: "TIFF, a million strips",
+        bytes: strips,
+        answer: Answer::Corrupt,
+        memory_mib: 64,
+    };
     let mut all: Vec<_> = [
         ("WebP, a picture larger than its canvas", inner, Answer::Corrupt),
         ("TIFF, 65,535 entries that are not there", entries, Answer::Corrupt),
@@ -175,7 +210,8 @@ fn lying_structures() -> Vec<Weapon> {
     all.push(strips);
     // Found by fuzzing as well: 5 million samples' formats, which would take 150 MiB.
     let mut formats = tiff(300, 300, &BLUE.repeat(300 * 300), 1);
-    formats[8 + 2 + 10 * 12..8 + 2 + 11 * 12].copy_from_slice(b"\x53\x01\x03\0\x03\0\x4B\0\x08\0\0\0");
+    formats[8 + 2 + 10 * 12..8 + 2 + 11 * 12]
+        .copy_from_slice(b"\x53\x01\x03\0\x03\0\x4B\0\x08\0\0\0");
     formats.resize(10 << 20, 1);
     all.push(Weapon {
         name: "TIFF, 5 million sample formats",
@@ -214,7 +250,8 @@ fn no_pictures() -> Vec<Weapon> {
 
 /// The beginning of a PNG: its header, and nothing of its data.
 fn png_claiming(width: u32, height: u32, depth: u8, color: u8) -> Vec<u8> {
-    let header = [&width.to_be_bytes()[..], &height.to_be_bytes(), &[depth, color, 0, 0, 0]].concat();
+    let header =
+        [&width.to_be_bytes()[..], &height.to_be_bytes(), &[depth, color, 0, 0, 0]].concat();
     [b"\x89PNG\r\n\x1A\n\0\0\0\x0DIHDR", &header[..], &[0; 4]].concat()
 }
 

@@ -18,7 +18,8 @@ const HEIGHT: u32 = 8;
 
 fn pictures() -> Vec<(&'static str, Vec<u8>)> {
     let rgb = quarters(WIDTH, HEIGHT, [RED, GREEN, BLUE, WHITE]);
-    let stills = [RED, GREEN].map(|color| webp(WIDTH, HEIGHT, &color.repeat((WIDTH * HEIGHT) as usize), &[]));
+    let stills = [RED, GREEN]
+        .map(|color| webp(WIDTH, HEIGHT, &color.repeat((WIDTH * HEIGHT) as usize), &[]));
     let rgba: Vec<u8> = rgb.chunks(3).flat_map(|p| [p[0], p[1], p[2], p[0]]).collect();
     vec![
         ("JPEG", with_segment(&jpeg(WIDTH, HEIGHT, &rgb), 0xE1, &exif(6))),

@@ -35,14 +35,17 @@ fn every_weapon_is_answered_within_its_memory() {
             .output()
             .unwrap();
         let text = String::from_utf8_lossy(&child.stdout);
-        let report = text.lines().find_map(|line| line.split_once("report: ")).map(|(_, report)| report);
+        let report =
+            text.lines().find_map(|line| line.split_once("report: ")).map(|(_, report)| report);
         let report = report.unwrap_or_else(|| panic!("{}: {text}{child:?}", weapon.name));
         println!("{:50} {:9} bytes  {report}", weapon.name, weapon.bytes.len());
         let (answer, rest) = report.split_once(' ').unwrap();
         let grown: u64 = rest.split(' ').next().unwrap().parse().unwrap();
         if answer != format!("{:?}", weapon.answer) || grown > weapon.memory_mib {
-            wrong
-                .push(format!("{}: {report}; {:?} within {}", weapon.name, weapon.answer, weapon.memory_mib));
+            wrong.push(format!(
+                "{}: {report}; {:?} within {}",
+                weapon.name, weapon.answer, weapon.memory_mib
+            ));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");

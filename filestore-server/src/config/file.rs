@@ -76,7 +76,8 @@ impl File {
         put(&mut config.data_dir, self.data_dir);
         config.public_url = self.public_url;
         let proxies = self.trusted_proxies.unwrap_or_default();
-        config.trusted_proxies = proxies.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
+        config.trusted_proxies =
+            proxies.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
         put(&mut config.insecure_no_auth, self.insecure_no_auth);
         put(&mut config.check_providers, self.check_providers);
         self.http.unwrap_or_default().apply(&mut config.http, &mut config.body);

@@ -103,13 +103,16 @@ impl Config {
         Self::from_toml_and(text, |name| std::env::var(name).ok())
     }
 
-    fn from_toml_and(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+    fn from_toml_and(
+        text: &str,
+        env: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, ConfigError> {
         // The store first: its errors leave out lines that may hold a secret, also where TOML itself
         // ends.
         let store = StoreConfig::from_toml(text, env)?;
         // As text: the error itself holds the whole file.
-        let file =
-            toml::from_str::<file::File>(text).map_err(|error| ConfigError::Toml(error.to_string()))?;
+        let file = toml::from_str::<file::File>(text)
+            .map_err(|error| ConfigError::Toml(error.to_string()))?;
         let config = Self { store, ..file.into_config()? };
         config.check()?;
         Ok(config)
@@ -159,7 +162,11 @@ mod tests {
         assert_eq!((config.store.quota_bytes, config.store.temp_ttl.as_secs()), (Some(7), 60));
         let eager: Vec<_> =
             config.store.variants.eager.iter().map(|(size, fit)| (size.pixels(), *fit)).collect();
-        assert_eq!(eager, [(200, Fit::Cover), (1000, Fit::Inside)], "each once, cover unless said otherwise");
+        assert_eq!(
+            eager,
+            [(200, Fit::Cover), (1000, Fit::Inside)],
+            "each once, cover unless said otherwise"
+        );
         assert_eq!((config.http.max_connections, config.trusted_proxies.len()), (5, 1));
         assert_eq!(config.store.limits, StoreConfig::default().limits);
         assert_eq!(config.http.header, listen::Options::default().header);
@@ -169,28 +176,40 @@ mod tests {
     fn the_documented_file_is_the_default() {
         let readme = include_str!("../../README.md");
         let example = readme.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
-        let uncommented: String =
-            example.lines().map(|line| line.strip_prefix("#= ").unwrap_or(line).to_owned() + "\n").collect();
+        let uncommented: String = example
+            .lines()
+            .map(|line| line.strip_prefix("#= ").unwrap_or(line).to_owned() + "\n")
+            .collect();
         let documented = Config::from_toml(example).unwrap();
         assert_eq!(format!("{documented:?}"), format!("{:?}", Config::default()));
-        let optional = Config::from_toml_and(&uncommented, |name| Some(format!("value of {name}"))).unwrap();
+        let optional =
+            Config::from_toml_and(&uncommented, |name| Some(format!("value of {name}"))).unwrap();
         assert!(optional.public_url.is_some() && optional.store.quota_bytes.is_some());
         ProviderRegistry::open(&optional.store.providers).unwrap();
         for key in file::KEYS.iter().chain(config_file::KEYS) {
             let documented = [format!("{key} = "), format!("[{key}]"), format!(".{key}]")];
-            assert!(documented.iter().any(|text| uncommented.contains(text)), "{key} is not documented");
+            assert!(
+                documented.iter().any(|text| uncommented.contains(text)),
+                "{key} is not documented"
+            );
         }
     }
 
     #[test]
     fn no_secret_is_in_an_error_even_for_developers() {
-        let secret =
-            "[[providers]]\ncode = \"s3\"\nscheme = \"s3\"\noptions.secret_access_key = \"hunter2\"\n";
-        for bad in
-            ["[http]\nbuffer_bytes = 1", "[http]\nheader_secs = -1", "listen = 1", "[limits]\nx = 1", "x"]
-        {
-            let text =
-                if bad.starts_with('[') { format!("{secret}{bad}") } else { format!("{bad}\n{secret}") };
+        let secret = "[[providers]]\ncode = \"s3\"\nscheme = \"s3\"\noptions.secret_access_key = \"hunter2\"\n";
+        for bad in [
+            "[http]\nbuffer_bytes = 1",
+            "[http]\nheader_secs = -1",
+            "listen = 1",
+            "[limits]\nx = 1",
+            "x",
+        ] {
+            let text = if bad.starts_with('[') {
+                format!("{secret}{bad}")
+            } else {
+                format!("{bad}\n{secret}")
+            };
             let error = Config::from_toml(&text).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
         }

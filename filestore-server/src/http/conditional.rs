@@ -2,7 +2,9 @@
 
 use filestore_core::domain::clock::Timestamp;
 use http::HeaderMap;
-use http::header::{AsHeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE};
+use http::header::{
+    AsHeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
+};
 
 use super::etag::{EntityTag, EntityTags};
 use super::{date, single};
@@ -33,7 +35,8 @@ pub enum Outcome {
 /// A malformed If-Match fails, so that nothing is done on a condition nobody understood; a malformed
 /// If-None-Match or date is as if absent. Dates count only where there is no tag beside them.
 pub fn evaluate(headers: &HeaderMap, current: &Validators) -> Outcome {
-    let changed_since = |date: Timestamp| current.last_modified.map(|at| at.as_secs() > date.as_secs());
+    let changed_since =
+        |date: Timestamp| current.last_modified.map(|at| at.as_secs() > date.as_secs());
     if headers.contains_key(IF_MATCH) {
         if !if_match_holds(headers, Some(&current.etag)) {
             return Outcome::PreconditionFailed;

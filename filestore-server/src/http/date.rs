@@ -26,9 +26,11 @@ mod tests {
     #[test]
     fn all_three_forms_of_section_5_6_7_are_one_date() {
         let date = Timestamp::from_millis(784_111_777_000);
-        for text in
-            ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"]
-        {
+        for text in [
+            "Sun, 06 Nov 1994 08:49:37 GMT",
+            "Sunday, 06-Nov-94 08:49:37 GMT",
+            "Sun Nov  6 08:49:37 1994",
+        ] {
             assert_eq!(parse(text), Some(date), "{text}");
         }
         assert_eq!(format(date), "Sun, 06 Nov 1994 08:49:37 GMT");
@@ -45,7 +47,10 @@ mod tests {
 
     #[test]
     fn fractions_are_dropped_and_extremes_are_moved_in() {
-        assert_eq!(format(Timestamp::from_millis(784_111_777_999)), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(
+            format(Timestamp::from_millis(784_111_777_999)),
+            "Sun, 06 Nov 1994 08:49:37 GMT"
+        );
         assert_eq!(format(Timestamp::from_millis(-1)), "Thu, 01 Jan 1970 00:00:00 GMT");
         assert_eq!(format(Timestamp::from_millis(i64::MAX)), "Fri, 31 Dec 9999 23:59:59 GMT");
     }

@@ -18,15 +18,22 @@ impl Query {
         let mut pairs: Vec<(String, String)> = Vec::new();
         for piece in raw.split('&').filter(|piece| !piece.is_empty()) {
             let (name, value) = piece.split_once('=').unwrap_or((piece, ""));
-            let (name, value) = (String::from_utf8_lossy(&decode(name)).into_owned(), decode(value));
+            let (name, value) =
+                (String::from_utf8_lossy(&decode(name)).into_owned(), decode(value));
             let is_known = known.contains(&name.as_str());
             if is_known && pairs.iter().any(|(earlier, _)| *earlier == name) {
-                return Err(Error::invalid(&name, format!("the parameter is given more than once: {name}")));
+                return Err(Error::invalid(
+                    &name,
+                    format!("the parameter is given more than once: {name}"),
+                ));
             }
             let value = match String::from_utf8(value) {
                 Ok(value) => value,
                 Err(_) if is_known => {
-                    return Err(Error::invalid(&name, format!("the parameter is not UTF-8: {name}")));
+                    return Err(Error::invalid(
+                        &name,
+                        format!("the parameter is not UTF-8: {name}"),
+                    ));
                 }
                 Err(bad) => String::from_utf8_lossy(bad.as_bytes()).into_owned(),
             };

@@ -59,7 +59,8 @@ impl Activity {
     /// Enters a phase.
     pub(super) fn enter(&self, phase: Phase) {
         let count = self.phase.load(Relaxed) / Phase::COUNT;
-        self.phase.store((count.wrapping_add(1) % (1 << 29)) * Phase::COUNT + phase as u32, Relaxed);
+        self.phase
+            .store((count.wrapping_add(1) % (1 << 29)) * Phase::COUNT + phase as u32, Relaxed);
     }
 
     /// Bytes have come: they are the start of a request, unless one is running.

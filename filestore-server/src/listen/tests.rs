@@ -133,7 +133,8 @@ async fn one_reply(client: &mut TcpStream) -> String {
     loop {
         let text = String::from_utf8(read.clone()).unwrap();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+            let length =
+                head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
             if body.len() == length.parse::<usize>().unwrap() {
                 return text;
             }
@@ -201,8 +202,13 @@ async fn an_idle_connection_outlives_the_times_for_headers_and_first_bytes() {
 
 #[tokio::test]
 async fn a_request_that_runs_long_is_not_cut() {
-    let options =
-        Options { header: SHORT, first_byte: SHORT, keep_alive_idle: SHORT, write_idle: SHORT, ..patient() };
+    let options = Options {
+        header: SHORT,
+        first_byte: SHORT,
+        keep_alive_idle: SHORT,
+        write_idle: SHORT,
+        ..patient()
+    };
     let server = Server::start(options).await;
     let mut client = server.connect().await;
     client.write_all(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
@@ -304,7 +310,10 @@ async fn an_early_reply_is_read_whole_while_the_body_is_still_being_sent() {
     for (head, piece) in [(known.as_str(), vec![b'x'; 1 << 16]), (chunked, chunk)] {
         let reply = upload(&server, head, &piece).await;
         assert!(reply.starts_with("HTTP/1.1 413 Payload Too Large\r\n"), "{reply}");
-        assert!(reply.contains("connection: close\r\n") && reply.ends_with("\r\n\r\ntoo large"), "{reply}");
+        assert!(
+            reply.contains("connection: close\r\n") && reply.ends_with("\r\n\r\ntoo large"),
+            "{reply}"
+        );
     }
 }
 
@@ -313,7 +322,8 @@ async fn a_client_that_sends_all_before_it_reads_is_not_reset_within_the_drain()
     let server = Server::start(patient()).await;
     let mut client = server.connect().await;
     let body = vec![b'x'; 6 << 20];
-    let head = format!("POST /refuse HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len());
+    let head =
+        format!("POST /refuse HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len());
     client.write_all(head.as_bytes()).await.unwrap();
     client.write_all(&body).await.unwrap();
     client.shutdown().await.unwrap();
@@ -347,7 +357,9 @@ async fn an_oversized_header_block_is_answered_before_the_close() {
 async fn no_100_continue_is_sent_unless_the_body_is_read() {
     let server = Server::start(Options { drain: SHORT, ..patient() }).await;
     let head = |path| {
-        format!("POST {path} HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n")
+        format!(
+            "POST {path} HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"
+        )
     };
     let mut client = server.connect().await;
     client.write_all(head("/refuse").as_bytes()).await.unwrap();
@@ -442,7 +454,8 @@ async fn a_form_read_through_warp_leaves_the_connection_open_for_the_next() {
     let filter = warp::header::<String>("content-type").and(warp::body::stream()).then(
         |content_type: String, body| async move {
             let boundary = boundary_of(&content_type).unwrap();
-            let mut form = MultipartReader::new(body, &boundary, Limits::default(), Timeouts::default());
+            let mut form =
+                MultipartReader::new(body, &boundary, Limits::default(), Timeouts::default());
             let mut names = String::new();
             while let Some(part) = form.next_part().await.unwrap() {
                 names.push_str(part.name());
@@ -454,8 +467,9 @@ async fn a_form_read_through_warp_leaves_the_connection_open_for_the_next() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(serve(listener.into(), service, patient(), std::future::pending()));
-    let part =
-        |name, data: &str| format!("--b\r\nContent-Disposition: form-data; name={name}\r\n\r\n{data}\r\n");
+    let part = |name, data: &str| {
+        format!("--b\r\nContent-Disposition: form-data; name={name}\r\n\r\n{data}\r\n")
+    };
     let body = format!("{}{}--b--\r\n", part("one", &"x".repeat(300_000)), part("two", ""));
     let mut client = TcpStream::connect(address).await.unwrap();
     let chunk = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
@@ -464,9 +478,13 @@ async fn a_form_read_through_warp_leaves_the_connection_open_for_the_next() {
         ("Transfer-Encoding: chunked".to_owned(), &chunk),
         (format!("Content-Length: {}", body.len()), &body),
     ] {
-        let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=b\r\n";
+        let head =
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=b\r\n";
         client.write_all(format!("{head}{framing}\r\n\r\n{body}").as_bytes()).await.unwrap();
         let reply = one_reply(&mut client).await;
-        assert!(reply.ends_with("\r\n\r\nonetwo") && !reply.contains("connection: close"), "{reply}");
+        assert!(
+            reply.ends_with("\r\n\r\nonetwo") && !reply.contains("connection: close"),
+            "{reply}"
+        );
     }
 }

@@ -31,7 +31,8 @@ impl Boundary {
     /// Checks a boundary.
     pub fn new(text: impl Into<String>) -> Result<Self, BoundaryError> {
         let text = text.into();
-        let good = (1..=70).contains(&text.len()) && text.bytes().all(is_bchar) && !text.ends_with(' ');
+        let good =
+            (1..=70).contains(&text.len()) && text.bytes().all(is_bchar) && !text.ends_with(' ');
         if good { Ok(Self(text)) } else { Err(BoundaryError::BadBoundary) }
     }
 
@@ -46,7 +47,8 @@ impl Boundary {
 /// A value without quotes may hold every `bchars` but the space, more than RFC 9110 allows: some
 /// clients send `/`, `=` or `:` bare, and nothing else can be meant.
 pub fn boundary_of(content_type: &str) -> Result<Boundary, BoundaryError> {
-    let (essence, rest) = content_type.split_at(content_type.find(';').unwrap_or(content_type.len()));
+    let (essence, rest) =
+        content_type.split_at(content_type.find(';').unwrap_or(content_type.len()));
     if !essence.trim().eq_ignore_ascii_case("multipart/form-data") {
         return Err(BoundaryError::NotFormData);
     }
@@ -72,7 +74,10 @@ mod tests {
         let long = "a".repeat(70);
         for (value, boundary) in [
             ("multipart/form-data; boundary=abc", "abc"),
-            ("Multipart/Form-Data;boundary=----WebKitFormBoundaryABC123", "----WebKitFormBoundaryABC123"),
+            (
+                "Multipart/Form-Data;boundary=----WebKitFormBoundaryABC123",
+                "----WebKitFormBoundaryABC123",
+            ),
             (r#"multipart/form-data; charset=utf-8; boundary="a b=c""#, "a b=c"),
             ("multipart/form-data; BOUNDARY=a/b=c:d; charset=utf-8", "a/b=c:d"),
             (&format!("multipart/form-data; boundary={long}"), &long),
@@ -83,9 +88,12 @@ mod tests {
 
     #[test]
     fn other_types_and_bad_boundaries_are_told_apart() {
-        for value in
-            ["", "multipart/mixed; boundary=a", "application/json", "multipart/form-datax;boundary=a"]
-        {
+        for value in [
+            "",
+            "multipart/mixed; boundary=a",
+            "application/json",
+            "multipart/form-datax;boundary=a",
+        ] {
             assert_eq!(boundary_of(value), Err(BoundaryError::NotFormData), "{value}");
         }
         let long = format!("multipart/form-data; boundary={}", "a".repeat(71));

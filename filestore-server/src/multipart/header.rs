@@ -57,7 +57,8 @@ fn lines(block: &[u8]) -> Result<Vec<&[u8]>> {
 
 /// Name and value of a line. A folded line starts with a space, which no name does.
 fn field(line: &[u8]) -> Result<(&[u8], &[u8])> {
-    let colon = memchr::memchr(b':', line).ok_or_else(|| malformed("a part's header line has no colon"))?;
+    let colon =
+        memchr::memchr(b':', line).ok_or_else(|| malformed("a part's header line has no colon"))?;
     let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
     if name.is_empty() || !name.iter().copied().all(is_token_byte) {
         return Err(malformed("a part's header name has a bad character"));
@@ -71,7 +72,9 @@ fn field(line: &[u8]) -> Result<(&[u8], &[u8])> {
 fn check_encoding(encoding: Option<&[u8]>) -> Result<()> {
     match encoding.map(<[u8]>::to_ascii_lowercase).as_deref() {
         None | Some(b"binary" | b"7bit" | b"8bit") => Ok(()),
-        Some(_) => Err(malformed("a part has a content-transfer-encoding other than binary, 7bit, 8bit")),
+        Some(_) => {
+            Err(malformed("a part has a content-transfer-encoding other than binary, 7bit, 8bit"))
+        }
     }
 }
 
@@ -93,7 +96,9 @@ fn names(value: &[u8]) -> Result<(String, Option<String>)> {
     let name = String::from_utf8(browser_decoded(&name.value))
         .map_err(|_| malformed("a part's name is not UTF-8"))?;
     let file_name = match (param("filename"), param("filename*")) {
-        (Some(plain), _) => Some(String::from_utf8_lossy(&browser_decoded(&plain.value)).into_owned()),
+        (Some(plain), _) => {
+            Some(String::from_utf8_lossy(&browser_decoded(&plain.value)).into_owned())
+        }
         (None, Some(extended)) if !extended.quoted => Some(extended_value(&extended.value)?),
         (None, Some(_)) => return Err(malformed("a part's filename* is quoted")),
         (None, None) => None,
@@ -163,7 +168,11 @@ mod tests {
             ("form-data; name=f; size=12; x=y;", "f", None),
         ] {
             let header = disposition(value.as_bytes()).unwrap();
-            assert_eq!((header.name.as_str(), header.file_name.as_deref()), (name, file_name), "{value}");
+            assert_eq!(
+                (header.name.as_str(), header.file_name.as_deref()),
+                (name, file_name),
+                "{value}"
+            );
         }
     }
 
@@ -182,7 +191,10 @@ mod tests {
         ] {
             match (disposition(value.as_bytes()), file_name) {
                 (Ok(header), Some(expected)) => {
-                    assert_eq!((header.name.as_str(), header.file_name.as_deref()), ("f", Some(expected)));
+                    assert_eq!(
+                        (header.name.as_str(), header.file_name.as_deref()),
+                        ("f", Some(expected))
+                    );
                 }
                 (Err(error), None) => assert_eq!(error.kind(), ErrorKind::MalformedBody, "{value}"),
                 (found, _) => panic!("{value} gave {found:?}"),

@@ -29,7 +29,12 @@ pub struct Limits {
 impl Limits {
     /// The limits of a form with at most `items` files: 4 parts for each and 16 more.
     pub const fn for_items(items: usize) -> Self {
-        Self { preamble_bytes: 8192, header_bytes: 8192, parts: 4 * items + 16, epilogue_bytes: 8192 }
+        Self {
+            preamble_bytes: 8192,
+            header_bytes: 8192,
+            parts: 4 * items + 16,
+            epilogue_bytes: 8192,
+        }
     }
 }
 
@@ -243,7 +248,9 @@ impl Parser {
     fn skip(&mut self, bytes: usize, limit: usize) -> Result<Option<Event>> {
         self.skipped += bytes;
         if self.skipped > limit {
-            return Err(malformed(format!("the body has text outside of its parts, over {limit} bytes")));
+            return Err(malformed(format!(
+                "the body has text outside of its parts, over {limit} bytes"
+            )));
         }
         Ok(None)
     }
@@ -278,8 +285,11 @@ impl Parser {
         self.parts += 1;
         if self.parts > self.limits.parts {
             let limit = self.limits.parts;
-            return Err(Error::new(ErrorKind::TooLarge, format!("the body has more parts than {limit}"))
-                .with_limit(limit as u64));
+            return Err(Error::new(
+                ErrorKind::TooLarge,
+                format!("the body has more parts than {limit}"),
+            )
+            .with_limit(limit as u64));
         }
         self.state = State::Header;
         Ok(())

@@ -129,7 +129,8 @@ where
             }
             text.extend_from_slice(&chunk);
         }
-        String::from_utf8(text).map_err(|_| Error::invalid(self.name(), "a text field is not UTF-8"))
+        String::from_utf8(text)
+            .map_err(|_| Error::invalid(self.name(), "a text field is not UTF-8"))
     }
 }
 
@@ -175,7 +176,10 @@ mod tests {
         let body = [FORM.split("one").next().unwrap().as_bytes(), b"\xFF\r\n--b--"].concat();
         let mut form = reader_of(stream::iter([Ok(Bytes::from(body))]));
         let error = form.next_part().await.unwrap().unwrap().text(2).await.unwrap_err();
-        assert_eq!((error.kind(), error.details().field.as_deref()), (ErrorKind::InvalidField, Some("a")));
+        assert_eq!(
+            (error.kind(), error.details().field.as_deref()),
+            (ErrorKind::InvalidField, Some("a"))
+        );
     }
 
     #[tokio::test]
@@ -218,11 +222,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn time_in_which_nobody_reads_is_not_idle() {
         let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
-        let body =
-            stream::unfold(receiver, |mut receiver| async { Some((receiver.recv().await?, receiver)) });
+        let body = stream::unfold(receiver, |mut receiver| async {
+            Some((receiver.recv().await?, receiver))
+        });
         let mut form = reader_of(body);
         let (head, tail) = FORM.split_at(49);
-        let send = |text: &'static str| sender.send(Ok(Bytes::from_static(text.as_bytes()))).unwrap();
+        let send =
+            |text: &'static str| sender.send(Ok(Bytes::from_static(text.as_bytes()))).unwrap();
         let later = async {
             tokio::time::sleep(Duration::from_secs(29)).await;
             send(head);

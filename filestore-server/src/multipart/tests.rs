@@ -116,8 +116,9 @@ fn header_text() -> impl Strategy<Value = String> {
 
 fn field() -> impl Strategy<Value = Field> {
     let content_type = proptest::option::of("[a-z]{1,8}/[a-z]{1,8}");
-    (header_text(), proptest::option::of(header_text()), content_type, tricky_data())
-        .prop_map(|(name, file_name, content_type, data)| Field { name, file_name, content_type, data })
+    (header_text(), proptest::option::of(header_text()), content_type, tricky_data()).prop_map(
+        |(name, file_name, content_type, data)| Field { name, file_name, content_type, data },
+    )
 }
 
 proptest! {

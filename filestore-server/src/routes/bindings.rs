@@ -33,18 +33,20 @@ const KEYS: [&str; 8] = [
 /// `/organization-storage-bindings`, its `/create` and its `/update`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     let list = reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), list(call)));
-    let list = warp::path!("organization-storage-bindings").and(list.or(other("GET, HEAD")).unify());
+    let list =
+        warp::path!("organization-storage-bindings").and(list.or(other("GET, HEAD")).unify());
     let create = warp::post()
         .and(call())
         .and(body())
         .then(|call: Arc<Call>, body| answer(Arc::clone(&call), create(call, body)));
-    let create =
-        warp::path!("organization-storage-bindings" / "create").and(create.or(other("POST")).unify());
+    let create = warp::path!("organization-storage-bindings" / "create")
+        .and(create.or(other("POST")).unify());
     let update = warp::put()
         .and(call())
         .and(body())
         .then(|call: Arc<Call>, body| answer(Arc::clone(&call), update(call, body)));
-    let update = warp::path!("organization-storage-bindings" / "update").and(update.or(other("PUT")).unify());
+    let update = warp::path!("organization-storage-bindings" / "update")
+        .and(update.or(other("PUT")).unify());
     list.or(create).unify().or(update).unify()
 }
 
@@ -77,7 +79,10 @@ fn new_binding(json: &[u8]) -> Result<NewBinding> {
     let provider = object.text("storageProvider")?;
     let sync_enabled = object.flag("syncEnabled")?;
     if is_active == Some(false) {
-        return Err(Error::invalid("isActive", "a new binding is active: isActive can only be true"));
+        return Err(Error::invalid(
+            "isActive",
+            "a new binding is active: isActive can only be true",
+        ));
     }
     let new = NewBinding {
         organization_id: required("organizationId", organization_id)?,
@@ -115,7 +120,8 @@ fn binding_change(json: &[u8]) -> Result<(i64, BindingChange)> {
 /// A text that can be no provider's code is the code of no provider.
 fn provider_code(text: &str) -> Result<ProviderCode> {
     text.parse().map_err(|_| {
-        Error::new(ErrorKind::UnknownProvider, "the provider is unknown").with_field("storageProvider")
+        Error::new(ErrorKind::UnknownProvider, "the provider is unknown")
+            .with_field("storageProvider")
     })
 }
 
@@ -141,8 +147,7 @@ fn check_read_only(object: &Object) -> Result<()> {
 mod tests {
     use super::*;
 
-    const CREATE: &str =
-        r#"{"organizationId":7,"organizationName":"Acme","storageProvider":"LOCAL","syncEnabled":true}"#;
+    const CREATE: &str = r#"{"organizationId":7,"organizationName":"Acme","storageProvider":"LOCAL","syncEnabled":true}"#;
 
     fn with(extra: &str) -> String {
         format!("{},{extra}}}", CREATE.trim_end_matches('}'))
@@ -155,9 +160,13 @@ mod tests {
 
     #[test]
     fn a_binding_can_be_sent_back_as_it_was_read() {
-        let read_only =
-            with(r#""id":3,"isActive":true,"effectiveFrom":"2026-01-01T00:00:00.000Z","effectiveTo":null"#);
-        assert_eq!(new_binding(read_only.as_bytes()).unwrap(), new_binding(CREATE.as_bytes()).unwrap());
+        let read_only = with(
+            r#""id":3,"isActive":true,"effectiveFrom":"2026-01-01T00:00:00.000Z","effectiveTo":null"#,
+        );
+        assert_eq!(
+            new_binding(read_only.as_bytes()).unwrap(),
+            new_binding(CREATE.as_bytes()).unwrap()
+        );
         let (organization, change) = binding_change(read_only.as_bytes()).unwrap();
         assert_eq!((organization, change.is_active), (7, Some(true)));
     }
@@ -168,7 +177,10 @@ mod tests {
             let mut object: serde_json::Value = serde_json::from_str(CREATE).unwrap();
             object.as_object_mut().unwrap().remove(key);
             let json = object.to_string();
-            assert_eq!(refused(new_binding(json.as_bytes())), (ErrorKind::MissingField, Some(key.into())));
+            assert_eq!(
+                refused(new_binding(json.as_bytes())),
+                (ErrorKind::MissingField, Some(key.into()))
+            );
         }
         let (_, change) = binding_change(br#"{"organizationId":7}"#).unwrap();
         assert_eq!(change, BindingChange::default());

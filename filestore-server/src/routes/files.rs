@@ -17,15 +17,18 @@ use crate::error::Failure;
 use crate::http::query::Query;
 use crate::reply;
 
-const FILTERS: [&str; 6] = ["organization_id", "sub_system", "status", "purge_status", "limit", "cursor"];
+const FILTERS: [&str; 6] =
+    ["organization_id", "sub_system", "status", "purge_status", "limit", "cursor"];
 
 /// `/files`, `/files/{fileId}/info` and `/files/{fileId}/restore`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     let list = reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), list(call)));
     let list = warp::path!("files").and(list.or(other("GET, HEAD")).unify());
     let path = warp::path!("files" / IdSegment / "info");
-    let info =
-        path.and(reading()).and(call()).then(|id, call: Arc<Call>| answer(Arc::clone(&call), info(call, id)));
+    let info = path
+        .and(reading())
+        .and(call())
+        .then(|id, call: Arc<Call>| answer(Arc::clone(&call), info(call, id)));
     let info = info.or(path.and(other("GET, HEAD")).map(|_, reply| reply)).unify();
     let path = warp::path!("files" / IdSegment / "restore");
     let restore = path
@@ -55,7 +58,11 @@ fn list_request(query: &Query) -> Result<ListRequest> {
         let bad = || Error::invalid("limit", "limit is an integer from 1 to 1000").with_limit(1000);
         text.parse().ok().filter(|_| plain).ok_or_else(bad)
     });
-    Ok(ListRequest { filter, limit: limit.transpose()?, cursor: query.get("cursor").map(str::to_owned) })
+    Ok(ListRequest {
+        filter,
+        limit: limit.transpose()?,
+        cursor: query.get("cursor").map(str::to_owned),
+    })
 }
 
 async fn info(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
@@ -94,7 +101,8 @@ mod tests {
 
     #[test]
     fn filters_are_read_and_unknown_parameters_ignored() {
-        let request = read("organization_id=7&status=READY&limit=5&cursor=c&page=2&page=3").unwrap();
+        let request =
+            read("organization_id=7&status=READY&limit=5&cursor=c&page=2&page=3").unwrap();
         assert_eq!(request.filter.organization_id, Some("7".parse().unwrap()));
         assert_eq!((request.limit, request.cursor.as_deref()), (Some(5), Some("c")));
         assert_eq!(read("").unwrap(), ListRequest::default());

@@ -21,8 +21,13 @@ use crate::form::{self, CHARSET_FIELD, Once, Part};
 use crate::incoming::{Body, body, open_form};
 use crate::reply;
 
-const FIELDS: [&str; 5] =
-    ["organization_id", "sub_system", "items[N].file", "items[N].original_name", "items[N].mime_type"];
+const FIELDS: [&str; 5] = [
+    "organization_id",
+    "sub_system",
+    "items[N].file",
+    "items[N].original_name",
+    "items[N].mime_type",
+];
 
 /// The largest index.
 const MAX_INDEX: u32 = 9999;
@@ -108,7 +113,9 @@ impl BatchForm {
                 let item = self.item(index, limits)?;
                 item.original_name.read(part, form::name(limits.original_name_chars)).await
             }
-            ItemField::MimeType => self.item(index, limits)?.mime_type.read(part, form::mime_type).await,
+            ItemField::MimeType => {
+                self.item(index, limits)?.mime_type.read(part, form::mime_type).await
+            }
             ItemField::File => self.take_file(call, part, index).await,
         }
     }
@@ -116,10 +123,10 @@ impl BatchForm {
     /// The item of that index; `TooManyItems` if it is one too many.
     fn item(&mut self, index: u32, limits: &Limits) -> Result<&mut Item> {
         if self.items.len() >= limits.max_batch_items && !self.items.contains_key(&index) {
-            let message = format!("a batch has more items than allowed: {}", limits.max_batch_items);
-            return Err(
-                Error::new(ErrorKind::TooManyItems, message).with_limit(limits.max_batch_items as u64)
-            );
+            let message =
+                format!("a batch has more items than allowed: {}", limits.max_batch_items);
+            return Err(Error::new(ErrorKind::TooManyItems, message)
+                .with_limit(limits.max_batch_items as u64));
         }
         Ok(self.items.entry(index).or_default())
     }
@@ -162,14 +169,16 @@ impl BatchForm {
 
     /// Requires what is required and waits until all of it is durable. The admission is to be held
     /// until the commit.
-    async fn finish(mut self) -> Result<(NewBatch, Vec<(BatchItem, StagedBlob)>, Option<Admission>)> {
+    async fn finish(
+        mut self,
+    ) -> Result<(NewBatch, Vec<(BatchItem, StagedBlob)>, Option<Admission>)> {
         while self.flushed().await? {}
         let organization_id = form::required("organization_id", self.organization_id)?;
         let sub_system = form::required("sub_system", self.sub_system)?;
         let mut items = Vec::with_capacity(self.items.len());
         for (index, item) in self.items {
-            let hints =
-                form::required(&format!("items[{index}].file"), item.file).map_err(|e| e.with_item(index))?;
+            let hints = form::required(&format!("items[{index}].file"), item.file)
+                .map_err(|e| e.with_item(index))?;
             let staged = self.staged.remove(&index).expect("a file that was received was staged");
             let item = BatchItem {
                 index,
@@ -206,10 +215,16 @@ enum ItemField {
 fn item_field(name: &str) -> Result<(u32, ItemField)> {
     let rest = name.strip_prefix("items[").ok_or_else(|| form::unknown(name, &FIELDS))?;
     let malformed = || {
-        Error::invalid(name, format!("an item is named items[N].file with N from 0 to {MAX_INDEX}: {name}"))
+        Error::invalid(
+            name,
+            format!("an item is named items[N].file with N from 0 to {MAX_INDEX}: {name}"),
+        )
     };
     let (digits, field) = rest.split_once("].").ok_or_else(malformed)?;
-    let index = digits.parse().ok().filter(|index: &u32| *index <= MAX_INDEX && index.to_string() == digits);
+    let index = digits
+        .parse()
+        .ok()
+        .filter(|index: &u32| *index <= MAX_INDEX && index.to_string() == digits);
     let index = index.ok_or_else(malformed)?;
     let field = match field {
         "file" => ItemField::File,
@@ -227,10 +242,18 @@ mod tests {
     #[test]
     fn item_fields_have_a_canonical_index() {
         assert_eq!(item_field("items[0].file").unwrap(), (0, ItemField::File));
-        assert_eq!(item_field("items[9999].original_name").unwrap(), (9999, ItemField::OriginalName));
+        assert_eq!(
+            item_field("items[9999].original_name").unwrap(),
+            (9999, ItemField::OriginalName)
+        );
         assert_eq!(item_field("items[10].mime_type").unwrap(), (10, ItemField::MimeType));
-        for name in ["items[01].file", "items[].file", "items[+1].file", "items[10000].file", "items[1]file"]
-        {
+        for name in [
+            "items[01].file",
+            "items[].file",
+            "items[+1].file",
+            "items[10000].file",
+            "items[1]file",
+        ] {
             let error = item_field(name).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidField, "{name}");
             assert_eq!(error.details().field.as_deref(), Some(name));

@@ -46,7 +46,8 @@ fn if_match(headers: &HeaderMap) -> Option<IfMatch> {
     if !headers.contains_key(IF_MATCH) {
         return None;
     }
-    let lines: Result<Vec<_>, _> = headers.get_all(IF_MATCH).iter().map(HeaderValue::to_str).collect();
+    let lines: Result<Vec<_>, _> =
+        headers.get_all(IF_MATCH).iter().map(HeaderValue::to_str).collect();
     let tags = lines.ok().and_then(|lines| EntityTags::parse(&lines.join(", ")));
     Some(match tags {
         Some(EntityTags::Any) => IfMatch::Any,
@@ -76,7 +77,12 @@ struct ChangeForm {
 
 impl ChangeForm {
     /// Takes the next field.
-    async fn take(&mut self, call: &Call, part: &mut Part<'_>, if_match: Option<&IfMatch>) -> Result<()> {
+    async fn take(
+        &mut self,
+        call: &Call,
+        part: &mut Part<'_>,
+        if_match: Option<&IfMatch>,
+    ) -> Result<()> {
         match part.name() {
             "file_id" => self.file_id.read(part, form::parsed).await,
             "make_as_thumbnail" => self.make_as_thumbnail.read(part, form::flag).await,
@@ -162,13 +168,19 @@ fn is_set(flag: &Once<bool>) -> bool {
 fn refuse_without_file(name: &str, value: Option<&String>) -> Result<()> {
     match value {
         None => Ok(()),
-        Some(_) => Err(Error::invalid(name, format!("a new name or type needs a new file: {name}"))),
+        Some(_) => {
+            Err(Error::invalid(name, format!("a new name or type needs a new file: {name}")))
+        }
     }
 }
 
 /// Checks what can be checked before the bytes are received, and reserves room for what is more than
 /// before.
-async fn admit(call: &Call, id: FileId, if_match: Option<&IfMatch>) -> Result<Option<QuotaReservation>> {
+async fn admit(
+    call: &Call,
+    id: FileId,
+    if_match: Option<&IfMatch>,
+) -> Result<Option<QuotaReservation>> {
     let (store, scope) = (call.store(), &call.caller.scope);
     store.check_change(id, scope, if_match).await?;
     let record = store.record(id, scope).await?;
@@ -188,7 +200,10 @@ mod tests {
     }
 
     fn with_id() -> ChangeForm {
-        ChangeForm { file_id: once("01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap()), ..ChangeForm::default() }
+        ChangeForm {
+            file_id: once("01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap()),
+            ..ChangeForm::default()
+        }
     }
 
     fn refused(form: ChangeForm) -> (ErrorKind, String) {
@@ -198,7 +213,8 @@ mod tests {
 
     #[test]
     fn a_flag_alone_is_a_change_of_status() {
-        let form = ChangeForm { make_as_thumbnail: once(true), make_as_ready: once(false), ..with_id() };
+        let form =
+            ChangeForm { make_as_thumbnail: once(true), make_as_ready: once(false), ..with_id() };
         assert!(matches!(form.finish().unwrap().1, Change::MakeThumbnail));
         let form = ChangeForm { make_as_ready: once(true), ..with_id() };
         assert!(matches!(form.finish().unwrap().1, Change::MakeReady(None)));
@@ -207,17 +223,25 @@ mod tests {
     #[test]
     fn what_asks_for_nothing_or_too_much_is_refused() {
         use ErrorKind::{InvalidField, MissingField};
-        let both = ChangeForm { make_as_thumbnail: once(true), make_as_ready: once(true), ..with_id() };
+        let both =
+            ChangeForm { make_as_thumbnail: once(true), make_as_ready: once(true), ..with_id() };
         assert_eq!(refused(both), (InvalidField, "make_as_thumbnail".into()));
         assert_eq!(refused(with_id()), (MissingField, "file".into()));
         let unset = ChangeForm { make_as_ready: once(false), ..with_id() };
         assert_eq!(refused(unset), (MissingField, "file".into()));
         let nameless = ChangeForm { make_as_ready: once(true), ..ChangeForm::default() };
         assert_eq!(refused(nameless), (MissingField, "file_id".into()));
-        let name =
-            ChangeForm { make_as_ready: once(true), original_name: once(Some("a.txt".into())), ..with_id() };
+        let name = ChangeForm {
+            make_as_ready: once(true),
+            original_name: once(Some("a.txt".into())),
+            ..with_id()
+        };
         assert_eq!(refused(name), (InvalidField, "original_name".into()));
-        let mime = ChangeForm { make_as_ready: once(true), mime_type: once(Some("a/b".into())), ..with_id() };
+        let mime = ChangeForm {
+            make_as_ready: once(true),
+            mime_type: once(Some("a/b".into())),
+            ..with_id()
+        };
         assert_eq!(refused(mime), (InvalidField, "mime_type".into()));
     }
 
@@ -235,7 +259,8 @@ mod tests {
         assert_eq!(of(&["*"]), Some(IfMatch::Any));
         assert_eq!(of(&["\"x\"", &format!("\"{sum}\"")]), Some(IfMatch::OneOf(vec![sum])));
         let upper = sum.to_hex().to_uppercase();
-        for nothing in [format!("W/\"{sum}\""), format!("\"{upper}\""), sum.to_hex(), String::new()] {
+        for nothing in [format!("W/\"{sum}\""), format!("\"{upper}\""), sum.to_hex(), String::new()]
+        {
             assert_eq!(of(&[&nothing]), Some(IfMatch::OneOf(vec![])), "{nothing}");
         }
     }

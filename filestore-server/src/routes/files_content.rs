@@ -78,7 +78,8 @@ async fn content(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
 /// Caches may keep it for a minute, and never as long as the URL lives.
 fn redirect(url: &str, life: Duration) -> Result<Response, Failure> {
     let max_age = (life / 2).min(Duration::from_mins(1)).as_secs();
-    let url = HeaderValue::try_from(url).map_err(|error| Error::internal("writing a location", error))?;
+    let url =
+        HeaderValue::try_from(url).map_err(|error| Error::internal("writing a location", error))?;
     let mut response = Response::default();
     *response.status_mut() = StatusCode::FOUND;
     let headers = response.headers_mut();
@@ -101,7 +102,8 @@ impl Wanted<'_> {
     /// The reply, decided in the order of RFC 9110 section 13.2.2; `None` if the record changed.
     async fn reply(&self) -> Result<Option<Response>, Failure> {
         let blob = &self.record.blob;
-        let current = Validators { etag: EntityTag::of(&blob.sha256), last_modified: Some(blob.stored_at) };
+        let current =
+            Validators { etag: EntityTag::of(&blob.sha256), last_modified: Some(blob.stored_at) };
         let headers = &self.call.headers;
         match evaluate(headers, &current) {
             Outcome::Proceed => {}
@@ -146,18 +148,21 @@ impl Wanted<'_> {
         let blob = &self.record.blob;
         headers.insert(ETAG, current.etag.to_header());
         headers.insert(CACHE_CONTROL, cache_control(self.query.get("v"), &blob.sha256));
-        let modified = HeaderValue::try_from(date::format(blob.stored_at)).expect("a date is ASCII");
+        let modified =
+            HeaderValue::try_from(date::format(blob.stored_at)).expect("a date is ASCII");
         headers.insert(LAST_MODIFIED, modified);
     }
 
     fn describe(&self, headers: &mut HeaderMap, current: &Validators) {
         self.validate(headers, current);
         let blob = &self.record.blob;
-        let how = serving::decide(&self.record.mime_type, blob.sniffed_type.as_deref(), self.requested);
+        let how =
+            serving::decide(&self.record.mime_type, blob.sniffed_type.as_deref(), self.requested);
         let octets = HeaderValue::from_static("application/octet-stream");
         headers.insert(CONTENT_TYPE, HeaderValue::from_str(&how.content_type).unwrap_or(octets));
         let disposition = how.disposition.to_value(&self.record.original_name);
-        headers.insert(CONTENT_DISPOSITION, HeaderValue::try_from(disposition).expect("it is ASCII"));
+        headers
+            .insert(CONTENT_DISPOSITION, HeaderValue::try_from(disposition).expect("it is ASCII"));
         headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(how.csp));
         headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
@@ -204,7 +209,9 @@ fn cut_if_broken(
 
 /// What warp asks of a body: it may be looked at from several threads. A lock that is never contended
 /// makes it so.
-fn shareable(bytes: ByteStream) -> impl Stream<Item = Result<Bytes, Error>> + Send + Sync + 'static {
+fn shareable(
+    bytes: ByteStream,
+) -> impl Stream<Item = Result<Bytes, Error>> + Send + Sync + 'static {
     let mut bytes = Mutex::new(bytes);
     stream::poll_fn(move |cx| bytes.get_mut().poll_next_unpin(cx))
 }
@@ -212,7 +219,11 @@ fn shareable(bytes: ByteStream) -> impl Stream<Item = Result<Bytes, Error>> + Se
 /// Bytes of a record as a body: in one piece if they are few, else streamed; `None` if the record
 /// changed. A stream that fails cuts the connection, so that what was sent cannot be taken for the
 /// whole.
-pub(super) async fn send(call: &Call, record: &FileRecord, span: Span) -> Result<Option<Response>, Error> {
+pub(super) async fn send(
+    call: &Call,
+    record: &FileRecord,
+    span: Span,
+) -> Result<Option<Response>, Error> {
     let range = span.start..span.end;
     Ok(match call.store().read_content(record, range.clone()).await? {
         Opened::Small(bytes) => Some(Response::new(bytes.into())),

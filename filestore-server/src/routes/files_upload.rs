@@ -22,8 +22,15 @@ use crate::http::etag::EntityTag;
 use crate::incoming::{Body, body, open_form};
 use crate::reply;
 
-const FIELDS: [&str; 7] =
-    ["file", "organization_id", "sub_system", "original_name", "mime_type", "upload_temp", "sha256"];
+const FIELDS: [&str; 7] = [
+    "file",
+    "organization_id",
+    "sub_system",
+    "original_name",
+    "mime_type",
+    "upload_temp",
+    "sha256",
+];
 
 /// `/files/upload`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
@@ -54,19 +61,30 @@ async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
 fn created(call: &Call, record: &FileRecord) -> Result<Response, Failure> {
     let shown = api::FileRecord::from(record);
     let response = reply::json(StatusCode::CREATED, &shown)?;
-    Ok(with_location(call, response, &shown.file_id, EntityTag::of(&record.blob.sha256).to_header()))
+    Ok(with_location(
+        call,
+        response,
+        &shown.file_id,
+        EntityTag::of(&record.blob.sha256).to_header(),
+    ))
 }
 
 /// The stored reply again, with the headers it had.
 fn replayed(call: &Call, reply: Vec<u8>) -> Result<Response, Failure> {
     let shown: api::FileRecord =
         serde_json::from_slice(&reply).map_err(|e| Error::internal("reading a stored reply", e))?;
-    let sha256: Sha256 = shown.sha256.parse().map_err(|e| Error::internal("reading a stored reply", e))?;
+    let sha256: Sha256 =
+        shown.sha256.parse().map_err(|e| Error::internal("reading a stored reply", e))?;
     let response = reply::plain(StatusCode::CREATED, reply.into());
     Ok(with_location(call, response, &shown.file_id, EntityTag::of(&sha256).to_header()))
 }
 
-fn with_location(call: &Call, mut response: Response, file_id: &str, etag: HeaderValue) -> Response {
+fn with_location(
+    call: &Call,
+    mut response: Response,
+    file_id: &str,
+    etag: HeaderValue,
+) -> Response {
     let path = call.app.base.public(&format!("{}/files/{file_id}", api::PREFIX));
     let headers = response.headers_mut();
     headers.extend(HeaderValue::try_from(path).ok().map(|path| (LOCATION, path)));

@@ -85,7 +85,8 @@ async fn reply(
         response
     };
     let headers = response.headers_mut();
-    let tag = HeaderValue::try_from(tag).map_err(|e| Error::internal("writing an entity tag", e))?;
+    let tag =
+        HeaderValue::try_from(tag).map_err(|e| Error::internal("writing an entity tag", e))?;
     headers.insert(ETAG, tag);
     headers.insert(CACHE_CONTROL, cache_control(version, &record.blob.sha256));
     Ok(Some(response))
@@ -95,17 +96,24 @@ async fn reply(
 /// else is left to fail as it would without.
 fn not_modified(headers: &HeaderMap, record: &FileRecord, tag: &str) -> bool {
     let sniffed = record.blob.sniffed_type.as_deref();
-    if !headers.contains_key(IF_NONE_MATCH) || !sniffed.is_some_and(|mime| mime.starts_with("image/")) {
+    if !headers.contains_key(IF_NONE_MATCH)
+        || !sniffed.is_some_and(|mime| mime.starts_with("image/"))
+    {
         return false;
     }
     let Some(etag) = EntityTag::parse(tag) else { return false };
     let mut conditions = HeaderMap::new();
-    conditions.extend(headers.get_all(IF_NONE_MATCH).iter().map(|value| (IF_NONE_MATCH, value.clone())));
+    conditions
+        .extend(headers.get_all(IF_NONE_MATCH).iter().map(|value| (IF_NONE_MATCH, value.clone())));
     evaluate(&conditions, &Validators { etag, last_modified: None }) == Outcome::NotModified
 }
 
 /// The picture itself; `None` if the record changed.
-async fn picture(call: &Call, record: &FileRecord, variant: Variant) -> Result<Option<Response>, Failure> {
+async fn picture(
+    call: &Call,
+    record: &FileRecord,
+    variant: Variant,
+) -> Result<Option<Response>, Failure> {
     let (mut response, mime, length) = match variant {
         Variant::WebP(bytes) => {
             let length = bytes.len() as u64;

@@ -15,9 +15,11 @@ use crate::reply;
 
 /// `/health-checks` and `/health-checks/ready`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    let alive = reading().map(|| reply::plain(StatusCode::OK, Bytes::from_static(br#"{"message":"ok"}"#)));
+    let alive =
+        reading().map(|| reply::plain(StatusCode::OK, Bytes::from_static(br#"{"message":"ok"}"#)));
     let alive = warp::path!("health-checks").and(alive.or(other("GET, HEAD")).unify());
-    let ready = reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), ready(call)));
+    let ready =
+        reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), ready(call)));
     let ready = warp::path!("health-checks" / "ready").and(ready.or(other("GET, HEAD")).unify());
     alive.or(ready).unify()
 }

@@ -13,9 +13,9 @@ use crate::reply;
 
 /// `/storage-providers`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    let list = reading()
-        .and(call())
-        .map(|call: Arc<Call>| list(&call).unwrap_or_else(|failure| failure.into_response(&call.id)));
+    let list = reading().and(call()).map(|call: Arc<Call>| {
+        list(&call).unwrap_or_else(|failure| failure.into_response(&call.id))
+    });
     warp::path!("storage-providers").and(list.or(other("GET, HEAD")).unify())
 }
 

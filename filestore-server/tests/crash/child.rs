@@ -56,7 +56,8 @@ impl Child {
 
     /// Ends it gracefully.
     pub(crate) fn stop(mut self) {
-        kill_process(Pid::from_child(&self.process), Signal::TERM).expect("a child can be signalled");
+        kill_process(Pid::from_child(&self.process), Signal::TERM)
+            .expect("a child can be signalled");
         let status = self.process.wait().expect("a child can be awaited");
         assert!(status.success(), "after SIGTERM: {status}");
     }

@@ -21,7 +21,7 @@ pub(crate) async fn run_until_killed(server: Child, oracle: &Oracle, random: &mu
     let (acknowledged, mut seen) = unbounded_channel();
     let workers = (0..WORKERS).map(|_| Worker {
         url: format!("{}/api/v1/files", server.url),
-        http: reqwest::Client::builder().no_proxy().build().expect("an HTTP client"),
+        http: crate::support::http_client().build().expect("an HTTP client"),
         oracle,
         random: random.fork(),
         acknowledged: acknowledged.clone(),
@@ -71,7 +71,8 @@ impl Worker<'_> {
     async fn upload(&mut self) -> Option<()> {
         let tag = self.oracle.tags(1);
         let form = form().part("file", part(tag)).text("original_name", format!("single-{tag}"));
-        let record = self.send(self.http.post(format!("{}/upload", self.url)).multipart(form)).await?;
+        let record =
+            self.send(self.http.post(format!("{}/upload", self.url)).multipart(form)).await?;
         let id = id_of(&record);
         self.oracle.log(&Entry::Uploaded(tag, id.clone()));
         self.own.push(id);
@@ -88,7 +89,8 @@ impl Worker<'_> {
                 .text(format!("items[{index}].original_name"), format!("batch-{first}"))
                 .part(format!("items[{index}].file"), part(tag));
         }
-        let records = self.send(self.http.post(format!("{}/batch", self.url)).multipart(form)).await?;
+        let records =
+            self.send(self.http.post(format!("{}/batch", self.url)).multipart(form)).await?;
         let ids = records.as_array().expect("an array").iter().map(id_of).collect();
         self.oracle.log(&Entry::BatchDone(first, ids));
         Some(())

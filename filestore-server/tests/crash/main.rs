@@ -12,6 +12,8 @@ mod child;
 mod content;
 mod load;
 mod oracle;
+#[path = "../support/mod.rs"]
+mod support;
 mod verify;
 
 use std::time::Duration;

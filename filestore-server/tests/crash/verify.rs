@@ -14,7 +14,10 @@ use crate::oracle::{Presence, State};
 /// Compares what the server shows and what is on its disk with what the log says; returns the number
 /// of files.
 pub(crate) async fn whole_store(server: &Child, expected: &State) -> usize {
-    let client = Reader { url: server.url.clone(), http: reqwest::Client::new() };
+    let client = Reader {
+        url: server.url.clone(),
+        http: crate::support::http_client().build().expect("an HTTP client"),
+    };
     let staged = files_under(&server.data_dir.join("staging"));
     assert!(staged.is_empty(), "left in staging: {staged:?}");
     let ready = client.get("/api/v1/health-checks/ready").await;
@@ -37,7 +40,11 @@ async fn check_acknowledged(client: &Reader, expected: &State, found: &BTreeMap<
     for (id, file) in &expected.files {
         match (found.get(id), file.presence) {
             (Some(tag), Presence::There | Presence::Either) => {
-                assert!(file.tags.contains(tag), "{id} holds {tag} instead of one of {:?}", file.tags);
+                assert!(
+                    file.tags.contains(tag),
+                    "{id} holds {tag} instead of one of {:?}",
+                    file.tags
+                );
             }
             (None, Presence::Either | Presence::Gone) => {
                 assert_eq!(client.get(&format!("/api/v1/files/{id}")).await.0, 404, "{id}");
@@ -76,7 +83,8 @@ async fn check_disk(client: &Reader, data_dir: &Path, records: usize) {
 }
 
 fn check_database(data_dir: &Path) {
-    let database = rusqlite::Connection::open(data_dir.join("metadata.sqlite3")).expect("a database");
+    let database =
+        rusqlite::Connection::open(data_dir.join("metadata.sqlite3")).expect("a database");
     let answer: String =
         database.query_row("PRAGMA integrity_check", (), |row| row.get(0)).expect("an answer");
     assert_eq!(answer, "ok");
@@ -89,7 +97,8 @@ struct Reader {
 
 impl Reader {
     async fn get(&self, path: &str) -> (u16, Vec<u8>) {
-        let reply = self.http.get(format!("{}{path}", self.url)).send().await.expect("the server answers");
+        let reply =
+            self.http.get(format!("{}{path}", self.url)).send().await.expect("the server answers");
         (reply.status().as_u16(), reply.bytes().await.expect("a whole reply").into())
     }
 
@@ -102,7 +111,10 @@ impl Reader {
             assert_eq!(status, 200);
             let page: Value = serde_json::from_slice(&body).expect("a JSON reply");
             for record in page["items"].as_array().expect("items") {
-                records.insert(record["file_id"].as_str().expect("a file_id").to_owned(), record.clone());
+                records.insert(
+                    record["file_id"].as_str().expect("a file_id").to_owned(),
+                    record.clone(),
+                );
             }
             match page["next_cursor"].as_str() {
                 Some(next) => cursor = format!("&cursor={next}"),
@@ -130,7 +142,9 @@ fn hex(bytes: &[u8]) -> String {
 
 fn files_under(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(dir).expect("the directory is there").map(|entry| entry.expect("an entry"))
+    for entry in std::fs::read_dir(dir)
+        .expect("the directory is there")
+        .map(|entry| entry.expect("an entry"))
     {
         if entry.file_type().expect("a type").is_dir() {
             found.extend(files_under(&entry.path()));

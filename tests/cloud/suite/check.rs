@@ -11,9 +11,16 @@ pub(crate) async fn a_check_finds_the_provider_sound(one: &Remote, _two: &Remote
     }
     assert!(check.can_serve, "{check:#?}");
     let outcome = |name| check.steps.iter().find(|step| step.name == name).map(|step| step.outcome);
-    for name in
-        ["write", "read", "range", "presign", "presigned GET", "presigned HEAD", "disposition", "grants"]
-    {
+    for name in [
+        "write",
+        "read",
+        "range",
+        "presign",
+        "presigned GET",
+        "presigned HEAD",
+        "disposition",
+        "grants",
+    ] {
         assert_eq!(outcome(name), Some(CheckOutcome::Ok), "{name} in {check:#?}");
     }
     assert_eq!(one.objects().await, Vec::<String>::new(), "nothing is left");

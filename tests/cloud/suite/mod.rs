@@ -64,7 +64,10 @@ pub(crate) async fn serve(remotes: &[&Remote]) -> TestServer {
     serve_with(remotes, |_| ()).await
 }
 
-pub(crate) async fn serve_with(remotes: &[&Remote], adjust: impl FnOnce(&mut Config)) -> TestServer {
+pub(crate) async fn serve_with(
+    remotes: &[&Remote],
+    adjust: impl FnOnce(&mut Config),
+) -> TestServer {
     TestServer::start_with(|config| {
         config.store.providers = remotes.iter().map(|remote| remote.config.clone()).collect();
         // Its objects would be counted with those of the tests.

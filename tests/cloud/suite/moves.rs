@@ -25,7 +25,10 @@ async fn upload(server: &TestServer, count: u64) -> Vec<String> {
     ids
 }
 
-pub(crate) async fn files_move_out_between_and_home_while_they_are_read(one: &Remote, two: &Remote) {
+pub(crate) async fn files_move_out_between_and_home_while_they_are_read(
+    one: &Remote,
+    two: &Remote,
+) {
     let server = serve(&[one, two]).await;
     let ids = upload(&server, 12).await;
     // Files that are replaced all the time, with bytes that say which version they are.
@@ -91,7 +94,10 @@ pub(crate) async fn a_plan_says_what_would_move_and_a_status_where_it_is(one: &R
 
     server.bind(7, one.code(), true).await;
     let plan = store.migrate_plan(7, &code).await.unwrap();
-    assert_eq!((plan.move_files, plan.move_bytes, plan.stay_files, plan.there_files), (3, 9000, 1, 0));
+    assert_eq!(
+        (plan.move_files, plan.move_bytes, plan.stay_files, plan.there_files),
+        (3, 9000, 1, 0)
+    );
     assert_eq!(one.objects().await, [""; 0], "a plan moves nothing");
     let report = migrate(&server, one.code()).await;
     assert_eq!((report.moved_files, report.moved_bytes, report.left_files), (3, 9000, 0));
@@ -99,7 +105,9 @@ pub(crate) async fn a_plan_says_what_would_move_and_a_status_where_it_is(one: &R
     assert_eq!((status.bound_to.as_deref(), status.running), (Some(one.code()), None));
     let at = |provider: &str, status_is: &str| {
         let mut found = status.holdings.iter();
-        found.find(|held| held.provider_code == provider && held.status == status_is).map(|held| held.files)
+        found
+            .find(|held| held.provider_code == provider && held.status == status_is)
+            .map(|held| held.files)
     };
     assert_eq!(
         (at(one.code(), "READY"), at("LOCAL", "TEMP"), at("LOCAL", "READY")),
@@ -132,7 +140,10 @@ pub(crate) async fn the_purge_removes_bytes_where_they_are_and_were(one: &Remote
     let report = sweep(&server).await;
     let removed = report.removed_at;
     // The server's own worker may have been faster with some of them.
-    assert!(removed.keys().all(|code| [one.code(), two.code()].contains(&code.as_str())), "{removed:?}");
+    assert!(
+        removed.keys().all(|code| [one.code(), two.code()].contains(&code.as_str())),
+        "{removed:?}"
+    );
     filestore_workspace::eventually("nothing is left at either provider", async || {
         (one.objects().await.is_empty() && two.objects().await.is_empty()).then_some(())
     })
@@ -145,7 +156,10 @@ pub(crate) async fn the_purge_removes_bytes_where_they_are_and_were(one: &Remote
     }
 }
 
-pub(crate) async fn files_from_before_a_binding_move_when_they_are_queued(one: &Remote, _: &Remote) {
+pub(crate) async fn files_from_before_a_binding_move_when_they_are_queued(
+    one: &Remote,
+    _: &Remote,
+) {
     let server = serve(&[one]).await;
     let ids = upload(&server, 3).await;
     sync_all(&server).await;

@@ -30,7 +30,8 @@ pub(crate) async fn a_cloud_file_is_read_by_redirect_or_stream(remote: &Remote, 
     assert_eq!(found.only("content-type"), "image/jpeg");
     assert!(found.only("content-disposition").starts_with("inline"), "{:?}", found.headers);
 
-    let part = filestore_workspace::Call::bare(Method::GET, url).header("range", "bytes=3-9").send().await;
+    let part =
+        filestore_workspace::Call::bare(Method::GET, url).header("range", "bytes=3-9").send().await;
     assert_eq!((part.status, &part.body[..]), (206, &bytes[3..10]));
 
     let head = server.head(&format!("/api/v1/files/{}", record.file_id)).send().await.expect(302);
@@ -50,7 +51,8 @@ pub(crate) async fn a_cloud_file_is_read_by_redirect_or_stream(remote: &Remote, 
 }
 
 pub(crate) async fn a_redirect_is_cached_for_less_than_its_url_lives(remote: &Remote, _: &Remote) {
-    let server = serve_with(&[remote], |config| config.store.presign_ttl = Duration::from_secs(20)).await;
+    let server =
+        serve_with(&[remote], |config| config.store.presign_ttl = Duration::from_secs(20)).await;
     let record = stored(&server, remote, b"bytes", "a.txt").await;
     let reply = server.content(&record.file_id).send().await.expect(302);
     assert_eq!(reply.only("cache-control"), "private, max-age=10");
@@ -86,7 +88,9 @@ pub(crate) async fn conditions_are_ignored_on_redirects(remote: &Remote, _: &Rem
     let etag = format!("\"{}\"", record.sha256);
     let info = server.info(&record.file_id).await.expect(200);
     assert_eq!(info.only("etag"), etag, "the tag of the content is the same wherever it is");
-    for (name, value) in [("if-none-match", &*etag), ("if-match", "\"other\""), ("range", "bytes=0-1")] {
+    for (name, value) in
+        [("if-none-match", &*etag), ("if-match", "\"other\""), ("range", "bytes=0-1")]
+    {
         server.content(&record.file_id).header(name, value).send().await.expect(302);
     }
     let bad = server.get(&format!("/api/v1/files/{}?disposition=x", record.file_id)).send().await;

@@ -26,9 +26,11 @@ pub(crate) async fn each_binding_sends_uploads_its_way(remote: &Remote, _: &Remo
     assert_eq!(remote.object(&through.file_path).await, b"written through");
     sync_all(&server).await;
     assert_eq!(server.record(&through.file_id).await.sync_status, "NONE", "it is there already");
-    for (id, bytes) in
-        [(&none.file_id, "no binding"), (&synced.file_id, "synced"), (&through.file_id, "written through")]
-    {
+    for (id, bytes) in [
+        (&none.file_id, "no binding"),
+        (&synced.file_id, "synced"),
+        (&through.file_id, "written through"),
+    ] {
         assert_eq!(read(&server, id).await, bytes.as_bytes());
     }
     assert_eq!(remote.objects().await.len(), 2);

@@ -121,7 +121,11 @@ impl Faults {
     /// Each matching request meets `fault` with `probability` (0 to 1). One `seed` gives one sequence
     /// of decisions, whatever order the requests come in.
     pub fn sometimes(&self, seed: u64, probability: f64, on: impl Into<On>, fault: Fault) -> Tally {
-        self.add(on.into(), fault, Left::Chance { probability, random: fastrand::Rng::with_seed(seed) })
+        self.add(
+            on.into(),
+            fault,
+            Left::Chance { probability, random: fastrand::Rng::with_seed(seed) },
+        )
     }
 
     /// From now on checksums sent along are neither looked at nor returned, as by older clones of S3.
@@ -149,10 +153,9 @@ impl Faults {
     /// The fault that a request meets, which is spent by asking.
     pub(super) fn meet(&self, method: &Method, operation: Operation) -> Option<Fault> {
         let mut state = self.lock();
-        let rule = state
-            .rules
-            .iter_mut()
-            .find_map(|rule| (rule.on.matches(method, operation) && rule.left.take()).then_some(rule))?;
+        let rule = state.rules.iter_mut().find_map(|rule| {
+            (rule.on.matches(method, operation) && rule.left.take()).then_some(rule)
+        })?;
         rule.tally.0.fetch_add(1, Ordering::SeqCst);
         Some(rule.fault)
     }

@@ -38,12 +38,19 @@ impl Gate {
     }
 
     /// Answers one request. An error closes the connection without an answer.
-    pub(super) async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, StdError> {
+    pub(super) async fn answer(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, StdError> {
         let (parts, body) = request.into_parts();
         let operation = Operation::of(&parts);
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).push((parts.method.clone(), operation));
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((parts.method.clone(), operation));
 
-        let mut orders = Orders { ignore_checksums: self.faults.ignores_checksums(), ..Orders::default() };
+        let mut orders =
+            Orders { ignore_checksums: self.faults.ignores_checksums(), ..Orders::default() };
         let reply = match self.faults.meet(&parts.method, operation) {
             None => self.serve(Request::from_parts(parts, Body::from(body)), orders).await?,
             Some(Fault::Close) => return Err("closed without an answer".into()),
@@ -55,24 +62,32 @@ impl Gate {
                 match never {}
             }
             Some(Fault::LoseReply) => {
-                let reply = self.serve(Request::from_parts(parts, Body::from(body)), orders).await?;
+                let reply =
+                    self.serve(Request::from_parts(parts, Body::from(body)), orders).await?;
                 discard(reply.into_body()).await?;
                 return Err("done, and the answer is lost".into());
             }
-            Some(Fault::CorruptBody) => self.serve(Request::from_parts(parts, corrupt(body)), orders).await?,
+            Some(Fault::CorruptBody) => {
+                self.serve(Request::from_parts(parts, corrupt(body)), orders).await?
+            }
             Some(Fault::StoreHalf) => {
                 orders.store_half = true;
                 self.serve(Request::from_parts(parts, Body::from(body)), orders).await?
             }
             Some(Fault::CutReply) => {
-                let reply = self.serve(Request::from_parts(parts, Body::from(body)), orders).await?;
+                let reply =
+                    self.serve(Request::from_parts(parts, Body::from(body)), orders).await?;
                 cut(reply)?
             }
         };
         Ok(self.dated(reply))
     }
 
-    async fn serve(&self, mut request: Request<Body>, orders: Orders) -> Result<Response<Body>, StdError> {
+    async fn serve(
+        &self,
+        mut request: Request<Body>,
+        orders: Orders,
+    ) -> Result<Response<Body>, StdError> {
         request.extensions_mut().insert(orders);
         Ok(self.s3.call(request).await?)
     }
@@ -135,7 +150,8 @@ fn corrupt(body: Incoming) -> Body {
 /// The same reply, of whose body only half comes. A reply that has none is an error.
 fn cut(reply: Response<Body>) -> Result<Response<Body>, StdError> {
     let (mut parts, body) = reply.into_parts();
-    let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    let announced =
+        parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     let length = announced.or(hyper::body::Body::size_hint(&body).exact()).unwrap_or_default();
     if length == 0 || body.is_end_stream() {
         return Err("no body to cut".into());

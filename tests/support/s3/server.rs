@@ -53,7 +53,10 @@ struct Accepting {
 
 impl S3Server {
     /// Starts a server on a port of its own.
-    #[expect(clippy::unused_async, reason = "an async function cannot be called where no runtime is")]
+    #[expect(
+        clippy::unused_async,
+        reason = "an async function cannot be called where no runtime is"
+    )]
     pub async fn start() -> Self {
         let dir = Arc::new(tempfile::tempdir().expect("a temporary directory"));
         std::fs::create_dir(dir.path().join(BUCKET)).expect("a directory for the bucket");

@@ -14,10 +14,10 @@ use s3s::dto::{
     CompleteMultipartUploadOutput, CompletedPart, CopyObjectInput, CopyObjectOutput,
     CreateMultipartUploadInput, CreateMultipartUploadOutput, DeleteObjectInput, DeleteObjectOutput,
     DeleteObjectsInput, DeleteObjectsOutput, ETag, GetBucketLocationInput, GetBucketLocationOutput,
-    GetObjectInput, GetObjectOutput, HeadBucketInput, HeadBucketOutput, HeadObjectInput, HeadObjectOutput,
-    ListObjectsInput, ListObjectsOutput, ListObjectsV2Input, ListObjectsV2Output, ListPartsInput,
-    ListPartsOutput, PutObjectInput, PutObjectOutput, Range, StreamingBlob, UploadPartInput,
-    UploadPartOutput,
+    GetObjectInput, GetObjectOutput, HeadBucketInput, HeadBucketOutput, HeadObjectInput,
+    HeadObjectOutput, ListObjectsInput, ListObjectsOutput, ListObjectsV2Input, ListObjectsV2Output,
+    ListPartsInput, ListPartsOutput, PutObjectInput, PutObjectOutput, Range, StreamingBlob,
+    UploadPartInput, UploadPartOutput,
 };
 use s3s::{S3, S3Error, S3Request, S3Response, S3Result, s3_error};
 use s3s_fs::FileSystem;
@@ -177,7 +177,10 @@ macro_rules! promised {
 
 #[async_trait::async_trait]
 impl S3 for Store {
-    async fn put_object(&self, mut req: S3Request<PutObjectInput>) -> S3Result<S3Response<PutObjectOutput>> {
+    async fn put_object(
+        &self,
+        mut req: S3Request<PutObjectInput>,
+    ) -> S3Result<S3Response<PutObjectOutput>> {
         let orders = orders(&req);
         let input = &mut req.input;
         let promised = promised!(input, orders);
@@ -243,12 +246,18 @@ impl S3 for Store {
         Ok(aborted)
     }
 
-    async fn list_parts(&self, req: S3Request<ListPartsInput>) -> S3Result<S3Response<ListPartsOutput>> {
+    async fn list_parts(
+        &self,
+        req: S3Request<ListPartsInput>,
+    ) -> S3Result<S3Response<ListPartsOutput>> {
         self.check_upload(&req.input.upload_id)?;
         self.fs.list_parts(req).await
     }
 
-    async fn get_object(&self, mut req: S3Request<GetObjectInput>) -> S3Result<S3Response<GetObjectOutput>> {
+    async fn get_object(
+        &self,
+        mut req: S3Request<GetObjectInput>,
+    ) -> S3Result<S3Response<GetObjectOutput>> {
         let input = &mut req.input;
         if self.is_directory(&input.bucket, &input.key) {
             return Err(s3_error!(NoSuchKey));
@@ -264,7 +273,10 @@ impl S3 for Store {
         Ok(found)
     }
 
-    async fn head_object(&self, req: S3Request<HeadObjectInput>) -> S3Result<S3Response<HeadObjectOutput>> {
+    async fn head_object(
+        &self,
+        req: S3Request<HeadObjectInput>,
+    ) -> S3Result<S3Response<HeadObjectOutput>> {
         let input = &req.input;
         if self.is_directory(&input.bucket, &input.key) {
             return Err(s3_error!(NoSuchKey));
@@ -273,12 +285,16 @@ impl S3 for Store {
         let content_disposition = input.response_content_disposition.clone();
         let mut found = self.fs.head_object(req).await?;
         let output = &mut found.output;
-        output.content_type = content_type.or(output.content_type.take()).or(Some(UNTYPED.to_owned()));
+        output.content_type =
+            content_type.or(output.content_type.take()).or(Some(UNTYPED.to_owned()));
         output.content_disposition = content_disposition.or(output.content_disposition.take());
         Ok(found)
     }
 
-    async fn copy_object(&self, req: S3Request<CopyObjectInput>) -> S3Result<S3Response<CopyObjectOutput>> {
+    async fn copy_object(
+        &self,
+        req: S3Request<CopyObjectInput>,
+    ) -> S3Result<S3Response<CopyObjectOutput>> {
         self.fs.copy_object(req).await
     }
 
@@ -313,7 +329,10 @@ impl S3 for Store {
         self.fs.list_objects_v2(req).await
     }
 
-    async fn head_bucket(&self, req: S3Request<HeadBucketInput>) -> S3Result<S3Response<HeadBucketOutput>> {
+    async fn head_bucket(
+        &self,
+        req: S3Request<HeadBucketInput>,
+    ) -> S3Result<S3Response<HeadBucketOutput>> {
         self.fs.head_bucket(req).await
     }
 
@@ -366,7 +385,11 @@ mod tests {
             ..UploadPartInput::default()
         };
         let stored = store.upload_part(request(input)).await.unwrap();
-        CompletedPart { e_tag: stored.output.e_tag, part_number: Some(number), ..CompletedPart::default() }
+        CompletedPart {
+            e_tag: stored.output.e_tag,
+            part_number: Some(number),
+            ..CompletedPart::default()
+        }
     }
 
     /// The code of the refusal, or none.

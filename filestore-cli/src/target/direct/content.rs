@@ -6,7 +6,9 @@ use filestore_core::api::{ChangeReply, FileRecord};
 use filestore_core::domain::id::{FileId, OrganizationId, Sha256, SubSystem};
 use filestore_core::domain::media;
 use filestore_core::metadata::Scope;
-use filestore_core::service::{self, BatchItem, NewBatch, NewUpload, PartHints, Replacement, Uploaded};
+use filestore_core::service::{
+    self, BatchItem, NewBatch, NewUpload, PartHints, Replacement, Uploaded,
+};
 use filestore_core::storage::StagedBlob;
 use filestore_core::variant::{self, VariantSize};
 use futures_util::StreamExt;
@@ -57,7 +59,8 @@ impl Direct {
         let mut items = Vec::with_capacity(batch.items.len());
         for (index, item) in (0..).zip(&batch.items) {
             let (original_name, hints) = self.name(item);
-            let described = BatchItem { index, original_name, mime_type: item.mime_type.clone(), hints };
+            let described =
+                BatchItem { index, original_name, mime_type: item.mime_type.clone(), hints };
             items.push((described, self.stage(item, &meter.part()).await?));
         }
         let new = NewBatch { organization_id, sub_system, idempotency };
@@ -82,7 +85,9 @@ impl Direct {
             Change::Ready(Some(item)) => {
                 service::Change::MakeReady(Some(self.replacement(&item, meter).await?))
             }
-            Change::Replace(item) => service::Change::Replace(self.replacement(&item, meter).await?),
+            Change::Replace(item) => {
+                service::Change::Replace(self.replacement(&item, meter).await?)
+            }
         };
         let changed = self.store.change(id, &Scope::All, change, if_match).await?;
         Ok(ChangeReply {
@@ -101,7 +106,8 @@ impl Direct {
     ) -> Result<u64> {
         let size_bytes = self.store.record(id, &Scope::All).await?.blob.size_bytes;
         let part = range.map_or(Ok(0..size_bytes), |range| range.within(size_bytes))?;
-        let (record, mut pieces) = self.store.open_file(id, &Scope::All, Some(part.clone())).await?;
+        let (record, mut pieces) =
+            self.store.open_file(id, &Scope::All, Some(part.clone())).await?;
         if record.blob.size_bytes != size_bytes {
             return Err(Failure::refused("the file was replaced just now: try again"));
         }
@@ -170,7 +176,9 @@ impl Direct {
         let limit = self.store.config().limits.original_name_chars;
         match (item.name.clone(), item.source.file_name()) {
             (Some(name), _) => (Some(name), PartHints::default()),
-            (None, Some(own)) if media::check_name(&own, limit).is_ok() => (Some(own), PartHints::default()),
+            (None, Some(own)) if media::check_name(&own, limit).is_ok() => {
+                (Some(own), PartHints::default())
+            }
             (None, own) => (None, PartHints { file_name: own, content_type: None }),
         }
     }

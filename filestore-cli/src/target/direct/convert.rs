@@ -10,7 +10,9 @@ use crate::failure::Result;
 use crate::target::{IfMatch, Listing};
 
 pub(super) fn list_request(listing: &Listing) -> Result<ListRequest> {
-    fn parsed<T: std::str::FromStr<Err = filestore_core::Error>>(text: Option<&String>) -> Result<Option<T>> {
+    fn parsed<T: std::str::FromStr<Err = filestore_core::Error>>(
+        text: Option<&String>,
+    ) -> Result<Option<T>> {
         Ok(text.map(|text| text.parse()).transpose()?)
     }
     let filter = ListFilter {

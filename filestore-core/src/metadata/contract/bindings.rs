@@ -28,7 +28,12 @@ fn done(changed: BindingChanged) -> Binding {
     }
 }
 
-async fn create(metadata: &dyn Metadata, organization_id: i64, code: &str, now: Timestamp) -> Binding {
+async fn create(
+    metadata: &dyn Metadata,
+    organization_id: i64,
+    code: &str,
+    now: Timestamp,
+) -> Binding {
     done(metadata.create_binding(new(organization_id, code), now).await.unwrap())
 }
 
@@ -64,7 +69,8 @@ pub(crate) async fn of_concurrent_creations_one_is_done(metadata: &dyn Metadata)
     let creations = (0..8).map(|_| metadata.create_binding(new(7, "s3"), at(1)));
     let outcomes = futures_util::future::join_all(creations).await;
     let done = outcomes.iter().filter(|outcome| matches!(outcome, Ok(BindingChanged::Done(_))));
-    let refused = outcomes.iter().filter(|outcome| matches!(outcome, Ok(BindingChanged::AlreadyActive)));
+    let refused =
+        outcomes.iter().filter(|outcome| matches!(outcome, Ok(BindingChanged::AlreadyActive)));
     assert_eq!((done.count(), refused.count()), (1, 7));
     assert_eq!(metadata.list_bindings(Some(7)).await.unwrap().len(), 1);
 }
@@ -111,7 +117,8 @@ pub(crate) async fn resuming_needs_an_active_provider(metadata: &dyn Metadata) {
     assert_eq!(metadata.active_binding(7).await.unwrap(), None);
 
     let change = BindingChange { provider: Some(ProviderCode::local()), ..resume() };
-    let resumed = metadata.change_binding(7, change, &[ProviderCode::local()], at(4)).await.unwrap();
+    let resumed =
+        metadata.change_binding(7, change, &[ProviderCode::local()], at(4)).await.unwrap();
     assert_eq!(done(resumed).provider, ProviderCode::local(), "the provider it will have counts");
 }
 

@@ -28,7 +28,8 @@ pub(crate) async fn an_update_changes_all_that_may_change(metadata: &dyn Metadat
 }
 
 pub(crate) async fn an_update_from_another_state_is_lost(metadata: &dyn Metadata) {
-    let row = |status, sync, purge, location| FileState::from_row(status, sync, purge, location).unwrap();
+    let row =
+        |status, sync, purge, location| FileState::from_row(status, sync, purge, location).unwrap();
     let (local, cloud) = (Location::Local, Location::Cloud);
     let record = put(metadata, ready("acme")).await;
     let actual = record.state;
@@ -47,8 +48,15 @@ pub(crate) async fn an_update_from_another_state_is_lost(metadata: &dyn Metadata
         assert_eq!(metadata.update_file(update).await.unwrap(), Updated::Lost, "{expected:?}");
     }
     let unknown = ready("acme");
-    assert_eq!(metadata.update_file(change(&unknown, unknown.clone())).await.unwrap(), Updated::Lost);
-    assert_eq!(get(metadata, record.file_id).await.as_deref(), Some(&record), "nothing was changed");
+    assert_eq!(
+        metadata.update_file(change(&unknown, unknown.clone())).await.unwrap(),
+        Updated::Lost
+    );
+    assert_eq!(
+        get(metadata, record.file_id).await.as_deref(),
+        Some(&record),
+        "nothing was changed"
+    );
 
     let dead = deleted(&record, at(2));
     assert_eq!(metadata.update_file(change(&record, dead.clone())).await.unwrap(), Updated::Done);
@@ -82,7 +90,11 @@ pub(crate) async fn an_update_that_grows_is_checked_against_the_quota(metadata: 
     ] {
         let next = replaced(&record, size_bytes, at(1));
         let update = UpdateFile { quota_bytes: Some(quota), ..change(&record, next.clone()) };
-        assert_eq!(metadata.update_file(update).await.unwrap(), expected, "{size_bytes} of {quota}");
+        assert_eq!(
+            metadata.update_file(update).await.unwrap(),
+            expected,
+            "{size_bytes} of {quota}"
+        );
         if expected == Updated::Done {
             record = next;
         }

@@ -5,7 +5,12 @@ use super::*;
 use crate::domain::status::{Status, SyncStatus};
 use crate::metadata::{DroppedBlob, SyncClaim};
 
-async fn claim(metadata: &dyn Metadata, owner: &str, now: Timestamp, limit: usize) -> Vec<SyncClaim> {
+async fn claim(
+    metadata: &dyn Metadata,
+    owner: &str,
+    now: Timestamp,
+    limit: usize,
+) -> Vec<SyncClaim> {
     let until = now.plus(MINUTE);
     metadata.claim_syncs(owner, &[provider("s3")], None, now, until, limit).await.unwrap()
 }
@@ -21,7 +26,10 @@ pub(crate) async fn a_claim_is_syncing_and_nobody_elses(metadata: &dyn Metadata)
     let state = record.state.claim().unwrap();
     let claimed = FileRecord { state, ..record.clone() };
     let key = claims[0].key.clone();
-    assert_eq!(claims, [SyncClaim { record: claimed.clone(), target: provider("s3"), key, attempts: 0 }]);
+    assert_eq!(
+        claims,
+        [SyncClaim { record: claimed.clone(), target: provider("s3"), key, attempts: 0 }]
+    );
     assert_eq!(claims[0].key.directory(), record.blob.key.directory());
     assert_ne!(claims[0].key, record.blob.key);
     assert_eq!(metadata.abandon_old_writes(at(1), at(1), 9).await.unwrap(), 1, "the copy is noted");
@@ -44,7 +52,8 @@ pub(crate) async fn only_files_bound_to_a_target_are_claimed(metadata: &dyn Meta
     put_deleted(metadata, ready("7"), at(1)).await;
     let here = put(metadata, ready("7")).await;
     let elsewhere = put(metadata, in_cloud(ready("7"), "other")).await;
-    let claimed = claim(metadata, "run", at(2), 9).await.into_iter().map(|claim| claim.record.file_id);
+    let claimed =
+        claim(metadata, "run", at(2), 9).await.into_iter().map(|claim| claim.record.file_id);
     assert_eq!(sorted(claimed.collect()), sorted(vec![here.file_id, elsewhere.file_id]));
 }
 
@@ -60,10 +69,14 @@ pub(crate) async fn organizations_take_turns(metadata: &dyn Metadata) {
     for _ in 0..4 {
         let until = at(0).plus(MINUTE);
         let targets = [provider("s3")];
-        let claims = metadata.claim_syncs("run", &targets, after.as_ref(), at(0), until, 4).await.unwrap();
+        let claims =
+            metadata.claim_syncs("run", &targets, after.as_ref(), at(0), until, 4).await.unwrap();
         after = claims.last().map(|claim| claim.record.organization_id.clone());
         turns.push(
-            claims.into_iter().map(|claim| claim.record.organization_id.to_string()).collect::<String>(),
+            claims
+                .into_iter()
+                .map(|claim| claim.record.organization_id.to_string())
+                .collect::<String>(),
         );
     }
     // One at a time of each, and nobody twice before everybody had a turn.
@@ -142,10 +155,15 @@ pub(crate) async fn a_flip_is_lost_when_the_file_was_replaced_or_deleted(metadat
         claims.iter().find(|claim| claim.record.file_id == file.file_id).unwrap().record.clone()
     };
     let (one, two, three) = (claimed(&one), claimed(&two), claimed(&three));
-    let replaced =
-        FileRecord { state: one.state.replace_blob(Location::Local).unwrap(), ..replaced(&one, 3, at(1)) };
+    let replaced = FileRecord {
+        state: one.state.replace_blob(Location::Local).unwrap(),
+        ..replaced(&one, 3, at(1))
+    };
     assert_eq!(metadata.update_file(change(&one, replaced.clone())).await.unwrap(), Updated::Done);
-    assert_eq!(metadata.update_file(change(&two, deleted(&two, at(1)))).await.unwrap(), Updated::Done);
+    assert_eq!(
+        metadata.update_file(change(&two, deleted(&two, at(1)))).await.unwrap(),
+        Updated::Done
+    );
     for (old, outcome) in [(&one, Updated::Lost), (&two, Updated::Lost), (&three, Updated::Done)] {
         let next = moved(old, "s3");
         note(metadata, &next).await;
@@ -188,7 +206,10 @@ pub(crate) async fn queueing_takes_what_is_elsewhere_page_by_page(metadata: &dyn
     assert_eq!(queued, [2, 2, 1]);
     let mut claims = claim(metadata, "run", at(0), 99).await;
     claims.extend(claim(metadata, "run", at(0), 99).await);
-    assert_eq!(sorted(claims.into_iter().map(|claim| claim.record.file_id).collect()), sorted(rested));
+    assert_eq!(
+        sorted(claims.into_iter().map(|claim| claim.record.file_id).collect()),
+        sorted(rested)
+    );
 }
 
 pub(crate) async fn failed_files_are_queued_again(metadata: &dyn Metadata) {
@@ -216,8 +237,10 @@ pub(crate) async fn what_is_elsewhere_and_who_holds_what(metadata: &dyn Metadata
     put(metadata, ready("8")).await;
     put_deleted(metadata, ready("7"), at(1)).await;
     let elsewhere = async |target: &str, after, limit| {
-        let found =
-            metadata.files_elsewhere(&organization("7"), &provider(target), after, limit).await.unwrap();
+        let found = metadata
+            .files_elsewhere(&organization("7"), &provider(target), after, limit)
+            .await
+            .unwrap();
         found.into_iter().map(|record| record.file_id).collect::<Vec<_>>()
     };
     let expected = sorted(vec![one.file_id, two.file_id]);

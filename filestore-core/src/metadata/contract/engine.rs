@@ -14,7 +14,10 @@ pub(crate) async fn calls_of_many_tasks_all_succeed(metadata: &dyn Metadata) {
     let each = (0..64).map(async |number: u64| {
         let record = put(metadata, sized(ready("acme"), number)).await;
         let next = replaced(&record, number + 1, at(1));
-        assert_eq!(metadata.update_file(change(&record, next.clone())).await.unwrap(), Updated::Done);
+        assert_eq!(
+            metadata.update_file(change(&record, next.clone())).await.unwrap(),
+            Updated::Done
+        );
         assert_eq!(get(metadata, record.file_id).await.as_deref(), Some(&next));
     });
     future::join_all(each).await;
@@ -25,7 +28,9 @@ pub(crate) async fn calls_of_many_tasks_all_succeed(metadata: &dyn Metadata) {
 pub(crate) async fn a_call_that_nobody_waits_for_is_done_all_the_same(metadata: &dyn Metadata) {
     let record = ready("acme");
     let mut call = metadata.insert_files(insert([record.clone()]));
-    assert!(future::poll_immediate(&mut call).await.is_none_or(|done| done.unwrap() == Inserted::Done));
+    assert!(
+        future::poll_immediate(&mut call).await.is_none_or(|done| done.unwrap() == Inserted::Done)
+    );
     drop(call);
     // Writes are done in the order in which they were asked for.
     put(metadata, ready("acme")).await;

@@ -39,7 +39,11 @@ pub(crate) async fn a_foreign_file_looks_like_an_unknown_one(metadata: &dyn Meta
     let own = Scope::Organizations(vec![organization("other"), organization("acme")]);
     assert_eq!(metadata.file(record.file_id, &foreign).await.unwrap(), None);
     assert_eq!(metadata.file(record.file_id, &own).await.unwrap().as_deref(), Some(&record));
-    assert_eq!(metadata.file(record.file_id, &foreign).await.unwrap(), None, "also once it is in memory");
+    assert_eq!(
+        metadata.file(record.file_id, &foreign).await.unwrap(),
+        None,
+        "also once it is in memory"
+    );
     assert_eq!(metadata.cached_file(record.file_id, &foreign), None);
     let nobody = Scope::Organizations(Vec::new());
     assert_eq!(metadata.file(record.file_id, &nobody).await.unwrap(), None);
@@ -50,7 +54,10 @@ pub(crate) async fn a_batch_with_a_bad_row_leaves_nothing(metadata: &dyn Metadat
     let (first, second) = (ready("acme"), FileRecord { file_id: present.file_id, ..ready("acme") });
     assert!(metadata.insert_files(insert([first.clone(), second])).await.is_err(), "an id twice");
     let shared_blob = FileRecord { blob: present.blob.clone(), ..ready("acme") };
-    assert!(metadata.insert_files(insert([first.clone(), shared_blob])).await.is_err(), "a blob twice");
+    assert!(
+        metadata.insert_files(insert([first.clone(), shared_blob])).await.is_err(),
+        "a blob twice"
+    );
     assert_eq!(get(metadata, first.file_id).await, None);
     assert_eq!(get(metadata, present.file_id).await.as_deref(), Some(&present));
     assert_eq!(metadata.stored_bytes(&organization("acme")).await.unwrap(), 10);
@@ -100,7 +107,10 @@ pub(crate) async fn an_insert_placed_by_another_binding_is_refused(metadata: &dy
         provider: provider("s3"),
         sync_enabled: true,
     };
-    assert!(matches!(metadata.create_binding(binding, at(0)).await.unwrap(), BindingChanged::Done(_)));
+    assert!(matches!(
+        metadata.create_binding(binding, at(0)).await.unwrap(),
+        BindingChanged::Done(_)
+    ));
     assert_eq!(outcome(Some(("s3", true))).await, Inserted::Done);
     for changed in [None, Some(("s3", false)), Some(("LOCAL", true))] {
         assert_eq!(outcome(changed).await, Inserted::BindingChanged, "{changed:?}");
@@ -112,9 +122,13 @@ pub(crate) async fn an_insert_placed_by_another_binding_is_refused(metadata: &dy
     assert_eq!(outcome(None).await, Inserted::Done);
 }
 
-pub(crate) async fn an_organization_without_a_number_has_no_binding_to_check(metadata: &dyn Metadata) {
-    let placed =
-        InsertFiles { binding: BindingSeen { organization: None, active: None }, ..insert([ready("acme")]) };
+pub(crate) async fn an_organization_without_a_number_has_no_binding_to_check(
+    metadata: &dyn Metadata,
+) {
+    let placed = InsertFiles {
+        binding: BindingSeen { organization: None, active: None },
+        ..insert([ready("acme")])
+    };
     assert_eq!(metadata.insert_files(placed).await.unwrap(), Inserted::Done);
 }
 

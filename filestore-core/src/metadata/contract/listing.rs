@@ -34,9 +34,10 @@ fn file(organization: &str, sub_system: &str, status: Status, now: Timestamp) ->
     let record = match status {
         Status::Ready => ready(organization),
         Status::Temp => temp(organization),
-        Status::Thumbnail => {
-            FileRecord { state: FileState::uploaded_temp().make_thumbnail().unwrap(), ..ready(organization) }
-        }
+        Status::Thumbnail => FileRecord {
+            state: FileState::uploaded_temp().make_thumbnail().unwrap(),
+            ..ready(organization)
+        },
     };
     FileRecord { file_id: FileId::generate(now), sub_system: sub_system.parse().unwrap(), ..record }
 }
@@ -51,7 +52,12 @@ fn shows(filter: &ListFilter, scope: &Scope, record: &FileRecord) -> bool {
 }
 
 /// Every page of a listing, one after the other.
-async fn pages(metadata: &dyn Metadata, filter: &ListFilter, scope: &Scope, limit: usize) -> Vec<FileRecord> {
+async fn pages(
+    metadata: &dyn Metadata,
+    filter: &ListFilter,
+    scope: &Scope,
+    limit: usize,
+) -> Vec<FileRecord> {
     let mut all: Vec<FileRecord> = Vec::new();
     loop {
         let before = all.last().map(|record| record.file_id);
@@ -123,7 +129,8 @@ pub(crate) async fn paging_goes_on_past_ties_and_deletions(metadata: &dyn Metada
 
 pub(crate) async fn a_filter_outside_the_scope_shows_nothing(metadata: &dyn Metadata) {
     put(metadata, ready("acme")).await;
-    let filter = ListFilter { organization_id: Some(organization("acme")), ..ListFilter::default() };
+    let filter =
+        ListFilter { organization_id: Some(organization("acme")), ..ListFilter::default() };
     let foreign = Scope::Organizations(vec![organization("other")]);
     assert!(metadata.list_files(&filter, &foreign, None, 10).await.unwrap().is_empty());
     assert_eq!(metadata.list_files(&filter, &Scope::All, None, 10).await.unwrap().len(), 1);

@@ -22,7 +22,11 @@ fn dropped(record: &FileRecord, not_before: Timestamp) -> DroppedBlob {
 }
 
 /// Replaces the blob of `record`, dropping the old one until `not_before`.
-async fn replace(metadata: &dyn Metadata, record: &FileRecord, not_before: Timestamp) -> FileRecord {
+async fn replace(
+    metadata: &dyn Metadata,
+    record: &FileRecord,
+    not_before: Timestamp,
+) -> FileRecord {
     let next = replaced(record, 5, at(1));
     let drop_blob = Some(dropped(record, not_before));
     let update = UpdateFile { drop_blob, ..change(record, next.clone()) };
@@ -108,7 +112,11 @@ pub(crate) async fn a_lease_that_ended_can_be_taken_over(metadata: &dyn Metadata
     claim(metadata, "one", 0, 10).await;
     assert_eq!(claim(metadata, "two", 9, 10).await, []);
     assert_eq!(ids(&claim(metadata, "two", 10, 10).await), [dead.file_id]);
-    assert_eq!(metadata.finish_purges("one", &[dead.file_id]).await.unwrap(), 0, "not its own any more");
+    assert_eq!(
+        metadata.finish_purges("one", &[dead.file_id]).await.unwrap(),
+        0,
+        "not its own any more"
+    );
     metadata.fail_purge("one", dead.file_id, at(10)).await.unwrap();
     assert_eq!(claim(metadata, "three", 15, 10).await, [], "a stranger's failure changes nothing");
     assert_eq!(metadata.finish_purges("two", &[dead.file_id]).await.unwrap(), 1);
@@ -148,7 +156,10 @@ pub(crate) async fn only_the_owner_finishes(metadata: &dyn Metadata) {
     assert_eq!(metadata.finish_purges("run", &all).await.unwrap(), 1);
     assert_eq!(metadata.finish_purges("run", &all).await.unwrap(), 0, "a second time");
     assert_eq!(get(metadata, dead.file_id).await, None);
-    assert!(get(metadata, live.file_id).await.is_some() && get(metadata, unclaimed.file_id).await.is_some());
+    assert!(
+        get(metadata, live.file_id).await.is_some()
+            && get(metadata, unclaimed.file_id).await.is_some()
+    );
 }
 
 pub(crate) async fn a_finished_purge_takes_the_dropped_blobs_along(metadata: &dyn Metadata) {
@@ -167,7 +178,9 @@ pub(crate) async fn a_finished_purge_takes_the_dropped_blobs_along(metadata: &dy
     assert_eq!(left.iter().map(|due| due.blob.file_id).collect::<Vec<_>>(), [other.file_id]);
 }
 
-pub(crate) async fn a_finished_purge_leaves_what_was_abandoned_at_a_provider(metadata: &dyn Metadata) {
+pub(crate) async fn a_finished_purge_leaves_what_was_abandoned_at_a_provider(
+    metadata: &dyn Metadata,
+) {
     let record = put_deleted(metadata, ready("acme"), at(1)).await;
     let copy = in_cloud(FileRecord { ..record.clone() }, "s3");
     note(metadata, &copy).await;

@@ -34,7 +34,11 @@ pub(crate) async fn files_with_nowhere_to_go_are_settled(metadata: &dyn Metadata
     assert_eq!(settle(metadata).await, ids);
     for record in waiting {
         let settled = FileRecord { state: record.state.settle().unwrap(), ..record };
-        assert_eq!(get(metadata, settled.file_id).await.as_deref(), Some(&settled), "updated_at stays");
+        assert_eq!(
+            get(metadata, settled.file_id).await.as_deref(),
+            Some(&settled),
+            "updated_at stays"
+        );
     }
     assert_eq!(settle(metadata).await, []);
 }
@@ -58,7 +62,10 @@ pub(crate) async fn files_already_there_are_settled(metadata: &dyn Metadata) {
     let there = put(metadata, in_cloud(ready("7"), "s3")).await;
     assert_eq!(settle(metadata).await, [there.file_id]);
     let settled = get(metadata, there.file_id).await.unwrap();
-    assert_eq!((settled.state.sync(), settled.state.location()), (SyncStatus::None, Location::Cloud));
+    assert_eq!(
+        (settled.state.sync(), settled.state.location()),
+        (SyncStatus::None, Location::Cloud)
+    );
 }
 
 pub(crate) async fn settling_stops_at_the_limit_and_goes_on(metadata: &dyn Metadata) {
@@ -82,8 +89,10 @@ pub(crate) async fn deleted_files_are_not_settled(metadata: &dyn Metadata) {
 
 pub(crate) async fn counts_follow_every_change(metadata: &dyn Metadata) {
     let counts = async || metadata.sync_counts().await.unwrap();
-    let of = |status: SyncStatus| SyncStatus::ALL.iter().position(|known| *known == status).unwrap();
-    let (none, pending, synced) = (of(SyncStatus::None), of(SyncStatus::Pending), of(SyncStatus::Synced));
+    let of =
+        |status: SyncStatus| SyncStatus::ALL.iter().position(|known| *known == status).unwrap();
+    let (none, pending, synced) =
+        (of(SyncStatus::None), of(SyncStatus::Pending), of(SyncStatus::Synced));
     assert_eq!(counts().await, [0; 5]);
     let record = put(metadata, ready("acme")).await;
     put(metadata, temp("acme")).await;

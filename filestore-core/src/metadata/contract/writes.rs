@@ -4,11 +4,19 @@ use super::*;
 
 pub(crate) async fn a_blob_at_a_provider_needs_its_intent(metadata: &dyn Metadata) {
     let record = in_cloud(ready("7"), "s3");
-    assert_eq!(metadata.insert_files(insert([record.clone()])).await.unwrap(), Inserted::BindingChanged);
-    let other =
-        FileRecord { blob: Blob { provider: provider("other"), ..record.blob.clone() }, ..record.clone() };
+    assert_eq!(
+        metadata.insert_files(insert([record.clone()])).await.unwrap(),
+        Inserted::BindingChanged
+    );
+    let other = FileRecord {
+        blob: Blob { provider: provider("other"), ..record.blob.clone() },
+        ..record.clone()
+    };
     note(metadata, &other).await;
-    assert_eq!(metadata.insert_files(insert([record.clone()])).await.unwrap(), Inserted::BindingChanged);
+    assert_eq!(
+        metadata.insert_files(insert([record.clone()])).await.unwrap(),
+        Inserted::BindingChanged
+    );
     assert_eq!(get(metadata, record.file_id).await, None);
 
     let noted = in_cloud(ready("7"), "s3");
@@ -18,7 +26,10 @@ pub(crate) async fn a_blob_at_a_provider_needs_its_intent(metadata: &dyn Metadat
     assert_eq!(get(metadata, noted.file_id).await, None, "all or nothing");
 
     let old = put(metadata, ready("7")).await;
-    assert_eq!(metadata.update_file(change(&old, moved(&old, "s3"))).await.unwrap(), Updated::BindingChanged);
+    assert_eq!(
+        metadata.update_file(change(&old, moved(&old, "s3"))).await.unwrap(),
+        Updated::BindingChanged
+    );
     assert_eq!(get(metadata, old.file_id).await.as_deref(), Some(&old));
 }
 
@@ -29,7 +40,10 @@ pub(crate) async fn an_intent_ends_with_its_record(metadata: &dyn Metadata) {
     note(metadata, &next).await;
     assert_eq!(metadata.update_file(change(&old, next.clone())).await.unwrap(), Updated::Done);
     // Deleting changes the record and not its blob: no intent is asked for.
-    assert_eq!(metadata.update_file(change(&next, deleted(&next, at(1)))).await.unwrap(), Updated::Done);
+    assert_eq!(
+        metadata.update_file(change(&next, deleted(&next, at(1)))).await.unwrap(),
+        Updated::Done
+    );
     assert_eq!(metadata.abandon_old_writes(at(1_000_000), at(0), 9).await.unwrap(), 0);
     metadata.abandon_writes(&[record.blob.key], at(0)).await.unwrap();
     assert_eq!(metadata.due_blobs(at(1), 9).await.unwrap(), [], "what has a record is not dropped");

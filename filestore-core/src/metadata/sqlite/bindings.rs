@@ -20,8 +20,11 @@ macro_rules! columns {
 pub(super) const ACTIVE: &str =
     concat!("SELECT ", columns!(), " FROM bindings WHERE organization_id = ?1 AND is_active = 1");
 
-pub(super) const NEWEST: &str =
-    concat!("SELECT ", columns!(), " FROM bindings WHERE organization_id = ?1 ORDER BY id DESC LIMIT 1");
+pub(super) const NEWEST: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM bindings WHERE organization_id = ?1 ORDER BY id DESC LIMIT 1"
+);
 
 pub(super) const LIST_OF_ONE: &str =
     concat!("SELECT ", columns!(), " FROM bindings WHERE organization_id = ?1 ORDER BY id DESC");
@@ -46,7 +49,11 @@ pub(super) fn list(sql: &Connection, organization: Option<i64>) -> Result<Vec<Bi
     }
 }
 
-pub(super) fn create(sql: &Connection, new: &NewBinding, now: Timestamp) -> Result<BindingChanged, Fault> {
+pub(super) fn create(
+    sql: &Connection,
+    new: &NewBinding,
+    now: Timestamp,
+) -> Result<BindingChanged, Fault> {
     let params = params![
         new.organization_id,
         new.organization_name,

@@ -36,10 +36,12 @@ pub(super) fn open_writer(path: &Path, durability: Durability) -> Result<Connect
         let mut connection = Connection::open_with_flags(path, flags())?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         let version = schema::identify(&connection)?;
-        let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+        let mode: String =
+            connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
         if mode != "wal" {
-            let message =
-                format!("the database cannot use a write-ahead log here, its journal mode is {mode}");
+            let message = format!(
+                "the database cannot use a write-ahead log here, its journal mode is {mode}"
+            );
             return Err(Error::new(ErrorKind::Unusable, message).into());
         }
         set_up(&connection)?;
@@ -50,7 +52,8 @@ pub(super) fn open_writer(path: &Path, durability: Durability) -> Result<Connect
             }
             Durability::Process => "PRAGMA synchronous = OFF;",
         })?;
-        connection.execute_batch("PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -16384;")?;
+        connection
+            .execute_batch("PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -16384;")?;
         schema::migrate(&mut connection, version)?;
         Ok(connection)
     };
@@ -97,7 +100,9 @@ fn create(path: &Path, durability: Durability) -> Result<()> {
         Ok(_) if durability == Durability::Full => {
             let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
             let directory = File::open(parent.unwrap_or(Path::new(".")));
-            directory.and_then(|directory| directory.sync_all()).map_err(|error| Error::io(doing, error))
+            directory
+                .and_then(|directory| directory.sync_all())
+                .map_err(|error| Error::io(doing, error))
         }
         Ok(_) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
@@ -131,7 +136,8 @@ impl OpenError {
         };
         let message = match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => {
-                return Error::new(ErrorKind::StorageFull, "the storage is full").with_source(error);
+                return Error::new(ErrorKind::StorageFull, "the storage is full")
+                    .with_source(error);
             }
             Some(ErrorCode::NotADatabase) => "the database file is not a SQLite database",
             Some(ErrorCode::DatabaseCorrupt) => "the database file is corrupt",

@@ -76,8 +76,9 @@ pub(super) fn find(
     limit: usize,
 ) -> Result<Vec<FileId>, Fault> {
     let snapshot = sql.unchecked_transaction()?;
-    let mut found =
-        row::collect(&snapshot, OVERDUE, [now.as_millis()], |row| row::parse(row, 0).map_err(broken))?;
+    let mut found = row::collect(&snapshot, OVERDUE, [now.as_millis()], |row| {
+        row::parse(row, 0).map_err(broken)
+    })?;
     // Once round: from behind `after` to the end, then from the beginning up to it.
     let after = after.map_or("", OrganizationId::as_str);
     let mut pair = sync::next_pair(&snapshot, after, LAST)?;
@@ -98,9 +99,11 @@ pub(super) fn find(
             && targets.contains(&target)
         {
             let share = limit.div_ceil(4).min(limit - found.len());
-            let params = params![organization.as_str(), holder.as_str(), now.as_millis(), row::limit(share)];
-            let due =
-                row::collect(&snapshot, DUE, params, |row| row::parse::<FileId>(row, 0).map_err(broken))?;
+            let params =
+                params![organization.as_str(), holder.as_str(), now.as_millis(), row::limit(share)];
+            let due = row::collect(&snapshot, DUE, params, |row| {
+                row::parse::<FileId>(row, 0).map_err(broken)
+            })?;
             found.extend(due);
         }
         pair = sync::next_pair(&snapshot, organization.as_str(), holder.as_str())?;
@@ -121,9 +124,9 @@ pub(super) fn claim(
     lease_until: Timestamp,
 ) -> Result<Vec<SyncClaim>, Fault> {
     let mut claims = Vec::new();
-    for overdue in
-        row::collect(tx.sql, OVERDUE, [now.as_millis()], |row| row::parse::<FileId>(row, 0).map_err(broken))?
-    {
+    for overdue in row::collect(tx.sql, OVERDUE, [now.as_millis()], |row| {
+        row::parse::<FileId>(row, 0).map_err(broken)
+    })? {
         release(tx, overdue)?;
     }
     for &file in found {
@@ -131,19 +134,25 @@ pub(super) fn claim(
         let holder = record.blob.provider.clone();
         let target = sync::destination(tx.sql, &record.organization_id, &holder)?;
         let Some(target) = target.filter(|target| targets.contains(target)) else { continue };
-        let params = params![id(file), owner, lease_until.as_millis(), holder.as_str(), now.as_millis()];
+        let params =
+            params![id(file), owner, lease_until.as_millis(), holder.as_str(), now.as_millis()];
         if row::execute(tx.sql, CLAIM, params)? > 0 {
             tx.touch(file);
-            let state = record
-                .state
-                .claim()
-                .map_err(|source| Fault::Row { what: format!("file {file}"), source: source.into() })?;
+            let state = record.state.claim().map_err(|source| Fault::Row {
+                what: format!("file {file}"),
+                source: source.into(),
+            })?;
             let FileRecord { organization_id, sub_system, created_at, .. } = &record;
             let key = BlobKey::new(organization_id, sub_system, *created_at, BlobId::generate(now));
             let (provider, begun_at) = (target.clone(), now);
             let intent = WriteIntent { file_id: file, provider, key: key.clone(), begun_at };
             intents::begin(tx.sql, &[intent])?;
-            claims.push(SyncClaim { record: FileRecord { state, ..record }, target, key, attempts });
+            claims.push(SyncClaim {
+                record: FileRecord { state, ..record },
+                target,
+                key,
+                attempts,
+            });
         }
     }
     Ok(claims)
@@ -160,7 +169,8 @@ fn release(tx: &mut WriteTx<'_>, file: FileId) -> Result<(), Fault> {
 }
 
 pub(super) fn clear_leases(tx: &mut WriteTx<'_>) -> Result<(), Fault> {
-    let syncing = row::collect(tx.sql, OVERDUE, [i64::MAX], |row| row::parse(row, 0).map_err(broken))?;
+    let syncing =
+        row::collect(tx.sql, OVERDUE, [i64::MAX], |row| row::parse(row, 0).map_err(broken))?;
     syncing.into_iter().try_for_each(|file| release(tx, file))
 }
 
@@ -236,7 +246,10 @@ pub(super) fn elsewhere(
     row::collect(sql, ELSEWHERE, params, row::record)
 }
 
-pub(super) fn holdings(sql: &Connection, organization: &OrganizationId) -> Result<Vec<Holding>, Fault> {
+pub(super) fn holdings(
+    sql: &Connection,
+    organization: &OrganizationId,
+) -> Result<Vec<Holding>, Fault> {
     row::collect(sql, HOLDINGS, [organization.as_str()], |row| {
         let broken = |source| Fault::Row { what: "a holding".into(), source };
         Ok(Holding {

@@ -30,11 +30,13 @@ pub(super) const OF_FILE: &str = concat!("SELECT ", columns!(), " FROM blob_gc W
 
 /// Only what lay here: at a provider the late write of a try that was given up may still land, and the
 /// row was perhaps made after the purge had looked. Those rows come due by themselves.
-pub(super) const FORGET_FILE: &str = "DELETE FROM blob_gc WHERE file_id = ?1 AND storage_provider = 'LOCAL'";
+pub(super) const FORGET_FILE: &str =
+    "DELETE FROM blob_gc WHERE file_id = ?1 AND storage_provider = 'LOCAL'";
 
 pub(super) const FINISH: &str = "DELETE FROM blob_gc WHERE id = ?1";
 
-pub(super) const FAIL: &str = "UPDATE blob_gc SET not_before = ?2, attempts = attempts + 1 WHERE id = ?1";
+pub(super) const FAIL: &str =
+    "UPDATE blob_gc SET not_before = ?2, attempts = attempts + 1 WHERE id = ?1";
 
 pub(super) fn put(sql: &Connection, blob: &DroppedBlob) -> Result<(), Fault> {
     let params = params![

@@ -91,10 +91,12 @@ impl Fault {
 /// The error a caller gets for a fault of `class`.
 pub(super) fn error(class: Class, doing: &str, source: impl Into<Source>) -> Error {
     match class {
-        Class::Full => Error::new(ErrorKind::StorageFull, "the storage is full").with_source(source),
-        Class::Busy => {
-            Error::new(ErrorKind::Busy, "the database is busy").with_retry_after_secs(1).with_source(source)
+        Class::Full => {
+            Error::new(ErrorKind::StorageFull, "the storage is full").with_source(source)
         }
+        Class::Busy => Error::new(ErrorKind::Busy, "the database is busy")
+            .with_retry_after_secs(1)
+            .with_source(source),
         Class::Poison | Class::Other => Error::internal(doing, source),
     }
 }

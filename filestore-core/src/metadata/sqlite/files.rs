@@ -76,7 +76,8 @@ pub(super) fn insert(tx: &WriteTx<'_>, insert: &InsertFiles) -> Result<Inserted,
     if !still_holds(tx.sql, &insert.binding)? {
         return Ok(Inserted::BindingChanged);
     }
-    let added = insert.records.iter().map(|record| record.blob.size_bytes).fold(0, u64::saturating_add);
+    let added =
+        insert.records.iter().map(|record| record.blob.size_bytes).fold(0, u64::saturating_add);
     if exceeds(tx.sql, &first.organization_id, insert.quota_bytes, added)? {
         return Ok(Inserted::OverQuota);
     }
@@ -102,7 +103,8 @@ fn insert_row(sql: &Connection, record: &FileRecord) -> Result<(), Fault> {
 
 pub(super) fn update(tx: &mut WriteTx<'_>, update: &UpdateFile) -> Result<Updated, Fault> {
     let next = &update.next;
-    let Some((rowid, old_size, old_key)) = expected_row(tx.sql, next.file_id, update.expected)? else {
+    let Some((rowid, old_size, old_key)) = expected_row(tx.sql, next.file_id, update.expected)?
+    else {
         return Ok(Updated::Lost);
     };
     if let Some(binding) = &update.binding

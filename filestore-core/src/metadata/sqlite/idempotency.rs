@@ -15,7 +15,8 @@ pub(super) const GET: &str = "SELECT fingerprint, file_ids, reply, expires_at FR
 pub(super) const TAKEN: &str =
     "SELECT 1 FROM idempotency WHERE organization_id = ?1 AND key = ?2 AND expires_at > ?3";
 
-const PUT: &str = "INSERT INTO idempotency (organization_id, key, fingerprint, file_ids, reply, expires_at)
+const PUT: &str =
+    "INSERT INTO idempotency (organization_id, key, fingerprint, file_ids, reply, expires_at)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6)
      ON CONFLICT (organization_id, key) DO UPDATE SET fingerprint = excluded.fingerprint,
      file_ids = excluded.file_ids, reply = excluded.reply, expires_at = excluded.expires_at";
@@ -38,7 +39,11 @@ pub(super) fn get(
     })
 }
 
-fn entry(row: &Row<'_>, organization: &OrganizationId, key: &str) -> Result<IdempotencyEntry, Source> {
+fn entry(
+    row: &Row<'_>,
+    organization: &OrganizationId,
+    key: &str,
+) -> Result<IdempotencyEntry, Source> {
     let file_ids: String = row.get(1)?;
     Ok(IdempotencyEntry {
         organization: organization.clone(),
@@ -51,7 +56,11 @@ fn entry(row: &Row<'_>, organization: &OrganizationId, key: &str) -> Result<Idem
 }
 
 /// Whether the key is remembered at `now`.
-pub(super) fn is_taken(sql: &Connection, entry: &IdempotencyEntry, now: Timestamp) -> Result<bool, Fault> {
+pub(super) fn is_taken(
+    sql: &Connection,
+    entry: &IdempotencyEntry,
+    now: Timestamp,
+) -> Result<bool, Fault> {
     let params = params![entry.organization.as_str(), entry.key, now.as_millis()];
     Ok(row::first(sql, TAKEN, params, |_| Ok(()))?.is_some())
 }

@@ -10,14 +10,15 @@ use crate::metadata::WriteIntent;
 use super::fault::Fault;
 use super::row;
 
-const BEGIN: &str =
-    "INSERT INTO write_intents (blob_key, storage_provider, file_id, begun_at) VALUES (?1, ?2, ?3, ?4)";
+const BEGIN: &str = "INSERT INTO write_intents (blob_key, storage_provider, file_id, begun_at) VALUES (?1, ?2, ?3, ?4)";
 
-pub(super) const STANDS: &str = "SELECT 1 FROM write_intents WHERE blob_key = ?1 AND storage_provider = ?2";
+pub(super) const STANDS: &str =
+    "SELECT 1 FROM write_intents WHERE blob_key = ?1 AND storage_provider = ?2";
 
 pub(super) const END: &str = "DELETE FROM write_intents WHERE blob_key = ?1";
 
-pub(super) const HAND_OVER: &str = "INSERT INTO blob_gc (file_id, storage_provider, blob_key, not_before)
+pub(super) const HAND_OVER: &str =
+    "INSERT INTO blob_gc (file_id, storage_provider, blob_key, not_before)
      SELECT file_id, storage_provider, blob_key, ?2 FROM write_intents WHERE blob_key = ?1";
 
 pub(super) const OLD: &str = "SELECT blob_key FROM write_intents INDEXED BY write_intents_by_age
@@ -54,14 +55,22 @@ fn forget(sql: &Connection, keys: &[BlobKey]) -> Result<(), Fault> {
     keys.iter().try_for_each(|key| row::execute(sql, END, [key.as_str()]).map(drop))
 }
 
-pub(super) fn abandon(sql: &Connection, keys: &[BlobKey], not_before: Timestamp) -> Result<(), Fault> {
+pub(super) fn abandon(
+    sql: &Connection,
+    keys: &[BlobKey],
+    not_before: Timestamp,
+) -> Result<(), Fault> {
     for key in keys {
         row::execute(sql, HAND_OVER, params![key.as_str(), not_before.as_millis()])?;
     }
     forget(sql, keys)
 }
 
-pub(super) fn old(sql: &Connection, begun_before: Timestamp, limit: usize) -> Result<Vec<BlobKey>, Fault> {
+pub(super) fn old(
+    sql: &Connection,
+    begun_before: Timestamp,
+    limit: usize,
+) -> Result<Vec<BlobKey>, Fault> {
     row::collect(sql, OLD, params![begun_before.as_millis(), row::limit(limit)], |row| {
         row::parse(row, 0).map_err(|source| Fault::Row { what: "a write intent".into(), source })
     })

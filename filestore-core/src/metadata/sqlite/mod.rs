@@ -39,8 +39,9 @@ use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
 
 use super::{
-    BindingChanged, DueBlob, Holding, IdempotencyEntry, InsertFiles, Inserted, ListFilter, Metadata,
-    PurgeBacklog, PurgeClaim, Scope, SyncClaim, SyncCounts, UpdateFile, Updated, WriteIntent,
+    BindingChanged, DueBlob, Holding, IdempotencyEntry, InsertFiles, Inserted, ListFilter,
+    Metadata, PurgeBacklog, PurgeClaim, Scope, SyncClaim, SyncCounts, UpdateFile, Updated,
+    WriteIntent,
 };
 
 mod connection;
@@ -127,7 +128,9 @@ impl Metadata for SqliteMetadata {
         limit: usize,
     ) -> Result<Vec<FileRecord>> {
         let (filter, scope) = (filter.clone(), scope.clone());
-        self.readers.run("listing files", move |sql| listing::list(sql, &filter, &scope, before, limit)).await
+        self.readers
+            .run("listing files", move |sql| listing::list(sql, &filter, &scope, before, limit))
+            .await
     }
 
     async fn live_local_keys(&self, ids: &[BlobId]) -> Result<Vec<BlobKey>> {
@@ -156,12 +159,16 @@ impl Metadata for SqliteMetadata {
     }
 
     async fn forget_idempotency(&self, now: Timestamp, limit: usize) -> Result<u64> {
-        self.writer.run("forgetting replies", move |tx| idempotency::forget(tx.sql, now, limit)).await
+        self.writer
+            .run("forgetting replies", move |tx| idempotency::forget(tx.sql, now, limit))
+            .await
     }
 
     async fn stored_bytes(&self, organization: &OrganizationId) -> Result<u64> {
         let organization = organization.clone();
-        self.readers.run("reading the usage", move |sql| files::stored_bytes(sql, &organization)).await
+        self.readers
+            .run("reading the usage", move |sql| files::stored_bytes(sql, &organization))
+            .await
     }
 
     async fn active_binding(&self, organization: i64) -> Result<Option<Binding>> {
@@ -173,7 +180,9 @@ impl Metadata for SqliteMetadata {
     }
 
     async fn create_binding(&self, binding: NewBinding, now: Timestamp) -> Result<BindingChanged> {
-        self.writer.run("creating a binding", move |tx| bindings::create(tx.sql, &binding, now)).await
+        self.writer
+            .run("creating a binding", move |tx| bindings::create(tx.sql, &binding, now))
+            .await
     }
 
     async fn change_binding(
@@ -218,11 +227,19 @@ impl Metadata for SqliteMetadata {
 
     async fn fail_purge(&self, owner: &str, id: FileId, retry_at: Timestamp) -> Result<()> {
         let owner = owner.to_owned();
-        self.writer.run("postponing a purge", move |tx| purge::fail(tx.sql, &owner, id, retry_at)).await
+        self.writer
+            .run("postponing a purge", move |tx| purge::fail(tx.sql, &owner, id, retry_at))
+            .await
     }
 
-    async fn purge_backlog(&self, marked_before: Timestamp, now: Timestamp) -> Result<PurgeBacklog> {
-        self.readers.run("counting deleted files", move |sql| purge::backlog(sql, marked_before, now)).await
+    async fn purge_backlog(
+        &self,
+        marked_before: Timestamp,
+        now: Timestamp,
+    ) -> Result<PurgeBacklog> {
+        self.readers
+            .run("counting deleted files", move |sql| purge::backlog(sql, marked_before, now))
+            .await
     }
 
     async fn due_blobs(&self, now: Timestamp, limit: usize) -> Result<Vec<DueBlob>> {
@@ -235,7 +252,9 @@ impl Metadata for SqliteMetadata {
     }
 
     async fn fail_blob(&self, id: i64, retry_at: Timestamp) -> Result<()> {
-        self.writer.run("postponing a dropped blob", move |tx| dropped::fail(tx.sql, id, retry_at)).await
+        self.writer
+            .run("postponing a dropped blob", move |tx| dropped::fail(tx.sql, id, retry_at))
+            .await
     }
 
     async fn settle_sync(&self, limit: usize) -> Result<Vec<FileId>> {
@@ -265,13 +284,17 @@ impl Metadata for SqliteMetadata {
             return Ok(Vec::new());
         }
         let owner = owner.to_owned();
-        let claim = move |tx: &mut WriteTx<'_>| copies::claim(tx, &found, &owner, &targets, now, lease_until);
+        let claim = move |tx: &mut WriteTx<'_>| {
+            copies::claim(tx, &found, &owner, &targets, now, lease_until)
+        };
         self.writer.run("claiming files to sync", claim).await
     }
 
     async fn renew_syncs(&self, owner: &str, lease_until: Timestamp) -> Result<()> {
         let owner = owner.to_owned();
-        self.writer.run("renewing leases", move |tx| copies::renew(tx.sql, &owner, lease_until)).await
+        self.writer
+            .run("renewing leases", move |tx| copies::renew(tx.sql, &owner, lease_until))
+            .await
     }
 
     async fn release_syncs(&self, owner: &str) -> Result<()> {
@@ -281,7 +304,9 @@ impl Metadata for SqliteMetadata {
 
     async fn fail_sync(&self, owner: &str, id: FileId, retry_at: Option<Timestamp>) -> Result<()> {
         let owner = owner.to_owned();
-        self.writer.run("giving a sync back", move |tx| copies::fail(tx, &owner, id, retry_at)).await
+        self.writer
+            .run("giving a sync back", move |tx| copies::fail(tx, &owner, id, retry_at))
+            .await
     }
 
     async fn enqueue_sync(
@@ -293,7 +318,9 @@ impl Metadata for SqliteMetadata {
     ) -> Result<(u64, Option<FileId>)> {
         let (organization, target) = (organization.clone(), target.clone());
         self.writer
-            .run("queueing files", move |tx| copies::enqueue(tx, &organization, &target, after, limit))
+            .run("queueing files", move |tx| {
+                copies::enqueue(tx, &organization, &target, after, limit)
+            })
             .await
     }
 
@@ -310,7 +337,9 @@ impl Metadata for SqliteMetadata {
 
     async fn abandon_writes(&self, keys: &[BlobKey], not_before: Timestamp) -> Result<()> {
         let keys = keys.to_vec();
-        self.writer.run("abandoning writes", move |tx| intents::abandon(tx.sql, &keys, not_before)).await
+        self.writer
+            .run("abandoning writes", move |tx| intents::abandon(tx.sql, &keys, not_before))
+            .await
     }
 
     async fn abandon_old_writes(

@@ -38,8 +38,7 @@ pub(super) const CLAIMED: &str = concat!(
      ORDER BY purge_not_before LIMIT ?2"
 );
 
-pub(super) const CLAIM: &str =
-    "UPDATE files SET purge_claimed = 1, purge_owner = ?2, purge_not_before = ?3 WHERE file_id = ?1";
+pub(super) const CLAIM: &str = "UPDATE files SET purge_claimed = 1, purge_owner = ?2, purge_not_before = ?3 WHERE file_id = ?1";
 
 pub(super) const FINISH: &str =
     "DELETE FROM files WHERE file_id = ?1 AND purge_claimed = 1 AND purge_owner = ?2";
@@ -71,7 +70,11 @@ pub(super) const COUNT_CLAIMED: &str =
 pub(super) const COUNT_CLAIMED_WAITING: &str = "SELECT count(*) FROM files INDEXED BY files_claimed
      WHERE purge_claimed = 1 AND purge_not_before >= 0 AND purge_marked_at > ?1";
 
-pub(super) fn expire_temp(tx: &mut WriteTx<'_>, now: Timestamp, limit: usize) -> Result<u64, Fault> {
+pub(super) fn expire_temp(
+    tx: &mut WriteTx<'_>,
+    now: Timestamp,
+    limit: usize,
+) -> Result<u64, Fault> {
     let params = params![now.as_millis(), row::limit(limit)];
     let expired = row::collect(tx.sql, EXPIRE, params, |row| {
         row::parse(row, 0).map_err(|source| Fault::Row { what: "an expired file".into(), source })
@@ -90,7 +93,11 @@ struct Candidate {
 }
 
 fn candidate(row: &Row<'_>) -> Result<Candidate, Fault> {
-    Ok(Candidate { record: row::record(row)?, marked_at: row.get(COLUMNS)?, attempts: row.get(COLUMNS + 1)? })
+    Ok(Candidate {
+        record: row::record(row)?,
+        marked_at: row.get(COLUMNS)?,
+        attempts: row.get(COLUMNS + 1)?,
+    })
 }
 
 pub(super) fn claim(
@@ -129,7 +136,12 @@ pub(super) fn finish(tx: &mut WriteTx<'_>, owner: &str, ids: &[FileId]) -> Resul
     Ok(gone)
 }
 
-pub(super) fn fail(sql: &Connection, owner: &str, file: FileId, retry_at: Timestamp) -> Result<(), Fault> {
+pub(super) fn fail(
+    sql: &Connection,
+    owner: &str,
+    file: FileId,
+    retry_at: Timestamp,
+) -> Result<(), Fault> {
     row::execute(sql, FAIL, params![id(file), owner, retry_at.as_millis()]).map(drop)
 }
 
@@ -157,7 +169,8 @@ pub(super) fn backlog(
 }
 
 fn totals(sql: &Connection, query: &str, until: i64) -> Result<(u64, u64), Fault> {
-    let totals = row::first(sql, query, [until], |row| Ok((row::count(row, 0)?, row::count(row, 1)?)))?;
+    let totals =
+        row::first(sql, query, [until], |row| Ok((row::count(row, 0)?, row::count(row, 1)?)))?;
     Ok(totals.unwrap_or_default())
 }
 

@@ -111,7 +111,8 @@ pub(super) fn id(id: FileId) -> String {
 
 /// A size or count as SQLite stores it.
 pub(super) fn integer(value: u64) -> Result<i64, Fault> {
-    i64::try_from(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)).into())
+    i64::try_from(value)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)).into())
 }
 
 /// `LIMIT`'s operand.

@@ -20,7 +20,8 @@ const MIGRATIONS: &[&str] = &[include_str!("migrations/1.sql"), include_str!("mi
 pub(super) fn identify(connection: &Connection) -> Result<usize, OpenError> {
     let application: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    let objects: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let objects: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if (application, version, objects) == (0, 0, 0) {
         return Ok(0);
     }

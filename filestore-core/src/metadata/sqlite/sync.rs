@@ -53,7 +53,8 @@ pub(super) fn find(sql: &Connection, limit: usize) -> Result<Vec<Settled>, Fault
             continue;
         }
         let params = params![organization.as_str(), holder.as_str(), row::limit(left)];
-        let ids = row::collect(&snapshot, WAITING, params, |row| row::parse(row, 0).map_err(broken))?;
+        let ids =
+            row::collect(&snapshot, WAITING, params, |row| row::parse(row, 0).map_err(broken))?;
         left = left.saturating_sub(ids.len());
         found.push(Settled { organization, holder, ids });
     }
@@ -107,7 +108,8 @@ pub(super) fn counts(sql: &Connection) -> Result<SyncCounts, Fault> {
     let snapshot = sql.unchecked_transaction()?;
     let mut counts = SyncCounts::default();
     for (count, status) in counts.iter_mut().zip(SyncStatus::ALL) {
-        *count = row::first(&snapshot, COUNTS, [status.as_str()], |row| row::count(row, 0))?.unwrap_or(0);
+        *count = row::first(&snapshot, COUNTS, [status.as_str()], |row| row::count(row, 0))?
+            .unwrap_or(0);
     }
     Ok(counts)
 }

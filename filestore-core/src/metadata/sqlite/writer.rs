@@ -294,7 +294,11 @@ impl Loop {
     }
 
     /// Runs the jobs, and more as they come; returns the ids they touched.
-    fn fill(&mut self, jobs: &mut Vec<Box<dyn Job>>, company: Company) -> Result<Vec<FileId>, Fault> {
+    fn fill(
+        &mut self,
+        jobs: &mut Vec<Box<dyn Job>>,
+        company: Company,
+    ) -> Result<Vec<FileId>, Fault> {
         // Nothing to protect from this job: spares the savepoint.
         let alone = jobs.len() == 1 && (company == Company::None || self.jobs.is_empty());
         let mut touched = Vec::new();
@@ -318,7 +322,11 @@ impl Loop {
     }
 
     /// Whether the job's changes stay; a fault that concerns the whole group is an error.
-    fn run_in_savepoint(&self, job: &mut Box<dyn Job>, tx: &mut WriteTx<'_>) -> Result<bool, Fault> {
+    fn run_in_savepoint(
+        &self,
+        job: &mut Box<dyn Job>,
+        tx: &mut WriteTx<'_>,
+    ) -> Result<bool, Fault> {
         self.execute("SAVEPOINT job")?;
         let fault = match job.run(tx) {
             Ok(()) => {

@@ -34,15 +34,23 @@ impl AzureSas {
     /// `None` without an account key, with requests that are not signed, and with a customer's
     /// encryption key, which would have to travel in headers. `Err` says what is wrong with an option.
     pub(super) fn from_options(options: &Options) -> Result<Option<Self>, &'static str> {
-        let option = |name: &str| options.get(name).map(String::as_str).filter(|value| !value.is_empty());
+        let option =
+            |name: &str| options.get(name).map(String::as_str).filter(|value| !value.is_empty());
         let Some(key) = option("account_key") else { return Ok(None) };
-        let key = BASE64_STANDARD.decode(key).map_err(|_| "the option account_key must be base64")?;
+        let key =
+            BASE64_STANDARD.decode(key).map_err(|_| "the option account_key must be base64")?;
         let endpoint = option("endpoint").unwrap_or_default().trim_end_matches('/');
-        let endpoint =
-            if endpoint.contains("://") { endpoint.to_owned() } else { format!("https://{endpoint}") };
+        let endpoint = if endpoint.contains("://") {
+            endpoint.to_owned()
+        } else {
+            format!("https://{endpoint}")
+        };
         let account = option("account_name").map(str::to_owned).or_else(|| account_of(&endpoint));
-        let (Some(account), Some(container)) = (account, option("container")) else { return Ok(None) };
-        let is_plain = option("encryption_key").is_none() && option("skip_signature") != Some("true");
+        let (Some(account), Some(container)) = (account, option("container")) else {
+            return Ok(None);
+        };
+        let is_plain =
+            option("encryption_key").is_none() && option("skip_signature") != Some("true");
         let root = match option("root").unwrap_or_default().trim_matches('/') {
             "" => String::new(),
             root => format!("{root}/"),
@@ -74,7 +82,8 @@ impl AzureSas {
             ("sig", &signature),
         ];
         let given = pairs.iter().filter(|(_, value)| !value.is_empty());
-        let query = given.map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, QUERY)));
+        let query =
+            given.map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, QUERY)));
         url.push_str(&query.collect::<Vec<_>>().join("&"));
         url
     }
@@ -107,7 +116,8 @@ impl AzureSas {
             content_type,
         ]
         .join("\n");
-        let mut mac = Hmac::<sha2::Sha256>::new_from_slice(&self.key).expect("HMAC takes keys of any length");
+        let mut mac =
+            Hmac::<sha2::Sha256>::new_from_slice(&self.key).expect("HMAC takes keys of any length");
         mac.update(string_to_sign.as_bytes());
         BASE64_STANDARD.encode(mac.finalize().into_bytes())
     }
@@ -132,8 +142,13 @@ mod tests {
     use super::*;
 
     fn options(pairs: &[(&str, &str)]) -> Options {
-        let azure = [("endpoint", "https://account.blob.core.windows.net/"), ("container", "container")];
-        azure.iter().chain(pairs).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        let azure =
+            [("endpoint", "https://account.blob.core.windows.net/"), ("container", "container")];
+        azure
+            .iter()
+            .chain(pairs)
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
     }
 
     fn sas(pairs: &[(&str, &str)]) -> AzureSas {

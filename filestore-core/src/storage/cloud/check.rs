@@ -22,7 +22,8 @@ const MAX_CLOCK_SECS: u64 = 60;
 
 const PROBE_BYTES: usize = 100_000;
 const CONTENT_TYPE: &str = "text/plain; charset=utf-8";
-const DISPOSITION: &str = "attachment; filename=\"na_ve.txt\"; filename*=UTF-8''na%C3%AFve%20%E2%82%AC.txt";
+const DISPOSITION: &str =
+    "attachment; filename=\"na_ve.txt\"; filename*=UTF-8''na%C3%AFve%20%E2%82%AC.txt";
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,14 +79,20 @@ impl Cloud {
     pub async fn check(&self) -> ProviderCheck {
         let checking = Checking {
             cloud: self.clone(),
-            bytes: (0..PROBE_BYTES).map(|at| b'a' + u8::try_from(at % 26).expect("a letter")).collect(),
+            bytes: (0..PROBE_BYTES)
+                .map(|at| b'a' + u8::try_from(at % 26).expect("a letter"))
+                .collect(),
             paths: [probe_path(), probe_path()],
             steps: Vec::new(),
         };
         // A task of its own, so that the objects are removed if the caller goes away.
         let found = tokio::spawn(checking.run()).await;
         let steps = found.unwrap_or_else(|lost| {
-            vec![CheckStep { name: "check", outcome: CheckOutcome::Failed, detail: lost.to_string() }]
+            vec![CheckStep {
+                name: "check",
+                outcome: CheckOutcome::Failed,
+                detail: lost.to_string(),
+            }]
         });
         // A clock that is off is told, not judged: if it matters, the URLs do not work.
         let is_bad = |step: &CheckStep| step.outcome == CheckOutcome::Failed && step.name != CLOCK;
@@ -196,7 +203,8 @@ impl Checking {
 
     async fn sign(&self, head: bool) -> Result<Option<String>> {
         let disposition = self.cloud.capabilities().overrides_disposition.then_some(DISPOSITION);
-        let request = PresignRequest { head, expires_in: URL_LIFE, content_type: CONTENT_TYPE, disposition };
+        let request =
+            PresignRequest { head, expires_in: URL_LIFE, content_type: CONTENT_TYPE, disposition };
         Ok(self.cloud.presign_path(&self.paths[0], &request).await?.map(|presigned| presigned.url))
     }
 
@@ -231,7 +239,8 @@ impl Checking {
             return Ok((CheckOutcome::Cannot, why));
         }
         let reply = self.send(Method::GET, url).await?;
-        for (name, wanted) in [("content-disposition", DISPOSITION), ("content-type", CONTENT_TYPE)] {
+        for (name, wanted) in [("content-disposition", DISPOSITION), ("content-type", CONTENT_TYPE)]
+        {
             let given = reply.headers().get(name).and_then(|value| value.to_str().ok());
             if given != Some(wanted) {
                 return Err(format!("the reply's {name} is not the one that was asked for"));
@@ -255,7 +264,8 @@ impl Checking {
                 granted.push(format!("{what} ({status})"));
             }
         }
-        let is_same = self.stored(0..PROBE_BYTES as u64).await.is_ok_and(|bytes| bytes == self.bytes);
+        let is_same =
+            self.stored(0..PROBE_BYTES as u64).await.is_ok_and(|bytes| bytes == self.bytes);
         match (granted.is_empty(), is_same) {
             (true, true) => well("reading that object, nothing else".to_owned()),
             (true, false) => Err("the object is not what it was".to_owned()),
@@ -265,7 +275,8 @@ impl Checking {
 
     async fn checksums(&self) -> Found {
         let probed = self.cloud.probed().await.map_err(said)?;
-        let overwrites = if probed.puts_if_absent { "puts are made if absent" } else { "no puts if absent" };
+        let overwrites =
+            if probed.puts_if_absent { "puts are made if absent" } else { "no puts if absent" };
         Ok(if probed.checks_checksums {
             (CheckOutcome::Ok, format!("a wrong one is refused, {overwrites}"))
         } else {
@@ -292,7 +303,11 @@ impl Checking {
     }
 
     /// A request with nothing but the URL. Its body would become the object's if the URL let it.
-    async fn send(&self, method: Method, url: &str) -> std::result::Result<reqwest::Response, String> {
+    async fn send(
+        &self,
+        method: Method,
+        url: &str,
+    ) -> std::result::Result<reqwest::Response, String> {
         let mut request =
             self.cloud.inner.http.request(method.clone(), url).timeout(self.cloud.inner.timeout);
         if method == Method::PUT {

@@ -12,7 +12,9 @@ pub(super) async fn flush(root: Option<&Path>, path: &str) -> Result<()> {
     let Some(root) = root else { return Ok(()) };
     let (root, path) = (root.to_owned(), root.join(path));
     let flushed = tokio::task::spawn_blocking(move || flush_between(&root, &path)).await;
-    flushed.map_err(|lost| Error::internal(FLUSHING, lost))?.map_err(|error| Error::io(FLUSHING, error))
+    flushed
+        .map_err(|lost| Error::internal(FLUSHING, lost))?
+        .map_err(|error| Error::io(FLUSHING, error))
 }
 
 /// From the file's directory up to `root`; a directory that is not there has no names to keep.

@@ -37,10 +37,13 @@ pub(super) struct Faults {
 impl Faults {
     pub(super) fn new(config: &ProviderConfig) -> Self {
         let hidden = |(name, value): (&String, &OptionValue)| match value {
-            OptionValue::Text(text) if !PUBLIC_OPTIONS.contains(&name.as_str()) => Some(text.clone()),
+            OptionValue::Text(text) if !PUBLIC_OPTIONS.contains(&name.as_str()) => {
+                Some(text.clone())
+            }
             _ => None,
         };
-        let mut secrets: Vec<_> = config.options.iter().filter_map(hidden).filter(|s| s.len() > 3).collect();
+        let mut secrets: Vec<_> =
+            config.options.iter().filter_map(hidden).filter(|s| s.len() > 3).collect();
         // The longer first: one secret may hold another.
         secrets.sort_unstable_by_key(|secret| std::cmp::Reverse(secret.len()));
         Self { code: config.code.clone(), secrets }
@@ -48,7 +51,11 @@ impl Faults {
 
     /// `NotFound` for a missing object, else `ProviderUnavailable`.
     pub(super) fn of(&self, doing: &str, error: &opendal::Error) -> Error {
-        let ours = if is_missing_object(error) { Error::not_found("blob") } else { self.unavailable(doing) };
+        let ours = if is_missing_object(error) {
+            Error::not_found("blob")
+        } else {
+            self.unavailable(doing)
+        };
         ours.with_source(Fault(self.text(error)))
     }
 
@@ -97,7 +104,8 @@ impl Faults {
 /// Whether the object is not there, rather than the whole bucket or container: that is a fault of the
 /// configuration, and the object may be fine.
 pub(super) fn is_missing_object(error: &opendal::Error) -> bool {
-    const MISSING_CONTAINERS: [&str; 3] = ["NoSuchBucket", "ContainerNotFound", "bucket does not exist"];
+    const MISSING_CONTAINERS: [&str; 3] =
+        ["NoSuchBucket", "ContainerNotFound", "bucket does not exist"];
     error.kind() == opendal::ErrorKind::NotFound
         && !MISSING_CONTAINERS.iter().any(|code| error.message().contains(code))
 }
@@ -167,7 +175,10 @@ mod tests {
     fn a_missing_bucket_is_no_missing_object() {
         for message in ["ContainerNotFound", "The specified bucket does not exist."] {
             let error = opendal::Error::new(opendal::ErrorKind::NotFound, message);
-            assert_eq!(faults().of("reading a blob", &error).kind(), ErrorKind::ProviderUnavailable);
+            assert_eq!(
+                faults().of("reading a blob", &error).kind(),
+                ErrorKind::ProviderUnavailable
+            );
         }
     }
 

@@ -15,6 +15,7 @@
 //! |---|---|
 //! | `open` | from configuration to a layered operator |
 //! | `observe` | requests in the log without their queries; the provider's clock |
+//! | `tls` | cryptography and trust for those requests |
 //! | `fault` | OpenDAL's errors as ours, without secrets |
 //! | `budget` | bounds the memory of all puts |
 //! | `put`, `parts`, `verify` | storing: in one request or in parts, then proof that it arrived |
@@ -26,6 +27,7 @@
 
 mod open;
 mod observe;
+mod tls;
 mod fault;
 mod budget;
 mod put;
@@ -191,6 +193,9 @@ impl Cloud {
 
 impl fmt::Debug for Cloud {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cloud").field("code", &self.inner.code).field("scheme", &self.inner.scheme).finish()
+        f.debug_struct("Cloud")
+            .field("code", &self.inner.code)
+            .field("scheme", &self.inner.scheme)
+            .finish()
     }
 }

@@ -35,7 +35,9 @@ impl RemoteClock {
 
     pub(super) fn hear(&self, headers: &HeaderMap) {
         let date = headers.get(DATE).and_then(|date| date.to_str().ok());
-        let Some(theirs) = date.and_then(|date| httpdate::parse_http_date(date).ok()) else { return };
+        let Some(theirs) = date.and_then(|date| httpdate::parse_http_date(date).ok()) else {
+            return;
+        };
         let ahead = match theirs.duration_since(SystemTime::now()) {
             Ok(ahead) => i64::try_from(ahead.as_secs()),
             Err(behind) => i64::try_from(behind.duration().as_secs()).map(|secs| -secs),

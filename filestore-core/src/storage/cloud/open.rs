@@ -35,7 +35,8 @@ const FS_STAGING: &str = ".filestore-staging";
 pub(super) type Options = BTreeMap<String, String>;
 
 pub(super) fn open(config: &ProviderConfig, budget: PutBudget) -> Result<Cloud> {
-    let options = config.options.iter().map(|(name, value)| (name.clone(), value.to_text())).collect();
+    let options =
+        config.options.iter().map(|(name, value)| (name.clone(), value.to_text())).collect();
     let opening = Opening { config, faults: Arc::new(Faults::new(config)), options };
     if config.concurrency == 0 {
         return Err(unusable(&config.code, "concurrency must be at least 1"));
@@ -67,8 +68,11 @@ fn unknown_scheme(config: &ProviderConfig) -> Error {
         names.collect::<Vec<_>>().join(", ")
     };
     let (built, left_out) = (names(true), names(false));
-    let but =
-        if left_out.is_empty() { String::new() } else { format!(" (this build leaves out {left_out})") };
+    let but = if left_out.is_empty() {
+        String::new()
+    } else {
+        format!(" (this build leaves out {left_out})")
+    };
     let problem = format!("the scheme must be one of {built}{but}: {:?}", config.scheme);
     unusable(&config.code, problem)
 }
@@ -82,10 +86,13 @@ struct Opening<'a> {
 impl Opening<'_> {
     #[cfg(feature = "s3")]
     fn s3(mut self, budget: PutBudget) -> Result<Cloud> {
-        let has_region =
-            ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().any(|name| std::env::var_os(name).is_some());
+        let has_region = ["AWS_REGION", "AWS_DEFAULT_REGION"]
+            .iter()
+            .any(|name| std::env::var_os(name).is_some());
         let required: &[&str] = if has_region { &["bucket"] } else { &["bucket", "region"] };
-        for (one, other) in [("access_key_id", "secret_access_key"), ("secret_access_key", "access_key_id")] {
+        for (one, other) in
+            [("access_key_id", "secret_access_key"), ("secret_access_key", "access_key_id")]
+        {
             if self.options.contains_key(one) && !self.options.contains_key(other) {
                 return Err(self.problem(format!("the option {other} is missing")));
             }
@@ -96,10 +103,15 @@ impl Opening<'_> {
             None => self.set("checksum_algorithm", "crc32c"),
             Some("none") => _ = self.options.remove("checksum_algorithm"),
             Some("crc32c" | "md5") => {}
-            Some(_) => return Err(self.problem("the option checksum_algorithm must be crc32c, md5 or none")),
+            Some(_) => {
+                return Err(
+                    self.problem("the option checksum_algorithm must be crc32c, md5 or none")
+                );
+            }
         }
         let is_signed = !(self.is_set("skip_signature") || self.is_set("allow_anonymous"));
-        let presigner = if is_signed { Presigner::Service { overrides: true } } else { Presigner::Nobody };
+        let presigner =
+            if is_signed { Presigner::Service { overrides: true } } else { Presigner::Nobody };
         let operator = self.service::<opendal::services::S3Config>(required)?;
         self.cloud(Scheme::S3, operator, presigner, None, budget)
     }
@@ -108,8 +120,10 @@ impl Opening<'_> {
     fn azblob(self, budget: PutBudget) -> Result<Cloud> {
         use super::azure_sas::AzureSas;
         self.check_endpoint()?;
-        let operator = self.service::<opendal::services::AzblobConfig>(&["container", "endpoint"])?;
-        let presigner = AzureSas::from_options(&self.options).map_err(|problem| self.problem(problem))?;
+        let operator =
+            self.service::<opendal::services::AzblobConfig>(&["container", "endpoint"])?;
+        let presigner =
+            AzureSas::from_options(&self.options).map_err(|problem| self.problem(problem))?;
         let presigner = presigner.map_or(Presigner::Nobody, |sas| Presigner::Azure(Box::new(sas)));
         self.cloud(Scheme::Azblob, operator, presigner, None, budget)
     }
@@ -118,7 +132,8 @@ impl Opening<'_> {
     fn gcs(self, budget: PutBudget) -> Result<Cloud> {
         self.check_endpoint()?;
         let is_signed = !(self.is_set("skip_signature") || self.is_set("allow_anonymous"));
-        let presigner = if is_signed { Presigner::Service { overrides: false } } else { Presigner::Nobody };
+        let presigner =
+            if is_signed { Presigner::Service { overrides: false } } else { Presigner::Nobody };
         let operator = self.service::<opendal::services::GcsConfig>(&["bucket"])?;
         self.cloud(Scheme::Gcs, operator, presigner, None, budget)
     }
@@ -130,22 +145,28 @@ impl Opening<'_> {
         {
             // Without it a file would be written under its final name, for all to see half of it.
             let staging = root.join(FS_STAGING);
-            self.options.insert("atomic_write_dir".to_owned(), staging.to_string_lossy().into_owned());
+            self.options
+                .insert("atomic_write_dir".to_owned(), staging.to_string_lossy().into_owned());
         }
         let operator = self.service::<FsConfig>(&["root"])?;
         self.cloud(Scheme::Fs, operator, Presigner::Nobody, root, budget)
     }
 
     /// The bare service, its options checked one by one.
-    fn service<C: Configurator + Default + Serialize>(&self, required: &[&str]) -> Result<Operator> {
-        let defaults =
-            serde_json::to_value(C::default()).map_err(|e| Error::internal("listing options", e))?;
-        let known: Vec<_> = defaults.as_object().into_iter().flat_map(|names| names.keys()).collect();
+    fn service<C: Configurator + Default + Serialize>(
+        &self,
+        required: &[&str],
+    ) -> Result<Operator> {
+        let defaults = serde_json::to_value(C::default())
+            .map_err(|e| Error::internal("listing options", e))?;
+        let known: Vec<_> =
+            defaults.as_object().into_iter().flat_map(|names| names.keys()).collect();
         if let Some(unknown) = self.options.keys().find(|name| !known.contains(name)) {
             let known = known.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
             return Err(self.problem(format!("unknown option {unknown}, expected one of {known}")));
         }
-        let is_given = |name: &&&str| self.options.get(**name).is_some_and(|value| !value.is_empty());
+        let is_given =
+            |name: &&&str| self.options.get(**name).is_some_and(|value| !value.is_empty());
         if let Some(missing) = required.iter().find(|name| !is_given(name)) {
             return Err(self.problem(format!("the option {missing} is missing")));
         }
@@ -157,8 +178,11 @@ impl Opening<'_> {
         // One at a time, because the error does not name the option and may show its value.
         for option in self.options.keys() {
             if C::from_iter(pairs(&|name| name == option || is_required(name))).is_err() {
-                let kind =
-                    if defaults[option].is_boolean() { "true or false" } else { "a value of another kind" };
+                let kind = if defaults[option].is_boolean() {
+                    "true or false"
+                } else {
+                    "a value of another kind"
+                };
                 return Err(self.problem(format!("the option {option} must be {kind}")));
             }
         }
@@ -177,12 +201,19 @@ impl Opening<'_> {
         budget: PutBudget,
     ) -> Result<Cloud> {
         let config = self.config;
+        let tls = super::tls::client_config()?;
         let client = |redirects| {
-            let client = reqwest::Client::builder().connect_timeout(config.timeout).redirect(redirects);
-            client.build().map_err(|error| Error::internal("preparing requests to a provider", error))
+            let client = reqwest::Client::builder()
+                .tls_backend_preconfigured(tls.clone())
+                .connect_timeout(config.timeout)
+                .redirect(redirects);
+            client
+                .build()
+                .map_err(|error| Error::internal("preparing requests to a provider", error))
         };
         let clock = Arc::new(RemoteClock::new());
-        let timeouts = TimeoutLayer::new().with_timeout(config.timeout).with_io_timeout(config.io_timeout);
+        let timeouts =
+            TimeoutLayer::new().with_timeout(config.timeout).with_io_timeout(config.io_timeout);
         let (code, faults) = (config.code.clone(), Arc::clone(&self.faults));
         let retry = RetryLayer::new()
             .with_max_times(config.retries)
@@ -238,8 +269,9 @@ impl Opening<'_> {
         };
         match reqwest::Url::parse(&with_scheme) {
             Ok(url) if is_plain(&url) => Ok(()),
-            _ => Err(self
-                .problem("the option endpoint must be an http or https URL without user, query or fragment")),
+            _ => Err(self.problem(
+                "the option endpoint must be an http or https URL without user, query or fragment",
+            )),
         }
     }
 
@@ -250,7 +282,9 @@ impl Opening<'_> {
 
     #[cfg(any(feature = "s3", feature = "gcs"))]
     fn is_set(&self, option: &str) -> bool {
-        self.options.get(option).is_some_and(|value| !matches!(value.as_str(), "false" | "off" | "0" | ""))
+        self.options
+            .get(option)
+            .is_some_and(|value| !matches!(value.as_str(), "false" | "off" | "0" | ""))
     }
 
     fn problem(&self, problem: impl AsRef<str>) -> Error {

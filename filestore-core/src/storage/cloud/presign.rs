@@ -73,7 +73,11 @@ impl Cloud {
     ///
     /// Whether the object exists is not asked. The disposition counts only if the URL itself can say it:
     /// what was stored with the object may be another.
-    pub async fn presign(&self, key: &BlobKey, request: &PresignRequest<'_>) -> Result<Option<Presigned>> {
+    pub async fn presign(
+        &self,
+        key: &BlobKey,
+        request: &PresignRequest<'_>,
+    ) -> Result<Option<Presigned>> {
         self.presign_path(key.as_str(), request).await
     }
 
@@ -87,7 +91,9 @@ impl Cloud {
         }
         match &self.inner.presigner {
             Presigner::Nobody => Ok(None),
-            Presigner::Service { overrides } => self.presign_by_service(path, request, *overrides).await,
+            Presigner::Service { overrides } => {
+                self.presign_by_service(path, request, *overrides).await
+            }
             #[cfg(feature = "azblob")]
             Presigner::Azure(sas) => {
                 let now = crate::domain::clock::Timestamp::now();
@@ -106,12 +112,18 @@ impl Cloud {
         let override_content_type = overrides.then(|| request.content_type.to_owned());
         let override_content_disposition = request.disposition.map(str::to_owned);
         let signed = if request.head {
-            let options =
-                StatOptions { override_content_type, override_content_disposition, ..StatOptions::default() };
+            let options = StatOptions {
+                override_content_type,
+                override_content_disposition,
+                ..StatOptions::default()
+            };
             self.inner.operator.presign_stat_options(path, life, options).await
         } else {
-            let options =
-                ReadOptions { override_content_type, override_content_disposition, ..ReadOptions::default() };
+            let options = ReadOptions {
+                override_content_type,
+                override_content_disposition,
+                ..ReadOptions::default()
+            };
             self.inner.operator.presign_read_options(path, life, options).await
         };
         let signed = signed.map_err(|error| self.fault(PRESIGNING, &error))?;

@@ -37,7 +37,10 @@ impl Cloud {
     async fn probe(&self) -> Result<Probed> {
         let can = self.inner.operator.info().capability();
         if self.inner.scheme != Scheme::S3 {
-            return Ok(Probed { checks_checksums: false, puts_if_absent: can.write_with_if_not_exists });
+            return Ok(Probed {
+                checks_checksums: false,
+                puts_if_absent: can.write_with_if_not_exists,
+            });
         }
         let (plain, wrong) = (probe_path(), probe_path());
         let probed = async {
@@ -89,15 +92,21 @@ impl Cloud {
             return Ok(false);
         }
         let request = self.inner.http.put(signed.uri().to_string()).headers(headers).body("probe");
-        let reply =
-            request.timeout(self.inner.timeout).send().await.map_err(|error| self.unreachable(error))?;
+        let reply = request
+            .timeout(self.inner.timeout)
+            .send()
+            .await
+            .map_err(|error| self.unreachable(error))?;
         self.inner.clock.hear(reply.headers());
         let status = reply.status();
         if status.is_server_error() {
-            return Err(self.broken(STORING, format!("it answers {status} to the probe of its checksums")));
+            return Err(
+                self.broken(STORING, format!("it answers {status} to the probe of its checksums"))
+            );
         }
         let body = reply.text().await.unwrap_or_default().to_ascii_lowercase();
-        let is_refused = status.is_client_error() && (body.contains("digest") || body.contains("checksum"));
+        let is_refused =
+            status.is_client_error() && (body.contains("digest") || body.contains("checksum"));
         Ok(is_refused && self.is_absent(path).await?)
     }
 
@@ -111,8 +120,8 @@ impl Cloud {
 
     /// A failed request of the bare client. Its text would show the signed URL.
     pub(super) fn unreachable(&self, error: reqwest::Error) -> crate::domain::error::Error {
-        let error =
-            opendal::Error::new(Theirs::Unexpected, "send http request").set_source(error.without_url());
+        let error = opendal::Error::new(Theirs::Unexpected, "send http request")
+            .set_source(error.without_url());
         self.fault(STORING, &error)
     }
 }

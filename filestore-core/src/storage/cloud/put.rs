@@ -66,7 +66,8 @@ impl Cloud {
         let is_whole = object.size_bytes <= chunk_bytes;
         let held = if is_whole { object.size_bytes } else { 2 * chunk_bytes } + PUT_OVERHEAD_BYTES;
         let budget = &self.inner.budget;
-        let permit = if behind { budget.reserve_behind(held).await } else { budget.reserve(held).await };
+        let permit =
+            if behind { budget.reserve_behind(held).await } else { budget.reserve(held).await };
         let source = Source::new(source, object);
         let arrival = if is_whole {
             self.put_whole(path, object, options, source, permit).await?
@@ -127,7 +128,11 @@ impl Cloud {
 
     /// What the store answered. "It exists" comes from a reply that got lost: the key is used once, so
     /// what is there is ours, and is read back.
-    fn arrival(&self, answer: opendal::Result<Metadata>, parts_etag: Option<&str>) -> Result<Arrival> {
+    fn arrival(
+        &self,
+        answer: opendal::Result<Metadata>,
+        parts_etag: Option<&str>,
+    ) -> Result<Arrival> {
         use opendal::ErrorKind as Theirs;
         match (answer, parts_etag) {
             (Ok(_), None) => Ok(Arrival::Whole),
@@ -135,7 +140,9 @@ impl Cloud {
                 let theirs = metadata.etag().map(|etag| etag.trim_matches('"'));
                 Ok(if theirs == Some(ours) { Arrival::PartsChecked } else { Arrival::Unchecked })
             }
-            (Err(error), _) if matches!(error.kind(), Theirs::ConditionNotMatch | Theirs::AlreadyExists) => {
+            (Err(error), _)
+                if matches!(error.kind(), Theirs::ConditionNotMatch | Theirs::AlreadyExists) =>
+            {
                 Ok(Arrival::Unchecked)
             }
             // Completing an upload for the second time: it is gone, because it is complete.
@@ -150,7 +157,12 @@ impl Cloud {
         let content_disposition =
             object.content_disposition.clone().filter(|_| can.write_with_content_disposition);
         let if_not_exists = self.probed().await?.puts_if_absent;
-        Ok(WriteOptions { content_type, content_disposition, if_not_exists, ..WriteOptions::default() })
+        Ok(WriteOptions {
+            content_type,
+            content_disposition,
+            if_not_exists,
+            ..WriteOptions::default()
+        })
     }
 
     /// How much is sent at once, of a file of that size.

@@ -71,7 +71,8 @@ impl Cloud {
     }
 
     async fn check_length(&self, path: &str, size_bytes: u64) -> Result<()> {
-        let stored = self.inner.reading.stat(path).await.map_err(|error| self.fault(READING, &error))?;
+        let stored =
+            self.inner.reading.stat(path).await.map_err(|error| self.fault(READING, &error))?;
         self.compare(stored.content_length(), size_bytes)
     }
 
@@ -118,7 +119,8 @@ impl Reading {
                 Some(source) => source.next().await.transpose(),
                 None => Ok(None),
             };
-            self.ready = next.map_err(|error| self.cloud.fault(READING, &error))?.unwrap_or_default();
+            self.ready =
+                next.map_err(|error| self.cloud.fault(READING, &error))?.unwrap_or_default();
         }
         if self.ready.is_empty() {
             return Err(self.cloud.broken(READING, format!("it ends {} bytes early", self.left)));

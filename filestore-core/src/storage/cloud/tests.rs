@@ -18,7 +18,8 @@ fn memory() -> ProviderConfig {
 }
 
 fn on_disk(directory: &std::path::Path) -> ProviderConfig {
-    ProviderConfig::new("disk".parse().unwrap(), "fs").with_option("root", directory.to_str().unwrap())
+    ProviderConfig::new("disk".parse().unwrap(), "fs")
+        .with_option("root", directory.to_str().unwrap())
 }
 
 fn open(config: ProviderConfig) -> Cloud {
@@ -44,7 +45,8 @@ fn info(bytes: &[u8]) -> ObjectInfo {
 
 /// In pieces of an odd length, so that no piece ends where a chunk does.
 fn source(bytes: &[u8]) -> impl Stream<Item = Result<Bytes>> + Send + Unpin + use<> {
-    let pieces: Vec<_> = bytes.chunks(99_991).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+    let pieces: Vec<_> =
+        bytes.chunks(99_991).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     stream::iter(pieces)
 }
 
@@ -73,15 +75,25 @@ async fn keeps_what_it_promises(cloud: &Cloud) {
         assert!(get(cloud, &key, size, 0..size).await.unwrap() == bytes, "{length} bytes");
         for range in [0..0, 0..1, 1..2, 262_143..262_145, 5_242_000..5_243_000, size..size] {
             if range.end <= size {
-                let slice = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
-                assert!(get(cloud, &key, size, range.clone()).await.unwrap() == bytes[slice], "{range:?}");
+                let slice =
+                    usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
+                assert!(
+                    get(cloud, &key, size, range.clone()).await.unwrap() == bytes[slice],
+                    "{range:?}"
+                );
             }
         }
         assert!(get(cloud, &key, size, 0..size + 1).await.is_err());
-        assert!(get(cloud, &key, size + 1, 0..size + 1).await.is_err(), "{length}: shorter than recorded");
+        assert!(
+            get(cloud, &key, size + 1, 0..size + 1).await.is_err(),
+            "{length}: shorter than recorded"
+        );
         for _ in 0..2 {
             cloud.remove(&key).await.unwrap();
-            assert_eq!(get(cloud, &key, size, 0..size).await.unwrap_err().kind(), ErrorKind::NotFound);
+            assert_eq!(
+                get(cloud, &key, size, 0..size).await.unwrap_err().kind(),
+                ErrorKind::NotFound
+            );
         }
     }
     put(cloud, &key, b"first").await.unwrap();
@@ -118,12 +130,15 @@ async fn a_put_whose_source_lies_or_breaks_leaves_nothing() {
                 let key = fresh_key();
                 let error = cloud.put(&key, &lie, source(&bytes)).await.unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::DigestMismatch);
-                assert_eq!(get(&cloud, &key, 0, 0..0).await.unwrap_err().kind(), ErrorKind::NotFound);
+                assert_eq!(
+                    get(&cloud, &key, 0, 0..0).await.unwrap_err().kind(),
+                    ErrorKind::NotFound
+                );
             }
             let key = fresh_key();
-            let breaking = source(&bytes)
-                .take(length / 200_000)
-                .chain(stream::once(async { Err(Error::new(ErrorKind::Internal, "the disk broke")) }));
+            let breaking = source(&bytes).take(length / 200_000).chain(stream::once(async {
+                Err(Error::new(ErrorKind::Internal, "the disk broke"))
+            }));
             let error = cloud.put(&key, &honest, Box::pin(breaking)).await.unwrap_err();
             assert_eq!(error.message(), "the disk broke");
             assert_eq!(get(&cloud, &key, 0, 0..0).await.unwrap_err().kind(), ErrorKind::NotFound);
@@ -138,7 +153,8 @@ async fn all_puts_together_hold_no_more_than_the_budget() {
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let bytes = content(12 << 20);
     let puts = (0..6).map(|_| {
-        let (running, most, bytes, cloud) = (Arc::clone(&running), Arc::clone(&most), &bytes, &cloud);
+        let (running, most, bytes, cloud) =
+            (Arc::clone(&running), Arc::clone(&most), &bytes, &cloud);
         async move {
             let counted = source(bytes).inspect(|_| {
                 most.fetch_max(running.load(Ordering::SeqCst), Ordering::SeqCst);
@@ -187,13 +203,22 @@ fn what_is_wrong_with_a_configuration_is_said_in_one_line() {
         (ProviderConfig::new("eu".parse().unwrap(), "fs"), vec!["provider eu", "root is missing"]),
         (memory().with_option("rooot", "x"), vec!["provider mem", "unknown option rooot", "root"]),
         (s3().with_option("bucket", ""), vec!["provider eu", "bucket is missing"]),
-        (s3().with_option("access_key_id", "x"), vec!["provider eu", "secret_access_key is missing"]),
+        (
+            s3().with_option("access_key_id", "x"),
+            vec!["provider eu", "secret_access_key is missing"],
+        ),
         (
             s3().with_option("disable_config_load", "hush"),
             vec!["provider eu", "disable_config_load must be true or false"],
         ),
-        (s3().with_option("checksum_algorithm", "hush"), vec!["provider eu", "crc32c, md5 or none"]),
-        (s3().with_option("endpoint", "http://user:hush@localhost"), vec!["provider eu", "endpoint must be"]),
+        (
+            s3().with_option("checksum_algorithm", "hush"),
+            vec!["provider eu", "crc32c, md5 or none"],
+        ),
+        (
+            s3().with_option("endpoint", "http://user:hush@localhost"),
+            vec!["provider eu", "endpoint must be"],
+        ),
         (
             ProviderConfig::new("az".parse().unwrap(), "azblob")
                 .with_option("container", "files")

@@ -21,16 +21,27 @@ pub(super) enum Arrival {
 
 impl Cloud {
     /// Compares the length; reads back and compares the digest unless the store has checked the bytes.
-    pub(super) async fn verify(&self, path: &str, object: &ObjectInfo, arrival: Arrival) -> Result<()> {
+    pub(super) async fn verify(
+        &self,
+        path: &str,
+        object: &ObjectInfo,
+        arrival: Arrival,
+    ) -> Result<()> {
         let is_checked = match arrival {
             Arrival::Whole => self.probed().await?.checks_checksums,
             Arrival::PartsChecked => true,
             Arrival::Unchecked => false,
         };
         if is_checked {
-            let stored = self.inner.operator.stat(path).await.map_err(|error| self.fault(STORING, &error))?;
+            let stored = self
+                .inner
+                .operator
+                .stat(path)
+                .await
+                .map_err(|error| self.fault(STORING, &error))?;
             if stored.content_length() != object.size_bytes {
-                let problem = format!("{} bytes arrived of {}", stored.content_length(), object.size_bytes);
+                let problem =
+                    format!("{} bytes arrived of {}", stored.content_length(), object.size_bytes);
                 return Err(self.broken(STORING, problem));
             }
             return Ok(());
@@ -42,12 +53,17 @@ impl Cloud {
     }
 
     async fn read_back(&self, path: &str, object: &ObjectInfo) -> Result<()> {
-        let mut stream = Box::pin(self.read_path(path, object.size_bytes, 0..object.size_bytes).await?);
+        let mut stream =
+            Box::pin(self.read_path(path, object.size_bytes, 0..object.size_bytes).await?);
         let mut hasher = sha2::Sha256::new();
         while let Some(bytes) = stream.try_next().await? {
             hasher.update(&bytes);
         }
         let is_same = Sha256(hasher.finalize().into()) == object.sha256;
-        if is_same { Ok(()) } else { Err(self.broken(STORING, "other bytes arrived than were sent")) }
+        if is_same {
+            Ok(())
+        } else {
+            Err(self.broken(STORING, "other bytes arrived than were sent"))
+        }
     }
 }

@@ -68,9 +68,16 @@ mod linux {
         if u64::try_from(fstat(&file)?.st_size) != Ok(size_bytes) || range.end > size_bytes {
             return Ok(None);
         }
-        let Ok(length) = usize::try_from(range.end.saturating_sub(range.start)) else { return Ok(None) };
+        let Ok(length) = usize::try_from(range.end.saturating_sub(range.start)) else {
+            return Ok(None);
+        };
         let mut bytes = vec![0; length];
-        let read = preadv2(&file, &mut [IoSliceMut::new(&mut bytes)], range.start, ReadWriteFlags::NOWAIT)?;
+        let read = preadv2(
+            &file,
+            &mut [IoSliceMut::new(&mut bytes)],
+            range.start,
+            ReadWriteFlags::NOWAIT,
+        )?;
         Ok((read == length).then(|| bytes.into()))
     }
 }
@@ -88,7 +95,13 @@ mod portable {
 
     impl CachedReads {
         #[expect(clippy::unused_self, reason = "the signature is the one of Linux")]
-        pub(in super::super) fn read(&self, _: &File, _: &str, _: u64, _: &Range<u64>) -> Option<Bytes> {
+        pub(in super::super) fn read(
+            &self,
+            _: &File,
+            _: &str,
+            _: u64,
+            _: &Range<u64>,
+        ) -> Option<Bytes> {
             None
         }
     }
@@ -110,7 +123,9 @@ mod tests {
         let mut attempts = (0..1000).map(|_| reads.read(&dir, "blob", 10, &(2..5)));
         match attempts.find(Option::is_some).flatten() {
             Some(bytes) => assert_eq!(bytes, "234"),
-            None => assert!(reads.is_unsupported.load(Ordering::Relaxed), "cached bytes are never read"),
+            None => {
+                assert!(reads.is_unsupported.load(Ordering::Relaxed), "cached bytes are never read")
+            }
         }
         for (name, size, range) in [("blob", 9, 0..9), ("blob", 10, 8..11), ("none", 10, 0..1)] {
             assert!(reads.read(&dir, name, size, &range).is_none(), "{name} {size} {range:?}");

@@ -163,7 +163,10 @@ mod tests {
         directories.prune("a/b/2026/01/02");
         assert!(!home.path().join("a").exists());
         directories.ensure("a/b/2026/01/02").unwrap();
-        assert!(home.path().join("a/b/2026/01/02").is_dir(), "a removed directory is not remembered");
+        assert!(
+            home.path().join("a/b/2026/01/02").is_dir(),
+            "a removed directory is not remembered"
+        );
     }
 
     #[test]

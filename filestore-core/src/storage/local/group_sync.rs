@@ -35,7 +35,9 @@ struct Queue {
 
 impl GroupSync {
     /// `sync` makes durable what was done before it was called.
-    pub(super) fn new(sync: impl Fn() -> io::Result<()> + Send + std::marker::Sync + 'static) -> Self {
+    pub(super) fn new(
+        sync: impl Fn() -> io::Result<()> + Send + std::marker::Sync + 'static,
+    ) -> Self {
         Self { sync: Box::new(sync), queue: Mutex::default() }
     }
 

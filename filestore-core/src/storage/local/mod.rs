@@ -144,7 +144,9 @@ impl LocalStore {
         let shared = Shared {
             directories: Directories::new(open(dir.blobs())?, options.durability),
             space: Space::new(open(dir.path().to_owned())?, options.reserve_bytes),
-            uploads: Arc::new(Semaphore::new(options.concurrent_uploads.clamp(1, Semaphore::MAX_PERMITS))),
+            uploads: Arc::new(Semaphore::new(
+                options.concurrent_uploads.clamp(1, Semaphore::MAX_PERMITS),
+            )),
             cached_reads: CachedReads::default(),
             dir: dir.clone(),
             durability: options.durability,
@@ -163,7 +165,12 @@ impl LocalStore {
         self.stage_within(TURN_PATIENCE, blob_id, max_bytes).await
     }
 
-    async fn stage_within(&self, patience: Duration, id: BlobId, max_bytes: u64) -> Result<StagingWriter> {
+    async fn stage_within(
+        &self,
+        patience: Duration,
+        id: BlobId,
+        max_bytes: u64,
+    ) -> Result<StagingWriter> {
         self.check_space().await?;
         let turn = tokio::time::timeout(patience, Arc::clone(&self.shared.uploads).acquire_owned());
         let permit = turn
@@ -196,7 +203,8 @@ impl LocalStore {
     /// [`publish`](Self::publish) for several blobs, in order; the outcomes are in that order too. A
     /// failure does not keep the rest from being published.
     pub async fn publish_all(&self, keys: Vec<BlobKey>) -> Vec<Result<()>> {
-        self.each_on_pool(keys, |shared, keys| keys.iter().map(|key| shared.publish(key)).collect()).await
+        self.each_on_pool(keys, |shared, keys| keys.iter().map(|key| shared.publish(key)).collect())
+            .await
     }
 
     /// Removes blobs, wherever they are. `Ok` means that the bytes are gone for good, or were absent
@@ -208,7 +216,8 @@ impl LocalStore {
     /// The blobs that have a staged name. Foreign names are logged and left alone.
     pub async fn staged(&self) -> Result<Vec<BlobId>> {
         const SCANNING: &str = "scanning the staging directory";
-        self.on_pool(SCANNING, |shared| shared.staged().map_err(|error| Error::io(SCANNING, error))).await
+        self.on_pool(SCANNING, |shared| shared.staged().map_err(|error| Error::io(SCANNING, error)))
+            .await
     }
 
     /// Unlinks staged names, durably; absent ones are done.
@@ -283,8 +292,9 @@ fn open(path: PathBuf) -> Result<File> {
 /// A rename needs both names on one file system; a mount over one of them is found out here rather
 /// than after a commit.
 fn check_same_file_system(blobs: &File, staging: &File) -> Result<()> {
-    let device =
-        |dir: &File| dir.metadata().map(|metadata| metadata.dev()).map_err(|error| Error::io(OPENING, error));
+    let device = |dir: &File| {
+        dir.metadata().map(|metadata| metadata.dev()).map_err(|error| Error::io(OPENING, error))
+    };
     if device(blobs)? == device(staging)? {
         return Ok(());
     }

@@ -35,7 +35,9 @@ impl Shared {
     pub(super) fn publish(self: &Arc<Self>, key: &BlobKey) -> Result<()> {
         let staged = key.blob_id().to_string();
         for _ in 0..ATTEMPTS {
-            self.directories.ensure(key.directory()).map_err(|error| Error::io(PUBLISHING, error))?;
+            self.directories
+                .ensure(key.directory())
+                .map_err(|error| Error::io(PUBLISHING, error))?;
             match rename::no_replace(&self.staging, &staged, &self.blobs, key.as_str()) {
                 Ok(()) => {
                     self.sync_later(key.directory());
@@ -56,7 +58,8 @@ impl Shared {
     /// is not ours to resolve: both stay.
     fn settle_both_names(&self, key: &BlobKey, staged: &str) -> Result<()> {
         let inode = |stat: Stat| (stat.st_dev, stat.st_ino);
-        let (here, there) = (self.stat_staged(staged)?.map(inode), self.stat_final(key)?.map(inode));
+        let (here, there) =
+            (self.stat_staged(staged)?.map(inode), self.stat_final(key)?.map(inode));
         if here.is_some() && here != there {
             return Err(Error::internal(PUBLISHING, format!("another blob has the key {key}")));
         }
@@ -99,8 +102,9 @@ impl Shared {
         let mut directories: BTreeMap<&str, io::Result<()>> = BTreeMap::new();
         for (key, outcome) in keys.iter().zip(&mut outcomes) {
             let directory = key.directory();
-            let synced =
-                directories.entry(directory).or_insert_with(|| self.directories.sync_nearest(directory));
+            let synced = directories
+                .entry(directory)
+                .or_insert_with(|| self.directories.sync_nearest(directory));
             if outcome.is_ok() {
                 *outcome = match (&staging, &*synced) {
                     (Ok(()), Ok(())) => Ok(()),
@@ -148,7 +152,9 @@ impl Shared {
             let id = entry.file_name().to_str().and_then(|name| name.parse().ok());
             match id {
                 Some(id) if entry.file_type()?.is_file() => ids.push(id),
-                _ => tracing::warn!(name = ?entry.file_name(), "a foreign name in the staging directory"),
+                _ => {
+                    tracing::warn!(name = ?entry.file_name(), "a foreign name in the staging directory")
+                }
             }
         }
         Ok(ids)

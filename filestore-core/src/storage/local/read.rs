@@ -47,7 +47,10 @@ impl LocalStore {
     /// internal error.
     pub async fn open_blob(&self, key: &BlobKey, size_bytes: u64) -> Result<Option<LocalBlob>> {
         let (shared, key) = (Arc::clone(&self.shared), key.clone());
-        pool::run(OPENING, move || shared.open(&key)?.map(|file| checked(file, size_bytes)).transpose()).await
+        pool::run(OPENING, move || {
+            shared.open(&key)?.map(|file| checked(file, size_bytes)).transpose()
+        })
+        .await
     }
 
     /// Reads `range` of the blob under `key` if it has at most [`READ_BLOCK_BYTES`], in one visit to
@@ -61,7 +64,9 @@ impl LocalStore {
         range: Range<u64>,
     ) -> Result<Option<SmallOrOpen>> {
         let shared = &self.shared;
-        if let Some(bytes) = shared.cached_reads.read(&shared.blobs, key.as_str(), size_bytes, &range) {
+        if let Some(bytes) =
+            shared.cached_reads.read(&shared.blobs, key.as_str(), size_bytes, &range)
+        {
             return Ok(Some(SmallOrOpen::Small(bytes)));
         }
         let (shared, key) = (Arc::clone(&self.shared), key.clone());
@@ -105,7 +110,11 @@ impl Shared {
 fn checked(file: File, size_bytes: u64) -> Result<LocalBlob> {
     let stat = fstat(&file).map_err(|error| Error::io(OPENING, error.into()))?;
     let found = u64::try_from(stat.st_size).unwrap_or(0);
-    if found == size_bytes { Ok(LocalBlob { file, size_bytes }) } else { Err(other_size(size_bytes, found)) }
+    if found == size_bytes {
+        Ok(LocalBlob { file, size_bytes })
+    } else {
+        Err(other_size(size_bytes, found))
+    }
 }
 
 fn other_size(recorded: u64, found: u64) -> Error {
@@ -128,7 +137,8 @@ fn read_whole(file: &File, size_bytes: u64) -> Result<Bytes> {
 
 /// Reads all of `range`; a file that ends within it is [`io::ErrorKind::UnexpectedEof`].
 fn read_exact(file: &File, range: &Range<u64>) -> io::Result<Bytes> {
-    let length = usize::try_from(range.end.saturating_sub(range.start)).map_err(io::Error::other)?;
+    let length =
+        usize::try_from(range.end.saturating_sub(range.start)).map_err(io::Error::other)?;
     let mut bytes = Vec::with_capacity(length);
     fill(file, &mut bytes, range.start, length)?;
     // More than asked for is never read: an allocator may give more capacity than was requested.
@@ -175,7 +185,10 @@ impl LocalBlob {
 
     /// The bytes of `range`, in blocks of [`READ_BLOCK_BYTES`], one read ahead. If the file turns out
     /// to end early, or a read fails, the last item is an error: a stream never just ends short.
-    pub fn into_stream(self, range: Range<u64>) -> impl Stream<Item = Result<Bytes>> + Send + 'static {
+    pub fn into_stream(
+        self,
+        range: Range<u64>,
+    ) -> impl Stream<Item = Result<Bytes>> + Send + 'static {
         let first = (range.start < range.end).then(|| Ahead::start(self.file, range));
         stream::unfold(first, |ahead| async move { Some(ahead?.next().await) })
     }

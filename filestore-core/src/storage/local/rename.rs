@@ -11,7 +11,12 @@ use rustix::io::Errno;
 /// file system supports it. Else a link and an unlink: a crash between the two leaves one file under
 /// both names. On a file system without links, a look and a rename, which is enough only because
 /// keys are used once.
-pub(super) fn no_replace(from_dir: &File, from: &str, to_dir: &File, to: &str) -> Result<(), Errno> {
+pub(super) fn no_replace(
+    from_dir: &File,
+    from: &str,
+    to_dir: &File,
+    to: &str,
+) -> Result<(), Errno> {
     match exclusive(from_dir, from, to_dir, to) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
         settled => return settled,

@@ -10,7 +10,9 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, fallocate, fstatvfs, openat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, FallocateFlags, Mode, OFlags, fallocate, fstatvfs, openat, statat, unlinkat,
+};
 use rustix::io::Errno;
 
 use crate::domain::error::{Error, ErrorKind, Result};
@@ -39,7 +41,8 @@ impl Space {
     /// The space of the file system that `root` is on. Makes the reserve file if there is room.
     pub(super) fn new(root: File, reserve_bytes: u64) -> Self {
         let seen = Seen { is_low: false, at: None, has_reserve: false };
-        let space = Self { root, reserve_bytes, seen: Mutex::new(seen), changing: Mutex::default() };
+        let space =
+            Self { root, reserve_bytes, seen: Mutex::new(seen), changing: Mutex::default() };
         space.refill_reserve();
         space
     }
@@ -114,7 +117,8 @@ impl Space {
     }
 
     fn keep_existing(&self) -> bool {
-        let size = statat(&self.root, RESERVE_FILE, AtFlags::SYMLINK_NOFOLLOW).map(|stat| stat.st_size);
+        let size =
+            statat(&self.root, RESERVE_FILE, AtFlags::SYMLINK_NOFOLLOW).map(|stat| stat.st_size);
         let is_right = size.is_ok_and(|size| u64::try_from(size) == Ok(self.reserve_bytes));
         if is_right {
             self.note_reserve();
@@ -130,11 +134,14 @@ impl Space {
     /// The size is set last, so that a file of the right size is one whose blocks are all there.
     fn allocate(&self) -> io::Result<()> {
         unlinkat(&self.root, RESERVE_FILE, AtFlags::empty()).ok();
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(openat(&self.root, RESERVE_FILE, flags, Mode::RUSR | Mode::WUSR)?);
         match fallocate(&file, FallocateFlags::empty(), 0, self.reserve_bytes) {
             Ok(()) => file.set_len(self.reserve_bytes)?,
-            Err(Errno::NOTSUP | Errno::NOSYS | Errno::INVAL) => write_zeros(&file, self.reserve_bytes)?,
+            Err(Errno::NOTSUP | Errno::NOSYS | Errno::INVAL) => {
+                write_zeros(&file, self.reserve_bytes)?
+            }
             Err(error) => return Err(error.into()),
         }
         file.sync_all()
@@ -166,7 +173,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join(RESERVE_FILE);
         let space = space(&home, MIB);
-        let allocated = |path| std::os::unix::fs::MetadataExt::blocks(&fs::metadata(path).unwrap()) * 512;
+        let allocated =
+            |path| std::os::unix::fs::MetadataExt::blocks(&fs::metadata(path).unwrap()) * 512;
         assert!(allocated(&path) >= MIB, "space is taken, not only promised");
         assert!(space.free_reserve());
         assert!(!path.exists());

@@ -139,7 +139,8 @@ impl StagingWriter {
         match mem::replace(&mut self.sink, Sink::Failed) {
             Sink::Unopened => Ok((None, Vec::new())),
             Sink::Writing(written) => {
-                let (file, spare) = written.await.map_err(|lost| Error::internal(STAGING, lost))??;
+                let (file, spare) =
+                    written.await.map_err(|lost| Error::internal(STAGING, lost))??;
                 Ok((Some(file), spare))
             }
             Sink::Failed => Err(Error::internal(STAGING, "an earlier write of this upload failed")),
@@ -156,11 +157,12 @@ impl StagingWriter {
         let (synced, name_is_durable) = oneshot::channel();
         let (shared, blob_id) = (Arc::clone(&self.shared), self.blob_id);
         spawn_blocking(move || {
-            let outcome = Receiving::open_or(file, Arc::clone(&shared), blob_id).and_then(|mut file| {
-                sync_staging(&shared, synced);
-                file.append(&last)?;
-                file.seal()
-            });
+            let outcome =
+                Receiving::open_or(file, Arc::clone(&shared), blob_id).and_then(|mut file| {
+                    sync_staging(&shared, synced);
+                    file.append(&last)?;
+                    file.seal()
+                });
             // If nobody waits any more the blob drops, and its file with it.
             done.send(outcome).ok();
         });
@@ -217,7 +219,11 @@ struct Receiving {
 }
 
 impl Receiving {
-    fn open_or(file: Option<DropOnPool<Self>>, shared: Arc<Shared>, blob_id: BlobId) -> Result<Self> {
+    fn open_or(
+        file: Option<DropOnPool<Self>>,
+        shared: Arc<Shared>,
+        blob_id: BlobId,
+    ) -> Result<Self> {
         match file {
             Some(file) => Ok(file.take()),
             None => Self::create(shared, blob_id),
@@ -259,7 +265,13 @@ impl Receiving {
             return;
         }
         let advice = rustix::fs::Advice::DontNeed;
-        rustix::fs::fadvise(&self.file, self.written_back, std::num::NonZeroU64::new(dirty), advice).ok();
+        rustix::fs::fadvise(
+            &self.file,
+            self.written_back,
+            std::num::NonZeroU64::new(dirty),
+            advice,
+        )
+        .ok();
         self.written_back = self.size_bytes;
     }
 
@@ -311,7 +323,8 @@ pub(super) struct StagedName {
 impl StagedName {
     /// Creates the file: mode 0600, and only where nothing has that name, not even a symbolic link.
     pub(super) fn create(shared: &Arc<Shared>, blob_id: BlobId) -> Result<(Self, File)> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(&shared.staging, blob_id.to_string(), flags, Mode::RUSR | Mode::WUSR)
             .map_err(|error| Error::io(STAGING, error.into()))?;
         Ok((Self { shared: Arc::clone(shared), blob_id, is_kept: false }, file.into()))
@@ -323,7 +336,9 @@ impl Drop for StagedName {
         if self.is_kept {
             return;
         }
-        if let Err(error) = unlinkat(&self.shared.staging, self.blob_id.to_string(), AtFlags::empty()) {
+        if let Err(error) =
+            unlinkat(&self.shared.staging, self.blob_id.to_string(), AtFlags::empty())
+        {
             tracing::warn!(blob_id = %self.blob_id, %error, "a staged file stays until the next start");
         }
     }
@@ -394,8 +409,11 @@ mod tests {
     #[tokio::test]
     async fn a_buffer_grows_with_the_upload_and_no_further_than_a_block() {
         let home = tempfile::tempdir().unwrap();
-        let options =
-            LocalOptions { durability: Durability::Process, reserve_bytes: 0, concurrent_uploads: 1 };
+        let options = LocalOptions {
+            durability: Durability::Process,
+            reserve_bytes: 0,
+            concurrent_uploads: 1,
+        };
         let store = LocalStore::open(&DataDir::open(home.path()).unwrap(), options).unwrap();
         let mut writer = store.stage(BlobId::generate(Timestamp::now()), u64::MAX).await.unwrap();
         assert_eq!(writer.filling.capacity(), 0, "an idle upload holds no buffer");

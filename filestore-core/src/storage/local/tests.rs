@@ -83,7 +83,12 @@ async fn stage_kept(store: &LocalStore, key: &BlobKey, content: &[u8]) {
     stage(store, key.blob_id(), content).await.unwrap().keep();
 }
 
-async fn read(store: &LocalStore, key: &BlobKey, size: u64, range: Range<u64>) -> Result<Option<Bytes>> {
+async fn read(
+    store: &LocalStore,
+    key: &BlobKey,
+    size: u64,
+    range: Range<u64>,
+) -> Result<Option<Bytes>> {
     match store.read_small(key, size, range.clone()).await? {
         None => Ok(None),
         Some(SmallOrOpen::Small(bytes)) => Ok(Some(bytes)),
@@ -100,7 +105,12 @@ impl BlobStore for LocalStore {
         self.publish(key).await
     }
 
-    async fn get(&self, key: &BlobKey, size_bytes: u64, range: Range<u64>) -> Result<Option<Bytes>> {
+    async fn get(
+        &self,
+        key: &BlobKey,
+        size_bytes: u64,
+        range: Range<u64>,
+    ) -> Result<Option<Bytes>> {
         read(self, key, size_bytes, range).await
     }
 
@@ -112,7 +122,10 @@ impl BlobStore for LocalStore {
 #[tokio::test]
 async fn the_local_disk_keeps_the_contract_with_and_without_syncing() {
     keeps_the_contract(&Home::real().store).await;
-    keeps_the_contract(&Home::new(LocalOptions { durability: Durability::Process, ..OPTIONS }).store).await;
+    keeps_the_contract(
+        &Home::new(LocalOptions { durability: Durability::Process, ..OPTIONS }).store,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -341,7 +354,8 @@ async fn an_upload_over_its_limit_is_refused_as_soon_as_it_is() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_thousand_uploads_wait_for_their_turn_rather_than_fail() {
     let limit = 4;
-    let options = LocalOptions { durability: Durability::Process, concurrent_uploads: limit, ..OPTIONS };
+    let options =
+        LocalOptions { durability: Durability::Process, concurrent_uploads: limit, ..OPTIONS };
     let home = Home::new(options);
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let one = |store: LocalStore, running: Arc<AtomicUsize>, most: Arc<AtomicUsize>| async move {
@@ -352,8 +366,8 @@ async fn a_thousand_uploads_wait_for_their_turn_rather_than_fail() {
         running.fetch_sub(1, Ordering::SeqCst);
         writer.finish().await.unwrap().keep();
     };
-    let uploads =
-        (0..1000).map(|_| tokio::spawn(one(home.store.clone(), Arc::clone(&running), Arc::clone(&most))));
+    let uploads = (0..1000)
+        .map(|_| tokio::spawn(one(home.store.clone(), Arc::clone(&running), Arc::clone(&most))));
     join_all(uploads).await.into_iter().for_each(Result::unwrap);
     assert_eq!(home.store.staged().await.unwrap().len(), 1000);
     assert!(most.load(Ordering::SeqCst) <= limit, "{most:?} at once");

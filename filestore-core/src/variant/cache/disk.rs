@@ -183,8 +183,10 @@ impl DiskCache {
     fn walk_and_evict(&self) -> Usage {
         let mut found = Vec::new();
         self.each_entry(|entry| found.push(entry));
-        let mut usage =
-            Usage { entries: found.len() as u64, bytes: found.iter().map(|entry| entry.bytes).sum() };
+        let mut usage = Usage {
+            entries: found.len() as u64,
+            bytes: found.iter().map(|entry| entry.bytes).sum(),
+        };
         if usage.bytes > self.budget_bytes {
             found.sort_unstable_by_key(|entry| entry.used);
             let goal = self.budget_bytes - self.budget_bytes / 10;
@@ -264,7 +266,12 @@ impl DiskCache {
     }
 
     /// Returns how much room the file takes.
-    fn write_temporary(&self, path: &Path, digest: KeyDigest, variant: &Variant) -> io::Result<u64> {
+    fn write_temporary(
+        &self,
+        path: &Path,
+        digest: KeyDigest,
+        variant: &Variant,
+    ) -> io::Result<u64> {
         let (kind, body) = pack(variant);
         let header = self.header(digest, kind, body).ok_or(io::ErrorKind::FileTooLarge)?;
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
@@ -273,7 +280,12 @@ impl DiskCache {
         Ok(room((header.len() + body.len()) as u64))
     }
 
-    fn rename_into_place(&self, temporary: &Path, file_id: FileId, digest: KeyDigest) -> io::Result<()> {
+    fn rename_into_place(
+        &self,
+        temporary: &Path,
+        file_id: FileId,
+        digest: KeyDigest,
+    ) -> io::Result<()> {
         let directory = self.directory(file_id);
         let target = directory.join(digest.to_hex());
         fs::create_dir_all(&directory)?;
@@ -376,9 +388,10 @@ fn unpack(kind: u8, body: Bytes) -> Option<Variant> {
     const TYPES: [&str; 6] =
         ["image/jpeg", "image/png", "image/gif", "image/webp", "image/bmp", "image/tiff"];
     match kind {
-        PASS_THROUGH => {
-            TYPES.into_iter().find(|mime| mime.as_bytes() == body).map(|mime| Variant::PassThrough { mime })
-        }
+        PASS_THROUGH => TYPES
+            .into_iter()
+            .find(|mime| mime.as_bytes() == body)
+            .map(|mime| Variant::PassThrough { mime }),
         WEBP => Some(Variant::WebP(body)),
         _ => None,
     }
@@ -496,7 +509,9 @@ mod tests {
         for (age, file) in files.iter().enumerate() {
             cache.write(*file, digest(*file), &webp(100)).unwrap();
             let entry = File::open(cache.path(*file, digest(*file))).unwrap();
-            entry.set_modified(SystemTime::now() - Duration::from_secs(100_000 * age as u64)).unwrap();
+            entry
+                .set_modified(SystemTime::now() - Duration::from_secs(100_000 * age as u64))
+                .unwrap();
         }
         // Used a moment ago: a hit renews the oldest of them.
         assert!(cache.read(files[19], digest(files[19])).is_some());

@@ -48,12 +48,18 @@ impl MemoryCache {
         let shards = usize::try_from(capacity_bytes / SHARD_BYTES).unwrap_or(1).clamp(1, 16);
         let options = OptionsBuilder::new()
             .weight_capacity(capacity_bytes)
-            .estimated_items_capacity(usize::try_from(capacity_bytes / (16 << 10)).unwrap_or(0).max(32))
+            .estimated_items_capacity(
+                usize::try_from(capacity_bytes / (16 << 10)).unwrap_or(0).max(32),
+            )
             .shards(shards)
             .build()
             .expect("the two required options are set");
-        let files =
-            Cache::with_options(options, ByBytes, DefaultHashBuilder::default(), DefaultLifecycle::default());
+        let files = Cache::with_options(
+            options,
+            ByBytes,
+            DefaultHashBuilder::default(),
+            DefaultLifecycle::default(),
+        );
         Self { files, inserting: Mutex::new(()) }
     }
 
@@ -67,7 +73,8 @@ impl MemoryCache {
     pub(in crate::variant) fn insert(&self, key: &VariantKey, variant: &Variant) {
         let _inserting = self.inserting.lock();
         let held = self.files.peek(&key.file_id);
-        let others = held.iter().flat_map(|held| held.iter()).filter(|(other, _)| other != key).cloned();
+        let others =
+            held.iter().flat_map(|held| held.iter()).filter(|(other, _)| other != key).cloned();
         let variants = others.chain([(key.clone(), variant.clone())]).collect();
         self.files.insert(key.file_id, variants);
     }

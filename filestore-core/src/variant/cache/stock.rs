@@ -48,8 +48,12 @@ impl StockCache {
             .shards(1)
             .build()
             .expect("the two required options are set");
-        let stocks =
-            Cache::with_options(options, ByBytes, DefaultHashBuilder::default(), DefaultLifecycle::default());
+        let stocks = Cache::with_options(
+            options,
+            ByBytes,
+            DefaultHashBuilder::default(),
+            DefaultLifecycle::default(),
+        );
         Self { stocks, capacity_bytes }
     }
 
@@ -60,7 +64,10 @@ impl StockCache {
 
     /// What is kept of the key's blob.
     pub(in crate::variant) fn get(&self, key: &VariantKey) -> Option<Arc<Stock>> {
-        self.stocks.get(&key.file_id).filter(|kept| kept.sha256 == key.sha256).map(|kept| kept.stock)
+        self.stocks
+            .get(&key.file_id)
+            .filter(|kept| kept.sha256 == key.sha256)
+            .map(|kept| kept.stock)
     }
 
     /// Keeps it, perhaps at the cost of others.

@@ -13,15 +13,23 @@ const PROFILES: [(&str, &[u8], Layout); 7] = [
     ("prophoto-table", include_bytes!("prophoto-table.icc"), Layout::Rgb),
     ("adobe-rgb-lut", include_bytes!("adobe-rgb-lut.icc"), Layout::Rgb),
     ("grey-gamma-1.8", include_bytes!("grey-gamma-1.8.icc"), Layout::Grey),
-    ("press", include_bytes!("press.icc"), Layout::Inks(Inks { model: InkModel::Cmyk, inverted: false })),
+    (
+        "press",
+        include_bytes!("press.icc"),
+        Layout::Inks(Inks { model: InkModel::Cmyk, inverted: false }),
+    ),
 ];
 
 /// The colours in a profile and the sRGB colours LittleCMS gives for them.
 fn expected(profile: &str) -> (Vec<u8>, Vec<u8>) {
-    let lines = include_str!("expected.txt").lines().map(|line| line.split(' ').collect::<Vec<_>>());
-    let bytes = |text: &str| text.split(',').map(|value| value.parse().unwrap()).collect::<Vec<u8>>();
-    let of_profile: Vec<_> =
-        lines.filter(|line| line[0] == profile).map(|line| (bytes(line[1]), bytes(line[2]))).collect();
+    let lines =
+        include_str!("expected.txt").lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let bytes =
+        |text: &str| text.split(',').map(|value| value.parse().unwrap()).collect::<Vec<u8>>();
+    let of_profile: Vec<_> = lines
+        .filter(|line| line[0] == profile)
+        .map(|line| (bytes(line[1]), bytes(line[2])))
+        .collect();
     let (given, seen): (Vec<_>, Vec<_>) = of_profile.into_iter().unzip();
     (given.concat(), seen.concat())
 }
@@ -42,7 +50,9 @@ fn lab(rgb: &[u8]) -> [f64; 3] {
         row([0.019_334, 0.119_192, 0.950_304]) / 1.088_830,
     ];
     let [x, y, z] =
-        xyz.map(|t| if t > 216.0 / 24_389.0 { t.cbrt() } else { (24_389.0 / 27.0 * t + 16.0) / 116.0 });
+        xyz.map(
+            |t| if t > 216.0 / 24_389.0 { t.cbrt() } else { (24_389.0 / 27.0 * t + 16.0) / 116.0 },
+        );
     [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
 }
 
@@ -54,7 +64,10 @@ fn difference(one: &[u8], other: &[u8]) -> f64 {
 fn the_difference_of_colours_is_measured_as_published() {
     // Red in sRGB is L*a*b* (53.24, 80.09, 67.20).
     let red = lab(&[255, 0, 0]);
-    assert!(red.iter().zip([53.24, 80.09, 67.20]).all(|(is, want)| (is - want).abs() < 0.02), "{red:?}");
+    assert!(
+        red.iter().zip([53.24, 80.09, 67.20]).all(|(is, want)| (is - want).abs() < 0.02),
+        "{red:?}"
+    );
     assert!((difference(&[255; 3], &[0; 3]) - 100.0).abs() < 0.01);
 }
 
@@ -64,7 +77,8 @@ fn colours_are_those_of_littlecms() {
         let (given, expected) = expected(name);
         let width = u32::try_from(given.len() / layout.channels()).unwrap();
         assert!(width >= 18, "{name} has colours");
-        let seen = to_srgb(Pixels { layout, width, height: 1, data: given.clone() }, Some(profile)).data;
+        let seen =
+            to_srgb(Pixels { layout, width, height: 1, data: given.clone() }, Some(profile)).data;
         let of_each = seen.chunks(3).zip(expected.chunks(3)).zip(given.chunks(layout.channels()));
         let worst = of_each
             .map(|((is, want), color)| (difference(is, want), color, is, want))

@@ -14,7 +14,9 @@ use crate::variant::source::Source;
 
 pub(super) fn decode(source: &Source<'_>, header: &Header) -> Result<Decoded> {
     let decoded = match &header.format {
-        Format::Gif => GifDecoder::new(source.reader()).and_then(|decoder| read(decoder, header, source)),
+        Format::Gif => {
+            GifDecoder::new(source.reader()).and_then(|decoder| read(decoder, header, source))
+        }
         Format::Tiff(_) => {
             TiffDecoder::new(source.reader()).and_then(|decoder| read(decoder, header, source))
         }

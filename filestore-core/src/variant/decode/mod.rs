@@ -52,7 +52,8 @@ impl Decoded {
     pub(super) fn longest_side(&self) -> u32 {
         let (Picture::Whole(pixels)
         | Picture::Planes(
-            Planes::Grey(Plane { samples: pixels, .. }) | Planes::YCbCr([Plane { samples: pixels, .. }, ..]),
+            Planes::Grey(Plane { samples: pixels, .. })
+            | Planes::YCbCr([Plane { samples: pixels, .. }, ..]),
         )) = &self.picture;
         pixels.width.max(pixels.height)
     }
@@ -107,7 +108,14 @@ impl Plane {
         };
         let Geometry { crop, target } = wanted;
         is_enough(crop.left, crop.width, target.width, samples.width, extent.left, extent.scale_x)
-            && is_enough(crop.top, crop.height, target.height, samples.height, extent.top, extent.scale_y)
+            && is_enough(
+                crop.top,
+                crop.height,
+                target.height,
+                samples.height,
+                extent.top,
+                extent.scale_y,
+            )
     }
 }
 

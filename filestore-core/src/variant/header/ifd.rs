@@ -107,7 +107,13 @@ impl<R: Read + Seek> Ordered<'_, R> {
     }
 
     /// The first of `count` values of TIFF type `kind`, in place if they fit, else at an offset.
-    fn first_value(&mut self, kind: u16, count: u64, room: u64, width: Width) -> io::Result<Option<u64>> {
+    fn first_value(
+        &mut self,
+        kind: u16,
+        count: u64,
+        room: u64,
+        width: Width,
+    ) -> io::Result<Option<u64>> {
         let size = match kind {
             1 => 1,
             3 => 2,

@@ -76,7 +76,8 @@ fn walk<R: Read + Seek>(fields: &mut Fields<R>, seen: &mut Seen) -> io::Result<(
             return Ok(());
         }
         let length = u64::from(fields.be16()?);
-        let end = fields.position()? + length.checked_sub(2).ok_or_else(|| broken("a short segment"))?;
+        let end =
+            fields.position()? + length.checked_sub(2).ok_or_else(|| broken("a short segment"))?;
         match marker {
             0xC0..=0xC3 | 0xC5..=0xC7 | 0xC9..=0xCB | 0xCD..=0xCF => {
                 if seen.frame.is_some() {
@@ -89,7 +90,8 @@ fn walk<R: Read + Seek>(fields: &mut Fields<R>, seen: &mut Seen) -> io::Result<(
                 return Ok(());
             }
             0xE1 if seen.orientation.is_none() && length >= 8 => {
-                let payload = fields.up_to(usize::try_from(length - 2).expect("a length of 16 bits"))?;
+                let payload =
+                    fields.up_to(usize::try_from(length - 2).expect("a length of 16 bits"))?;
                 if payload.starts_with(b"Exif\0\0") {
                     seen.orientation = Some(exif_orientation(&payload));
                 }
@@ -117,7 +119,8 @@ fn frame<R: Read + Seek>(fields: &mut Fields<R>, marker: u8) -> io::Result<Frame
         return Err(broken("a number of components that is not 1 to 4"));
     }
     let progressive = matches!(marker, 0xC2 | 0xC6 | 0xCA | 0xCE);
-    let scales = matches!(marker, 0xC0..=0xC2) && precision == 8 && is_grey_or_ycc(fields, components)?;
+    let scales =
+        matches!(marker, 0xC0..=0xC2) && precision == 8 && is_grey_or_ycc(fields, components)?;
     Ok(Frame { size: Dimensions { width, height }, components, progressive, scales })
 }
 

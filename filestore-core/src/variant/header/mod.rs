@@ -85,7 +85,8 @@ pub(super) fn not_an_image() -> Error {
 /// Why what is in `source` cannot be shown: it is no image, or none that can be decoded.
 fn refusal(source: &Source<'_>) -> Result<Error> {
     let mut magic = [0; unsupported::MAGIC_BYTES];
-    let known = fill(&mut source.header_reader(), &mut magic).map_err(|error| source.explain(error))?;
+    let known =
+        fill(&mut source.header_reader(), &mut magic).map_err(|error| source.explain(error))?;
     Ok(unsupported::name(&magic[..known]).map_or_else(not_an_image, |name| {
         Error::new(ErrorKind::NotAnImage, format!("{name} images are not supported"))
     }))

@@ -10,7 +10,9 @@ pub(super) const MAGIC_BYTES: usize = 64;
 pub(super) fn name(magic: &[u8]) -> Option<&'static str> {
     match magic {
         [0xFF, 0x0A, ..] | [0, 0, 0, 12, b'J', b'X', b'L', b' ', ..] => Some("JPEG XL"),
-        [0, 0, 0, 12, b'j', b'P', b' ', b' ', ..] | [0xFF, 0x4F, 0xFF, 0x51, ..] => Some("JPEG 2000"),
+        [0, 0, 0, 12, b'j', b'P', b' ', b' ', ..] | [0xFF, 0x4F, 0xFF, 0x51, ..] => {
+            Some("JPEG 2000")
+        }
         [b'8', b'B', b'P', b'S', 0, 1 | 2, ..] => Some("Photoshop"),
         [a, b, c, d, b'f', b't', b'y', b'p', ..] => {
             let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize;

@@ -74,7 +74,10 @@ fn walk<R: Read + Seek>(
 }
 
 /// The size of the bitstream in `chunk`, or in the frame that `chunk` is.
-fn picture_size<R: Read + Seek>(fields: &mut Fields<R>, chunk: &Chunk) -> io::Result<Option<Dimensions>> {
+fn picture_size<R: Read + Seek>(
+    fields: &mut Fields<R>,
+    chunk: &Chunk,
+) -> io::Result<Option<Dimensions>> {
     if &chunk.kind != b"ANMF" {
         return chunk.bitstream_size(fields);
     }
@@ -110,7 +113,10 @@ impl Chunk {
     }
 
     /// Width and height of a VP8 (RFC 6386, section 9.1) or VP8L (RFC 9649, section 3.4) chunk.
-    fn bitstream_size<R: Read + Seek>(&self, fields: &mut Fields<R>) -> io::Result<Option<Dimensions>> {
+    fn bitstream_size<R: Read + Seek>(
+        &self,
+        fields: &mut Fields<R>,
+    ) -> io::Result<Option<Dimensions>> {
         match &self.kind {
             b"VP8 " => {
                 fields.skip(3)?;

@@ -44,7 +44,8 @@ async fn upload(store: &FileStore, bytes: &[u8]) -> FileId {
 
 fn objects(home: &Path) -> usize {
     fn files(dir: &Path) -> usize {
-        let entries = std::fs::read_dir(dir).into_iter().flatten().map(|entry| entry.unwrap().path());
+        let entries =
+            std::fs::read_dir(dir).into_iter().flatten().map(|entry| entry.unwrap().path());
         entries.map(|path| if path.is_dir() { files(&path) } else { 1 }).sum()
     }
     files(&home.join("disk"))
@@ -69,7 +70,8 @@ async fn a_run_that_is_stopped_goes_on_where_it_was() {
     drop(store);
 
     let store = bound(home.path()).await;
-    let report = store.migrate_run(7, &disk, options, &|| false, Arc::new(NoProgress)).await.unwrap();
+    let report =
+        store.migrate_run(7, &disk, options, &|| false, Arc::new(NoProgress)).await.unwrap();
     assert_eq!((report.moved_files, report.left_files, report.stopped), (6, 0, false));
     assert_eq!(objects(home.path()), 10);
 }
@@ -173,7 +175,10 @@ async fn a_run_ends_when_the_organization_is_bound_elsewhere() {
     let rebind = || {
         if asked.fetch_add(1, Ordering::SeqCst) == 5 {
             let other = rusqlite::Connection::open(store.data_dir().database()).unwrap();
-            assert_eq!(other.execute("UPDATE bindings SET storage_provider = 'LOCAL'", []).unwrap(), 1);
+            assert_eq!(
+                other.execute("UPDATE bindings SET storage_provider = 'LOCAL'", []).unwrap(),
+                1
+            );
         }
         false
     };

@@ -30,8 +30,9 @@ impl FileStore {
         let mut report = MigrateVerifyReport::default();
         let held = self.inner().metadata.holdings(&organization).await?;
         let ready = held.iter().filter(|holding| holding.status == Status::Ready);
-        progress
-            .start(Some(ready.filter(|holding| holding.provider == *to).map(|holding| holding.files).sum()));
+        progress.start(Some(
+            ready.filter(|holding| holding.provider == *to).map(|holding| holding.files).sum(),
+        ));
         let filter = ListFilter {
             organization_id: Some(organization),
             status: Some(Status::Ready),
@@ -96,7 +97,8 @@ fn note(
     progress: &Arc<dyn Progress>,
 ) -> Result<()> {
     let Some(checked) = checked else { return Ok(()) };
-    let (file, bytes, outcome) = checked.map_err(|lost| Error::internal("verifying a file", lost))?;
+    let (file, bytes, outcome) =
+        checked.map_err(|lost| Error::internal("verifying a file", lost))?;
     progress.advance(1);
     report.checked_files += 1;
     report.checked_bytes += bytes;

@@ -92,7 +92,8 @@ where
 {
     let stop = Stop::default();
     let (begun, mut begins) = oneshot::channel();
-    let mut running = tokio::spawn(work(stop.clone(), Arc::new(Beginning(Mutex::new(Some(begun))))));
+    let mut running =
+        tokio::spawn(work(stop.clone(), Arc::new(Beginning(Mutex::new(Some(begun))))));
     let waiting = Waiting { departure, stop, task: running.abort_handle() };
     tokio::select! {
         biased;
@@ -100,7 +101,8 @@ where
         Ok(()) = &mut begins => {}
     }
     let mut response = reply::plain(StatusCode::OK, Bytes::new());
-    *response.body_mut() = warp::reply::stream(report(call.id, running, waiting)).into_response().into_body();
+    *response.body_mut() =
+        warp::reply::stream(report(call.id, running, waiting)).into_response().into_body();
     Ok(response)
 }
 

@@ -34,7 +34,8 @@ pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
         .and(body())
         .then(|call: Arc<Call>, body| answer(Arc::clone(&call), stop(call, body)));
     let stop = warp::path!("migrate" / "stop").and(stop.or(other("POST")).unify());
-    let status = reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), status(call)));
+    let status =
+        reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), status(call)));
     let status = warp::path!("migrate" / "status").and(status.or(other("GET, HEAD")).unify());
     let verify = warp::post()
         .and(call())
@@ -113,7 +114,8 @@ mod tests {
 
     #[test]
     fn a_rate_is_a_positive_number_of_bytes() {
-        let read = |json: &str| rate(&Object::parse(json.as_bytes(), &["bytes_per_second"]).unwrap());
+        let read =
+            |json: &str| rate(&Object::parse(json.as_bytes(), &["bytes_per_second"]).unwrap());
         assert_eq!(read("{}").unwrap(), None);
         assert_eq!(read(r#"{"bytes_per_second":20971520}"#).unwrap(), Some(20 << 20));
         for bad in ["0", "-1", "1.5", "\"20MiB\"", "null"] {

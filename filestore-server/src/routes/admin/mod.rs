@@ -28,8 +28,9 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
         .and(body())
         .then(|call: Arc<Call>, body| answer(Arc::clone(&call), purge_run(call, body)));
     let purge = warp::path!("purge" / "run").and(purge.or(other("POST")).unify());
-    let variants =
-        reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), variants_status(call)));
+    let variants = reading()
+        .and(call())
+        .then(|call: Arc<Call>| answer(Arc::clone(&call), variants_status(call)));
     let variants = warp::path!("variants" / "status").and(variants.or(other("GET, HEAD")).unify());
     let prune = warp::post()
         .and(call())
@@ -92,6 +93,8 @@ fn organization(object: &Object) -> Result<i64> {
 
 /// Runs the work in a task of its own: a caller that goes away does not leave it half done, with
 /// claims that nobody can take until they expire.
-async fn to_the_end<T: Send + 'static>(work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
+async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<T> {
     tokio::spawn(work).await.map_err(|e| Error::internal("running background work", e))?
 }

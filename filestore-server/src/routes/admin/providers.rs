@@ -16,15 +16,17 @@ use crate::routes::path::Segment;
 
 /// `/providers` and `/providers/{code}/check`.
 pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    let list = reading()
-        .and(call())
-        .map(|call: Arc<Call>| list(&call).unwrap_or_else(|failure| failure.into_response(&call.id)));
+    let list = reading().and(call()).map(|call: Arc<Call>| {
+        list(&call).unwrap_or_else(|failure| failure.into_response(&call.id))
+    });
     let list = warp::path!("providers").and(list.or(other("GET, HEAD")).unify());
     let check = warp::path!("providers" / Segment / "check")
         .and(warp::post())
         .and(call())
         .and(body())
-        .then(|code: Segment, call: Arc<Call>, body| answer(Arc::clone(&call), check(code, call, body)));
+        .then(|code: Segment, call: Arc<Call>, body| {
+            answer(Arc::clone(&call), check(code, call, body))
+        });
     let not_post = warp::path!("providers" / Segment / "check")
         .and(other("POST"))
         .map(|_: Segment, response: Response| response);

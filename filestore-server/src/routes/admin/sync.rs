@@ -33,7 +33,8 @@ pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
         .and(body())
         .then(|call: Arc<Call>, body| answer(Arc::clone(&call), retry(call, body)));
     let retry = warp::path!("sync" / "retry").and(retry.or(other("POST")).unify());
-    let status = reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), status(call)));
+    let status =
+        reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), status(call)));
     let status = warp::path!("sync" / "status").and(status.or(other("GET, HEAD")).unify());
     run.or(enqueue).unify().or(retry).unify().or(status).unify()
 }
@@ -84,8 +85,14 @@ mod tests {
         assert_eq!(named(b"{}").unwrap_err().kind(), ErrorKind::MissingField);
         assert_eq!(maybe_named(br#"{"organizationId":7}"#).unwrap(), Some(7));
         assert_eq!(maybe_named(b"{}").unwrap(), None);
-        for bad in [r#"{"organizationId":0}"#, r#"{"organizationId":"7"}"#, r#"{"organizationId":null}"#] {
-            assert_eq!(maybe_named(bad.as_bytes()).unwrap_err().kind(), ErrorKind::InvalidField, "{bad}");
+        for bad in
+            [r#"{"organizationId":0}"#, r#"{"organizationId":"7"}"#, r#"{"organizationId":null}"#]
+        {
+            assert_eq!(
+                maybe_named(bad.as_bytes()).unwrap_err().kind(),
+                ErrorKind::InvalidField,
+                "{bad}"
+            );
         }
         let error = maybe_named(br#"{"organization_id":7}"#).unwrap_err();
         assert_eq!(error.details().field.as_deref(), Some("organization_id"));

@@ -29,7 +29,11 @@ async fn a_full_database_refuses_inserts_and_recovers() {
     assert_eq!(get(&metadata, batch[0].file_id).await, None);
 
     let dead = deleted(&kept, at(1));
-    assert_eq!(metadata.update_file(change(&kept, dead)).await.unwrap(), Updated::Done, "deletes still work");
+    assert_eq!(
+        metadata.update_file(change(&kept, dead)).await.unwrap(),
+        Updated::Done,
+        "deletes still work"
+    );
     limit_pages(&metadata, "1000000").await;
     metadata.insert_files(insert(batch.clone())).await.unwrap();
     assert_eq!(get(&metadata, batch[499].file_id).await.as_deref(), Some(&batch[499]));
@@ -71,7 +75,9 @@ async fn a_corrupt_file_is_an_error_and_poisons() {
 async fn an_inconsistent_row_is_named_and_harms_no_other() {
     let (metadata, directory) = fresh();
     let good = put(&metadata, ready("acme")).await;
-    for damage in ["blob_key = 'x'", "sync_status = 'SYNCED'", "width = 1", "organization_id = 'a b'"] {
+    for damage in
+        ["blob_key = 'x'", "sync_status = 'SYNCED'", "width = 1", "organization_id = 'a b'"]
+    {
         let bad = put(&metadata, ready("other")).await;
         let other = Connection::open(file(&directory)).unwrap();
         other.execute_batch("PRAGMA ignore_check_constraints = ON").unwrap();

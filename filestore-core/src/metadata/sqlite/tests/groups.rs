@@ -30,7 +30,9 @@ fn bench(on_full: Option<OnFull>) -> Bench {
     };
     let connection = open();
     connection
-        .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; CREATE TABLE t (c UNIQUE);")
+        .execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; CREATE TABLE t (c UNIQUE);",
+        )
         .unwrap();
     let commits = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&commits);
@@ -40,7 +42,8 @@ fn bench(on_full: Option<OnFull>) -> Bench {
     };
     connection.commit_hook(Some(count)).unwrap();
     let health = Arc::new(Health::new());
-    let writer = Writer::start(connection, Arc::new(RecordCache::new()), Arc::clone(&health), on_full);
+    let writer =
+        Writer::start(connection, Arc::new(RecordCache::new()), Arc::clone(&health), on_full);
     Bench { writer: writer.unwrap(), health, commits, reader: open(), _directory: directory }
 }
 
@@ -184,9 +187,12 @@ async fn on_a_disk_that_stays_full_small_jobs_still_pass() {
 
 #[tokio::test]
 async fn an_io_error_poisons_and_commits_nothing_more() {
-    for code in [ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_CORRUPT, ffi::SQLITE_NOTADB] {
+    for code in
+        [ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_CORRUPT, ffi::SQLITE_NOTADB]
+    {
         let bench = bench(None);
-        let broken = bench.writer.run("breaking", move |_| -> Result<(), Fault> { Err(failure(code)) });
+        let broken =
+            bench.writer.run("breaking", move |_| -> Result<(), Fault> { Err(failure(code)) });
         let results = bench.together([bench.put(&[1]).boxed_local(), broken.boxed_local()]).await;
         assert_eq!(results.map_kinds(), [Some(ErrorKind::Internal); 2]);
         assert!(bench.health.poisoned().await.len() > 5, "says what it was");
@@ -199,7 +205,8 @@ async fn an_io_error_poisons_and_commits_nothing_more() {
 #[tokio::test]
 async fn a_panic_in_the_writer_poisons_rather_than_hangs() {
     let bench = bench(None);
-    let result = bench.writer.run("panicking", |_| -> Result<(), Fault> { panic!("on purpose") }).await;
+    let result =
+        bench.writer.run("panicking", |_| -> Result<(), Fault> { panic!("on purpose") }).await;
     assert!(result.is_err());
     assert_eq!(bench.health.poisoned().await, "the writer panicked");
     assert!(bench.put(&[1]).await.is_err());
@@ -257,8 +264,11 @@ async fn closing_finishes_what_is_queued() {
         bench.writer.close().await;
         Ok(())
     };
-    let results =
-        bench.together([bench.put(&[1]).boxed_local(), close.boxed_local(), bench.put(&[2]).boxed_local()]);
+    let results = bench.together([
+        bench.put(&[1]).boxed_local(),
+        close.boxed_local(),
+        bench.put(&[2]).boxed_local(),
+    ]);
     assert_eq!(results.await.map_kinds(), [None, None, None]);
     assert_eq!(bench.put(&[3]).await.unwrap_err().kind(), ErrorKind::Unusable);
     assert_eq!(bench.rows(), [1, 2]);
@@ -271,6 +281,8 @@ trait Kinds {
 
 impl<T> Kinds for Vec<Result<T>> {
     fn map_kinds(&self) -> Vec<Option<ErrorKind>> {
-        self.iter().map(|result| result.as_ref().err().map(crate::domain::error::Error::kind)).collect()
+        self.iter()
+            .map(|result| result.as_ref().err().map(crate::domain::error::Error::kind))
+            .collect()
     }
 }

@@ -75,7 +75,8 @@ async fn under_load_no_reader_ever_sees_an_old_version() {
                 let (mut seen, mut hits) = (0, 0_u64);
                 while !done.load(Ordering::Acquire) {
                     let floor = acknowledged.load(Ordering::Acquire).max(seen);
-                    let cached = if number % 2 == 0 { metadata.cached_file(id, &Scope::All) } else { None };
+                    let cached =
+                        if number % 2 == 0 { metadata.cached_file(id, &Scope::All) } else { None };
                     hits += u64::from(cached.is_some());
                     let read = match cached {
                         Some(record) => record,
@@ -92,7 +93,10 @@ async fn under_load_no_reader_ever_sees_an_old_version() {
 
     for _ in 0..1500 {
         let next = replaced(&record, 1, at(1));
-        assert_eq!(metadata.update_file(change(&record, next.clone())).await.unwrap(), Updated::Done);
+        assert_eq!(
+            metadata.update_file(change(&record, next.clone())).await.unwrap(),
+            Updated::Done
+        );
         acknowledged.store(next.version, Ordering::Release);
         record = next;
     }

@@ -23,8 +23,9 @@ fn refusal(sql: &str) -> (ErrorKind, String) {
 
 #[test]
 fn a_newer_schema_is_refused_untouched() {
-    let (kind, message) =
-        refusal("PRAGMA application_id = 0x46535452; PRAGMA user_version = 99; CREATE TABLE t (c);");
+    let (kind, message) = refusal(
+        "PRAGMA application_id = 0x46535452; PRAGMA user_version = 99; CREATE TABLE t (c);",
+    );
     assert_eq!(kind, ErrorKind::Unusable);
     assert_eq!(
         message,
@@ -59,7 +60,11 @@ async fn reopening_keeps_everything() {
     let metadata = SqliteMetadata::open(&file(&directory), Durability::Full, None).unwrap();
     let first = put(&metadata, ready("acme")).await;
     metadata.close().await;
-    assert_eq!(std::fs::metadata(directory.path().join("metadata.db-wal")).unwrap().len(), 0, "checkpointed");
+    assert_eq!(
+        std::fs::metadata(directory.path().join("metadata.db-wal")).unwrap().len(),
+        0,
+        "checkpointed"
+    );
     drop(metadata);
 
     let metadata = SqliteMetadata::open(&file(&directory), Durability::Full, None).unwrap();
@@ -85,7 +90,8 @@ fn the_file_is_its_owners_only() {
 async fn connections_are_set_up_as_promised() {
     let directory = tempfile::tempdir().unwrap();
     let metadata = SqliteMetadata::open(&file(&directory), Durability::Full, None).unwrap();
-    let pragmas = ["synchronous", "foreign_keys", "trusted_schema", "mmap_size", "wal_autocheckpoint"];
+    let pragmas =
+        ["synchronous", "foreign_keys", "trusted_schema", "mmap_size", "wal_autocheckpoint"];
     let read = move |sql: &Connection| {
         let value = |name| sql.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
         pragmas.map(|name| value(name).unwrap_or(-1))

@@ -14,8 +14,11 @@ fn listings() -> Vec<String> {
         for sub_system in [None, Some("a".parse().unwrap())] {
             for purge_status in [None, Some(PurgeStatus::SystemPurge)] {
                 for status in Status::ALL {
-                    let filter =
-                        ListFilter { sub_system: sub_system.clone(), purge_status, ..ListFilter::default() };
+                    let filter = ListFilter {
+                        sub_system: sub_system.clone(),
+                        purge_status,
+                        ..ListFilter::default()
+                    };
                     queries.push(listing::query(of_organization, &filter, *status));
                 }
             }

@@ -62,7 +62,9 @@ impl<'a> Intervals<'a> {
                 }
                 Some(marker @ 0xD0..=0xD7) => {
                     take(&rest[..found]);
-                    let lost = usize::from(marker.wrapping_sub(0xD0).wrapping_sub((self.next % 8) as u8) & 7);
+                    let lost = usize::from(
+                        marker.wrapping_sub(0xD0).wrapping_sub((self.next % 8) as u8) & 7,
+                    );
                     // More than a few is a marker with a damaged number, not so many lost ones.
                     self.next += 1 + if lost < 4 { lost } else { 0 };
                     self.rest = Some(&rest[found + 2..]);

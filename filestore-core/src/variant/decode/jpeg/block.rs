@@ -131,13 +131,17 @@ impl Plane {
         let start = top * width + left;
         if left + N <= width && top + N <= height {
             // One check for all rows.
-            let Some(target) = self.samples.get_mut(start..start + (N - 1) * width + N) else { return };
+            let Some(target) = self.samples.get_mut(start..start + (N - 1) * width + N) else {
+                return;
+            };
             for (row, line) in block.iter().enumerate() {
                 target[row * width..row * width + N].copy_from_slice(line);
             }
         } else {
             let kept = N.min(width - left);
-            for (line, row) in block.iter().zip(self.samples[start..].chunks_mut(width)).take(height - top) {
+            for (line, row) in
+                block.iter().zip(self.samples[start..].chunks_mut(width)).take(height - top)
+            {
                 row[..kept].copy_from_slice(&line[..kept]);
             }
         }

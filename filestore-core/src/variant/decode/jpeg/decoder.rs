@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 use super::block::{Inverse, Needed, Plane};
 use super::huffman::{AcTable, Codes, Coding, DcTable, END};
-use super::markers::{Frame, FrameComponent, Item, Scan, Segments, huffman_tables, quantization_tables};
+use super::markers::{
+    Frame, FrameComponent, Item, Scan, Segments, huffman_tables, quantization_tables,
+};
 use super::progressive::{AcFirst, AcRefinement, DcLane, DcScan, Held};
 use super::scale::{Part, largest_sampling};
 use super::sequential::{self, Decoders};
@@ -50,7 +52,12 @@ struct Component {
 
 impl<'a> Decoder<'a> {
     /// For the `parts` of the components of `frame`, which is that of `segments`.
-    pub(super) fn new(frame: &'a Frame, parts: &[Part], segments: &'a Segments, file: &'a [u8]) -> Self {
+    pub(super) fn new(
+        frame: &'a Frame,
+        parts: &[Part],
+        segments: &'a Segments,
+        file: &'a [u8],
+    ) -> Self {
         let is_progressive = frame.marker == PROGRESSIVE;
         let largest = largest_sampling(frame);
         let component = |(component, part): (&FrameComponent, &Part)| {
@@ -59,8 +66,16 @@ impl<'a> Decoder<'a> {
                 (frame.width * sampling.0).div_ceil(8 * largest.0),
                 (frame.height * sampling.1).div_ceil(8 * largest.1),
             );
-            let held = is_progressive.then(|| Held::new((blocks.0, part.rows.1.min(blocks.1)), part.n));
-            Component { part: *part, sampling, blocks, factors: None, plane: Some(Plane::new(*part)), held }
+            let held =
+                is_progressive.then(|| Held::new((blocks.0, part.rows.1.min(blocks.1)), part.n));
+            Component {
+                part: *part,
+                sampling,
+                blocks,
+                factors: None,
+                plane: Some(Plane::new(*part)),
+                held,
+            }
         };
         Self {
             frame,
@@ -80,11 +95,13 @@ impl<'a> Decoder<'a> {
         let mut read = 0;
         for item in &self.segments.items {
             match item {
-                Item::Quantization(range) => quantization_tables(&file[range.clone()], |number, values| {
-                    if let Some(table) = self.quantization.get_mut(number) {
-                        *table = Some(values);
-                    }
-                }),
+                Item::Quantization(range) => {
+                    quantization_tables(&file[range.clone()], |number, values| {
+                        if let Some(table) = self.quantization.get_mut(number) {
+                            *table = Some(values);
+                        }
+                    })
+                }
                 Item::Huffman(range) => self.set_codes(&file[range.clone()]),
                 Item::RestartInterval(interval) => self.restart_interval = *interval,
                 Item::Scan(scan) => {
@@ -99,7 +116,12 @@ impl<'a> Decoder<'a> {
         if self.frame.marker == PROGRESSIVE {
             self.put_held(is_late)?;
         }
-        Ok(Some(self.components.into_iter().filter_map(|component| Some(component.plane?.samples)).collect()))
+        Ok(Some(
+            self.components
+                .into_iter()
+                .filter_map(|component| Some(component.plane?.samples))
+                .collect(),
+        ))
     }
 
     fn set_codes(&mut self, payload: &[u8]) {
@@ -126,7 +148,8 @@ impl<'a> Decoder<'a> {
                 component.factors = Some(factors);
                 if let Some(held) = &mut component.held {
                     let index = of_scan.index;
-                    let is_its = |scan: &&Scan| scan.components.iter().any(|other| other.index == index);
+                    let is_its =
+                        |scan: &&Scan| scan.components.iter().any(|other| other.index == index);
                     let slack = if component.part.n == 8 { 0.0 } else { slack(index) };
                     held.choose(self.segments.scans().filter(is_its), &factors, slack);
                 }
@@ -189,11 +212,16 @@ impl<'a> Decoder<'a> {
 
     fn grid(&self, scan: &Scan) -> Grid {
         let largest = largest_sampling(self.frame);
-        let mcus = (self.frame.width.div_ceil(8 * largest.0), self.frame.height.div_ceil(8 * largest.1));
+        let mcus =
+            (self.frame.width.div_ceil(8 * largest.0), self.frame.height.div_ceil(8 * largest.1));
         let alone = scan.components.len() == 1;
         let lane = |index: usize| {
             let Component { part, sampling, .. } = &self.components[index];
-            Lane { size: if alone { (1, 1) } else { *sampling }, columns: part.columns, rows: part.rows }
+            Lane {
+                size: if alone { (1, 1) } else { *sampling },
+                columns: part.columns,
+                rows: part.rows,
+            }
         };
         Grid {
             // A component alone has MCUs of one block, and none that show nothing.
@@ -207,7 +235,11 @@ impl<'a> Decoder<'a> {
         let mut tables = Vec::new();
         for of_scan in &scan.components {
             let factors = self.components[of_scan.index].factors?;
-            tables.push((self.dc_table(of_scan.dc_table)?, self.ac_table(of_scan.ac_table)?, factors));
+            tables.push((
+                self.dc_table(of_scan.dc_table)?,
+                self.ac_table(of_scan.ac_table)?,
+                factors,
+            ));
         }
         let mut decoders = Vec::new();
         for ((dc, ac, factors), of_scan) in tables.into_iter().zip(&scan.components) {
@@ -232,7 +264,11 @@ impl<'a> Decoder<'a> {
         }
         let mut lanes = Vec::new();
         for (table, of_scan) in tables.into_iter().zip(&scan.components) {
-            lanes.push(DcLane { table, held: self.components[of_scan.index].held.take()?, prediction: 0 });
+            lanes.push(DcLane {
+                table,
+                held: self.components[of_scan.index].held.take()?,
+                prediction: 0,
+            });
         }
         Some(DcScan { lanes, low: scan.low })
     }
@@ -243,7 +279,8 @@ impl<'a> Decoder<'a> {
     }
 
     fn ac_table(&mut self, number: usize) -> Option<Rc<AcTable>> {
-        let coding = if self.frame.marker == PROGRESSIVE { Coding::Progressive } else { Coding::Sequential };
+        let coding =
+            if self.frame.marker == PROGRESSIVE { Coding::Progressive } else { Coding::Sequential };
         let Table { codes, made } = self.ac_tables.get_mut(number)?.as_mut()?;
         Some(made.get_or_insert_with(|| Rc::new(AcTable::new(codes.clone(), coding))).clone())
     }
@@ -251,8 +288,13 @@ impl<'a> Decoder<'a> {
     /// Makes samples of all that is held.
     fn put_held(&mut self, is_late: &dyn Fn() -> bool) -> Result<(), Late> {
         for component in &mut self.components {
-            let Component { part, factors: Some(factors), plane: Some(plane), held: Some(held), .. } =
-                component
+            let Component {
+                part,
+                factors: Some(factors),
+                plane: Some(plane),
+                held: Some(held),
+                ..
+            } = component
             else {
                 continue;
             };

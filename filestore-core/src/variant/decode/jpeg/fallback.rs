@@ -21,12 +21,22 @@ use crate::variant::source::{Source, corrupt};
 ///
 /// zune-jpeg 0.5 indexes out of bounds on some pictures, such as a progressive one with fewer
 /// components than its colour space: a panic of the decoder is a corrupt picture.
-pub(super) fn decode(source: &Source<'_>, header: &Header, jpeg: JpegHeader, file: &[u8]) -> Result<Decoded> {
+pub(super) fn decode(
+    source: &Source<'_>,
+    header: &Header,
+    jpeg: JpegHeader,
+    file: &[u8],
+) -> Result<Decoded> {
     catch_unwind(AssertUnwindSafe(|| decode_whole(source, header, jpeg, file)))
         .unwrap_or_else(|_| Err(corrupt("the decoder panicked")))
 }
 
-fn decode_whole(source: &Source<'_>, header: &Header, jpeg: JpegHeader, file: &[u8]) -> Result<Decoded> {
+fn decode_whole(
+    source: &Source<'_>,
+    header: &Header,
+    jpeg: JpegHeader,
+    file: &[u8],
+) -> Result<Decoded> {
     let options = DecoderOptions::default()
         // Cameras and old programs write much that a strict reading refuses.
         .set_strict_mode(false)
@@ -63,7 +73,9 @@ fn layout(input: ColorSpace, jpeg: JpegHeader) -> Result<(Layout, ColorSpace)> {
 
 fn explain(source: &Source<'_>, error: &DecodeErrors) -> Error {
     match error {
-        DecodeErrors::Unsupported(_) => source.outside_failure().unwrap_or_else(|| unsupported("JPEG")),
+        DecodeErrors::Unsupported(_) => {
+            source.outside_failure().unwrap_or_else(|| unsupported("JPEG"))
+        }
         other => source.explain(format!("{other:?}")),
     }
 }

@@ -184,9 +184,11 @@ impl AcTable {
     /// The entry of `single` for codes that start with `start`.
     fn first(codes: &Codes, start: u32, coding: Coding) -> u32 {
         let entry = codes.short[start as usize];
-        let (length, run, size) = (u32::from(entry >> 8), u32::from(entry >> 4 & 15), u32::from(entry & 15));
+        let (length, run, size) =
+            (u32::from(entry >> 8), u32::from(entry >> 4 & 15), u32::from(entry & 15));
         let is_run_of_blocks = size == 0 && (1..15).contains(&run);
-        if entry == 0 || length + size > LOOK || (is_run_of_blocks && coding == Coding::Progressive) {
+        if entry == 0 || length + size > LOOK || (is_run_of_blocks && coding == Coding::Progressive)
+        {
             return 0;
         }
         let value = extend(start >> (LOOK - length - size) & ((1 << size) - 1), size);
@@ -264,7 +266,11 @@ impl AcTable {
     /// The next step of a block in the first scan of some AC coefficients. Where a run of ended
     /// blocks begins, `ended` becomes how many there are after this one. Needs 32 bits.
     #[inline(always)]
-    pub(super) fn progressive_step(&self, bits: &mut Bits<'_>, ended: &mut u32) -> Result<Step, Broken> {
+    pub(super) fn progressive_step(
+        &self,
+        bits: &mut Bits<'_>,
+        ended: &mut u32,
+    ) -> Result<Step, Broken> {
         let entry = self.single[bits.peek(LOOK)];
         if entry != 0 {
             bits.consume(entry & 0xFF);
@@ -311,8 +317,8 @@ mod tests {
     fn codes() -> Codes {
         let counts = [0, 1, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1];
         let symbols = [
-            0x01, 0x00, 0x02, 0x11, 0x03, 0x21, 0xF0, 0x31, 0x12, 0x04, 0xF1, 0x05, 0x07, 0x0A, 0x40, 0xE8,
-            0x2F,
+            0x01, 0x00, 0x02, 0x11, 0x03, 0x21, 0xF0, 0x31, 0x12, 0x04, 0xF1, 0x05, 0x07, 0x0A,
+            0x40, 0xE8, 0x2F,
         ];
         Codes::new(&counts, &symbols).unwrap()
     }

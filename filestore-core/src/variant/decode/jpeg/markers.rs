@@ -11,9 +11,9 @@ use super::huffman::END;
 const MAX_SEGMENTS: usize = 1 << 14;
 /// Zigzag order (T.81, figure A.6): the natural place of each coefficient.
 pub(super) const ZIGZAG: [u8; END] = [
-    0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6, 7,
-    14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39,
-    46, 53, 60, 61, 54, 47, 55, 62, 63,
+    0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20,
+    13, 6, 7, 14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59,
+    52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
 ];
 
 /// What decoding needs of a file.
@@ -90,7 +90,8 @@ impl Frame {
     pub(super) fn is_regular(&self) -> bool {
         let Some(first) = self.components.first() else { return false };
         let is_sampled = |component: &FrameComponent| {
-            (1..=first.h.min(4)).contains(&component.h) && (1..=first.v.min(4)).contains(&component.v)
+            (1..=first.h.min(4)).contains(&component.h)
+                && (1..=first.v.min(4)).contains(&component.v)
         };
         matches!(self.marker, 0xC0..=0xC2)
             && self.precision == 8
@@ -136,8 +137,9 @@ pub(super) fn survey(file: &[u8]) -> Result<Segments, &'static str> {
                 break;
             }
             Some(marker) => {
-                let length =
-                    file.get(at + 1..at + 3).map_or(2, |b| usize::from(b[0]) << 8 | usize::from(b[1]));
+                let length = file
+                    .get(at + 1..at + 3)
+                    .map_or(2, |b| usize::from(b[0]) << 8 | usize::from(b[1]));
                 let payload = at + 3..(at + 1 + length).min(file.len());
                 at += 1 + length;
                 if payload.start < payload.end {
@@ -162,7 +164,9 @@ fn read_segment(
     let item = match marker {
         0xC4 => Item::Huffman(payload),
         0xDB => Item::Quantization(payload),
-        0xDD if bytes.len() >= 2 => Item::RestartInterval(usize::from(bytes[0]) << 8 | usize::from(bytes[1])),
+        0xDD if bytes.len() >= 2 => {
+            Item::RestartInterval(usize::from(bytes[0]) << 8 | usize::from(bytes[1]))
+        }
         0xDA => {
             let frame = segments.frame.as_ref().ok_or("a scan before its frame")?;
             end = end_of_scan(file, payload.end);
@@ -255,7 +259,9 @@ pub(super) fn quantization_tables(mut bytes: &[u8], mut set: impl FnMut(usize, [
     while let Some((&kind, rest)) = bytes.split_first() {
         let mut values = [0; END];
         let wide = kind >> 4 != 0;
-        let Some((entries, rest)) = rest.split_at_checked(if wide { 2 * END } else { END }) else { return };
+        let Some((entries, rest)) = rest.split_at_checked(if wide { 2 * END } else { END }) else {
+            return;
+        };
         for (place, value) in values.iter_mut().enumerate() {
             *value = if wide {
                 u16::from_be_bytes([entries[2 * place], entries[2 * place + 1]])
@@ -286,7 +292,8 @@ mod tests {
 
     #[test]
     fn scans_are_listed_and_what_is_appended_is_left_out() {
-        let mut file = b"\xFF\xD8\xFF\xE0\0\x04\xFF\xD9\xFF\xC0\0\x0B\x08\0\x08\0\x08\x01\x01\x11\0".to_vec();
+        let mut file =
+            b"\xFF\xD8\xFF\xE0\0\x04\xFF\xD9\xFF\xC0\0\x0B\x08\0\x08\0\x08\x01\x01\x11\0".to_vec();
         for _ in 0..3 {
             file.extend(b"\xFF\xDA\0\x08\x01\x01\0\0\x3F\0entropy\xFF\0coded\xFF\xD0more");
         }
@@ -302,7 +309,9 @@ mod tests {
 
     #[test]
     fn a_survey_of_nonsense_ends() {
-        for file in [&b""[..], b"\xFF", b"\xFF\xD8\xFF", b"\xFF\xD8\xFF\xDB", b"\xFF\xD8\xFF\xE1\xFF\xFF"] {
+        for file in
+            [&b""[..], b"\xFF", b"\xFF\xD8\xFF", b"\xFF\xD8\xFF\xDB", b"\xFF\xD8\xFF\xE1\xFF\xFF"]
+        {
             let segments = survey(file).unwrap();
             assert_eq!((segments.end, segments.items.len()), (file.len(), 0));
         }

@@ -19,9 +19,14 @@
     clippy::cast_sign_loss,
     reason = "bit fields and samples; all numbers here come from 16 bits at most"
 )]
-#![expect(clippy::inline_always, reason = "measured: the loop over blocks must become one function")]
+#![expect(
+    clippy::inline_always,
+    reason = "measured: the loop over blocks must become one function"
+)]
 
-use super::{Decoded, Extent, Layout, MAX_PROFILE_BYTES, Picture, Pixels, Plane, Planes, check_same_size};
+use super::{
+    Decoded, Extent, Layout, MAX_PROFILE_BYTES, Picture, Pixels, Plane, Planes, check_same_size,
+};
 use crate::domain::error::Result;
 use crate::domain::record::Dimensions;
 use crate::variant::budget::check_scans;
@@ -82,11 +87,15 @@ pub(super) fn decode(
             let axis = |first: u32, factor: u8, largest: u32| {
                 let factor = f64::from(factor);
                 let largest = f64::from(largest);
-                (f64::from(first) * 8.0 * largest / factor, factor / largest * f64::from(part.n) / 8.0)
+                (
+                    f64::from(first) * 8.0 * largest / factor,
+                    factor / largest * f64::from(part.n) / 8.0,
+                )
             };
             let (left, scale_x) = axis(part.columns.0, component.h, largest.0);
             let (top, scale_y) = axis(part.rows.0, component.v, largest.1);
-            let samples = Pixels { layout: Layout::Grey, width: part.width, height: part.height, data };
+            let samples =
+                Pixels { layout: Layout::Grey, width: part.width, height: part.height, data };
             Plane { samples, extent: Extent { left, top, scale_x, scale_y } }
         })
         .collect();

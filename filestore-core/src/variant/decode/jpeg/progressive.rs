@@ -124,7 +124,8 @@ impl Held {
                 }
                 let mut coefficients: Coefficients = [0.0; NOWHERE as usize + 1];
                 let rows = in_rows.iter().zip(&self.missing);
-                for ((to, value), (factor, missing)) in coefficients.iter_mut().zip(block).zip(rows) {
+                for ((to, value), (factor, missing)) in coefficients.iter_mut().zip(block).zip(rows)
+                {
                     *to = (f32::from(*value) + f32::from(value.signum()) * missing) * factor;
                 }
                 inverse.put(&coefficients, plane, x, y);
@@ -351,7 +352,8 @@ impl AcRefinement {
     fn set(&mut self, index: usize, at: usize, value: i16) {
         let place = self.held.needed.places[at];
         if place != NOWHERE
-            && let Some(to) = self.held.coefficients.get_mut(index * self.held.each + usize::from(place))
+            && let Some(to) =
+                self.held.coefficients.get_mut(index * self.held.each + usize::from(place))
         {
             *to = value;
         }

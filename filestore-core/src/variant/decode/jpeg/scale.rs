@@ -35,19 +35,23 @@ pub(super) struct Part {
 
 /// The largest sampling factors of a frame, across and down.
 pub(super) fn largest_sampling(frame: &Frame) -> (u32, u32) {
-    let of = |factor: fn(&FrameComponent) -> u8| frame.components.iter().map(factor).max().unwrap_or(1);
+    let of =
+        |factor: fn(&FrameComponent) -> u8| frame.components.iter().map(factor).max().unwrap_or(1);
     (u32::from(of(|component| component.h)).max(1), u32::from(of(|component| component.v)).max(1))
 }
 
 /// The parts of the components of `frame` that serve all of `wanted`, which are within it.
 pub(super) fn parts(frame: &Frame, wanted: &[Geometry]) -> Vec<Part> {
     let largest = largest_sampling(frame);
-    let across = span(wanted.iter().map(|g| (g.crop.left, g.crop.width, g.target.width)), frame.width);
-    let down = span(wanted.iter().map(|g| (g.crop.top, g.crop.height, g.target.height)), frame.height);
+    let across =
+        span(wanted.iter().map(|g| (g.crop.left, g.crop.width, g.target.width)), frame.width);
+    let down =
+        span(wanted.iter().map(|g| (g.crop.top, g.crop.height, g.target.height)), frame.height);
     let part = |(index, component): (usize, &FrameComponent)| {
         let sampling = (u32::from(component.h).max(1), u32::from(component.v).max(1));
         let tenths = if index == 0 { LUMINANCE_TENTHS } else { CHROMINANCE_TENTHS };
-        let n = wanted.iter().map(|geometry| smallest_scale(geometry, sampling, largest, tenths)).max();
+        let n =
+            wanted.iter().map(|geometry| smallest_scale(geometry, sampling, largest, tenths)).max();
         let n = n.unwrap_or(8);
         let (columns, width) = axis(across, frame.width, (sampling.0, largest.0), n);
         let (rows, height) = axis(down, frame.height, (sampling.1, largest.1), n);
@@ -57,7 +61,12 @@ pub(super) fn parts(frame: &Frame, wanted: &[Geometry]) -> Vec<Part> {
 }
 
 /// The smallest scale at which a component has `tenths` tenths of the target; 8 if there is none.
-fn smallest_scale(geometry: &Geometry, sampling: (u32, u32), largest: (u32, u32), tenths: u32) -> u8 {
+fn smallest_scale(
+    geometry: &Geometry,
+    sampling: (u32, u32),
+    largest: (u32, u32),
+    tenths: u32,
+) -> u8 {
     let Geometry { crop, target } = geometry;
     let suffices = |n: u8, crop: u32, target: u32, sampling: u32, largest: u32| {
         let samples = u64::from(crop) * u64::from(sampling) * u64::from(n);
@@ -75,7 +84,10 @@ fn smallest_scale(geometry: &Geometry, sampling: (u32, u32), largest: (u32, u32)
 fn span(crops: impl Iterator<Item = (u32, u32, u32)>, whole: u32) -> (u32, u32) {
     let grown = crops.map(|(start, length, target)| {
         let margin = MARGIN * length.div_ceil(target.max(1));
-        (start.saturating_sub(margin), start.saturating_add(length).saturating_add(margin).min(whole))
+        (
+            start.saturating_sub(margin),
+            start.saturating_add(length).saturating_add(margin).min(whole),
+        )
     });
     let union = |a: (u32, u32), b: (u32, u32)| (a.0.min(b.0), a.1.max(b.1));
     grown.reduce(union).unwrap_or((0, whole))
@@ -98,7 +110,8 @@ fn axis(span: (u32, u32), whole: u32, (sampling, largest): (u32, u32), n: u8) ->
 pub(super) fn most_samples(stored: Dimensions, components: u8, wanted: &[Geometry]) -> (u64, u64) {
     // A component's scale is at most one eighth above what its size asks for.
     let eighths = |crop: u32, target: u32| {
-        (u64::from(target) * 8 * u64::from(LUMINANCE_TENTHS)).div_ceil(10 * u64::from(crop.max(1))) + 1
+        (u64::from(target) * 8 * u64::from(LUMINANCE_TENTHS)).div_ceil(10 * u64::from(crop.max(1)))
+            + 1
     };
     let n = wanted.iter().map(|Geometry { crop, target }| {
         eighths(crop.width, target.width).max(eighths(crop.height, target.height))
@@ -117,7 +130,8 @@ mod tests {
     use crate::variant::plan::Rectangle;
 
     fn frame(size: (u32, u32), sampling: &[(u8, u8)]) -> Frame {
-        let component = |(id, (h, v)): (u8, &(u8, u8))| FrameComponent { id, h: *h, v: *v, table: 0 };
+        let component =
+            |(id, (h, v)): (u8, &(u8, u8))| FrameComponent { id, h: *h, v: *v, table: 0 };
         let components = (1..).zip(sampling).map(component).collect();
         Frame { marker: 0xC0, precision: 8, width: size.0, height: size.1, components }
     }
@@ -174,8 +188,9 @@ mod tests {
     #[test]
     fn chrominance_is_decoded_at_half_the_size_it_would_be_shown_in() {
         let wanted = [geometry(0, 0, (1600, 1600), (800, 800))];
-        let scales =
-            |sampling| parts(&frame((1600, 1600), sampling), &wanted).iter().map(|p| p.n).collect::<Vec<_>>();
+        let scales = |sampling| {
+            parts(&frame((1600, 1600), sampling), &wanted).iter().map(|p| p.n).collect::<Vec<_>>()
+        };
         assert_eq!(scales(&[(1, 1); 3]), [6, 2, 2]);
         assert_eq!(scales(&[(2, 2), (1, 1), (1, 1)]), [6, 4, 4]);
     }

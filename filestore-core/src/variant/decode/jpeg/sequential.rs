@@ -69,7 +69,12 @@ impl Decoder {
         bits.refill();
         self.prediction = self.prediction.wrapping_add(self.dc.difference(bits)?);
         self.ac.skip(bits, 1)?;
-        self.inverse.put_flat(self.prediction as f32 * self.factors[0], &mut self.plane, place.x, place.y);
+        self.inverse.put_flat(
+            self.prediction as f32 * self.factors[0],
+            &mut self.plane,
+            place.x,
+            place.y,
+        );
         Ok(())
     }
 

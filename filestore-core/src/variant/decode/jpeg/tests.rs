@@ -32,7 +32,12 @@ const SAMPLINGS: [(&str, &[(u32, u32)]); 9] = [
     ("by thirds", &[(3, 2), (2, 1), (1, 2)]),
 ];
 
-fn recipe(size: (u32, u32), sampling: &[(u32, u32)], is_progressive: bool, restart_interval: u32) -> Recipe {
+fn recipe(
+    size: (u32, u32),
+    sampling: &[(u32, u32)],
+    is_progressive: bool,
+    restart_interval: u32,
+) -> Recipe {
     let scans = if is_progressive { progressive } else { sequential };
     Recipe {
         width: size.0,
@@ -86,7 +91,12 @@ fn samples_of(block: &[i32; END], quantization: &Quantization, n: usize) -> Vec<
 }
 
 /// The furthest that `samples` are from what `component` shows in `part`.
-fn furthest(component: &Coefficients, quantization: &Quantization, part: Part, samples: &[u8]) -> f64 {
+fn furthest(
+    component: &Coefficients,
+    quantization: &Quantization,
+    part: Part,
+    samples: &[u8],
+) -> f64 {
     let n = u32::from(part.n);
     assert_eq!(samples.len(), (part.width * part.height) as usize, "{part:?}");
     let mut furthest = 0.0f64;
@@ -94,7 +104,8 @@ fn furthest(component: &Coefficients, quantization: &Quantization, part: Part, s
         for x in part.columns.0..part.columns.1 {
             let block = &component.blocks[(y * component.blocks_across + x) as usize];
             for (at, expected) in (0..).zip(samples_of(block, quantization, n as usize)) {
-                let (left, top) = ((x - part.columns.0) * n + at % n, (y - part.rows.0) * n + at / n);
+                let (left, top) =
+                    ((x - part.columns.0) * n + at % n, (y - part.rows.0) * n + at / n);
                 if left < part.width && top < part.height {
                     let seen = f64::from(samples[(top * part.width + left) as usize]);
                     furthest = furthest.max((seen - expected).abs());
@@ -140,7 +151,8 @@ fn the_encoder_of_these_tests_writes_what_another_decoder_reads() {
             let seen = zune_jpeg::JpegDecoder::new_with_options(cursor, options).decode().unwrap();
             // Luminance alone: chrominance is decoded at half the size.
             let (_, samples) = decode(&written.bytes, &[whole(size, 8)]).unwrap();
-            let furthest = seen.chunks(3).zip(&samples[0]).map(|(pixel, y)| pixel[0].abs_diff(*y)).max();
+            let furthest =
+                seen.chunks(3).zip(&samples[0]).map(|(pixel, y)| pixel[0].abs_diff(*y)).max();
             assert!(furthest <= Some(2), "progressive: {is_progressive}: {furthest:?}");
         }
     }
@@ -185,7 +197,9 @@ fn components_in_scans_of_their_own_show_the_same() {
 fn a_progressive_picture_without_refinements_shows_the_same() {
     let mut recipe = recipe((75, 53), &[(2, 1), (1, 1), (1, 1)], true, 0);
     recipe.scans = vec![(vec![0, 1, 2], 0, 0, 0, 0)];
-    recipe.scans.extend((0..3).flat_map(|one| [(vec![one], 1, 9, 0, 0), (vec![one], 10, 63, 0, 0)]));
+    recipe
+        .scans
+        .extend((0..3).flat_map(|one| [(vec![one], 1, 9, 0, 0), (vec![one], 10, 63, 0, 0)]));
     let written = write(&recipe);
     for eighths in 1..=8 {
         check_all(&written, &[whole((75, 53), eighths)], &format!("{eighths}/8"));
@@ -245,11 +259,14 @@ proptest! {
 fn a_file_cut_at_any_byte_shows_what_is_there() {
     for (is_progressive, restart_interval) in [(false, 0), (false, 2), (true, 0), (true, 3)] {
         let size = (48, 40);
-        let written = write(&recipe(size, &[(2, 2), (1, 1), (1, 1)], is_progressive, restart_interval));
+        let written =
+            write(&recipe(size, &[(2, 2), (1, 1), (1, 1)], is_progressive, restart_interval));
         let (_, good) = decode(&written.bytes, &[whole(size, 4)]).unwrap();
         let mut same_before = 0;
         for cut in 0..written.bytes.len() {
-            let Some((_, seen)) = decode(&written.bytes[..cut], &[whole(size, 4)]) else { continue };
+            let Some((_, seen)) = decode(&written.bytes[..cut], &[whole(size, 4)]) else {
+                continue;
+            };
             let same = seen[0].iter().zip(&good[0]).filter(|(seen, good)| seen == good).count();
             if !is_progressive {
                 assert!(same + 16 >= same_before, "less to see with {cut} bytes");

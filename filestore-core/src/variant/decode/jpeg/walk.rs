@@ -73,8 +73,8 @@ impl Grid {
                 break;
             }
             let (top, bottom) = (first / across, (end - 1) / across);
-            let is_beside =
-                top == bottom && (end - top * across <= columns.0 || first - top * across >= columns.1);
+            let is_beside = top == bottom
+                && (end - top * across <= columns.0 || first - top * across >= columns.1);
             if may_pass && (bottom < rows.0 || is_beside) {
                 // The clock is looked at once a row here too, in as far as there are markers.
                 if first % across < each && is_late() {
@@ -90,7 +90,8 @@ impl Grid {
                 return Err(Late);
             }
             for _ in first..end {
-                let is_wanted = (columns.0..columns.1).contains(&x) && (rows.0..rows.1).contains(&y);
+                let is_wanted =
+                    (columns.0..columns.1).contains(&x) && (rows.0..rows.1).contains(&y);
                 if self.mcu(&mut bits, (x as u32, y as u32), is_wanted, blocks).is_err()
                     || bits.is_overdrawn()
                 {

@@ -64,7 +64,8 @@ pub(super) fn progressive(components: usize) -> Vec<ScanRecipe> {
 
 /// Writes a picture of generated shapes and noise.
 pub(super) fn write(recipe: &Recipe) -> Written {
-    let largest = recipe.sampling.iter().fold((1, 1), |most, one| (most.0.max(one.0), most.1.max(one.1)));
+    let largest =
+        recipe.sampling.iter().fold((1, 1), |most, one| (most.0.max(one.0), most.1.max(one.1)));
     let components: Vec<_> =
         (0..recipe.sampling.len()).map(|index| transform(recipe, index, largest)).collect();
     let mut bytes = b"\xFF\xD8".to_vec();
@@ -96,9 +97,11 @@ fn transform(recipe: &Recipe, index: usize, largest: (u32, u32)) -> Coefficients
     let (h, v) = recipe.sampling[index];
     let (blocks_across, blocks_down) =
         (recipe.width.div_ceil(8 * largest.0) * h, recipe.height.div_ceil(8 * largest.1) * v);
-    let own = ((recipe.width * h).div_ceil(8 * largest.0), (recipe.height * v).div_ceil(8 * largest.1));
+    let own =
+        ((recipe.width * h).div_ceil(8 * largest.0), (recipe.height * v).div_ceil(8 * largest.1));
     let mut random = fastrand::Rng::with_seed(index as u64 + 1);
-    let cosine = |at: usize, frequency: usize| ((2 * at + 1) as f64 * frequency as f64 * PI / 16.0).cos();
+    let cosine =
+        |at: usize, frequency: usize| ((2 * at + 1) as f64 * frequency as f64 * PI / 16.0).cos();
     let (quantization, mut blocks) = (quantization(recipe), Vec::new());
     for by in 0..blocks_down {
         for bx in 0..blocks_across {
@@ -146,7 +149,8 @@ fn write_scan(
     components: &[Coefficients],
     largest: (u32, u32),
 ) {
-    let mut coder = Coder { tokens: Vec::new(), predictions: [0; 4], ended: 0, pending: Vec::new() };
+    let mut coder =
+        Coder { tokens: Vec::new(), predictions: [0; 4], ended: 0, pending: Vec::new() };
     let alone = lanes.len() == 1;
     let (across, down) = if alone {
         components[lanes[0]].own
@@ -170,7 +174,9 @@ fn write_scan(
                     match (recipe.progressive, start, high) {
                         (false, ..) => coder.sequential(*lane, block),
                         (true, 0, 0) => coder.dc(*lane, block[0] >> low),
-                        (true, 0, _) => coder.tokens.push(Token::Bits(block[0] as u32 >> low & 1, 1)),
+                        (true, 0, _) => {
+                            coder.tokens.push(Token::Bits(block[0] as u32 >> low & 1, 1))
+                        }
                         (true, _, 0) => coder.first(&block[*start..=*end], *low),
                         (true, ..) => coder.refine(&block[*start..=*end], *low),
                     }
@@ -247,7 +253,8 @@ impl Table {
                 counts[usize::from(*symbol)] += usize::from(*table == number);
             }
         }
-        let mut symbols: Vec<u8> = (0..=255).filter(|symbol| counts[usize::from(*symbol)] > 0).collect();
+        let mut symbols: Vec<u8> =
+            (0..=255).filter(|symbol| counts[usize::from(*symbol)] > 0).collect();
         symbols.sort_by_key(|symbol| std::cmp::Reverse(counts[usize::from(*symbol)]));
         assert!(symbols.len() <= 162);
         let profile = (1..=16u8).zip(PROFILE);

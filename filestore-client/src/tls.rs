@@ -1,0 +1,28 @@
+//! TLS towards the server: ring for cryptography, the operating system's certificates for trust.
+//!
+//! The configuration is handed to the HTTP clients. No provider is installed for the whole process:
+//! that choice belongs to the application.
+
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls::crypto::ring;
+use rustls_platform_verifier::Verifier;
+
+use crate::error::{Error, Result};
+
+/// Prepares TLS as HTTP/1.1 clients use it.
+pub(crate) fn client_config() -> Result<ClientConfig> {
+    let failed = |error: rustls::Error| Error::invalid(format!("TLS cannot be prepared: {error}"));
+    let crypto = Arc::new(ring::default_provider());
+    let verifier = Verifier::new(Arc::clone(&crypto)).map_err(failed)?;
+
+    let mut config = ClientConfig::builder_with_provider(crypto)
+        .with_safe_default_protocol_versions()
+        .map_err(failed)?
+        .dangerous() // rustls' word for a verifier that is not its own
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}

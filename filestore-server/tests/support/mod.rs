@@ -1,0 +1,11 @@
+//! The HTTP client of the server's tests: plain reqwest, which knows nothing of this service.
+
+/// Prepares a client that uses no proxy.
+///
+/// reqwest is built without a cryptography provider of its own, and prepares TLS even where a test
+/// speaks plain HTTP: the process gets one here, once.
+pub(crate) fn http_client() -> reqwest::ClientBuilder {
+    // An error says that another thread was faster.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy()
+}
