@@ -1,0 +1,31 @@
+//! A file record.
+
+use crate::api;
+use crate::domain::record::FileRecord;
+
+impl From<&FileRecord> for api::FileRecord {
+    fn from(record: &FileRecord) -> Self {
+        Self {
+            file_id: record.file_id.to_string(),
+            original_name: record.original_name.clone(),
+            mime_type: record.mime_type.clone(),
+            file_size: record.blob.size_bytes,
+            ext: record.ext.clone(),
+            file_path: record.blob.key.to_string(),
+            sync_status: record.state.sync().to_string(),
+            updated_at: record.updated_at.to_string(),
+            status: record.state.status().to_string(),
+            storage_location: record.state.location().to_string(),
+            storage_provider: record.blob.provider.to_string(),
+            organization_id: record.organization_id.to_string(),
+            sub_system: record.sub_system.to_string(),
+            sha256: record.blob.sha256.to_hex(),
+            width: record.blob.dimensions.map(|d| d.width),
+            height: record.blob.dimensions.map(|d| d.height),
+            version: record.version,
+            created_at: record.created_at.to_string(),
+            expires_at: record.expires_at.map(|at| at.to_string()),
+            purge_status: record.state.purge().map(|purge| purge.to_string()),
+        }
+    }
+}

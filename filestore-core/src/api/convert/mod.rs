@@ -1,0 +1,10 @@
+//! The only bridge between the domain and the wire, one file per resource.
+//!
+//! Domain types carry no serde, so that renaming a field cannot change the API by accident; the
+//! conversions here give every value the name that the contract has for it.
+
+mod file;
+mod binding;
+mod provider;
+mod check;
+mod variant;
