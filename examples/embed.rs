@@ -3,7 +3,7 @@
 //! `cargo run --example embed`
 
 use filestore_core::FileStore;
-use filestore_core::metadata::Scope;
+use filestore_core::domain::scope::Scope;
 use filestore_core::service::{Change, NewUpload};
 use filestore_core::worker::Workers;
 use std::time::Duration;

@@ -21,12 +21,14 @@ use filestore_core::domain::clock::Timestamp;
 use filestore_core::domain::config::Durability;
 use filestore_core::domain::id::{BlobId, FileId, OrganizationId, Sha256, SubSystem};
 use filestore_core::domain::lifecycle::FileState;
+use filestore_core::domain::listing::ListFilter;
 use filestore_core::domain::path::BlobKey;
 use filestore_core::domain::provider::ProviderCode;
 use filestore_core::domain::record::{Blob, FileRecord};
+use filestore_core::domain::scope::Scope;
 use filestore_core::domain::status::{Location, Status};
 use filestore_core::metadata::sqlite::SqliteMetadata;
-use filestore_core::metadata::{BindingSeen, InsertFiles, Inserted, ListFilter, Metadata, Scope};
+use filestore_core::metadata::{BindingSeen, InsertFiles, Inserted, Metadata};
 
 const ORGANIZATIONS: u64 = 20;
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use filestore_core::domain::config::StoreConfig;
+use filestore_core::domain::scope::Scope;
 use filestore_core::domain::status::{PurgeStatus, Status, SyncStatus};
-use filestore_core::metadata::Scope;
 use filestore_core::service::{
     BatchItem, Change, ListRequest, NewBatch, NewUpload, PartHints, Replacement, Uploaded,
 };

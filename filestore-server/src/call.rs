@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use filestore_core::FileStore;
-use filestore_core::metadata::Scope;
+use filestore_core::domain::scope::Scope;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use ulid::Ulid;
 use warp::Filter;

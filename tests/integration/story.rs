@@ -4,7 +4,8 @@
 use filestore_client::{Batch, Client, Fit, Item, ListQuery, Upload};
 use filestore_core::FileStore;
 use filestore_core::api::FileRecord;
-use filestore_core::metadata::{ListFilter, Scope};
+use filestore_core::domain::listing::ListFilter;
+use filestore_core::domain::scope::Scope;
 use filestore_core::service::{
     BatchItem, Change, ListRequest, NewBatch, NewUpload, PartHints, Replacement, Uploaded,
 };

@@ -18,7 +18,7 @@ use filestore_core::api::{
 };
 use filestore_core::domain::id::FileId;
 use filestore_core::domain::provider::ProviderCode;
-use filestore_core::metadata::Scope;
+use filestore_core::domain::scope::Scope;
 use filestore_core::worker::migrate::MigrateOptions;
 
 use super::{

@@ -11,6 +11,8 @@ pub mod serving;
 pub mod binding;
 pub mod provider;
 pub mod record;
+pub mod scope;
+pub mod listing;
 pub mod variant;
 pub mod clock;
 pub mod config;

@@ -3,7 +3,9 @@
 use std::str::FromStr;
 
 use super::error::{Error, Result};
-use crate::api::VARIANT_SIZES;
+
+/// The allowed sides of a variant's square, in pixels.
+pub const VARIANT_SIZES: [u32; 7] = [200, 250, 300, 400, 500, 700, 1000];
 
 /// The side of a variant's square, in pixels: one of [`VARIANT_SIZES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -19,36 +19,18 @@ use async_trait::async_trait;
 use crate::domain::binding::{Binding, BindingChange, NewBinding};
 use crate::domain::clock::Timestamp;
 use crate::domain::error::Result;
-use crate::domain::id::{BlobId, FileId, OrganizationId, SubSystem};
+use crate::domain::id::{BlobId, FileId, OrganizationId};
 use crate::domain::lifecycle::FileState;
+use crate::domain::listing::ListFilter;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
-use crate::domain::status::{PurgeStatus, Status};
+use crate::domain::scope::Scope;
+use crate::domain::status::Status;
 
 #[cfg(test)]
 pub mod contract;
 pub mod sqlite;
-
-/// Which organizations' files a caller may see. Enforced in the look-up itself, so that a foreign
-/// file cannot be told from an unknown one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
-    /// All of them.
-    All,
-    /// Only these.
-    Organizations(Vec<OrganizationId>),
-}
-
-impl Scope {
-    /// Whether the scope covers `organization`.
-    pub fn covers(&self, organization: &OrganizationId) -> bool {
-        match self {
-            Self::All => true,
-            Self::Organizations(list) => list.contains(organization),
-        }
-    }
-}
 
 /// The state a change was decided from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -224,19 +206,6 @@ pub struct PurgeClaim {
     pub dropped: Vec<DroppedBlob>,
     /// Failed removals so far.
     pub attempts: u32,
-}
-
-/// Which files a listing shows. Listings are newest first (by file id, descending).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ListFilter {
-    /// Only of this organization.
-    pub organization_id: Option<OrganizationId>,
-    /// Only of this part of the application.
-    pub sub_system: Option<SubSystem>,
-    /// Only in this status.
-    pub status: Option<Status>,
-    /// `None`: only files that are not deleted. `Some`: only files with this purge status.
-    pub purge_status: Option<PurgeStatus>,
 }
 
 /// Counts of deleted files.

@@ -17,8 +17,9 @@ use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{FileId, Sha256};
 use crate::domain::path::BlobKey;
 use crate::domain::record::FileRecord;
+use crate::domain::scope::Scope;
 use crate::domain::status::{Location, Status, SyncStatus};
-use crate::metadata::{BindingSeen, DroppedBlob, Expected, Scope, UpdateFile, Updated};
+use crate::metadata::{BindingSeen, DroppedBlob, Expected, UpdateFile, Updated};
 use crate::storage::StagedBlob;
 
 /// How often a change is decided again after losing to a worker.

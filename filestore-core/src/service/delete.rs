@@ -8,8 +8,9 @@ use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::FileId;
 use crate::domain::record::FileRecord;
+use crate::domain::scope::Scope;
 use crate::domain::status::Status;
-use crate::metadata::{Expected, Scope, UpdateFile, Updated};
+use crate::metadata::{Expected, UpdateFile, Updated};
 
 /// How often a change is decided again after losing to someone.
 const DECISIONS: usize = 8;

@@ -5,8 +5,9 @@ use sha2::{Digest, Sha256 as Hasher};
 use super::FileStore;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::FileId;
+use crate::domain::listing::ListFilter;
 use crate::domain::record::FileRecord;
-use crate::metadata::{ListFilter, Scope};
+use crate::domain::scope::Scope;
 
 /// The smallest, default and largest number of files on a page.
 const PAGE: (usize, usize, usize) = (1, 100, 1000);

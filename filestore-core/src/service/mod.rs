@@ -52,7 +52,7 @@ pub use writing::ByteStream;
 ///
 /// ```no_run
 /// use filestore_core::service::NewUpload;
-/// use filestore_core::{FileStore, metadata::Scope};
+/// use filestore_core::{FileStore, domain::scope::Scope};
 ///
 /// # async fn example() -> filestore_core::Result<()> {
 /// let store = FileStore::open("./files").await?;

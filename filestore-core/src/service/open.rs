@@ -140,7 +140,7 @@ mod tests {
 
     use super::*;
     use crate::domain::error::ErrorKind;
-    use crate::metadata::Scope;
+    use crate::domain::scope::Scope;
     use crate::service::{Change, NewUpload, PartHints, Replacement};
 
     fn staged_names(store: &FileStore) -> usize {

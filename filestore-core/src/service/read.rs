@@ -16,8 +16,8 @@ use crate::domain::disposition::Disposition;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::FileId;
 use crate::domain::record::FileRecord;
+use crate::domain::scope::Scope;
 use crate::domain::serving;
-use crate::metadata::Scope;
 use crate::storage::cloud::PresignRequest;
 use crate::storage::{LocalBlob, SmallOrOpen};
 

@@ -230,7 +230,7 @@ impl FileStore {
     async fn recall(&self, reply: &[u8]) -> Result<FileRecord> {
         let shown: api::FileRecord = serde_json::from_slice(reply)
             .map_err(|e| Error::internal("reading a stored reply", e))?;
-        let record = self.info(shown.file_id.parse()?, &crate::metadata::Scope::All).await?;
+        let record = self.info(shown.file_id.parse()?, &crate::domain::scope::Scope::All).await?;
         Ok((*record).clone())
     }
 }

@@ -9,8 +9,8 @@ use crate::api::VariantCacheReport;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::FileId;
 use crate::domain::record::FileRecord;
+use crate::domain::scope::Scope;
 use crate::domain::status::Status;
-use crate::metadata::Scope;
 use crate::variant::{Fit, Variant, VariantKey, VariantSize};
 
 /// The answer to whether a blob is still current.

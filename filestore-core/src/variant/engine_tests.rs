@@ -469,7 +469,7 @@ async fn without_a_budget_nothing_is_kept() {
 
 /// Both fits of all sizes.
 fn every_key(file: FileId) -> Vec<VariantKey> {
-    let sizes = crate::api::VARIANT_SIZES.map(|size| key(file, &size.to_string()));
+    let sizes = crate::domain::variant::VARIANT_SIZES.map(|size| key(file, &size.to_string()));
     sizes
         .into_iter()
         .flat_map(|key| [VariantKey { fit: Fit::Inside, ..key.clone() }, key])

@@ -88,7 +88,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::api::VARIANT_SIZES;
+    use crate::domain::variant::VARIANT_SIZES;
 
     fn size(pixels: u32) -> VariantSize {
         VariantSize::from_path(&pixels.to_string(), &pixels.to_string()).unwrap()

@@ -495,7 +495,8 @@ fn veiled(width: u32, height: u32) -> Vec<u8> {
 
 /// All seven sizes in both fits.
 fn every_kind() -> Vec<(VariantSize, Fit)> {
-    let sizes = crate::api::VARIANT_SIZES.map(|pixels| VariantSize::try_from(pixels).unwrap());
+    let sizes =
+        crate::domain::variant::VARIANT_SIZES.map(|pixels| VariantSize::try_from(pixels).unwrap());
     sizes.into_iter().flat_map(|size| [(size, Fit::Cover), (size, Fit::Inside)]).collect()
 }
 

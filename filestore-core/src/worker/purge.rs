@@ -237,7 +237,7 @@ mod tests {
 
     use super::*;
     use crate::domain::config::{Durability, StoreConfig};
-    use crate::metadata::Scope;
+    use crate::domain::scope::Scope;
     use crate::service::NewUpload;
     use crate::worker::NoProgress;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use filestore_core::api::{self, DeleteReply, ListReply};
+use filestore_core::domain::listing::ListFilter;
 use filestore_core::domain::record::FileRecord;
-use filestore_core::metadata::ListFilter;
 use filestore_core::service::ListRequest;
 use filestore_core::{Error, Result};
 use http::StatusCode;

@@ -5,7 +5,7 @@ use bytes::BytesMut;
 use filestore_core::api::{ChangeReply, FileRecord};
 use filestore_core::domain::id::{FileId, OrganizationId, Sha256, SubSystem};
 use filestore_core::domain::media;
-use filestore_core::metadata::Scope;
+use filestore_core::domain::scope::Scope;
 use filestore_core::service::{
     self, BatchItem, NewBatch, NewUpload, PartHints, Replacement, Uploaded,
 };

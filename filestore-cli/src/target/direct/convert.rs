@@ -3,7 +3,7 @@
 use filestore_core::api::{CreateBinding, UpdateBinding};
 use filestore_core::domain::binding::{BindingChange, NewBinding};
 use filestore_core::domain::id::Sha256;
-use filestore_core::metadata::ListFilter;
+use filestore_core::domain::listing::ListFilter;
 use filestore_core::service::{self, ListRequest};
 
 use crate::failure::Result;

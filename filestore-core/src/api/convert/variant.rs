@@ -29,3 +29,13 @@ impl From<CacheReport> for api::VariantCacheReport {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::domain::variant;
+
+    #[test]
+    fn the_wire_names_the_sizes_that_the_domain_allows() {
+        assert_eq!(crate::api::VARIANT_SIZES, variant::VARIANT_SIZES);
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::domain::error::ErrorKind;
-use crate::metadata::ListFilter;
+use crate::domain::listing::ListFilter;
 use futures_util::future::{self, FutureExt};
 
 pub(crate) async fn it_answers(metadata: &dyn Metadata) {

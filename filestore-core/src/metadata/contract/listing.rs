@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::domain::id::SubSystem;
+use crate::domain::listing::ListFilter;
 use crate::domain::status::{PurgeStatus, Status};
-use crate::metadata::ListFilter;
 
 const ORGANIZATIONS: [&str; 3] = ["1", "2", "acme"];
 const SUB_SYSTEMS: [&str; 2] = ["a", "b"];

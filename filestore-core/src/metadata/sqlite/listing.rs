@@ -11,9 +11,10 @@ use std::collections::{BTreeSet, BinaryHeap};
 use rusqlite::{Connection, Rows, ToSql};
 
 use crate::domain::id::{FileId, OrganizationId, SubSystem};
+use crate::domain::listing::ListFilter;
 use crate::domain::record::FileRecord;
+use crate::domain::scope::Scope;
 use crate::domain::status::{PurgeStatus, Status};
-use crate::metadata::{ListFilter, Scope};
 
 use super::fault::Fault;
 use super::row::{self, columns, id};

@@ -8,7 +8,7 @@ use super::*;
 use crate::domain::binding::NewBinding;
 use crate::domain::config::StoreConfig;
 use crate::domain::provider::ProviderConfig;
-use crate::metadata::Scope;
+use crate::domain::scope::Scope;
 use crate::service::NewUpload;
 use crate::service::writing::Lane;
 use crate::worker::NoProgress;

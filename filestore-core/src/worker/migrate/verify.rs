@@ -11,10 +11,11 @@ use crate::FileStore;
 use crate::api::MigrateVerifyReport;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{FileId, OrganizationId};
+use crate::domain::listing::ListFilter;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
+use crate::domain::scope::Scope;
 use crate::domain::status::Status;
-use crate::metadata::{ListFilter, Scope};
 use crate::worker::{Progress, failure};
 
 impl FileStore {

@@ -6,8 +6,10 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::domain::error::ErrorKind;
+use crate::domain::listing::ListFilter;
+use crate::domain::scope::Scope;
 use crate::metadata::contract::{at, change, deleted, get, insert, put, ready, uploaded};
-use crate::metadata::{ListFilter, Metadata, Scope, Updated};
+use crate::metadata::{Metadata, Updated};
 
 async fn limit_pages(metadata: &SqliteMetadata, pages: &str) {
     let sql = format!("PRAGMA max_page_count = {pages}");

@@ -4,8 +4,8 @@ use rusqlite::Connection;
 
 use super::super::{bindings, copies, dropped, files, idempotency, intents, listing, purge, sync};
 use super::*;
+use crate::domain::listing::ListFilter;
 use crate::domain::status::{PurgeStatus, Status};
-use crate::metadata::ListFilter;
 
 /// Every listing statement.
 fn listings() -> Vec<String> {
