@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use filestore_core::FileStore;
 use filestore_core::domain::config::Durability;
+use filestore_core::storage::CheckOutcome;
 use filestore_core::worker::Workers;
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -210,7 +211,7 @@ fn probe_providers(store: &FileStore) -> JoinSet<()> {
             match store.check_provider(code.as_str()).await {
                 Ok(report) if report.can_serve => tracing::debug!(provider = %code, "the provider can serve"),
                 Ok(report) => {
-                    let failed = report.steps.iter().filter(|step| step.outcome == "failed");
+                    let failed = report.steps.iter().filter(|step| step.outcome == CheckOutcome::Failed);
                     let failed: Vec<_> =
                         failed.map(|step| format!("{}: {}", step.name, step.detail)).collect();
                     let failed = failed.join("; ");

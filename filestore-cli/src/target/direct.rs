@@ -111,11 +111,11 @@ impl Target for Direct {
     }
 
     async fn all_providers(&self) -> Result<Vec<AdminProvider>> {
-        Ok(self.store.list_providers())
+        Ok(self.store.list_providers().into_iter().map(Into::into).collect())
     }
 
     async fn check_provider(&self, code: &str) -> Result<ProviderCheckReport> {
-        Ok(self.store.check_provider(code).await?)
+        Ok((&self.store.check_provider(code).await?).into())
     }
 
     async fn bindings(&self, organization: Option<i64>) -> Result<Vec<BindingReply>> {
@@ -134,13 +134,13 @@ impl Target for Direct {
 
     async fn purge(&self, mode: PurgeMode, meter: &Meter) -> Result<PurgeReport> {
         Ok(match mode {
-            PurgeMode::Remove => self.store.purge_run(meter).await?,
-            PurgeMode::DryRun => self.store.purge_plan().await?,
+            PurgeMode::Remove => self.store.purge_run(meter).await?.into(),
+            PurgeMode::DryRun => self.store.purge_plan().await?.into(),
         })
     }
 
     async fn sync(&self, meter: &Meter) -> Result<SyncReport> {
-        Ok(self.store.sync_run(Arc::new(meter.clone())).await?)
+        Ok(self.store.sync_run(Arc::new(meter.clone())).await?.into())
     }
 
     async fn sync_enqueue(&self, organization: i64) -> Result<u64> {
@@ -152,7 +152,7 @@ impl Target for Direct {
     }
 
     async fn migrate_plan(&self, organization: i64, to: &str) -> Result<MigratePlan> {
-        Ok(self.store.migrate_plan(organization, &self.provider(to)?).await?)
+        Ok(self.store.migrate_plan(organization, &self.provider(to)?).await?.into())
     }
 
     async fn migrate_run(
@@ -168,11 +168,12 @@ impl Target for Direct {
         Ok(self
             .store
             .migrate_run(migration.organization, &to, options, &wants_stop, progress)
-            .await?)
+            .await?
+            .into())
     }
 
     async fn migrate_status(&self, organization: i64) -> Result<MigrateStatus> {
-        Ok(self.store.migrate_status(organization).await?)
+        Ok(self.store.migrate_status(organization).await?.into())
     }
 
     async fn migrate_verify(
@@ -182,19 +183,19 @@ impl Target for Direct {
         meter: &Meter,
     ) -> Result<MigrateVerifyReport> {
         let to = self.provider(to)?;
-        Ok(self.store.migrate_verify(organization, &to, Arc::new(meter.clone())).await?)
+        Ok(self.store.migrate_verify(organization, &to, Arc::new(meter.clone())).await?.into())
     }
 
     async fn sync_status(&self) -> Result<SyncStatusReport> {
-        Ok(self.store.sync_status().await?)
+        Ok(self.store.sync_status().await?.into())
     }
 
     async fn variants_status(&self) -> Result<VariantCacheReport> {
-        Ok(self.store.variant_cache().await)
+        Ok(self.store.variant_cache().await.into())
     }
 
     async fn variants_prune(&self) -> Result<VariantCacheReport> {
-        Ok(self.store.prune_variants().await)
+        Ok(self.store.prune_variants().await.into())
     }
 
     async fn health(&self) -> Result<ReadyReply> {

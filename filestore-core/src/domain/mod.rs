@@ -11,6 +11,7 @@ pub mod serving;
 pub mod binding;
 pub mod provider;
 pub mod record;
+pub mod report;
 pub mod scope;
 pub mod listing;
 pub mod variant;

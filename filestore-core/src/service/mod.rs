@@ -8,10 +8,12 @@
 //! a task of its own, so that a caller that goes away cannot part a record from its bytes.
 
 mod open;
+pub(crate) mod recovery;
 mod placement;
 pub(crate) mod writing;
 pub(crate) mod moving;
 mod traffic;
+pub(crate) mod migrations;
 mod idempotency;
 mod quota;
 mod upload;
@@ -35,9 +37,9 @@ use crate::metadata::Metadata;
 use crate::storage::{DataDir, LocalStore, ProviderRegistry};
 use crate::variant::VariantEngine;
 
+use self::migrations::Migrations;
 use self::publishing::Publishing;
 use self::traffic::Traffic;
-use crate::worker::migrate::Migrations;
 
 pub use change::{Change, Changed, IfMatch, Replacement};
 pub use idempotency::IdempotencyGuard;

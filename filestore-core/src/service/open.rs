@@ -6,17 +6,16 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use super::commit::leaves_nothing;
+use super::migrations::Migrations;
 use super::publishing::Publishing;
 use super::traffic::Traffic;
-use super::{FileStore, Inner, idempotency, quota};
+use super::{FileStore, Inner, idempotency, quota, recovery};
 use crate::domain::config::StoreConfig;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::BlobId;
 use crate::metadata::sqlite::SqliteMetadata;
 use crate::storage::{DataDir, LocalOptions, LocalStore, ProviderRegistry};
 use crate::variant::VariantEngine;
-use crate::worker::migrate::Migrations;
-use crate::worker::recovery;
 
 impl FileStore {
     /// Opens the store in `path` with the default configuration, creating it if need be.

@@ -1,26 +1,27 @@
 //! The providers as an administrator sees them.
 
 use crate::FileStore;
-use crate::api::{AdminProvider, ProviderCheckReport};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::provider::{Provider, ProviderCode};
+use crate::domain::report::ProviderInfo;
+use crate::storage::ProviderCheck;
 
 /// The kinds of service that the project's tests run against.
 const TESTED: [&str; 5] = ["local", "s3", "azblob", "fs", "memory"];
 
 impl FileStore {
     /// Every provider, inactive ones included, `LOCAL` first.
-    pub fn list_providers(&self) -> Vec<AdminProvider> {
+    pub fn list_providers(&self) -> Vec<ProviderInfo> {
         self.providers().all().iter().map(|provider| self.shown(provider)).collect()
     }
 
-    fn shown(&self, provider: &Provider) -> AdminProvider {
+    fn shown(&self, provider: &Provider) -> ProviderInfo {
         let configured = self.config().providers.iter().find(|config| config.code == provider.code);
         let scheme = configured.map_or("local", |config| config.scheme.as_str());
-        AdminProvider {
-            provider_code: provider.code.to_string(),
-            provider_name: provider.name.clone(),
-            storage_location: provider.location.to_string(),
+        ProviderInfo {
+            code: provider.code.clone(),
+            name: provider.name.clone(),
+            location: provider.location,
             is_active: provider.is_active,
             scheme: scheme.to_owned(),
             is_tested: TESTED.contains(&scheme),
@@ -29,7 +30,7 @@ impl FileStore {
 
     /// Tries a provider of location CLOUD out, with objects of its own. What is wrong with the provider is
     /// in the report; `UnknownProvider` if none has that code, `InvalidField` for `LOCAL`.
-    pub async fn check_provider(&self, code: &str) -> Result<ProviderCheckReport> {
+    pub async fn check_provider(&self, code: &str) -> Result<ProviderCheck> {
         let code = self.provider_code(code).map_err(|error| error.with_field("code"))?;
         if code.is_local() {
             return Err(Error::invalid(
@@ -37,7 +38,7 @@ impl FileStore {
                 "LOCAL is the service's own disk: its health says how it is",
             ));
         }
-        Ok((&self.providers().cloud(&code)?.check().await).into())
+        Ok(self.providers().cloud(&code)?.check().await)
     }
 
     /// The provider that `code` names, as an administrator's request spells it. `UnknownProvider` lists
@@ -57,6 +58,7 @@ mod tests {
     use super::*;
     use crate::domain::config::StoreConfig;
     use crate::domain::provider::ProviderConfig;
+    use crate::domain::status::Location;
 
     #[tokio::test]
     async fn every_provider_is_listed_with_its_scheme_and_whether_it_is_tested() {
@@ -70,10 +72,10 @@ mod tests {
         let store = FileStore::builder(dir.path()).config(config).open().await.unwrap();
         let all = store.list_providers();
         let local = &all[0];
-        assert_eq!((local.provider_code.as_str(), local.scheme.as_str()), ("LOCAL", "local"));
+        assert_eq!((local.code.as_str(), local.scheme.as_str()), ("LOCAL", "local"));
         assert!(local.is_active && local.is_tested);
         let old = &all[1];
-        assert_eq!((old.provider_name.as_str(), old.storage_location.as_str()), ("Old", "CLOUD"));
+        assert_eq!((old.name.as_str(), old.location), ("Old", Location::Cloud));
         assert_eq!((old.scheme.as_str(), old.is_active, old.is_tested), ("memory", false, true));
         assert!(!TESTED.contains(&"gcs"), "no tests run against it");
         for code in ["nope", "", "a b"] {

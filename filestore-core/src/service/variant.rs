@@ -5,13 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use super::{FileStore, Opened};
-use crate::api::VariantCacheReport;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::FileId;
 use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
 use crate::domain::status::Status;
-use crate::variant::{Fit, Variant, VariantKey, VariantSize};
+use crate::variant::{CacheReport, Fit, Variant, VariantKey, VariantSize};
 
 /// The answer to whether a blob is still current.
 type Asked = Pin<Box<dyn Future<Output = bool> + Send>>;
@@ -111,12 +110,12 @@ impl FileStore {
     }
 
     /// What the variant cache holds.
-    pub async fn variant_cache(&self) -> VariantCacheReport {
-        self.inner.variants.report().await.into()
+    pub async fn variant_cache(&self) -> CacheReport {
+        self.inner.variants.report().await
     }
 
     /// Empties the variant cache.
-    pub async fn prune_variants(&self) -> VariantCacheReport {
-        self.inner.variants.prune().await.into()
+    pub async fn prune_variants(&self) -> CacheReport {
+        self.inner.variants.prune().await
     }
 }

@@ -1,4 +1,4 @@
-//! Background work: purge, expiry, sync, migration, upkeep, recovery.
+//! Background work: purge, expiry, sync, migration, upkeep.
 //!
 //! Each worker is a function that does what is due and reports: the server runs them from one
 //! [`Workers`] task, the CLI and tests call the same functions on a store. Leases in the database
@@ -9,21 +9,12 @@ pub mod purge;
 pub mod sync;
 pub mod migrate;
 pub mod upkeep;
-pub mod recovery;
 mod runner;
 
 pub use progress::{NoProgress, Progress};
 pub use runner::Workers;
 
 use std::time::Duration;
-
-use crate::api::WorkFailure;
-use crate::domain::error::Error;
-use crate::domain::id::FileId;
-
-fn failure(id: FileId, error: &Error) -> WorkFailure {
-    WorkFailure { file_id: id.to_string(), error: error.to_string() }
-}
 
 /// The pause before try number `attempts` + 1: 1 s, 2 s, 4 s … 1 h, each shortened by up to a
 /// quarter at random so that failures that began together do not come back together.

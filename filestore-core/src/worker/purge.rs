@@ -9,14 +9,14 @@ use std::iter;
 use futures_util::stream::{FuturesOrdered, StreamExt};
 use ulid::Ulid;
 
+use super::back_off;
 use super::progress::Progress;
-use super::{back_off, failure};
 use crate::FileStore;
-use crate::api::PurgeReport;
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, Result};
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
+use crate::domain::report::{PurgeReport, WorkFailure};
 use crate::metadata::PurgeClaim;
 
 /// Files claimed at once.
@@ -161,7 +161,7 @@ impl Run<'_> {
             let outcome = if is_local(blob) { local.next() } else { remote.next() };
             let outcome = outcome.expect("each blob has its outcome");
             if outcome.is_ok() {
-                *report.removed_at.entry(blob.0.to_string()).or_default() += 1;
+                *report.removed_at.entry(blob.0.clone()).or_default() += 1;
             }
             outcomes.push(outcome);
         }
@@ -196,7 +196,7 @@ impl Run<'_> {
     ) -> Result<()> {
         let id = claim.record.file_id;
         tracing::warn!(file_id = %id, attempts = claim.attempts, error = %error.chain(), "a purge failed");
-        report.failures.push(failure(id, error));
+        report.failures.push(WorkFailure::new(id, error));
         let retry_at = Timestamp::now().plus(back_off(claim.attempts));
         self.store.inner().metadata.fail_purge(&self.owner, id, retry_at).await
     }
@@ -216,7 +216,7 @@ impl Run<'_> {
             match outcome {
                 Ok(()) => absent.push(due.id),
                 Err(error) => {
-                    report.failures.push(failure(due.blob.file_id, &error));
+                    report.failures.push(WorkFailure::new(due.blob.file_id, &error));
                     inner
                         .metadata
                         .fail_blob(due.id, Timestamp::now().plus(back_off(due.attempts)))
@@ -273,7 +273,7 @@ mod tests {
         store.delete(id, &Scope::All).await.unwrap();
         let report = store.purge_run(&NoProgress).await.unwrap();
         assert_eq!(report.purged, 0);
-        assert_eq!(report.failures[0].file_id, text);
+        assert_eq!(report.failures[0].file_id, id);
         assert!(store.info(id, &Scope::All).await.is_ok());
 
         std::fs::remove_file(&in_the_way).unwrap();

@@ -12,14 +12,14 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use ulid::Ulid;
 
+use super::back_off_from;
 use super::progress::Progress;
-use super::{back_off_from, failure};
 use crate::FileStore;
-use crate::api::{SyncReport, SyncStatusReport};
 use crate::domain::clock::Timestamp;
 use crate::domain::error::Result;
 use crate::domain::id::{FileId, OrganizationId};
 use crate::domain::provider::ProviderCode;
+use crate::domain::report::{SyncReport, SyncStatusReport, WorkFailure};
 use crate::domain::status::SyncStatus;
 use crate::metadata::SyncClaim;
 use crate::service::moving::{Meter, Moved};
@@ -257,7 +257,7 @@ impl Run {
                 let pause = back_off_from(config.first_pause, attempts);
                 let retry_at = (!is_last).then(|| Timestamp::now().plus(pause));
                 tracing::warn!(file_id = %file, attempts, is_last, error = %error.chain(), "a sync failed");
-                report.failures.push(failure(file, &error));
+                report.failures.push(WorkFailure::new(file, &error));
                 inner.metadata.fail_sync(&self.owner, file, retry_at).await
             }
         }

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use super::recovery::abandon_writes;
 use crate::FileStore;
 use crate::domain::clock::Timestamp;
 use crate::domain::error::Result;
+use crate::service::recovery::abandon_writes;
 
 /// A write that is older has broken off without a word.
 const WRITE_AGE: Duration = Duration::from_hours(24);

@@ -9,7 +9,7 @@ pub(crate) mod check;
 use std::sync::Arc;
 use std::time::Duration;
 
-use filestore_core::api::{PurgeReport, SyncReport};
+use filestore_core::domain::report::{PurgeReport, SyncReport};
 use filestore_core::worker::NoProgress;
 use filestore_server::Config;
 use filestore_workspace::{Remote, TestServer};

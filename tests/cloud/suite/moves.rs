@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use filestore_core::domain::provider::ProviderCode;
+use filestore_core::domain::report::MigrateReport;
 use filestore_core::worker::NoProgress;
 use filestore_core::worker::migrate::MigrateOptions;
 use filestore_workspace::fixtures::noise;
@@ -11,7 +12,7 @@ use filestore_workspace::{Remote, TestServer, sha256_hex};
 
 use super::{read, serve, sweep, sync_all};
 
-async fn migrate(server: &TestServer, to: &str) -> filestore_core::api::MigrateReport {
+async fn migrate(server: &TestServer, to: &str) -> MigrateReport {
     let to: ProviderCode = to.parse().unwrap();
     let options = MigrateOptions::default();
     server.store().migrate_run(7, &to, options, &|| false, Arc::new(NoProgress)).await.unwrap()
@@ -102,11 +103,11 @@ pub(crate) async fn a_plan_says_what_would_move_and_a_status_where_it_is(one: &R
     let report = migrate(&server, one.code()).await;
     assert_eq!((report.moved_files, report.moved_bytes, report.left_files), (3, 9000, 0));
     let status = store.migrate_status(7).await.unwrap();
-    assert_eq!((status.bound_to.as_deref(), status.running), (Some(one.code()), None));
+    assert_eq!((status.bound_to.as_ref(), status.running), (Some(&code), None));
     let at = |provider: &str, status_is: &str| {
         let mut found = status.holdings.iter();
         found
-            .find(|held| held.provider_code == provider && held.status == status_is)
+            .find(|held| held.provider.as_str() == provider && held.status.as_str() == status_is)
             .map(|held| held.files)
     };
     assert_eq!(

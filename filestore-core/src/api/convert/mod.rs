@@ -8,3 +8,4 @@ mod binding;
 mod provider;
 mod check;
 mod variant;
+mod report;

@@ -1,7 +1,7 @@
 //! Stopping, resuming, pacing, damage, crashes.
 
 use std::path::Path;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::*;
@@ -82,7 +82,7 @@ async fn one_organization_has_one_migration_at_a_time() {
     let store = bound(home.path()).await;
     upload(&store, b"bytes").await;
     let organization = "7".parse().unwrap();
-    let entry = Entry::begin(&store, &organization, &disk()).unwrap();
+    let entry = store.inner().migrations.begin(&organization, &disk()).unwrap();
     let options = MigrateOptions::default();
     let second = store.migrate_run(7, &disk(), options, &|| false, Arc::new(NoProgress)).await;
     assert_eq!(second.unwrap_err().kind(), ErrorKind::Conflict);
@@ -116,7 +116,7 @@ async fn damaged_bytes_are_found_and_not_moved_home() {
     std::fs::write(home.path().join("disk").join(key.as_str()), b"as it is!").unwrap();
 
     let report = store.migrate_verify(7, &disk(), Arc::new(NoProgress)).await.unwrap();
-    assert_eq!(report.failures[0].file_id, id.to_string());
+    assert_eq!(report.failures[0].file_id, id);
     let change = crate::domain::binding::BindingChange {
         provider: Some(ProviderCode::local()),
         ..crate::domain::binding::BindingChange::default()
@@ -158,7 +158,7 @@ async fn what_a_crash_left_at_a_provider_is_removed_after_the_next_start() {
 
     let store = bound(home.path()).await;
     let report = store.purge_run(&NoProgress).await.unwrap();
-    assert_eq!(report.removed_at.get("disk"), Some(&1));
+    assert_eq!(report.removed_at.get(&disk()), Some(&1));
     assert_eq!(objects(home.path()), 0);
     assert_eq!(store.read(id, &Scope::All).await.unwrap(), "bytes");
 }

@@ -8,15 +8,15 @@ use tokio::task::JoinSet;
 
 use super::PAGE;
 use crate::FileStore;
-use crate::api::MigrateVerifyReport;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{FileId, OrganizationId};
 use crate::domain::listing::ListFilter;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
+use crate::domain::report::{MigrateVerifyReport, WorkFailure};
 use crate::domain::scope::Scope;
 use crate::domain::status::Status;
-use crate::worker::{Progress, failure};
+use crate::worker::Progress;
 
 impl FileStore {
     /// Reads every READY file of the organization that `to` holds and compares its digest with the
@@ -107,9 +107,9 @@ fn note(
         Ok(true) => {}
         Ok(false) => {
             let error = Error::new(ErrorKind::Internal, "the stored bytes are damaged");
-            report.failures.push(failure(file, &error));
+            report.failures.push(WorkFailure::new(file, &error));
         }
-        Err(error) => report.failures.push(failure(file, &error)),
+        Err(error) => report.failures.push(WorkFailure::new(file, &error)),
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use filestore_core::Result;
+use filestore_core::api::{MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport};
 use filestore_core::domain::provider::ProviderCode;
 use filestore_core::worker::migrate::MigrateOptions;
 use filestore_core::{Error, FileStore};
@@ -49,7 +50,8 @@ async fn plan(call: Arc<Call>) -> Result<Response, Failure> {
     let query = call.query(&["organizationId", "to"])?;
     let organization = asked_organization(&query)?;
     let to = target(call.store(), &required("to", query.get("to").map(str::to_owned))?)?;
-    reply::json(StatusCode::OK, &call.store().migrate_plan(organization, &to).await?)
+    let plan = call.store().migrate_plan(organization, &to).await?;
+    reply::json(StatusCode::OK, &MigratePlan::from(plan))
 }
 
 async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
@@ -59,7 +61,8 @@ async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let options = MigrateOptions { bytes_per_second: rate(&object)? };
     let store = call.store().clone();
     long_run::reply_with(&call, Departure::Stop, |stop, begun| async move {
-        store.migrate_run(organization, &to, options, &|| stop.is_wanted(), begun).await
+        let stop = || stop.is_wanted();
+        store.migrate_run(organization, &to, options, &stop, begun).await.map(MigrateReport::from)
     })
     .await
 }
@@ -68,12 +71,14 @@ async fn stop(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let json = read_json(&call, body).await?;
     let organization = organization(&Object::parse(&json, &["organizationId"])?)?;
     call.store().migrate_stop(organization)?;
-    reply::json(StatusCode::OK, &call.store().migrate_status(organization).await?)
+    let status = call.store().migrate_status(organization).await?;
+    reply::json(StatusCode::OK, &MigrateStatus::from(status))
 }
 
 async fn status(call: Arc<Call>) -> Result<Response, Failure> {
     let organization = asked_organization(&call.query(&["organizationId"])?)?;
-    reply::json(StatusCode::OK, &call.store().migrate_status(organization).await?)
+    let status = call.store().migrate_status(organization).await?;
+    reply::json(StatusCode::OK, &MigrateStatus::from(status))
 }
 
 async fn verify(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
@@ -82,7 +87,7 @@ async fn verify(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let (organization, to) = whither(call.store(), &object)?;
     let store = call.store().clone();
     long_run::reply_with(&call, Departure::Abort, |_, begun| async move {
-        store.migrate_verify(organization, &to, begun).await
+        store.migrate_verify(organization, &to, begun).await.map(MigrateVerifyReport::from)
     })
     .await
 }

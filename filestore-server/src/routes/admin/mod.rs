@@ -7,7 +7,7 @@ mod sync;
 
 use std::sync::Arc;
 
-use filestore_core::api::PurgeRunRequest;
+use filestore_core::api::{PurgeReport, PurgeRunRequest, VariantCacheReport};
 use filestore_core::domain::binding::check_organization;
 use filestore_core::worker::NoProgress;
 use filestore_core::{Error, Result};
@@ -58,7 +58,7 @@ async fn purge_run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let report = to_the_end(async move {
         if request.dry_run { store.purge_plan().await } else { store.purge_run(&NoProgress).await }
     });
-    reply::json(StatusCode::OK, &report.await?)
+    reply::json(StatusCode::OK, &PurgeReport::from(report.await?))
 }
 
 fn purge_request(json: &[u8]) -> Result<PurgeRunRequest> {
@@ -67,14 +67,14 @@ fn purge_request(json: &[u8]) -> Result<PurgeRunRequest> {
 }
 
 async fn variants_status(call: Arc<Call>) -> Result<Response, Failure> {
-    reply::json(StatusCode::OK, &call.store().variant_cache().await)
+    reply::json(StatusCode::OK, &VariantCacheReport::from(call.store().variant_cache().await))
 }
 
 async fn variants_prune(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     expect_nothing(&call, body).await?;
     let store = call.store().clone();
     let report = to_the_end(async move { Ok(store.prune_variants().await) }).await?;
-    reply::json(StatusCode::OK, &report)
+    reply::json(StatusCode::OK, &VariantCacheReport::from(report))
 }
 
 /// A body that may only be absent, empty or `{}`.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use filestore_core::api::{AdminProvider, ProviderCheckReport};
 use http::StatusCode;
 use percent_encoding::percent_decode_str;
 use warp::reply::Response;
@@ -34,11 +35,14 @@ pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
 }
 
 fn list(call: &Call) -> Result<Response, Failure> {
-    reply::json(StatusCode::OK, &call.store().list_providers())
+    let shown: Vec<AdminProvider> =
+        call.store().list_providers().into_iter().map(Into::into).collect();
+    reply::json(StatusCode::OK, &shown)
 }
 
 async fn check(code: Segment, call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     expect_nothing(&call, body).await?;
     let code = percent_decode_str(&code.0).decode_utf8_lossy();
-    reply::json(StatusCode::OK, &call.store().check_provider(&code).await?)
+    let check = call.store().check_provider(&code).await?;
+    reply::json(StatusCode::OK, &ProviderCheckReport::from(&check))
 }

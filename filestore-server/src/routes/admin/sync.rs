@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use filestore_core::Result;
-use filestore_core::api::SyncQueueReport;
+use filestore_core::api::{SyncQueueReport, SyncReport, SyncStatusReport};
 use filestore_core::worker::NoProgress;
 use http::StatusCode;
 use warp::reply::Response;
@@ -43,7 +43,7 @@ async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     expect_nothing(&call, body).await?;
     let store = call.store().clone();
     let report = to_the_end(async move { store.sync_run(Arc::new(NoProgress)).await }).await?;
-    reply::json(StatusCode::OK, &report)
+    reply::json(StatusCode::OK, &SyncReport::from(report))
 }
 
 async fn enqueue(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
@@ -71,7 +71,7 @@ fn maybe_named(json: &[u8]) -> Result<Option<i64>> {
 }
 
 async fn status(call: Arc<Call>) -> Result<Response, Failure> {
-    reply::json(StatusCode::OK, &call.store().sync_status().await?)
+    reply::json(StatusCode::OK, &SyncStatusReport::from(call.store().sync_status().await?))
 }
 
 #[cfg(test)]

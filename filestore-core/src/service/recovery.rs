@@ -43,7 +43,7 @@ pub(crate) async fn recover(store: &FileStore) -> Result<()> {
 
 /// Hands objects whose writes began before `begun_before`, and which no record refers to, over to the
 /// dropped blobs. No process that wrote them is there any more; what it sent may still arrive.
-pub(super) async fn abandon_writes(store: &FileStore, begun_before: Timestamp) {
+pub(crate) async fn abandon_writes(store: &FileStore, begun_before: Timestamp) {
     let inner = store.inner();
     let not_before = Timestamp::now().plus(inner.config.blob_grace);
     loop {

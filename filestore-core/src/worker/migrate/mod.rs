@@ -6,26 +6,25 @@
 
 mod verify;
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::failure;
 use super::progress::Progress;
 use super::sync::meter;
 use crate::FileStore;
-use crate::api::{MigrateHolding, MigratePlan, MigrateReport, MigrateRunning, MigrateStatus};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{FileId, OrganizationId};
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
+use crate::domain::report::{
+    MigrateHolding, MigratePlan, MigrateReport, MigrateStatus, WorkFailure,
+};
 use crate::domain::status::{Status, SyncStatus};
 use crate::metadata::Holding;
+use crate::service::migrations::RegisteredMigration;
 use crate::service::moving::{Moved, Pace};
 
 /// Files looked at in one query.
@@ -33,54 +32,6 @@ const PAGE: usize = 200;
 /// How often a run begins again with what changed under it.
 const PASSES: usize = 10;
 const BETWEEN_PASSES: Duration = Duration::from_millis(300);
-
-/// The migrations under way.
-#[derive(Default)]
-pub(crate) struct Migrations(Mutex<HashMap<OrganizationId, Arc<Running>>>);
-
-/// A migration under way.
-struct Running {
-    target: ProviderCode,
-    files: AtomicU64,
-    bytes: AtomicU64,
-    /// Set by [`FileStore::migrate_stop`].
-    stop: AtomicBool,
-}
-
-/// Ends the entry of a migration, however it ends.
-struct Entry {
-    store: FileStore,
-    organization: OrganizationId,
-    running: Arc<Running>,
-}
-
-impl Entry {
-    fn begin(
-        store: &FileStore,
-        organization: &OrganizationId,
-        target: &ProviderCode,
-    ) -> Result<Self> {
-        let mut all = store.inner().migrations.0.lock();
-        if all.contains_key(organization) {
-            let message = format!("a migration of organization {organization} is under way");
-            return Err(Error::new(ErrorKind::Conflict, message).with_field("organizationId"));
-        }
-        let running = Arc::new(Running {
-            target: target.clone(),
-            files: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            stop: AtomicBool::new(false),
-        });
-        all.insert(organization.clone(), Arc::clone(&running));
-        Ok(Self { store: store.clone(), organization: organization.clone(), running })
-    }
-}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        self.store.inner().migrations.0.lock().remove(&self.organization);
-    }
-}
 
 /// How a migration is to run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -94,7 +45,7 @@ impl FileStore {
     /// [`migrate_run`](Self::migrate_run), but for a target that takes no files: the plan says so.
     pub async fn migrate_plan(&self, organization: i64, to: &ProviderCode) -> Result<MigratePlan> {
         let organization = self.migration_of(organization, to).await?;
-        let mut plan = MigratePlan { to: to.to_string(), ..MigratePlan::default() };
+        let mut plan = MigratePlan::new(to.clone());
         for holding in self.inner().metadata.holdings(&organization).await? {
             if holding.status != Status::Ready {
                 plan.stay_files += holding.files;
@@ -129,14 +80,15 @@ impl FileStore {
         let number = organization;
         let organization = self.migration_of(number, to).await?;
         self.check_target(to)?;
-        let entry = Entry::begin(self, &organization, to)?;
-        let running = Arc::clone(&entry.running);
-        let stop: &(dyn Fn() -> bool + Sync) = &|| stop() || running.stop.load(Ordering::Relaxed);
+        let entry = self.inner().migrations.begin(&organization, to)?;
+        let shared = Arc::clone(entry.progress());
+        let stop: &(dyn Fn() -> bool + Sync) = &|| stop() || shared.is_told_to_stop();
         let left = self.elsewhere(&organization, to).await?;
         progress.start(Some(left.files));
         let pace = options.bytes_per_second.map(|rate| Arc::new(Pace::new(rate)));
         let report = MigrateReport::default();
-        let mut run = Run { entry, number, pace, progress, report, is_rebound: false };
+        let store = self.clone();
+        let mut run = Run { store, entry, number, pace, progress, report, is_rebound: false };
         for _ in 0..PASSES {
             if run.pass(stop).await? == 0 || stop() || run.is_rebound {
                 break;
@@ -155,17 +107,12 @@ impl FileStore {
     pub async fn migrate_status(&self, organization: i64) -> Result<MigrateStatus> {
         let number = organization;
         let organization = OrganizationId::of_binding(number)?;
-        let running =
-            self.inner().migrations.0.lock().get(&organization).map(|running| MigrateRunning {
-                to: running.target.to_string(),
-                files: running.files.load(Ordering::Relaxed),
-                bytes: running.bytes.load(Ordering::Relaxed),
-            });
+        let running = self.inner().migrations.progress(&organization);
         let bound = self.inner().metadata.active_binding(number).await?;
         let holdings = self.inner().metadata.holdings(&organization).await?;
         Ok(MigrateStatus {
             organization_id: number,
-            bound_to: bound.map(|binding| binding.provider.to_string()),
+            bound_to: bound.map(|binding| binding.provider),
             holdings: holdings.iter().map(|holding| self.holding(holding)).collect(),
             running,
         })
@@ -173,19 +120,14 @@ impl FileStore {
 
     /// Tells every migration under way to stop, as at the end of the process.
     pub fn migrate_stop_all(&self) {
-        for running in self.inner().migrations.0.lock().values() {
-            running.stop.store(true, Ordering::Relaxed);
-        }
+        self.inner().migrations.stop_all();
     }
 
     /// Tells the migration of the organization that is under way to stop: it finishes its copies and
     /// returns its report to whoever runs it. False if none is under way.
     pub fn migrate_stop(&self, organization: i64) -> Result<bool> {
         let organization = OrganizationId::of_binding(organization)?;
-        let all = self.inner().migrations.0.lock();
-        let Some(running) = all.get(&organization) else { return Ok(false) };
-        running.stop.store(true, Ordering::Relaxed);
-        Ok(true)
+        Ok(self.inner().migrations.stop(&organization))
     }
 
     /// The organization as files name it, if `to` is where its new files go.
@@ -227,8 +169,8 @@ impl FileStore {
         let known =
             holding.provider.is_local() || self.providers().get(&holding.provider).is_some();
         MigrateHolding {
-            provider_code: holding.provider.to_string(),
-            status: holding.status.to_string(),
+            provider: holding.provider.clone(),
+            status: holding.status,
             files: holding.files,
             bytes: holding.bytes,
             available: known,
@@ -254,7 +196,8 @@ struct Amount {
 }
 
 struct Run {
-    entry: Entry,
+    store: FileStore,
+    entry: RegisteredMigration,
     /// The organization as its bindings name it.
     number: i64,
     pace: Option<Arc<Pace>>,
@@ -269,13 +212,14 @@ type Outcome = (FileId, u64, Result<Moved>);
 impl Run {
     /// Looks at every file that is elsewhere, once; returns how many changed under it.
     async fn pass(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Result<u64> {
-        let store = self.entry.store.clone();
+        let store = self.store.clone();
         let at_once = store.config().sync.concurrency;
         let mut moves: JoinSet<Outcome> = JoinSet::new();
         let (mut after, mut changed) = (None, 0);
         self.report.failures.clear();
         'pages: loop {
-            let (organization, target) = (&self.entry.organization, &self.entry.running.target);
+            let (organization, target) =
+                (self.entry.organization(), self.entry.progress().target());
             if let Err(error) = store.migration_of(self.number, target).await {
                 tracing::warn!(%organization, error = %error.chain(), "a migration ends early");
                 self.is_rebound = true;
@@ -307,15 +251,14 @@ impl Run {
     }
 
     fn begin(&self, moves: &mut JoinSet<Outcome>, record: FileRecord) {
-        let store = self.entry.store.clone();
-        let running = Arc::clone(&self.entry.running);
+        let store = self.store.clone();
+        let shared = Arc::clone(self.entry.progress());
         let meter = meter(&store, &self.progress).at(self.pace.clone());
         moves.spawn(async move {
-            let moved = store.inner().move_blob(&record, &running.target, meter).await;
+            let moved = store.inner().move_blob(&record, shared.target(), meter).await;
             if matches!(moved, Ok(Moved::Done)) {
                 store.inner().traffic.add_file();
-                running.files.fetch_add(1, Ordering::Relaxed);
-                running.bytes.fetch_add(record.blob.size_bytes, Ordering::Relaxed);
+                shared.add(record.blob.size_bytes);
             }
             (record.file_id, record.blob.size_bytes, moved)
         });
@@ -333,7 +276,7 @@ impl Run {
             Some(Ok((_, _, Ok(Moved::Lost)))) => 1,
             Some(Ok((file, _, Err(error)))) => {
                 tracing::warn!(file_id = %file, error = %error.chain(), "a file could not be moved");
-                self.report.failures.push(failure(file, &error));
+                self.report.failures.push(WorkFailure::new(file, &error));
                 0
             }
             Some(Err(lost)) => {

@@ -1,0 +1,136 @@
+//! Reports of background work.
+
+use crate::api;
+use crate::domain::report::{
+    MigrateHolding, MigratePlan, MigrateReport, MigrateRunning, MigrateStatus, MigrateVerifyReport,
+    ProviderInfo, PurgeReport, SyncReport, SyncStatusReport, WorkFailure,
+};
+
+impl From<WorkFailure> for api::WorkFailure {
+    fn from(failure: WorkFailure) -> Self {
+        let WorkFailure { file_id, error } = failure;
+        Self { file_id: file_id.to_string(), error }
+    }
+}
+
+fn failures(failures: Vec<WorkFailure>) -> Vec<api::WorkFailure> {
+    failures.into_iter().map(Into::into).collect()
+}
+
+impl From<PurgeReport> for api::PurgeReport {
+    fn from(report: PurgeReport) -> Self {
+        let removed_at = report.removed_at.into_iter();
+        Self {
+            dry_run: report.dry_run,
+            expired: report.expired,
+            purged: report.purged,
+            purged_bytes: report.purged_bytes,
+            blobs_removed: report.blobs_removed,
+            removed_at: removed_at.map(|(provider, count)| (provider.to_string(), count)).collect(),
+            waiting: report.waiting,
+            failures: failures(report.failures),
+        }
+    }
+}
+
+impl From<SyncReport> for api::SyncReport {
+    fn from(report: SyncReport) -> Self {
+        Self {
+            settled: report.settled,
+            synced: report.synced,
+            synced_bytes: report.synced_bytes,
+            waiting: report.waiting,
+            failures: failures(report.failures),
+        }
+    }
+}
+
+impl From<SyncStatusReport> for api::SyncStatusReport {
+    fn from(report: SyncStatusReport) -> Self {
+        let SyncStatusReport { none, pending, syncing, synced, failed, files_moved, bytes_copied } =
+            report;
+        Self { none, pending, syncing, synced, failed, files_moved, bytes_copied }
+    }
+}
+
+impl From<MigrateHolding> for api::MigrateHolding {
+    fn from(holding: MigrateHolding) -> Self {
+        Self {
+            provider_code: holding.provider.to_string(),
+            status: holding.status.to_string(),
+            files: holding.files,
+            bytes: holding.bytes,
+            available: holding.available,
+        }
+    }
+}
+
+impl From<MigratePlan> for api::MigratePlan {
+    fn from(plan: MigratePlan) -> Self {
+        Self {
+            to: plan.to.to_string(),
+            move_files: plan.move_files,
+            move_bytes: plan.move_bytes,
+            from: plan.from.into_iter().map(Into::into).collect(),
+            there_files: plan.there_files,
+            there_bytes: plan.there_bytes,
+            stay_files: plan.stay_files,
+            stay_bytes: plan.stay_bytes,
+            refused: plan.refused,
+        }
+    }
+}
+
+impl From<MigrateReport> for api::MigrateReport {
+    fn from(report: MigrateReport) -> Self {
+        Self {
+            moved_files: report.moved_files,
+            moved_bytes: report.moved_bytes,
+            left_files: report.left_files,
+            left_bytes: report.left_bytes,
+            stopped: report.stopped,
+            failures: failures(report.failures),
+        }
+    }
+}
+
+impl From<MigrateRunning> for api::MigrateRunning {
+    fn from(running: MigrateRunning) -> Self {
+        Self { to: running.to.to_string(), files: running.files, bytes: running.bytes }
+    }
+}
+
+impl From<MigrateStatus> for api::MigrateStatus {
+    fn from(status: MigrateStatus) -> Self {
+        Self {
+            organization_id: status.organization_id,
+            bound_to: status.bound_to.map(|provider| provider.to_string()),
+            holdings: status.holdings.into_iter().map(Into::into).collect(),
+            running: status.running.map(Into::into),
+        }
+    }
+}
+
+impl From<MigrateVerifyReport> for api::MigrateVerifyReport {
+    fn from(report: MigrateVerifyReport) -> Self {
+        Self {
+            checked_files: report.checked_files,
+            checked_bytes: report.checked_bytes,
+            elsewhere: report.elsewhere,
+            failures: failures(report.failures),
+        }
+    }
+}
+
+impl From<ProviderInfo> for api::AdminProvider {
+    fn from(provider: ProviderInfo) -> Self {
+        Self {
+            provider_code: provider.code.to_string(),
+            provider_name: provider.name,
+            storage_location: provider.location.to_string(),
+            is_active: provider.is_active,
+            scheme: provider.scheme,
+            is_tested: provider.is_tested,
+        }
+    }
+}
