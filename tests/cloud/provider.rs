@@ -1,6 +1,7 @@
 //! One provider of the core, against the S3 server: what is stored, read, signed and removed, and
 //! what becomes of it when the server misbehaves.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,12 +10,13 @@ use filestore_core::domain::id::{BlobId, Sha256};
 use filestore_core::domain::path::BlobKey;
 use filestore_core::domain::provider::ProviderConfig;
 use filestore_core::storage::{
-    CheckOutcome, Cloud, ObjectInfo, PresignRequest, ProviderCheck, ProviderRegistry,
+    BlobInfo, BlobStore, ByteStream, CheckOutcome, Cloud, PresignRequest, Priority, ProviderCheck,
+    ProviderRegistry,
 };
 use filestore_core::{Error, ErrorKind};
 use filestore_workspace::s3::{Fault, Operation};
 use filestore_workspace::{S3Server, eventually};
-use futures_util::{Stream, StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use http::{Method, StatusCode};
 
 const MIB: usize = 1 << 20;
@@ -54,9 +56,9 @@ fn content(length: usize) -> Vec<u8> {
     (0u32..).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).take(length).collect()
 }
 
-fn info(bytes: &[u8]) -> ObjectInfo {
+fn info(bytes: &[u8]) -> BlobInfo {
     let hex = filestore_workspace::sha256_hex(bytes);
-    ObjectInfo {
+    BlobInfo {
         size_bytes: bytes.len() as u64,
         sha256: hex.parse::<Sha256>().unwrap(),
         content_type: "text/plain; charset=utf-8".to_owned(),
@@ -64,20 +66,35 @@ fn info(bytes: &[u8]) -> ObjectInfo {
     }
 }
 
-fn source(bytes: &[u8]) -> impl Stream<Item = Result<Bytes, Error>> + Send + Unpin + use<> {
+fn source(bytes: &[u8]) -> ByteStream {
     let pieces: Vec<_> =
         bytes.chunks(300_001).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
-    stream::iter(pieces)
+    stream::iter(pieces).boxed()
 }
 
 async fn put(cloud: &Cloud, key: &BlobKey, bytes: &[u8]) -> Result<(), Error> {
-    cloud.put(key, &info(bytes), source(bytes)).await
+    cloud.put(key, &info(bytes), source(bytes), Priority::Request).await
 }
 
 async fn get(cloud: &Cloud, key: &BlobKey, size: usize) -> Result<Vec<u8>, Error> {
     let size = size as u64;
-    let pieces: Vec<Bytes> = cloud.read(key, size, 0..size).await?.try_collect().await?;
+    get_range(cloud, key, size, 0..size).await
+}
+
+async fn get_range(
+    cloud: &Cloud,
+    key: &BlobKey,
+    size: u64,
+    range: Range<u64>,
+) -> Result<Vec<u8>, Error> {
+    let read = cloud.read(key, size, range.clone()).await?;
+    let read = read.ok_or_else(|| Error::new(ErrorKind::NotFound, "the object is absent"))?;
+    let pieces: Vec<Bytes> = read.into_stream(range).try_collect().await?;
     Ok(pieces.concat())
+}
+
+async fn remove(cloud: &Cloud, key: &BlobKey) -> Result<(), Error> {
+    cloud.remove(vec![key.clone()]).await.pop().unwrap()
 }
 
 fn wanted(head: bool) -> PresignRequest<'static> {
@@ -102,16 +119,15 @@ async fn what_is_put_is_read_back_in_ranges_and_removed() {
         assert!(server.object(key.as_str()).unwrap() == bytes, "{length} bytes");
         assert!(get(&cloud, &key, length).await.unwrap() == bytes, "{length} bytes");
         if length > 100 {
-            let part: Vec<Bytes> =
-                cloud.read(&key, length as u64, 7..99).await.unwrap().try_collect().await.unwrap();
-            assert_eq!(part.concat(), bytes[7..99]);
+            let part = get_range(&cloud, &key, length as u64, 7..99).await.unwrap();
+            assert_eq!(part, bytes[7..99]);
         }
         assert_eq!(
             get(&cloud, &key, length + 1).await.unwrap_err().kind(),
             ErrorKind::ProviderUnavailable
         );
         for _ in 0..2 {
-            cloud.remove(&key).await.unwrap();
+            remove(&cloud, &key).await.unwrap();
         }
         assert_eq!(get(&cloud, &key, length).await.unwrap_err().kind(), ErrorKind::NotFound);
     }
@@ -189,7 +205,7 @@ async fn faults_that_pass_are_not_noticed() {
             let tally = server.faults().next(1, on, fault);
             put(&cloud, &key, &bytes).await.unwrap_or_else(|e| panic!("{on:?} {fault:?}: {e:?}"));
             assert!(get(&cloud, &key, length).await.unwrap() == bytes, "{on:?} {fault:?}");
-            cloud.remove(&key).await.unwrap();
+            remove(&cloud, &key).await.unwrap();
             assert_eq!(tally.count(), 1, "{on:?} {fault:?}");
         }
     }
@@ -206,7 +222,7 @@ async fn a_provider_that_is_down_is_unavailable_and_no_secret_is_said() {
     let errors = [
         put(&cloud, &fresh_key(), b"y").await.unwrap_err(),
         get(&cloud, &key, 1).await.unwrap_err(),
-        cloud.remove(&key).await.unwrap_err(),
+        remove(&cloud, &key).await.unwrap_err(),
     ];
     for error in errors {
         assert_eq!(error.kind(), ErrorKind::ProviderUnavailable);
@@ -234,8 +250,8 @@ async fn a_provider_that_hangs_is_given_up() {
 async fn uploads_that_come_to_nothing_are_aborted() {
     let (server, cloud) = started().await;
     let bytes = content(12 * MIB);
-    let lie = ObjectInfo { sha256: "0".repeat(64).parse().unwrap(), ..info(&bytes) };
-    let error = cloud.put(&fresh_key(), &lie, source(&bytes)).await.unwrap_err();
+    let lie = BlobInfo { sha256: "0".repeat(64).parse().unwrap(), ..info(&bytes) };
+    let error = cloud.put(&fresh_key(), &lie, source(&bytes), Priority::Request).await.unwrap_err();
     assert_eq!((error.kind(), server.unfinished_uploads()), (ErrorKind::DigestMismatch, 0));
 
     server.faults().every(Operation::UploadPart, Fault::CorruptBody);
@@ -244,10 +260,11 @@ async fn uploads_that_come_to_nothing_are_aborted() {
     server.faults().clear();
 
     // The caller goes away while parts are on their way.
-    let endless = source(&bytes).take(38).chain(stream::pending());
+    let endless = source(&bytes).take(38).chain(stream::pending()).boxed();
     let honest = info(&bytes);
     let (one, key) = (cloud.clone(), fresh_key());
-    let putting = tokio::spawn(async move { one.put(&key, &honest, Box::pin(endless)).await });
+    let putting =
+        tokio::spawn(async move { one.put(&key, &honest, endless, Priority::Request).await });
     eventually("an upload has begun", async || (server.unfinished_uploads() == 1).then_some(()))
         .await;
     putting.abort();

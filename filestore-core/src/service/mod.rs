@@ -41,6 +41,7 @@ use self::migrations::Migrations;
 use self::publishing::Publishing;
 use self::traffic::Traffic;
 
+pub use crate::storage::ByteStream;
 pub use change::{Change, Changed, IfMatch, Replacement};
 pub use idempotency::IdempotencyGuard;
 pub use listing::{FilePage, ListRequest};
@@ -48,7 +49,6 @@ pub use open::FileStoreBuilder;
 pub use quota::QuotaReservation;
 pub use read::Opened;
 pub use upload::{BatchItem, NewBatch, NewUpload, PartHints, Uploaded};
-pub use writing::ByteStream;
 
 /// A store of files. Cheap to clone; all clones are the same store.
 ///

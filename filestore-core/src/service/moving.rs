@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 use super::Inner;
-use super::writing::{ByteStream, Lane, damaged};
+use super::writing::damaged;
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::BlobId;
@@ -21,6 +21,7 @@ use crate::domain::provider::ProviderCode;
 use crate::domain::record::{Blob, FileRecord};
 use crate::domain::status::Location;
 use crate::metadata::{DroppedBlob, Expected, UpdateFile, Updated, WriteIntent};
+use crate::storage::{ByteStream, Priority};
 
 /// What became of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +118,7 @@ impl Inner {
     ) -> Result<Moved> {
         let copied = match self.blob_bytes(&record.blob).await {
             Ok(source) => {
-                self.put_object(record, target, &key, metered(source, meter), Lane::Background)
+                self.put_object(record, target, &key, metered(source, meter), Priority::Background)
                     .await
             }
             Err(error) => Err(error),

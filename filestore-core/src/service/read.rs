@@ -11,7 +11,6 @@ use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, StreamExt};
 
 use super::FileStore;
-use super::writing::ByteStream;
 use crate::domain::disposition::Disposition;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::FileId;
@@ -19,7 +18,7 @@ use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
 use crate::domain::serving;
 use crate::storage::cloud::PresignRequest;
-use crate::storage::{LocalBlob, SmallOrOpen};
+use crate::storage::{BlobRead, BlobStore, ByteStream, LocalBlob};
 
 /// How often a read starts over because the record changed under it.
 const READ_TRIES: usize = 4;
@@ -83,20 +82,21 @@ impl FileStore {
         if !blob.provider.is_local() {
             return self.open_remote(record, range).await;
         }
-        match self.inner.local.read_small(&blob.key, blob.size_bytes, range).await? {
-            Some(SmallOrOpen::Small(bytes)) => Ok(Opened::Small(bytes)),
-            Some(SmallOrOpen::Open(blob)) => Ok(Opened::Local(blob)),
-            None => self.absent(record).await,
-        }
+        self.opened(record, self.inner.local.read(&blob.key, blob.size_bytes, range).await?).await
     }
 
     async fn open_remote(&self, record: &FileRecord, range: Range<u64>) -> Result<Opened> {
         let blob = &record.blob;
         let cloud = self.inner.providers.cloud(&blob.provider)?;
-        match cloud.read(&blob.key, blob.size_bytes, range).await {
-            Ok(bytes) => Ok(Opened::Remote(bytes.boxed())),
-            Err(error) if error.kind() == ErrorKind::NotFound => self.absent(record).await,
-            Err(error) => Err(error),
+        self.opened(record, cloud.read(&blob.key, blob.size_bytes, range).await?).await
+    }
+
+    async fn opened(&self, record: &FileRecord, read: Option<BlobRead>) -> Result<Opened> {
+        match read {
+            Some(BlobRead::Small(bytes)) => Ok(Opened::Small(bytes)),
+            Some(BlobRead::File(blob)) => Ok(Opened::Local(blob)),
+            Some(BlobRead::Stream(bytes)) => Ok(Opened::Remote(bytes)),
+            None => self.absent(record).await,
         }
     }
 

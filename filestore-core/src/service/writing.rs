@@ -7,7 +7,7 @@
 
 use std::fs::File;
 
-use futures_util::stream::{BoxStream, FuturesUnordered, StreamExt, TryStreamExt};
+use futures_util::stream::{FuturesUnordered, StreamExt, TryStreamExt};
 
 use super::Inner;
 use crate::domain::clock::Timestamp;
@@ -18,22 +18,10 @@ use crate::domain::provider::ProviderCode;
 use crate::domain::record::{Blob, FileRecord};
 use crate::domain::serving;
 use crate::metadata::WriteIntent;
-use crate::storage::cloud::ObjectInfo;
+use crate::storage::{BlobInfo, BlobStore, ByteStream, Priority};
 
 /// Objects of one batch that are written at the same time.
 const AT_ONCE: usize = 4;
-
-/// The bytes of a blob, or of a part of one. Ends with an error rather than short.
-pub type ByteStream = BoxStream<'static, Result<bytes::Bytes>>;
-
-/// Who waits for a write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lane {
-    /// A request.
-    Request,
-    /// Nobody.
-    Background,
-}
 
 impl Inner {
     /// Writes the bytes under `staged` keys to the provider that `records` name, each under its
@@ -71,7 +59,7 @@ impl Inner {
 
     async fn write_staged(&self, record: &FileRecord, staged: &BlobKey) -> Result<()> {
         let source = self.local_bytes(staged, record.blob.size_bytes).await?;
-        self.put_object(record, &record.blob.provider, &record.blob.key, source, Lane::Request)
+        self.put_object(record, &record.blob.provider, &record.blob.key, source, Priority::Request)
             .await
     }
 
@@ -97,21 +85,18 @@ impl Inner {
         provider: &ProviderCode,
         key: &BlobKey,
         source: ByteStream,
-        lane: Lane,
+        priority: Priority,
     ) -> Result<()> {
         let cloud = self.providers.cloud(provider)?;
         let blob = &record.blob;
         let how = serving::decide(&record.mime_type, blob.sniffed_type.as_deref(), None);
-        let object = ObjectInfo {
+        let object = BlobInfo {
             size_bytes: blob.size_bytes,
             sha256: blob.sha256,
             content_disposition: Some(how.disposition.to_value(&record.original_name)),
             content_type: how.content_type.into_owned(),
         };
-        let written = match lane {
-            Lane::Request => cloud.put(key, &object, source).await,
-            Lane::Background => cloud.put_behind(key, &object, source).await,
-        };
+        let written = cloud.put(key, &object, source, priority).await;
         // Our own bytes are not what they were: nothing a client has said.
         written.map_err(|error| match error.kind() {
             ErrorKind::DigestMismatch => Error::internal("reading a blob", error),
@@ -132,7 +117,9 @@ impl Inner {
             return self.local_bytes(&blob.key, blob.size_bytes).await;
         }
         let cloud = self.providers.cloud(&blob.provider)?;
-        Ok(cloud.read(&blob.key, blob.size_bytes, 0..blob.size_bytes).await?.boxed())
+        let all = 0..blob.size_bytes;
+        let read = cloud.read(&blob.key, blob.size_bytes, all.clone()).await?;
+        Ok(read.ok_or_else(|| Error::not_found("blob"))?.into_stream(all))
     }
 
     /// Receives `bytes`, the blob of `record`, into a file without a name.
@@ -164,10 +151,8 @@ impl Inner {
     /// once more after the grace, since an earlier try of the same write may still land.
     pub(crate) async fn withdraw(&self, provider: &ProviderCode, keys: Vec<BlobKey>) {
         if let Ok(cloud) = self.providers.cloud(provider) {
-            for key in &keys {
-                if let Err(error) = cloud.remove(key).await {
-                    tracing::debug!(%provider, error = %error.chain(), "an object that nobody needs stays for now");
-                }
+            for error in cloud.remove(keys.clone()).await.into_iter().filter_map(Result::err) {
+                tracing::debug!(%provider, error = %error.chain(), "an object that nobody needs stays for now");
             }
         }
         self.abandon(keys).await;

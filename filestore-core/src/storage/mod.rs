@@ -2,6 +2,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | `blob_store` | [`BlobStore`], the trait of every store that holds blobs |
 //! | `data_dir` | the directory of one store, locked by one process |
 //! | `local` | the LOCAL blobs in it: staged, published, read, removed |
 //! | `cloud` | the blobs at one CLOUD provider: put and verified, read, presigned, removed |
@@ -12,6 +13,7 @@
 //! finds them under either of their two names afterwards, and says "removed" only of bytes that are
 //! gone for good.
 
+pub mod blob_store;
 pub mod data_dir;
 pub mod local;
 pub mod cloud;
@@ -20,10 +22,10 @@ pub mod registry;
 #[cfg(test)]
 mod contract;
 
+pub use blob_store::{BlobInfo, BlobRead, BlobStore, ByteStream, Priority};
 pub use cloud::{
-    CheckOutcome, CheckStep, Cloud, CloudCapabilities, ObjectInfo, PresignRequest, Presigned,
-    ProviderCheck,
+    CheckOutcome, CheckStep, Cloud, CloudCapabilities, PresignRequest, Presigned, ProviderCheck,
 };
 pub use data_dir::DataDir;
-pub use local::{LocalBlob, LocalOptions, LocalStore, SmallOrOpen, StagedBlob, StagingWriter};
+pub use local::{LocalBlob, LocalOptions, LocalStore, StagedBlob, StagingWriter};
 pub use registry::ProviderRegistry;

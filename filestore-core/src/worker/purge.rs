@@ -18,6 +18,7 @@ use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::report::{PurgeReport, WorkFailure};
 use crate::metadata::PurgeClaim;
+use crate::storage::BlobStore;
 
 /// Files claimed at once.
 const CLAIMS: usize = 200;
@@ -185,7 +186,8 @@ impl Run<'_> {
     }
 
     async fn remove_at(&self, provider: &ProviderCode, key: &BlobKey) -> Result<()> {
-        self.store.inner().providers.cloud(provider)?.remove(key).await
+        let cloud = self.store.inner().providers.cloud(provider)?;
+        cloud.remove(vec![key.clone()]).await.pop().expect("each key has its outcome")
     }
 
     async fn put_off(

@@ -4,40 +4,44 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::storage::Priority;
+
 /// Bytes that puts may hold. Who wants more than there is left waits, in order.
 #[derive(Clone)]
 pub(in crate::storage) struct PutBudget {
     left: Arc<Semaphore>,
     all: usize,
     /// What background work may have of it: half, so that a large copy keeps no request waiting.
-    behind: Arc<Semaphore>,
+    background: Arc<Semaphore>,
 }
 
 /// Bytes that are set aside for one put.
 pub(super) struct Reserved {
     _all: OwnedSemaphorePermit,
-    _behind: Option<OwnedSemaphorePermit>,
+    _background: Option<OwnedSemaphorePermit>,
 }
 
 impl PutBudget {
     pub(in crate::storage) fn new(bytes: usize) -> Self {
         // A permit is a byte; more than this is no bound anyway.
         let all = bytes.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
-        let behind = Arc::new(Semaphore::new(all.div_ceil(2)));
-        Self { left: Arc::new(Semaphore::new(all)), all, behind }
+        let background = Arc::new(Semaphore::new(all.div_ceil(2)));
+        Self { left: Arc::new(Semaphore::new(all)), all, background }
     }
 
     /// Waits for `bytes`, or for everything where that is less: a put larger than the budget runs alone.
-    pub(super) async fn reserve(&self, bytes: u64) -> Reserved {
-        Reserved { _all: acquire(&self.left, bytes, self.all).await, _behind: None }
-    }
-
-    /// The same for work that nobody waits for.
-    pub(super) async fn reserve_behind(&self, bytes: u64) -> Reserved {
-        let half = self.all.div_ceil(2);
-        let behind = acquire(&self.behind, bytes, half).await;
-        let bytes = bytes.min(half as u64);
-        Reserved { _all: acquire(&self.left, bytes, self.all).await, _behind: Some(behind) }
+    pub(super) async fn reserve(&self, bytes: u64, priority: Priority) -> Reserved {
+        match priority {
+            Priority::Request => {
+                Reserved { _all: acquire(&self.left, bytes, self.all).await, _background: None }
+            }
+            Priority::Background => {
+                let half = self.all.div_ceil(2);
+                let background = acquire(&self.background, bytes, half).await;
+                let all = acquire(&self.left, bytes.min(half as u64), self.all).await;
+                Reserved { _all: all, _background: Some(background) }
+            }
+        }
     }
 }
 
@@ -51,27 +55,28 @@ async fn acquire(from: &Arc<Semaphore>, bytes: u64, all: usize) -> OwnedSemaphor
 mod tests {
     use futures_util::FutureExt;
 
+    use super::Priority::{Background, Request};
     use super::*;
 
     #[tokio::test]
     async fn background_work_leaves_half_to_requests() {
         let budget = PutBudget::new(100);
-        let copies = (budget.reserve_behind(30).await, budget.reserve_behind(20).await);
-        assert!(budget.reserve_behind(1).now_or_never().is_none());
-        assert!(budget.reserve(50).now_or_never().is_some());
+        let copies = (budget.reserve(30, Background).await, budget.reserve(20, Background).await);
+        assert!(budget.reserve(1, Background).now_or_never().is_none());
+        assert!(budget.reserve(50, Request).now_or_never().is_some());
         drop(copies);
-        assert!(budget.reserve_behind(1 << 40).now_or_never().is_some());
+        assert!(budget.reserve(1 << 40, Background).now_or_never().is_some());
     }
 
     #[tokio::test]
     async fn puts_wait_for_their_bytes_and_one_too_large_runs_alone() {
         let budget = PutBudget::new(100);
-        let (small, rest) = (budget.reserve(40).await, budget.reserve(60).await);
-        assert!(budget.reserve(1).now_or_never().is_none());
+        let (small, rest) = (budget.reserve(40, Request).await, budget.reserve(60, Request).await);
+        assert!(budget.reserve(1, Request).now_or_never().is_none());
         drop(rest);
-        assert!(budget.reserve(60).now_or_never().is_some());
-        assert!(budget.reserve(1 << 40).now_or_never().is_none());
+        assert!(budget.reserve(60, Request).now_or_never().is_some());
+        assert!(budget.reserve(1 << 40, Request).now_or_never().is_none());
         drop(small);
-        assert!(budget.reserve(1 << 40).now_or_never().is_some());
+        assert!(budget.reserve(1 << 40, Request).now_or_never().is_some());
     }
 }

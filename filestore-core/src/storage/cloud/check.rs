@@ -7,12 +7,13 @@ use futures_util::{TryStreamExt, stream};
 use reqwest::{Method, StatusCode};
 use sha2::Digest;
 
+use super::Cloud;
 use super::presign::PresignRequest;
 use super::probe::probe_path;
-use super::{Cloud, ObjectInfo};
 use crate::domain::error::{Error, Result};
 use crate::domain::id::Sha256;
 use crate::domain::provider::ProviderCode;
+use crate::storage::{BlobInfo, Priority};
 
 /// As long as a URL that clients get.
 const URL_LIFE: Duration = Duration::from_mins(5);
@@ -147,7 +148,7 @@ impl Checking {
     }
 
     async fn write(&self) -> Found {
-        let object = ObjectInfo {
+        let object = BlobInfo {
             size_bytes: self.bytes.len() as u64,
             sha256: Sha256(sha2::Sha256::digest(&self.bytes).into()),
             content_type: CONTENT_TYPE.to_owned(),
@@ -155,7 +156,7 @@ impl Checking {
         };
         for path in &self.paths {
             let source = stream::iter([Ok(self.bytes.clone())]);
-            self.cloud.put_path(path, &object, source, false).await.map_err(said)?;
+            self.cloud.put_path(path, &object, source, Priority::Request).await.map_err(said)?;
         }
         well(format!("2 objects of {PROBE_BYTES} bytes, verified"))
     }

@@ -40,6 +40,7 @@ mod presign;
 mod azure_sas;
 mod durable;
 mod check;
+mod store;
 
 #[cfg(test)]
 mod tests;
@@ -57,8 +58,6 @@ use self::observe::RemoteClock;
 use self::presign::Presigner;
 use self::probe::Probed;
 use crate::domain::error::{Error, Result};
-use crate::domain::id::Sha256;
-use crate::domain::path::BlobKey;
 use crate::domain::provider::{ProviderCode, ProviderConfig};
 
 pub(super) use self::budget::PutBudget;
@@ -108,19 +107,6 @@ enum Scheme {
     Memory,
 }
 
-/// What is stored: how long it is, what it must hash to, and how it is to be served.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ObjectInfo {
-    /// Bytes.
-    pub size_bytes: u64,
-    /// Their digest.
-    pub sha256: Sha256,
-    /// The media type it is served with.
-    pub content_type: String,
-    /// The `Content-Disposition` it is served with, if any.
-    pub content_disposition: Option<String>,
-}
-
 /// What a provider can do for us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CloudCapabilities {
@@ -160,11 +146,7 @@ impl Cloud {
         }
     }
 
-    /// Removes the object. `Ok` only when it is confirmed absent, also if it was never there.
-    pub async fn remove(&self, key: &BlobKey) -> Result<()> {
-        self.remove_path(key.as_str()).await
-    }
-
+    /// Removes the object; `Ok` only when it is confirmed absent.
     async fn remove_path(&self, path: &str) -> Result<()> {
         const REMOVING: &str = "removing a blob";
         self.inner.operator.delete(path).await.map_err(|error| self.fault(REMOVING, &error))?;

@@ -9,10 +9,10 @@ use sha2::Digest;
 use super::budget::Reserved;
 use super::parts::PartsWriter;
 use super::verify::Arrival;
-use super::{Cloud, ObjectInfo, Scheme, durable};
+use super::{Cloud, Scheme, durable};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::Sha256;
-use crate::domain::path::BlobKey;
+use crate::storage::{BlobInfo, Priority};
 
 pub(super) const STORING: &str = "storing a blob";
 
@@ -26,53 +26,25 @@ const MAX_PARTS: u64 = 9_000;
 const PUT_OVERHEAD_BYTES: u64 = 16 << 10;
 
 impl Cloud {
-    /// Stores an object under a key that was never used.
-    ///
-    /// `Ok` means that the provider holds exactly these bytes: their length was compared, and either the
-    /// store itself checked them or they were read back. `source` must yield `size_bytes` bytes with the
-    /// digest `sha256`: [`ErrorKind::DigestMismatch`] otherwise, and nothing is stored; its own errors
-    /// are passed on. After any other error, and when the future is dropped, the object may be there:
-    /// remove the key. An unfinished multipart upload is aborted in every case.
-    ///
-    /// Waits while all puts together hold as much memory as they may.
-    pub async fn put(
-        &self,
-        key: &BlobKey,
-        object: &ObjectInfo,
-        source: impl Stream<Item = Result<Bytes>> + Send + Unpin,
-    ) -> Result<()> {
-        self.put_path(key.as_str(), object, source, false).await
-    }
-
-    /// As [`put`](Self::put), for work that no request waits for: half of the memory is not for it.
-    pub async fn put_behind(
-        &self,
-        key: &BlobKey,
-        object: &ObjectInfo,
-        source: impl Stream<Item = Result<Bytes>> + Send + Unpin,
-    ) -> Result<()> {
-        self.put_path(key.as_str(), object, source, true).await
-    }
-
+    /// Stores an object; see [`BlobStore::put`](crate::storage::BlobStore::put).
     pub(super) async fn put_path(
         &self,
         path: &str,
-        object: &ObjectInfo,
-        source: impl Stream<Item = Result<Bytes>> + Send + Unpin,
-        behind: bool,
+        object: &BlobInfo,
+        bytes: impl Stream<Item = Result<Bytes>> + Send + Unpin,
+        priority: Priority,
     ) -> Result<()> {
         let options = self.write_options(object).await?;
         let chunk_bytes = self.chunk_bytes(object.size_bytes);
         let is_whole = object.size_bytes <= chunk_bytes;
         let held = if is_whole { object.size_bytes } else { 2 * chunk_bytes } + PUT_OVERHEAD_BYTES;
-        let budget = &self.inner.budget;
-        let permit =
-            if behind { budget.reserve_behind(held).await } else { budget.reserve(held).await };
-        let source = Source::new(source, object);
+        let permit = self.inner.budget.reserve(held, priority).await;
+
+        let outgoing = Outgoing::new(bytes, object);
         let arrival = if is_whole {
-            self.put_whole(path, object, options, source, permit).await?
+            self.put_whole(path, object, options, outgoing, permit).await?
         } else {
-            self.put_parts(path, chunk_bytes, options, source, permit).await?
+            self.put_parts(path, chunk_bytes, options, outgoing, permit).await?
         };
         self.verify(path, object, arrival).await?;
         durable::flush(self.inner.directory.as_deref(), path).await
@@ -82,13 +54,13 @@ impl Cloud {
     async fn put_whole(
         &self,
         path: &str,
-        object: &ObjectInfo,
+        object: &BlobInfo,
         options: WriteOptions,
-        mut source: Source<impl Stream<Item = Result<Bytes>> + Send + Unpin>,
+        mut outgoing: Outgoing<impl Stream<Item = Result<Bytes>> + Send + Unpin>,
         permit: Reserved,
     ) -> Result<Arrival> {
-        let whole = source.next_chunk(object.size_bytes).await?;
-        source.finish().await?;
+        let whole = outgoing.next_chunk(object.size_bytes).await?;
+        outgoing.finish().await?;
         let (operator, path) = (self.inner.operator.clone(), path.to_owned());
         // A task of its own: the fs service would leave its temporary file behind if it were dropped.
         let write = tokio::spawn(async move {
@@ -105,18 +77,18 @@ impl Cloud {
         path: &str,
         chunk_bytes: u64,
         options: WriteOptions,
-        mut source: Source<impl Stream<Item = Result<Bytes>> + Send + Unpin>,
+        mut outgoing: Outgoing<impl Stream<Item = Result<Bytes>> + Send + Unpin>,
         permit: Reserved,
     ) -> Result<Arrival> {
         let writer = self.inner.operator.writer_options(path, options).await;
         let writer = writer.map_err(|error| self.fault(STORING, &error))?;
         let mut parts = PartsWriter::start(writer, self.clone(), permit);
         let sent = async {
-            while source.left_bytes() > 0 {
-                let part = source.next_chunk(chunk_bytes).await?;
+            while outgoing.left_bytes() > 0 {
+                let part = outgoing.next_chunk(chunk_bytes).await?;
                 parts.write(part).await?;
             }
-            source.finish().await
+            outgoing.finish().await
         };
         if let Err(error) = sent.await {
             parts.abort().await;
@@ -151,7 +123,7 @@ impl Cloud {
         }
     }
 
-    async fn write_options(&self, object: &ObjectInfo) -> Result<WriteOptions> {
+    async fn write_options(&self, object: &BlobInfo) -> Result<WriteOptions> {
         let can = self.inner.operator.info().capability();
         let content_type = can.write_with_content_type.then(|| object.content_type.clone());
         let content_disposition =
@@ -176,7 +148,7 @@ impl Cloud {
 }
 
 /// The bytes to be stored, counted and hashed as they come.
-struct Source<S> {
+struct Outgoing<S> {
     stream: S,
     /// What was taken from the stream beyond the last chunk.
     rest: Bytes,
@@ -185,8 +157,8 @@ struct Source<S> {
     expected: Sha256,
 }
 
-impl<S: Stream<Item = Result<Bytes>> + Send + Unpin> Source<S> {
-    fn new(stream: S, object: &ObjectInfo) -> Self {
+impl<S: Stream<Item = Result<Bytes>> + Send + Unpin> Outgoing<S> {
+    fn new(stream: S, object: &BlobInfo) -> Self {
         let (left_bytes, expected) = (object.size_bytes, object.sha256);
         Self { stream, rest: Bytes::new(), left_bytes, hasher: sha2::Sha256::new(), expected }
     }

@@ -11,7 +11,6 @@ use tokio::time::timeout;
 
 use super::Cloud;
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::path::BlobKey;
 
 const READING: &str = "reading a blob";
 
@@ -19,20 +18,8 @@ const READING: &str = "reading a blob";
 const PIECE_BYTES: usize = 256 << 10;
 
 impl Cloud {
-    /// The bytes of `range` of an object of `size_bytes`, as they arrive, in pieces of at most 256 KiB.
-    ///
-    /// The first bytes are there when this returns, so that `NotFound` and an unreachable provider are
-    /// errors before a reply has begun. A stream that breaks is resumed where it broke; one that cannot
-    /// be ends with an error, never short. `Busy` if other readers keep all turns for too long.
-    pub async fn read(
-        &self,
-        key: &BlobKey,
-        size_bytes: u64,
-        range: Range<u64>,
-    ) -> Result<impl Stream<Item = Result<Bytes>> + Send + 'static> {
-        self.read_path(key.as_str(), size_bytes, range).await
-    }
-
+    /// Reads `range` of an object, in pieces of at most 256 KiB; see
+    /// [`BlobStore::read`](crate::storage::BlobStore::read). [`ErrorKind::NotFound`] if it is absent.
     pub(super) async fn read_path(
         &self,
         path: &str,

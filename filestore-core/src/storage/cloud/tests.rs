@@ -1,17 +1,18 @@
 //! What holds at every provider, tried with `memory` and `fs`; and configurations that are refused.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt, TryStreamExt, stream};
-use sha2::Digest;
+use futures_util::{StreamExt, stream};
 
 use super::*;
 use crate::domain::error::ErrorKind;
-use crate::storage::ProviderRegistry;
-use crate::storage::contract::{content, fresh_key};
+use crate::storage::contract::{
+    a_source_that_breaks_leaves_nothing, bytes_that_are_not_what_was_said_leave_nothing, content,
+    fresh_key, get, info, keeps_the_contract, put, source,
+};
+use crate::storage::{BlobStore, Priority, ProviderRegistry};
 
 fn memory() -> ProviderConfig {
     ProviderConfig::new("mem".parse().unwrap(), "memory")
@@ -34,32 +35,6 @@ fn refusal(config: ProviderConfig) -> String {
     error.to_string()
 }
 
-fn info(bytes: &[u8]) -> ObjectInfo {
-    ObjectInfo {
-        size_bytes: bytes.len() as u64,
-        sha256: Sha256(sha2::Sha256::digest(bytes).into()),
-        content_type: "text/plain".to_owned(),
-        content_disposition: Some("attachment".to_owned()),
-    }
-}
-
-/// In pieces of an odd length, so that no piece ends where a chunk does.
-fn source(bytes: &[u8]) -> impl Stream<Item = Result<Bytes>> + Send + Unpin + use<> {
-    let pieces: Vec<_> =
-        bytes.chunks(99_991).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
-    stream::iter(pieces)
-}
-
-async fn put(cloud: &Cloud, key: &BlobKey, bytes: &[u8]) -> Result<()> {
-    cloud.put(key, &info(bytes), source(bytes)).await
-}
-
-async fn get(cloud: &Cloud, key: &BlobKey, size_bytes: u64, range: Range<u64>) -> Result<Vec<u8>> {
-    let pieces: Vec<Bytes> = cloud.read(key, size_bytes, range).await?.try_collect().await?;
-    assert!(pieces.iter().all(|piece| piece.len() <= 256 << 10));
-    Ok(pieces.concat())
-}
-
 fn files_below(directory: &std::path::Path) -> usize {
     std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap()).fold(0, |count, entry| {
         count + if entry.file_type().unwrap().is_dir() { files_below(&entry.path()) } else { 1 }
@@ -72,13 +47,13 @@ async fn keeps_what_it_promises(cloud: &Cloud) {
         let (key, bytes) = (fresh_key(), content(length));
         put(cloud, &key, &bytes).await.unwrap();
         let size = length as u64;
-        assert!(get(cloud, &key, size, 0..size).await.unwrap() == bytes, "{length} bytes");
+        assert!(get(cloud, &key, size, 0..size).await.unwrap().unwrap() == bytes, "{length} bytes");
         for range in [0..0, 0..1, 1..2, 262_143..262_145, 5_242_000..5_243_000, size..size] {
             if range.end <= size {
                 let slice =
                     usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
                 assert!(
-                    get(cloud, &key, size, range.clone()).await.unwrap() == bytes[slice],
+                    get(cloud, &key, size, range.clone()).await.unwrap().unwrap() == bytes[slice],
                     "{range:?}"
                 );
             }
@@ -89,23 +64,26 @@ async fn keeps_what_it_promises(cloud: &Cloud) {
             "{length}: shorter than recorded"
         );
         for _ in 0..2 {
-            cloud.remove(&key).await.unwrap();
-            assert_eq!(
-                get(cloud, &key, size, 0..size).await.unwrap_err().kind(),
-                ErrorKind::NotFound
-            );
+            cloud.remove(vec![key.clone()]).await.pop().unwrap().unwrap();
+            assert_eq!(get(cloud, &key, size, 0..size).await.unwrap(), None);
         }
     }
     put(cloud, &key, b"first").await.unwrap();
     let error = put(cloud, &key, b"other").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ProviderUnavailable);
-    assert_eq!(get(cloud, &key, 5, 0..5).await.unwrap(), b"first", "a key is written once");
+    assert_eq!(
+        get(cloud, &key, 5, 0..5).await.unwrap().unwrap(),
+        b"first",
+        "a key is written once"
+    );
     put(cloud, &key, b"first").await.expect("a put whose reply got lost is repeated");
 }
 
 #[tokio::test]
 async fn memory_keeps_what_it_promises() {
-    keeps_what_it_promises(&open(memory())).await;
+    let cloud = open(memory());
+    keeps_the_contract(&cloud, ErrorKind::ProviderUnavailable).await;
+    keeps_what_it_promises(&cloud).await;
 }
 
 #[tokio::test]
@@ -117,33 +95,20 @@ async fn fs_keeps_what_it_promises() {
 }
 
 #[tokio::test]
+async fn fs_keeps_the_contract_of_every_store() {
+    let directory = tempfile::tempdir().unwrap();
+    keeps_the_contract(&open(on_disk(directory.path())), ErrorKind::ProviderUnavailable).await;
+}
+
+#[tokio::test]
 async fn a_put_whose_source_lies_or_breaks_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
+
     for cloud in [open(memory()), open(on_disk(directory.path()))] {
-        for length in [10, 6 << 20] {
-            let bytes = content(length);
-            let honest = info(&bytes);
-            let other_digest = ObjectInfo { sha256: Sha256([7; 32]), ..honest.clone() };
-            let longer = ObjectInfo { size_bytes: honest.size_bytes + 1, ..honest.clone() };
-            let shorter = ObjectInfo { size_bytes: honest.size_bytes - 1, ..honest.clone() };
-            for lie in [other_digest, longer, shorter] {
-                let key = fresh_key();
-                let error = cloud.put(&key, &lie, source(&bytes)).await.unwrap_err();
-                assert_eq!(error.kind(), ErrorKind::DigestMismatch);
-                assert_eq!(
-                    get(&cloud, &key, 0, 0..0).await.unwrap_err().kind(),
-                    ErrorKind::NotFound
-                );
-            }
-            let key = fresh_key();
-            let breaking = source(&bytes).take(length / 200_000).chain(stream::once(async {
-                Err(Error::new(ErrorKind::Internal, "the disk broke"))
-            }));
-            let error = cloud.put(&key, &honest, Box::pin(breaking)).await.unwrap_err();
-            assert_eq!(error.message(), "the disk broke");
-            assert_eq!(get(&cloud, &key, 0, 0..0).await.unwrap_err().kind(), ErrorKind::NotFound);
-        }
+        bytes_that_are_not_what_was_said_leave_nothing(&cloud).await;
+        a_source_that_breaks_leaves_nothing(&cloud).await;
     }
+
     assert_eq!(files_below(directory.path()), 0);
 }
 
@@ -152,26 +117,28 @@ async fn all_puts_together_hold_no_more_than_the_budget() {
     let cloud = open(memory());
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let bytes = content(12 << 20);
+
     let puts = (0..6).map(|_| {
-        let (running, most, bytes, cloud) =
-            (Arc::clone(&running), Arc::clone(&most), &bytes, &cloud);
-        async move {
-            let counted = source(bytes).inspect(|_| {
-                most.fetch_max(running.load(Ordering::SeqCst), Ordering::SeqCst);
-            });
-            let begun = stream::once(async {
-                running.fetch_add(1, Ordering::SeqCst);
-                Ok(Bytes::new())
-            });
-            let ended = stream::once(async {
-                running.fetch_sub(1, Ordering::SeqCst);
-                Ok(Bytes::new())
-            });
-            let source = Box::pin(begun.chain(counted).chain(ended));
-            cloud.put(&fresh_key(), &info(bytes), source).await.unwrap();
-        }
+        let (begun, counted, ended) =
+            (Arc::clone(&running), Arc::clone(&running), Arc::clone(&running));
+        let most = Arc::clone(&most);
+        let begun = stream::once(async move {
+            begun.fetch_add(1, Ordering::SeqCst);
+            Ok(Bytes::new())
+        });
+        let counted = source(&bytes).inspect(move |_| {
+            most.fetch_max(counted.load(Ordering::SeqCst), Ordering::SeqCst);
+        });
+        let ended = stream::once(async move {
+            ended.fetch_sub(1, Ordering::SeqCst);
+            Ok(Bytes::new())
+        });
+        let source = begun.chain(counted).chain(ended).boxed();
+        let (cloud, info) = (&cloud, info(&bytes));
+        async move { cloud.put(&fresh_key(), &info, source, Priority::Request).await.unwrap() }
     });
     futures_util::future::join_all(puts).await;
+
     assert!(most.load(Ordering::SeqCst) <= PUT_MEMORY_BYTES / (12 << 20));
 }
 

@@ -3,10 +3,11 @@
 use futures_util::TryStreamExt;
 use sha2::Digest;
 
+use super::Cloud;
 use super::put::STORING;
-use super::{Cloud, ObjectInfo};
 use crate::domain::error::{ErrorKind, Result};
 use crate::domain::id::Sha256;
+use crate::storage::BlobInfo;
 
 /// How an object arrived, which says what is left to prove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +25,7 @@ impl Cloud {
     pub(super) async fn verify(
         &self,
         path: &str,
-        object: &ObjectInfo,
+        object: &BlobInfo,
         arrival: Arrival,
     ) -> Result<()> {
         let is_checked = match arrival {
@@ -52,7 +53,7 @@ impl Cloud {
         })
     }
 
-    async fn read_back(&self, path: &str, object: &ObjectInfo) -> Result<()> {
+    async fn read_back(&self, path: &str, object: &BlobInfo) -> Result<()> {
         let mut stream =
             Box::pin(self.read_path(path, object.size_bytes, 0..object.size_bytes).await?);
         let mut hasher = sha2::Sha256::new();

@@ -19,6 +19,7 @@
 //! # Runtime
 //! All file operations run on tokio's blocking pool. The runtime needs its timer.
 
+use std::fmt;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -48,10 +49,11 @@ mod rename;
 mod publish;
 mod cached_read;
 mod read;
+mod store;
 #[cfg(test)]
 mod tests;
 
-pub use read::{LocalBlob, READ_BLOCK_BYTES, SmallOrOpen};
+pub use read::{LocalBlob, READ_BLOCK_BYTES};
 pub use staging::{StagedBlob, StagingWriter};
 
 /// How long an upload waits for its turn before it is told to come back.
@@ -207,12 +209,6 @@ impl LocalStore {
             .await
     }
 
-    /// Removes blobs, wherever they are. `Ok` means that the bytes are gone for good, or were absent
-    /// already; the outcomes are in the order of the keys. Who has a blob open can read it to its end.
-    pub async fn remove(&self, keys: Vec<BlobKey>) -> Vec<Result<()>> {
-        self.each_on_pool(keys, |shared, keys| shared.remove(keys)).await
-    }
-
     /// The blobs that have a staged name. Foreign names are logged and left alone.
     pub async fn staged(&self) -> Result<Vec<BlobId>> {
         const SCANNING: &str = "scanning the staging directory";
@@ -282,6 +278,12 @@ impl LocalStore {
             let lost = || Err(Error::internal("changing blobs", error.chain()));
             std::iter::repeat_with(lost).take(count).collect()
         })
+    }
+}
+
+impl fmt::Debug for LocalStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalStore").field("dir", &self.shared.dir.path()).finish_non_exhaustive()
     }
 }
 

@@ -19,6 +19,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use super::{LocalStore, Shared, pool};
 use crate::domain::error::{Error, Result};
 use crate::domain::path::BlobKey;
+use crate::storage::BlobRead;
 
 /// How much is read at a time, and how much at most is read without a stream.
 pub const READ_BLOCK_BYTES: u64 = 256 * 1024;
@@ -33,15 +34,6 @@ pub struct LocalBlob {
     size_bytes: u64,
 }
 
-/// The answer of [`LocalStore::read_small`].
-#[derive(Debug)]
-pub enum SmallOrOpen {
-    /// The range was small: these are its bytes.
-    Small(Bytes),
-    /// It was not: the blob, to be streamed.
-    Open(LocalBlob),
-}
-
 impl LocalStore {
     /// Opens the blob under `key`; `None` if it is absent. A length other than `size_bytes` is an
     /// internal error.
@@ -53,35 +45,36 @@ impl LocalStore {
         .await
     }
 
-    /// Reads `range` of the blob under `key` if it has at most [`READ_BLOCK_BYTES`], in one visit to
-    /// the blocking pool, or in none if it has at most 64 KiB and the kernel holds them in memory;
-    /// opens the blob if the range has more; `None` if the blob is absent. A length other than
-    /// `size_bytes`, or a range beyond it, is an internal error.
-    pub async fn read_small(
+    /// Reads a small range, or opens the blob for a large one; see
+    /// [`BlobStore::read`](crate::storage::BlobStore::read).
+    ///
+    /// A length other than `size_bytes`, or a range beyond it, is an internal error.
+    pub(super) async fn read_range(
         &self,
         key: &BlobKey,
         size_bytes: u64,
         range: Range<u64>,
-    ) -> Result<Option<SmallOrOpen>> {
+    ) -> Result<Option<BlobRead>> {
         let shared = &self.shared;
-        if let Some(bytes) =
-            shared.cached_reads.read(&shared.blobs, key.as_str(), size_bytes, &range)
-        {
-            return Ok(Some(SmallOrOpen::Small(bytes)));
+        let cached = shared.cached_reads.read(&shared.blobs, key.as_str(), size_bytes, &range);
+        if let Some(bytes) = cached {
+            return Ok(Some(BlobRead::Small(bytes)));
         }
+
         let (shared, key) = (Arc::clone(&self.shared), key.clone());
         pool::run(READING, move || {
             let Some(file) = shared.open(&key)? else { return Ok(None) };
             if range.end.saturating_sub(range.start) > READ_BLOCK_BYTES {
-                return checked(file, size_bytes).map(SmallOrOpen::Open).map(Some);
+                return checked(file, size_bytes).map(BlobRead::File).map(Some);
             }
+
             let bytes = if range == (0..size_bytes) {
                 read_whole(&file, size_bytes)?
             } else {
                 let blob = checked(file, size_bytes)?;
                 read_exact(&blob.file, &range).map_err(|error| Error::io(READING, error))?
             };
-            Ok(Some(SmallOrOpen::Small(bytes)))
+            Ok(Some(BlobRead::Small(bytes)))
         })
         .await
     }

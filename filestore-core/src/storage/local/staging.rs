@@ -172,12 +172,9 @@ impl StagingWriter {
             Ok(Err(error)) => Error::io("syncing the staging directory", error),
             Err(lost) => Error::internal(STAGING, lost),
         };
+
         // Unlinked before the caller hears of the failure.
-        pool::run(STAGING, move || {
-            drop(blob.into_name());
-            Ok(())
-        })
-        .await?;
+        blob.discard().await;
         Err(error)
     }
 }
@@ -392,6 +389,17 @@ impl StagedBlob {
             name.is_kept = true;
         }
         blob_id
+    }
+
+    /// Unlinks the file before this returns; dropping the value unlinks it soon after.
+    pub(super) async fn discard(self) {
+        let unlinked = pool::run(STAGING, move || {
+            drop(self.into_name());
+            Ok(())
+        });
+        if let Err(lost) = unlinked.await {
+            tracing::warn!(error = %lost.chain(), "a staged file stays until the next start");
+        }
     }
 
     /// The name alone; dropping it unlinks the file, on this thread.

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::future::Future;
-use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +14,8 @@ use sha2::Digest;
 
 use super::*;
 use crate::domain::media::SNIFF_BYTES;
-use crate::storage::contract::{BlobStore, content, fresh_key, keeps_the_contract};
+use crate::storage::BlobStore;
+use crate::storage::contract::{content, fresh_key, get, keeps_the_contract, put};
 
 const OPTIONS: LocalOptions =
     LocalOptions { durability: Durability::Full, reserve_bytes: 0, concurrent_uploads: 16 };
@@ -83,49 +83,30 @@ async fn stage_kept(store: &LocalStore, key: &BlobKey, content: &[u8]) {
     stage(store, key.blob_id(), content).await.unwrap().keep();
 }
 
-async fn read(
-    store: &LocalStore,
-    key: &BlobKey,
-    size: u64,
-    range: Range<u64>,
-) -> Result<Option<Bytes>> {
-    match store.read_small(key, size, range.clone()).await? {
-        None => Ok(None),
-        Some(SmallOrOpen::Small(bytes)) => Ok(Some(bytes)),
-        Some(SmallOrOpen::Open(blob)) => {
-            let blocks: Vec<Bytes> = blob.into_stream(range).try_collect().await?;
-            Ok(Some(blocks.concat().into()))
-        }
-    }
-}
+#[tokio::test]
+async fn the_local_disk_keeps_the_contract_with_and_without_syncing() {
+    let unsynced = Home::new(LocalOptions { durability: Durability::Process, ..OPTIONS });
 
-impl BlobStore for LocalStore {
-    async fn put(&self, key: &BlobKey, content: &[u8]) -> Result<()> {
-        stage_kept(self, key, content).await;
-        self.publish(key).await
-    }
-
-    async fn get(
-        &self,
-        key: &BlobKey,
-        size_bytes: u64,
-        range: Range<u64>,
-    ) -> Result<Option<Bytes>> {
-        read(self, key, size_bytes, range).await
-    }
-
-    async fn remove(&self, keys: Vec<BlobKey>) -> Vec<Result<()>> {
-        self.remove(keys).await
+    for home in [Home::real(), unsynced] {
+        keeps_the_contract(&home.store, ErrorKind::Internal).await;
+        home.is_idle().await;
+        assert_eq!(home.staged_names(), 0, "no put that failed leaves a file");
     }
 }
 
 #[tokio::test]
-async fn the_local_disk_keeps_the_contract_with_and_without_syncing() {
-    keeps_the_contract(&Home::real().store).await;
-    keeps_the_contract(
-        &Home::new(LocalOptions { durability: Durability::Process, ..OPTIONS }).store,
-    )
-    .await;
+async fn a_blob_of_another_length_is_an_error() {
+    let home = Home::real();
+    let (key, content) = (fresh_key(), content(1000));
+    put(&home.store, &key, &content).await.unwrap();
+
+    for (size, range) in
+        [(999, 0..999), (1001, 0..1001), (0, 0..0), (999, 0..10), (1 << 20, 0..1 << 20)]
+    {
+        let error = get(&home.store, &key, size, range).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Internal);
+        assert!(!error.message().contains(key.as_str()), "{error}");
+    }
 }
 
 #[tokio::test]
@@ -149,7 +130,7 @@ async fn a_blob_is_read_under_either_name_and_published_after_a_crash() {
     let (key, content) = (fresh_key(), content(300_000));
     let size = content.len() as u64;
     stage_kept(&home.store, &key, &content).await;
-    assert_eq!(read(&home.store, &key, size, 0..size).await.unwrap().unwrap(), content);
+    assert_eq!(get(&home.store, &key, size, 0..size).await.unwrap().unwrap(), content);
 
     // The process ends between commit and rename; the next one finds the staged name.
     let Home { path, store } = home;
@@ -205,7 +186,7 @@ async fn one_file_under_both_names_is_finished_and_two_files_are_left_alone() {
 async fn removing_takes_both_names_and_the_directories_that_are_empty_then() {
     let home = Home::real();
     let (published, staged) = (fresh_key(), fresh_key());
-    home.store.put(&published, b"published").await.unwrap();
+    put(&home.store, &published, b"published").await.unwrap();
     stage_kept(&home.store, &staged, b"staged").await;
     let outcomes = home.store.remove(vec![published, staged]).await;
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
@@ -217,7 +198,7 @@ async fn removing_takes_both_names_and_the_directories_that_are_empty_then() {
 async fn a_reader_finishes_what_is_removed_meanwhile() {
     let home = Home::real();
     let (key, content) = (fresh_key(), content(2_000_000));
-    home.store.put(&key, &content).await.unwrap();
+    put(&home.store, &key, &content).await.unwrap();
     let blob = home.store.open_blob(&key, 2_000_000).await.unwrap().unwrap();
     home.store.remove(vec![key.clone()]).await.pop().unwrap().unwrap();
     assert!(home.store.open_blob(&key, 2_000_000).await.unwrap().is_none());
@@ -229,7 +210,7 @@ async fn a_reader_finishes_what_is_removed_meanwhile() {
 async fn a_stream_of_a_file_that_ends_early_ends_in_an_error() {
     let home = Home::real();
     let (key, content) = (fresh_key(), content(1_000_000));
-    home.store.put(&key, &content).await.unwrap();
+    put(&home.store, &key, &content).await.unwrap();
     let blob = home.store.open_blob(&key, 1_000_000).await.unwrap().unwrap();
     fs::File::options().write(true).open(home.final_path(&key)).unwrap().set_len(600_000).unwrap();
     let items: Vec<_> = blob.into_stream(0..1_000_000).collect().await;
@@ -245,8 +226,8 @@ async fn publishing_into_a_directory_that_purges_keep_emptying_succeeds() {
     let one = |store: LocalStore| async move {
         for _ in 0..100 {
             let key = fresh_key();
-            store.put(&key, b"x").await.unwrap();
-            assert_eq!(read(&store, &key, 1, 0..1).await.unwrap().unwrap(), "x");
+            put(&store, &key, b"x").await.unwrap();
+            assert_eq!(get(&store, &key, 1, 0..1).await.unwrap().unwrap(), b"x");
             store.remove(vec![key]).await.pop().unwrap().unwrap();
         }
     };
@@ -390,14 +371,14 @@ async fn an_upload_that_gets_no_turn_is_told_to_come_back() {
 async fn on_a_full_disk_uploads_are_refused_and_removals_work() {
     let home = Home::real();
     let key = fresh_key();
-    home.store.put(&key, b"x").await.unwrap();
+    put(&home.store, &key, b"x").await.unwrap();
     let Home { path, store } = home;
     drop(store);
     let full = LocalOptions { reserve_bytes: 1 << 60, ..OPTIONS };
     let store = LocalStore::open(&DataDir::open(path.path()).unwrap(), full).unwrap();
     let error = store.stage(fresh_key().blob_id(), 1).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::StorageFull);
-    assert_eq!(read(&store, &key, 1, 0..1).await.unwrap().unwrap(), "x");
+    assert_eq!(get(&store, &key, 1, 0..1).await.unwrap().unwrap(), b"x");
     store.remove(vec![key]).await.pop().unwrap().unwrap();
 }
 
@@ -443,7 +424,7 @@ async fn a_check_leaves_nothing_and_fails_where_nothing_can_be_written() {
 #[tokio::test]
 async fn a_store_that_is_dropped_releases_the_directory() {
     let home = Home::real();
-    home.store.put(&fresh_key(), b"x").await.unwrap();
+    put(&home.store, &fresh_key(), b"x").await.unwrap();
     let Home { path, store } = home;
     assert_eq!(DataDir::open(path.path()).unwrap_err().kind(), ErrorKind::Locked);
     drop(store);
@@ -464,11 +445,11 @@ proptest! {
         let outcome: Result<(), TestCaseError> = block_on(async {
             let home = Home::new(LocalOptions { durability: Durability::Process, ..OPTIONS });
             let key = fresh_key();
-            home.store.put(&key, &content).await.unwrap();
+            put(&home.store, &key, &content).await.unwrap();
             for (a, b) in ranges {
                 let (start, end) = (a.min(b), a.max(b));
                 let slice = &content[usize::try_from(start).unwrap()..usize::try_from(end).unwrap()];
-                let small = read(&home.store, &key, 800_000, start..end).await.unwrap().unwrap();
+                let small = get(&home.store, &key, 800_000, start..end).await.unwrap().unwrap();
                 prop_assert!(small == slice);
                 let blob = home.store.open_blob(&key, 800_000).await.unwrap().unwrap();
                 let blocks: Vec<Bytes> = blob.into_stream(start..end).try_collect().await.unwrap();

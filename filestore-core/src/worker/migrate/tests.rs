@@ -10,7 +10,7 @@ use crate::domain::config::StoreConfig;
 use crate::domain::provider::ProviderConfig;
 use crate::domain::scope::Scope;
 use crate::service::NewUpload;
-use crate::service::writing::Lane;
+use crate::storage::Priority;
 use crate::worker::NoProgress;
 
 fn disk() -> ProviderCode {
@@ -151,7 +151,7 @@ async fn what_a_crash_left_at_a_provider_is_removed_after_the_next_start() {
     // As far as a copy gets before its record refers to it.
     store.inner().metadata.begin_writes(vec![intent]).await.unwrap();
     let source = store.inner().blob_bytes(&record.blob).await.unwrap();
-    store.inner().put_object(&record, &disk(), &key, source, Lane::Background).await.unwrap();
+    store.inner().put_object(&record, &disk(), &key, source, Priority::Background).await.unwrap();
     store.close().await;
     drop(store);
     assert_eq!(objects(home.path()), 1);

@@ -1,0 +1,66 @@
+//! The provider as a [`BlobStore`].
+
+use std::ops::Range;
+
+use async_trait::async_trait;
+use futures_util::stream::{FuturesOrdered, StreamExt};
+
+use super::Cloud;
+use crate::domain::error::{ErrorKind, Result};
+use crate::domain::path::BlobKey;
+use crate::storage::{BlobInfo, BlobRead, BlobStore, ByteStream, Priority};
+
+/// Objects removed at the same time by one call.
+const REMOVALS_AT_ONCE: usize = 16;
+
+#[async_trait]
+impl BlobStore for Cloud {
+    /// Compares the length of what arrived; the bytes were checked by the provider itself, or are read
+    /// back. An unfinished multipart upload is aborted in every case.
+    ///
+    /// Waits while all puts together hold as much memory as they may.
+    async fn put(
+        &self,
+        key: &BlobKey,
+        blob: &BlobInfo,
+        bytes: ByteStream,
+        priority: Priority,
+    ) -> Result<()> {
+        self.put_path(key.as_str(), blob, bytes, priority).await
+    }
+
+    /// The first bytes are there when this returns, so that an absent object and an unreachable
+    /// provider are told before a reply has begun. A stream that breaks is resumed where it broke; one
+    /// that cannot be resumed ends with an error. [`ErrorKind::Busy`] if other readers keep all turns
+    /// for too long.
+    async fn read(
+        &self,
+        key: &BlobKey,
+        size_bytes: u64,
+        range: Range<u64>,
+    ) -> Result<Option<BlobRead>> {
+        match self.read_path(key.as_str(), size_bytes, range).await {
+            Ok(pieces) => Ok(Some(BlobRead::Stream(pieces.boxed()))),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                tracing::debug!(provider = %self.code(), error = %error.chain(), "an object is absent");
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn remove(&self, keys: Vec<BlobKey>) -> Vec<Result<()>> {
+        let mut removals = FuturesOrdered::new();
+        let mut outcomes = Vec::with_capacity(keys.len());
+
+        for key in &keys {
+            if removals.len() >= REMOVALS_AT_ONCE {
+                outcomes.extend(removals.next().await);
+            }
+            removals.push_back(self.remove_path(key.as_str()));
+        }
+
+        outcomes.extend(removals.collect::<Vec<_>>().await);
+        outcomes
+    }
+}

@@ -1,0 +1,95 @@
+//! The service's own disk as a [`BlobStore`].
+
+use std::ops::Range;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+
+use super::{LocalStore, StagedBlob};
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::{BlobId, Sha256};
+use crate::domain::path::BlobKey;
+use crate::storage::{BlobInfo, BlobRead, BlobStore, ByteStream, Priority};
+
+#[async_trait]
+impl BlobStore for LocalStore {
+    /// Stages and publishes in one go. Use cases that commit a record stage, commit, and publish, so
+    /// that a crash in between leaves nothing.
+    ///
+    /// Waits for a turn as [`stage`](Self::stage) does, whatever the priority.
+    async fn put(
+        &self,
+        key: &BlobKey,
+        blob: &BlobInfo,
+        bytes: ByteStream,
+        _priority: Priority,
+    ) -> Result<()> {
+        let staged = self.stage_all(key.blob_id(), blob.size_bytes, blob.sha256, bytes).await?;
+        staged.keep();
+        self.publish(key).await
+    }
+
+    /// Reads a range of at most 256 KiB in one visit to the blocking pool, or in none if it has at most
+    /// 64 KiB and the kernel holds them in memory; opens the file for a larger one.
+    async fn read(
+        &self,
+        key: &BlobKey,
+        size_bytes: u64,
+        range: Range<u64>,
+    ) -> Result<Option<BlobRead>> {
+        self.read_range(key, size_bytes, range).await
+    }
+
+    /// Removes both names of each blob.
+    async fn remove(&self, keys: Vec<BlobKey>) -> Vec<Result<()>> {
+        self.each_on_pool(keys, |shared, keys| shared.remove(keys)).await
+    }
+}
+
+impl LocalStore {
+    /// Stages all of `bytes`, which must have that length and digest:
+    /// [`ErrorKind::DigestMismatch`] otherwise, and nothing is left.
+    pub async fn stage_all(
+        &self,
+        blob_id: BlobId,
+        size_bytes: u64,
+        sha256: Sha256,
+        mut bytes: ByteStream,
+    ) -> Result<StagedBlob> {
+        let mut writer = self.stage(blob_id, size_bytes).await?;
+        let received = loop {
+            match bytes.next().await {
+                None => break Ok(()),
+                Some(Err(error)) => break Err(error),
+                Some(Ok(piece)) if writer.size_bytes() + piece.len() as u64 > size_bytes => {
+                    break Err(mismatch("the blob is longer than it should be"));
+                }
+                Some(Ok(piece)) => writer.write(piece).await?,
+            }
+        };
+
+        // Finished whatever came, so that the file is gone when the caller hears of the failure.
+        let staged = writer.finish().await?;
+        let checked = received.and_then(|()| {
+            if staged.size_bytes != size_bytes {
+                Err(mismatch("the blob ends early"))
+            } else if staged.sha256 != sha256 {
+                Err(mismatch("the blob has another digest"))
+            } else {
+                Ok(())
+            }
+        });
+
+        match checked {
+            Ok(()) => Ok(staged),
+            Err(error) => {
+                staged.discard().await;
+                Err(error)
+            }
+        }
+    }
+}
+
+fn mismatch(problem: &str) -> Error {
+    Error::new(ErrorKind::DigestMismatch, problem)
+}
