@@ -3,6 +3,7 @@
 use std::io::Cursor;
 
 use image::codecs::gif::GifEncoder;
+use image::codecs::jpeg::JpegEncoder;
 use image::{DynamicImage, Frame, ImageFormat, Rgb, RgbImage, Rgba, RgbaImage};
 
 /// The make and the place that [`jpeg_with_exif`] hides in its metadata: a generated variant must
@@ -73,9 +74,20 @@ pub fn png_with_alpha(side: u32) -> Vec<u8> {
 
 /// [`jpeg`] with Exif (TIFF 6.0, Exif 2.32): an orientation, a make, and GPS coordinates.
 pub fn jpeg_with_exif(width: u32, height: u32, orientation: u16) -> Vec<u8> {
-    let plain = jpeg(width, height);
+    with_exif(&jpeg(width, height), orientation)
+}
+
+/// A JPEG with the Exif of [`jpeg_with_exif`] behind its first marker.
+pub fn with_exif(jpeg: &[u8], orientation: u16) -> Vec<u8> {
     let segment = exif_segment(orientation);
-    [&plain[..2], &segment, &plain[2..]].concat()
+    [&jpeg[..2], &segment, &jpeg[2..]].concat()
+}
+
+/// A picture as JPEG, in the quality of cameras.
+pub fn photo_jpeg(picture: &RgbImage) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    JpegEncoder::new_with_quality(&mut bytes, 88).encode_image(picture).expect("a photograph");
+    bytes
 }
 
 /// APP1 with a little-endian TIFF structure: IFD0 (make, orientation, GPS pointer), GPS IFD.

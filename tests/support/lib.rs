@@ -10,6 +10,7 @@
 //! | [`remote`] | a place at a provider, of one test alone |
 //! | [`wire`] | plain TCP, for what no HTTP library would send |
 //! | [`fixtures`] | files of every kind, made in code |
+//! | [`scene`] | a photograph painted in code, upright or stored sideways |
 //! | [`s3`] | an S3 provider in this process, and everything that goes wrong with one |
 //! | [`eventually()`] | waiting for a condition, the only waiting there is |
 //!
@@ -23,6 +24,7 @@ pub mod http;
 pub mod form;
 pub mod wire;
 pub mod fixtures;
+pub mod scene;
 pub mod s3;
 pub mod remote;
 mod eventually;

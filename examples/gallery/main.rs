@@ -1,0 +1,136 @@
+//! Writes a gallery page: every photograph as a square variant in two sizes, and one of them in all
+//! seven, in one HTML file that needs nothing else.
+//!
+//! `cargo run --example gallery -- [gallery.html] [--picture gallery.webp] [photo.jpg ...]`
+//!
+//! Without photographs the example paints some, each stored on its side as a telephone stores them.
+//! `--picture` also makes the picture of the README: the first photograph as it was stored, beside
+//! its seven squares. Without any path the example only says what it would have written.
+
+mod page;
+mod picture;
+mod lettering;
+
+use std::path::PathBuf;
+
+use filestore_client::{Client, Fit, Item, Upload, Variant};
+use filestore_server::{Config, Server};
+use filestore_workspace::scene::{Light, photograph, stored_sideways};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// The sizes that the service makes, in pixels a side.
+const SIZES: [u32; 7] = [200, 250, 300, 400, 500, 700, 1000];
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let arguments = Arguments::parse()?;
+    let dir = tempfile::tempdir()?;
+    let config = Config {
+        listen: "127.0.0.1:0".parse()?,
+        data_dir: dir.path().join("data"),
+        ..Config::default()
+    };
+    let server = Server::start(config).await?;
+    let client = Client::builder(server.url())?.build()?;
+
+    let mut records = Vec::new();
+    for photo in arguments.photos {
+        records.push(client.upload(Upload::new(photo, "42", "gallery")).await?);
+    }
+
+    // Each variant is made once, when it is first asked for, and comes from the cache afterwards.
+    let first = &records[0];
+    let mut squares: Vec<(u32, Variant)> = Vec::new();
+    for size in SIZES {
+        squares.push((size, client.variant(&first.file_id, size, Fit::Cover).await?));
+    }
+
+    let mut page = page::begin(&squares);
+    for record in &records {
+        let small = client.variant(&record.file_id, 300, Fit::Cover).await?;
+        // For screens with more pixels.
+        let large = client.variant(&record.file_id, 700, Fit::Cover).await?;
+        page::add(&mut page, record, &small, &large);
+        println!(
+            "{}: {} × {}, {} bytes; as variants {} and {} bytes",
+            record.original_name,
+            record.width.unwrap_or_default(),
+            record.height.unwrap_or_default(),
+            record.file_size,
+            small.bytes.len(),
+            large.bytes.len(),
+        );
+    }
+    page::end(&mut page);
+
+    match arguments.page {
+        Some(path) => {
+            std::fs::write(&path, page)?;
+            println!("wrote {}", path.display());
+        }
+        None => println!("a page of {} bytes", page.len()),
+    }
+
+    if let Some(path) = arguments.picture {
+        let stored = client.download(&first.file_id).bytes().await?;
+        let picture = picture::lay_out(&stored, &squares)?;
+
+        // The service scales and compresses it as well: `Inside` keeps all of a picture.
+        let item = Item::from_bytes(picture).original_name("gallery.png");
+        let record = client.upload(Upload::new(item, "42", "gallery")).await?;
+        let webp = client.variant(&record.file_id, 1000, Fit::Inside).await?;
+        std::fs::write(&path, &webp.bytes)?;
+        println!("wrote {}, {} bytes", path.display(), webp.bytes.len());
+    }
+
+    server.stop().await;
+    Ok(())
+}
+
+/// The command line.
+struct Arguments {
+    page: Option<PathBuf>,
+    picture: Option<PathBuf>,
+    photos: Vec<Item>,
+}
+
+impl Arguments {
+    fn parse() -> Result<Self> {
+        let mut words = std::env::args_os().skip(1);
+        let mut parsed = Self { page: None, picture: None, photos: Vec::new() };
+
+        while let Some(word) = words.next() {
+            if word == "--picture" {
+                parsed.picture = Some(words.next().ok_or("--picture takes a path")?.into());
+            } else if parsed.page.is_none() {
+                parsed.page = Some(word.into());
+            } else {
+                parsed.photos.push(Item::from_path(word)?);
+            }
+        }
+
+        if parsed.photos.is_empty() {
+            parsed.photos = paintings();
+        }
+        Ok(parsed)
+    }
+}
+
+/// Photographs of the same house, taken through the year with a telephone.
+fn paintings() -> Vec<Item> {
+    [
+        ("after the storm", 1200, 1600, Light::Evening, 2),
+        ("a day in May", 900, 600, Light::Day, 1),
+        ("the first stars", 600, 800, Light::Dusk, 4),
+        ("home", 600, 900, Light::Day, 6),
+        ("from the other side", 800, 600, Light::Evening, 7),
+        ("good night", 900, 600, Light::Dusk, 9),
+    ]
+    .into_iter()
+    .map(|(name, width, height, light, seed)| {
+        let jpeg = stored_sideways(&photograph(width, height, light, seed));
+        Item::from_bytes(jpeg).original_name(format!("{name}.jpg"))
+    })
+    .collect()
+}
