@@ -133,6 +133,7 @@ impl Failure {
                     | "unusable"
             )
         );
+
         let by_field = matches!(self.0.field.as_deref(), Some("organization_id" | "sub_system"));
         by_code || by_field || self.0.unreachable
     }
@@ -168,6 +169,7 @@ impl fmt::Display for Failure {
             write!(f, "{field}: ")?;
         }
         f.write_str(message)?;
+
         // Whoever runs the server finds the cause in its log under this id.
         match request_id {
             Some(id) if *exit == Exit::Failed => write!(f, " (request {id})"),
@@ -201,6 +203,7 @@ impl From<client::Error> for Failure {
             (Some(_), _) => Exit::Failed,
             (None, kind) => exit_without_reply(kind),
         };
+
         let mut failure = Self::new(exit, error.message());
         let allowed = error.problem().map(|problem| problem.allowed.as_slice()).unwrap_or_default();
         failure.0.hint = match error.code() {
@@ -209,10 +212,12 @@ impl From<client::Error> for Failure {
         };
         failure.0.code = error.code().map(str::to_owned);
         failure.0.field = error.field().map(str::to_owned);
+
         let item = error.problem().and_then(|problem| problem.item);
         failure.0.item = item.and_then(|item| usize::try_from(item).ok());
         failure.0.unreachable = error.kind() == client::ErrorKind::Connect;
         failure.0.request_id = error.request_id().map(str::to_owned);
+
         failure
     }
 }

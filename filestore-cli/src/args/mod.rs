@@ -144,6 +144,7 @@ impl Cli {
                 )
                 .exit();
         }
+
         if cli.global.config.is_some() && cli.global.data_dir.is_none() {
             Self::command()
                 .error(
@@ -152,6 +153,7 @@ impl Cli {
                 )
                 .exit();
         }
+
         cli
     }
 }

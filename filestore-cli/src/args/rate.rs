@@ -26,12 +26,14 @@ impl FromStr for Rate {
         let amount = text.strip_suffix("/s").unwrap_or(text);
         let (digits, unit) = amount.split_at(amount.bytes().take_while(u8::is_ascii_digit).count());
         let unit = unit.trim_start().to_ascii_uppercase();
+
         let factor = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor);
         let bytes = digits
             .parse::<u64>()
             .ok()
             .zip(factor)
             .and_then(|(count, factor)| count.checked_mul(factor));
+
         match bytes {
             Some(bytes) if bytes > 0 => Ok(Self(bytes)),
             _ => Err("a rate is bytes per second, such as 500kB, 20MiB or 1048576".to_owned()),

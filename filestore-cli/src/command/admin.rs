@@ -26,6 +26,7 @@ fn purge_text(report: &PurgeReport) -> String {
     } else {
         ["purged", "removed", "expired"]
     };
+
     let mut text = format!(
         "{purged} {} ({}), {removed} {}, {expired} {}; {} within the grace, {} failed",
         counted(report.purged, "file"),
@@ -35,6 +36,7 @@ fn purge_text(report: &PurgeReport) -> String {
         report.waiting,
         report.failures.len(),
     );
+
     for (provider, blobs) in &report.removed_at {
         let _ = write!(text, "\nat {}: {removed} {}", plain(provider), counted(*blobs, "blob"));
     }
@@ -120,12 +122,14 @@ fn sync_status_text(report: &SyncStatusReport) -> String {
     ] {
         table.row([status.to_owned(), count.to_string()]);
     }
+
     let mut text = table.render();
     if report.files_moved + report.bytes_copied > 0 {
         let moved = counted(report.files_moved, "file");
         let _ =
             write!(text, "\nsince the start: {moved} moved, {} copied", size(report.bytes_copied));
     }
+
     text
 }
 
@@ -152,6 +156,7 @@ fn cache_text(report: &VariantCacheReport) -> String {
         Table::new([("WHERE", Align::Left), ("VARIANTS", Align::Right), ("SIZE", Align::Right)]);
     table.row(["disk".to_owned(), report.disk_entries.to_string(), size(report.disk_bytes)]);
     table.row(["memory".to_owned(), report.memory_entries.to_string(), size(report.memory_bytes)]);
+
     let mut text = table.render();
     if report.intermediate_bytes > 0 {
         let _ = write!(
@@ -160,6 +165,7 @@ fn cache_text(report: &VariantCacheReport) -> String {
             size(report.intermediate_bytes)
         );
     }
+
     let VariantCacheReport { eager_waiting, eager_made, eager_dropped, .. } = report;
     if eager_waiting + eager_made + eager_dropped > 0 {
         let made = counted(*eager_made, "variant");
@@ -170,6 +176,7 @@ fn cache_text(report: &VariantCacheReport) -> String {
             counted(*eager_dropped, "file")
         );
     }
+
     text
 }
 
@@ -188,6 +195,7 @@ pub(super) async fn health(target: &dyn Target, out: Output) -> Result<Exit> {
             )
         },
     )?;
+
     Ok(Exit::Done)
 }
 

@@ -25,6 +25,7 @@ pub(super) async fn providers(target: &dyn Target, out: Output) -> Result<Exit> 
             table.render()
         },
     )?;
+
     Ok(Exit::Done)
 }
 
@@ -52,6 +53,7 @@ pub(super) async fn all_providers(target: &dyn Target, out: Output) -> Result<Ex
             table.render()
         },
     )?;
+
     Ok(Exit::Done)
 }
 
@@ -133,6 +135,7 @@ fn table(bindings: &[BindingReply]) -> String {
         ("FROM (UTC)", Align::Left),
         ("TO (UTC)", Align::Left),
     ]);
+
     for binding in bindings {
         table.row([
             binding.id.to_string(),
@@ -145,6 +148,7 @@ fn table(bindings: &[BindingReply]) -> String {
             binding.effective_to.as_deref().map(when).unwrap_or_default(),
         ]);
     }
+
     table.render()
 }
 

@@ -36,6 +36,7 @@ pub(super) async fn list(args: ListArgs, target: &dyn Target, out: Output) -> Re
         limit: args.limit,
         cursor: args.cursor,
     };
+
     let doing = |failure: Failure| failure.doing("cannot list files");
     if !args.all {
         let page = target.list(&listing).await.map_err(doing)?;
@@ -47,6 +48,7 @@ pub(super) async fn list(args: ListArgs, target: &dyn Target, out: Output) -> Re
         note_more(&page.items, page.next_cursor.as_deref(), out);
         return Ok(Exit::Done);
     }
+
     // The largest page: fewer round trips for the same rows.
     listing.limit = listing.limit.or(Some(1000));
     let mut lay_out: fn(&[FileRecord]) -> String = files;
@@ -143,6 +145,7 @@ pub(super) async fn delete(ids: &[String], target: &dyn Target, out: Output) -> 
             }
         }
     }
+
     out.data(
         &deleted,
         |all| all.iter().map(|reply| reply.file_id.as_str()).collect(),
@@ -152,5 +155,6 @@ pub(super) async fn delete(ids: &[String], target: &dyn Target, out: Output) -> 
             lines.join("\n")
         },
     )?;
+
     Ok(exit)
 }

@@ -32,9 +32,11 @@ pub(super) async fn run(args: GetArgs, target: &dyn Target, out: Output) -> Resu
             Destination::File(dir.join(name), overwrite(&args.output))
         }
     };
+
     to.check().map_err(doing)?;
     let meter = out.bytes_meter(label(&to), Some(0));
     let bytes = target.download(&args.id, args.range, &to, &meter).await.map_err(doing)?;
+
     drop(meter);
     saved(&args.id, &to, bytes, out)
 }
@@ -51,6 +53,7 @@ pub(super) async fn variant(args: VariantArgs, target: &dyn Target, out: Output)
         Chosen::Within(_) => Some(target.info(&args.id).await.map_err(doing)?.original_name),
         Chosen::Stdout | Chosen::File(_) => None,
     };
+
     let variant = target.variant(&args.id, args.size, fit).await.map_err(doing)?;
     let to = match chosen {
         Chosen::Stdout => Destination::Stdout,
@@ -62,6 +65,7 @@ pub(super) async fn variant(args: VariantArgs, target: &dyn Target, out: Output)
             Destination::File(dir.join(name), overwrite(&args.output))
         }
     };
+
     let mut landing = Landing::begin(&to).map_err(doing)?;
     landing.write(&variant.bytes).await.map_err(doing)?;
     landing.finish().await.map_err(doing)?;
@@ -116,11 +120,13 @@ fn safe_name(original: &str) -> Option<String> {
     if name.starts_with('.') {
         name.replace_range(..1, "_");
     }
+
     if name.len() > NAME_BYTES {
         // The end is kept: it has the extension.
         let cut = name.ceil_char_boundary(name.len() - NAME_BYTES);
         name.replace_range(..cut, "");
     }
+
     (!name.trim_matches(['_', '.', ' ']).is_empty()).then_some(name)
 }
 

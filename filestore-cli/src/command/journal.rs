@@ -114,6 +114,7 @@ impl Journal {
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).map_err(io)?;
         }
+
         let mut file =
             OpenOptions::new().read(true).append(true).create(true).open(path).map_err(io)?;
         match file.try_lock() {
@@ -127,9 +128,11 @@ impl Journal {
             }
             Err(TryLockError::Error(error)) => return Err(io(error)),
         }
+
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(io)?;
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+
         let cut_off = &text[whole..];
         let read = match whole {
             0 if !HEADER_START.starts_with(cut_off) && !cut_off.starts_with(HEADER_START) => {
@@ -137,15 +140,18 @@ impl Journal {
             }
             _ => read(&text[..whole], subject),
         };
+
         let (id, done) = read.map_err(|why| unusable(path, &why))?;
         // Only now: until here it could have been any file.
         if !cut_off.is_empty() {
             file.set_len(whole as u64).map_err(io)?;
         }
+
         let mut journal = Self { file, path: path.to_owned(), id: id.unwrap_or_default(), done };
         if journal.id.is_empty() {
             journal.begin(subject)?;
         }
+
         Ok(journal)
     }
 
@@ -170,6 +176,7 @@ impl Journal {
             sha256: entry.sha256.clone(),
             file_id: entry.file_id.clone(),
         };
+
         self.write(&line)?;
         self.done.insert(entry.found.relative.clone(), entry);
         Ok(())
@@ -200,21 +207,25 @@ type Done = HashMap<PathBuf, Entry>;
 fn read(text: &[u8], subject: &Subject) -> Result<(Option<String>, Done), String> {
     let mut lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let Some(first) = lines.next() else { return Ok((None, Done::new())) };
+
     let header: Header = serde_json::from_slice(first).map_err(|_| FOREIGN.to_owned())?;
     if header.journal != VERSION {
         return Err(format!("it is of version {}", header.journal));
     }
+
     if header.subject != *subject {
         let Subject { target, directory, organization_id, sub_system } = header.subject;
         let whose = format!("organization {organization_id}, {sub_system}");
         return Err(format!("it is of another upload: {directory} for {whose}, to {target}"));
     }
+
     let mut done = Done::new();
     for (number, line) in (2..).zip(lines) {
         let entry = serde_json::from_slice::<Line>(line).ok().and_then(Line::entry);
         let entry = entry.ok_or_else(|| format!("line {number} is not readable"))?;
         done.insert(entry.found.relative.clone(), entry);
     }
+
     Ok((Some(header.id), done))
 }
 
@@ -247,6 +258,7 @@ pub(super) fn default_path(subject: &Subject) -> Result<PathBuf> {
             .hint("say where with --journal PATH")
     })?;
     let subject = serde_json::to_vec(subject).expect("a subject is four strings");
+
     let digest = hex(&Sha256::digest(subject)[..12]);
     Ok(state.join("filestore").join(format!("upload-{digest}.jsonl")))
 }
@@ -288,10 +300,12 @@ mod tests {
         let entries = [entry("é\"\n.txt".as_bytes()), entry(b"\xFF\xFE.bin")];
         let mut journal = Journal::open(&path, &subject()).unwrap();
         let key = journal.keys().of(Path::new("a"), "00");
+
         for entry in &entries {
             journal.add(entry.clone()).unwrap();
         }
         drop(journal);
+
         let journal = Journal::open(&path, &subject()).unwrap();
         for entry in &entries {
             assert_eq!(journal.entry(&entry.found.relative), Some(entry));
@@ -303,15 +317,18 @@ mod tests {
     fn a_line_that_was_cut_off_is_forgotten_and_the_next_one_is_not_glued_to_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("j");
+
         let mut journal = Journal::open(&path, &subject()).unwrap();
         journal.add(entry(b"a")).unwrap();
         drop(journal);
         let mut text = std::fs::read(&path).unwrap();
         let whole = text.len();
+
         text.extend_from_slice(b"{\"path\":\"b\",\"si");
         std::fs::write(&path, &text).unwrap();
         let mut journal = Journal::open(&path, &subject()).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().len(), whole as u64);
+
         journal.add(entry(b"c")).unwrap();
         drop(journal);
         let journal = Journal::open(&path, &subject()).unwrap();

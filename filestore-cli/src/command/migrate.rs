@@ -52,6 +52,7 @@ fn plan_text(plan: &MigratePlan) -> String {
     if !plan.from.is_empty() {
         text = holdings(&plan.from);
     }
+
     let _ = write!(
         text,
         "would move {} ({}) to {}; {} there already, {} stay on the local disk",
@@ -61,6 +62,7 @@ fn plan_text(plan: &MigratePlan) -> String {
         plan.there_files,
         plan.stay_files,
     );
+
     if let Some(why) = &plan.refused {
         let _ = write!(text, "\nit would be refused: {}", plain(why));
     }
@@ -105,11 +107,13 @@ fn status_text(status: &MigrateStatus) -> String {
         }
         None => write!(text, "organization {organization} has no active binding"),
     };
+
     if let Some(running) = &status.running {
         let moved = counted(running.files, "file");
         let (to, bytes) = (plain(&running.to), size(running.bytes));
         let _ = write!(text, "\na migration to {to} is under way: {moved} moved ({bytes})");
     }
+
     text
 }
 
@@ -121,6 +125,7 @@ fn holdings(holdings: &[MigrateHolding]) -> String {
         ("SIZE", Align::Right),
         ("NOTE", Align::Left),
     ];
+
     let mut table = Table::new(columns);
     for holding in holdings {
         let note = if holding.available { "" } else { "not configured: cannot be moved" };
@@ -132,6 +137,7 @@ fn holdings(holdings: &[MigrateHolding]) -> String {
             note.to_owned(),
         ]);
     }
+
     table.render()
 }
 

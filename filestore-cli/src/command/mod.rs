@@ -36,6 +36,7 @@ pub(crate) async fn run(cli: Cli) -> ExitCode {
         // Dropping the command undoes what is not acknowledged: staged bytes, unfinished downloads.
         () = interrupted(&stop) => Exit::Interrupted,
     };
+
     exit.into()
 }
 

@@ -41,6 +41,7 @@ pub(super) async fn run(
     let directory = root
         .canonicalize()
         .map_err(|e| Failure::io(format!("cannot upload {}", root.display()), &e))?;
+
     let place: Place = args.place.into();
     let subject = Subject {
         target: opened.name.clone(),
@@ -48,14 +49,17 @@ pub(super) async fn run(
         organization_id: place.organization_id.clone(),
         sub_system: place.sub_system.clone(),
     };
+
     let path = args.journal.map_or_else(|| default_path(&subject), Ok)?;
     let journal = Journal::open(&path, &subject)?;
     let tree = walk(root, &path)?;
+
     let mut run = Run { journal, out, exit: Exit::Done, summary: Summary::default() };
     run.summary.journal = path.display().to_string();
     let files = run.sort_out(tree);
     let total = files.iter().map(|found| found.size_bytes).sum();
     let meter = out.bytes_meter(counted(files.len() as u64, "file"), Some(total));
+
     let sender = Sender { target: &*opened.target, root, place, meter: meter.clone() };
     run.upload_all(files, &sender, usize::from(args.jobs)).await?;
     drop((sender, meter));
@@ -81,11 +85,13 @@ impl Run {
             self.fail(&failure);
         }
         let all = tree.files.len();
+
         let mut files = tree.files;
         files.retain(|found| {
             self.journal.entry(&found.relative).is_none_or(|entry| entry.found != *found)
         });
         self.summary.skipped = (all - files.len()) as u64;
+
         files
     }
 
@@ -102,6 +108,7 @@ impl Run {
         let mut results = stream::iter(jobs_of)
             .map(|(known, found)| sender.send(found, known, &keys))
             .buffer_unordered(jobs);
+
         let mut ended = 0_usize;
         while let Some(result) = results.next().await {
             ended += 1;
@@ -117,6 +124,7 @@ impl Run {
                 }
             }
         }
+
         Ok(())
     }
 
@@ -180,11 +188,13 @@ impl Sender<'_> {
     async fn send(&self, found: Found, known: Option<Entry>, keys: &Keys) -> Result<Sent> {
         let path = self.root.join(&found.relative);
         let doing = |failure: Failure| failure.doing(format!("cannot upload {}", path.display()));
+
         let (found, sha256) = digest(path.clone(), found.relative).await.map_err(doing)?;
         if let Some(Entry { file_id, .. }) = known.filter(|known| known.sha256 == sha256) {
             self.meter.add(found.size_bytes);
             return Ok(Sent::Known(Entry { found, sha256, file_id }));
         }
+
         let upload = Upload {
             place: self.place.clone(),
             item: Item::new(Source::File(path.clone(), found.size_bytes)),
@@ -192,6 +202,7 @@ impl Sender<'_> {
             sha256: Some(sha256.clone()),
             idempotency_key: Some(keys.of(&found.relative, &sha256)),
         };
+
         let record = self.target.upload(upload, &self.meter.part()).await.map_err(|failure| {
             let changed = failure.code() == Some("digest_mismatch");
             let failure = doing(failure);
@@ -201,6 +212,7 @@ impl Sender<'_> {
                 failure
             }
         })?;
+
         Ok(Sent::Uploaded(Entry { found, sha256, file_id: record.file_id }))
     }
 }
@@ -222,6 +234,7 @@ async fn digest(path: PathBuf, relative: PathBuf) -> Result<(Found, String)> {
             }
         }
     };
+
     let read = tokio::task::spawn_blocking(read).await.expect("reading a file does not panic");
     read.map_err(|e: std::io::Error| Failure::io(format!("cannot read {shown}"), &e))
 }

@@ -33,6 +33,7 @@ pub(super) async fn run(args: UploadArgs, target: &dyn Target, out: Output) -> R
             }
         }
     }
+
     show(&records, out)?;
     Ok(exit)
 }
@@ -52,6 +53,7 @@ async fn upload_one(
     let doing = |failure: Failure| failure.doing(format!("cannot upload {}", named(path)));
     let source = Source::find(path).map_err(doing)?;
     let meter = out.bytes_meter(named(path), source.size_bytes());
+
     let mut item = Item::new(source);
     item.name.clone_from(&args.name);
     item.mime_type.clone_from(&args.mime);
@@ -62,6 +64,7 @@ async fn upload_one(
         sha256: args.sha256.clone(),
         idempotency_key: args.idempotency_key.clone(),
     };
+
     target.upload(upload, &meter).await.map_err(doing)
 }
 
@@ -72,6 +75,7 @@ pub(super) async fn batch(args: BatchArgs, target: &dyn Target, out: Output) -> 
         let source = Source::find(path).map_err(|e| e.doing("cannot upload the batch"))?;
         items.push(Item::new(source));
     }
+
     let total = items.iter().map(|item| item.source.size_bytes()).sum();
     let meter = out.bytes_meter(format!("{} files", items.len()), total);
     let batch = Batch { place: args.place.into(), items, idempotency_key: args.idempotency_key };
@@ -82,6 +86,7 @@ pub(super) async fn batch(args: BatchArgs, target: &dyn Target, out: Output) -> 
             None => "cannot upload the batch".to_owned(),
         })
     })?;
+
     drop(meter);
     show(&records, out)?;
     Ok(Exit::Done)

@@ -33,6 +33,7 @@ pub(super) fn walk(root: &Path, except: &Path) -> Result<Tree> {
     let except = except.canonicalize().ok();
     let root_of = |e: io::Error| Failure::io(format!("cannot read {}", root.display()), &e);
     let mut tree = Tree::default();
+
     // The next entry in order is at the end.
     let mut pending = entries(root).map_err(root_of)?;
     while let Some(entry) = pending.pop() {
@@ -46,6 +47,7 @@ pub(super) fn walk(root: &Path, except: &Path) -> Result<Tree> {
             Err(error) => tree.failed(&path, &error),
         }
     }
+
     Ok(tree)
 }
 
@@ -57,10 +59,12 @@ impl Tree {
         if metadata.is_dir() {
             return Ok(true);
         }
+
         if !metadata.is_file() {
             self.left_out.push(path);
             return Ok(false);
         }
+
         // Names first: the journal's is compared in full only where it could be it.
         let may_be_except = except.is_some_and(|except| except.file_name() == path.file_name());
         if !(may_be_except && path.canonicalize().is_ok_and(|path| Some(path.as_path()) == except))
@@ -69,6 +73,7 @@ impl Tree {
             let modified_ns = modified_ns(&metadata)?;
             self.files.push(Found { relative, size_bytes: metadata.len(), modified_ns });
         }
+
         Ok(false)
     }
 

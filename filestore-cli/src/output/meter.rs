@@ -148,11 +148,13 @@ impl Passing {
             self.seen = Some((now, bytes));
             return;
         };
+
         let millis =
             u64::try_from(now.saturating_duration_since(then).as_millis()).unwrap_or(u64::MAX);
         if millis < 100 {
             return;
         }
+
         let current = bytes.saturating_sub(before).saturating_mul(1000) / millis;
         self.per_second = match self.per_second {
             0 => current,
@@ -162,6 +164,7 @@ impl Passing {
                 weighed / PAST_MILLIS.saturating_add(millis)
             }
         };
+
         self.seen = Some((now, bytes));
     }
 }
@@ -205,13 +208,16 @@ mod tests {
     fn a_steady_stream_is_shown_as_what_it_is() {
         let bytes = Arc::new(AtomicU64::new(0));
         let mut passing = Passing::new(&bytes);
+
         let begin = Instant::now();
         passing.look(begin);
+
         for second in 1..=3 {
             bytes.fetch_add(1 << 20, Ordering::Relaxed);
             passing.look(begin + Duration::from_secs(second));
             assert_eq!(passing.per_second, 1 << 20);
         }
+
         bytes.fetch_add(7 << 20, Ordering::Relaxed);
         passing.look(begin + Duration::from_secs(4));
         assert_eq!(passing.per_second, 2 << 20, "a sixth of what is new");

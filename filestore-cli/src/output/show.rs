@@ -7,15 +7,18 @@ use super::table::{Align, Table};
 /// Bytes with a binary unit, as `1.2 MiB`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+
     if bytes < 1024 {
         return format!("{bytes} B");
     }
+
     // Tenths of the unit, rounded; all in integers, so that no value comes out as 1024.0 KiB.
     let (mut tenths, mut unit) = (tenths_of(bytes, 1), 0);
     while tenths >= 10_240 && unit + 1 < UNITS.len() {
         unit += 1;
         tenths = tenths_of(bytes, unit + 1);
     }
+
     format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
 }
 
@@ -64,6 +67,7 @@ fn table_of(records: &[FileRecord]) -> Table {
         ("SYNC", Align::Left),
         ("UPDATED (UTC)", Align::Left),
     ]);
+
     for file in records {
         let status = file.purge_status.as_ref().unwrap_or(&file.status);
         table.row([
@@ -76,6 +80,7 @@ fn table_of(records: &[FileRecord]) -> Table {
             when(&file.updated_at),
         ]);
     }
+
     table
 }
 
@@ -102,6 +107,7 @@ pub(crate) fn record(file: &FileRecord) -> String {
         ("updated", Some(format!("{} UTC", when(&file.updated_at)))),
         ("expires", file.expires_at.as_deref().map(|at| format!("{} UTC", when(at)))),
     ];
+
     let shown = lines
         .into_iter()
         .filter_map(|(label, value)| value.map(|value| format!("{label:<13} {value}\n")));

@@ -45,6 +45,7 @@ impl Source {
                 _ => failure,
             }
         })?;
+
         if metadata.is_dir() {
             return Err(Failure::failed(format!(
                 "cannot read {}: it is a directory",
@@ -52,6 +53,7 @@ impl Source {
             ))
             .hint("`filestore upload --recursive DIR` uploads the files in it"));
         }
+
         let path = path.to_owned();
         Ok(if metadata.is_file() { Self::File(path, metadata.len()) } else { Self::Stream(path) })
     }

@@ -38,6 +38,7 @@ pub(crate) async fn open(args: &GlobalArgs, absent: Absent) -> Result<Opened> {
         return open_directory(dir, args.config.clone(), absent).await;
     }
     let from_environment = || std::env::var("FILESTORE_URL").ok().filter(|url| !url.is_empty());
+
     let url =
         args.server.clone().or_else(from_environment).unwrap_or_else(|| DEFAULT_SERVER.to_owned());
     let build = || {
@@ -47,6 +48,7 @@ pub(crate) async fn open(args: &GlobalArgs, absent: Absent) -> Result<Opened> {
         }
         builder.build()
     };
+
     let client =
         build().map_err(|e| Failure::failed(e.message()).hint("see --server and --key"))?;
     let name = url.trim_end_matches('/').to_owned();
@@ -63,10 +65,12 @@ async fn open_directory(dir: &Path, config: Option<PathBuf>, absent: Absent) -> 
         return Err(Failure::failed(format!("no data directory there: {}", dir.display()))
             .hint("check --data-dir; the first upload into a new directory makes one"));
     }
+
     let name = || {
         let path = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         path.display().to_string()
     };
+
     if !DataDir::is_held(dir) {
         let config = read_config(config)?;
         match FileStore::builder(dir).config(config).open().await {
@@ -76,6 +80,7 @@ async fn open_directory(dir: &Path, config: Option<PathBuf>, absent: Absent) -> 
             Err(error) => return Err(cannot_open(dir, error)),
         }
     }
+
     let target = Box::new(Remote::new(through_socket(dir)?));
     Ok(Opened { target, name: name() })
 }
@@ -101,6 +106,7 @@ fn through_socket(dir: &Path) -> Result<Client> {
         ))
         .hint("wait for the other filestore command to end, then run this one again"));
     }
+
     let build =
         || Client::builder("http://localhost")?.unix_socket(socket).user_agent(USER_AGENT).build();
     build().map_err(Failure::from)

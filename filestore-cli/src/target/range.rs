@@ -42,6 +42,7 @@ impl FromStr for ByteRange {
             let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
             plain.then(|| digits.parse::<u64>().ok()).flatten().ok_or_else(bad)
         };
+
         match text.split_once('-').ok_or_else(bad)? {
             ("", count) => Ok(Self::Last(number(count)?)),
             (first, "") => Ok(Self::From(number(first)?)),

@@ -47,6 +47,7 @@ impl Target for Remote {
         if let Some(key) = idempotency_key {
             request = request.idempotency_key(key);
         }
+
         Ok(self.client.upload(request).await?)
     }
 
@@ -76,12 +77,14 @@ impl Target for Remote {
             Change::Ready(Some(item)) => client::Change::ready().with_file(to_send(item).await?),
             Change::Replace(item) => client::Change::replace(to_send(item).await?),
         };
+
         if let Some(condition) = if_match {
             request = request.if_match(match condition {
                 IfMatch::Any => "*".to_owned(),
                 IfMatch::Sha256(hex) => format!("\"{hex}\""),
             });
         }
+
         Ok(self.client.change(id, request.on_progress(sent(meter))).await?.value)
     }
 
@@ -99,6 +102,7 @@ impl Target for Remote {
             Some(ByteRange::Last(count)) => download = download.suffix(count),
             None => {}
         }
+
         let mut landing = Landing::begin(to)?;
         let done = download.to_writer(landing.writer()).await?;
         landing.finish().await?;
@@ -135,6 +139,7 @@ impl Target for Remote {
         if let Some(limit) = listing.limit {
             query = query.limit(limit);
         }
+
         if let Some(cursor) = &listing.cursor {
             query = query.cursor(cursor);
         }
@@ -246,12 +251,14 @@ async fn to_send(item: Item) -> Result<client::Item> {
             client::Item::from_reader(item.source.open().await?, None)
         }
     };
+
     if let Some(name) = item.name {
         sent = sent.original_name(name);
     }
     if let Some(mime_type) = item.mime_type {
         sent = sent.mime_type(mime_type);
     }
+
     Ok(sent)
 }
 

@@ -48,6 +48,7 @@ fn files_go_to_their_provider_and_come_back(bench: &Bench) {
     bind(bench, &["--sync"]);
     let late = bench.upload("late.txt", "late", &[]);
     assert_eq!(bench.json(&["sync", "enqueue", "--org", "42"])["queued"], 1);
+
     sync(bench, 2);
     assert_eq!(bench.ok(&["sync", "retry", "--org", "42"]), "queued 0 files\n");
     assert_eq!(bench.json(&["info", &late])["storage_provider"], "disk");
@@ -57,12 +58,16 @@ fn files_go_to_their_provider_and_come_back(bench: &Bench) {
     let plan = bench.ok(&[&["migrate", "run", "--dry-run"], &to[..]].concat());
     assert!(plan.contains("would move 2 files (9 B) to LOCAL; 0 there already"), "{plan}");
     assert_eq!(bench.ok(&[&["migrate", "plan"], &to[..]].concat()), plan);
+
     let report = bench.ok(&[&["migrate", "run", "--rate", "20MiB"], &to[..]].concat());
     assert_eq!(report, "moved 2 files (9 B); 0 left (0 B), 0 failed\n");
+
     let verified = bench.json(&[&["migrate", "verify"], &to[..]].concat());
     assert_eq!((&verified["checked_files"], &verified["elsewhere"]), (&2.into(), &0.into()));
+
     let status = bench.ok(&["migrate", "status", "--org", "42"]);
     assert!(status.contains("LOCAL") && status.contains("bound to LOCAL"), "{status}");
+
     for (id, bytes) in [(&early, "early"), (&late, "late")] {
         assert_eq!(bench.ok(&["get", id, "-o", "-"]), bytes);
     }
@@ -72,11 +77,14 @@ fn a_migration_against_the_binding_is_refused(bench: &Bench) {
     bench.upload("a.txt", "a", &[]);
     let said = bench.fails(1, &["migrate", "run", "--org", "42", "--to", "disk"]);
     assert!(said.contains("binding create"), "{said}");
+
     bind(bench, &[]);
     let said = bench.fails(1, &["migrate", "run", "--org", "42", "--to", "LOCAL"]);
     assert!(said.contains("bound to disk"), "{said}");
+
     let said = bench.fails(1, &["migrate", "run", "--org", "42", "--to", "moon"]);
     assert!(said.contains("disk"), "lists what is valid: {said}");
+
     bench.fails(2, &["migrate", "run", "--org", "42", "--to", "disk", "--rate", "fast"]);
     bench.fails(2, &["migrate", "run", "--org", "42"]);
     bench.fails(2, &["sync", "enqueue"]);
@@ -89,17 +97,20 @@ fn a_provider_is_listed_and_tried_out(bench: &Bench) {
     assert_eq!((&all[1]["provider_code"], &all[1]["scheme"]), (&"disk".into(), &"fs".into()));
     assert!(bench.ok(&["provider", "list", "--all"]).contains("CLOUD"));
     assert_eq!(bench.ok(&["provider", "list", "-q"]), "LOCAL\ndisk\n");
+
     let report = bench.ok(&["provider", "check", "disk"]);
     assert!(
         report.starts_with("STEP") && report.trim_end().ends_with("disk can serve"),
         "{report}"
     );
+
     bench.fails(1, &["provider", "check", "moon"]);
     // A file stands where the objects of the check would go.
     let _ = std::fs::remove_dir_all(bench.path("disk/.filestore-check"));
     bench.write("disk/.filestore-check", "no directory");
     let output = bench.run(&["provider", "check", "disk", "--json"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["can_serve"], false);
 }
@@ -112,10 +123,12 @@ fn ctrl_c_ends_a_migration_with_a_report(bench: &Bench) {
     bench.ok(&["sync", "run"]);
     bind(bench, &[]);
     let args = ["migrate", "run", "--org", "42", "--to", "disk", "--rate", "1000", "--json"];
+
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("filestore"));
     command.args(args).args(bench.target());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_mins(1);
+
     // It is under way when the first copy is there. A provider's own entries begin with a dot.
     let is_copy = |entry: std::io::Result<DirEntry>| {
         !entry.unwrap().file_name().as_encoded_bytes().starts_with(b".")
@@ -124,10 +137,13 @@ fn ctrl_c_ends_a_migration_with_a_report(bench: &Bench) {
         assert!(Instant::now() < deadline, "it did not begin");
         std::thread::sleep(Duration::from_millis(20));
     }
+
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
+
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let count = |key: &str| report[key].as_u64().unwrap();
     assert_eq!(
@@ -135,6 +151,7 @@ fn ctrl_c_ends_a_migration_with_a_report(bench: &Bench) {
         (&true.into(), 60)
     );
     assert!(count("left_files") > 0, "{report}");
+
     let rest = bench.json(&["migrate", "run", "--org", "42", "--to", "disk"]);
     assert_eq!(rest["left_files"], 0);
 }
@@ -150,13 +167,16 @@ fn a_directory_operated_directly_knows_its_providers_only_by_its_configuration()
     };
     assert_eq!(text(&codes(&[]).stdout), "LOCAL\n");
     assert_eq!(text(&codes(&["--config", "filestore.toml"]).stdout), "LOCAL\ndisk\n");
+
     let mut command = filestore(&bench.path(""));
     command.args(["provider", "list", "-q", "--data-dir"]).arg(bench.data_dir());
     let output = command.env("FILESTORE_CONFIG", "filestore.toml").output().unwrap();
     assert_eq!(text(&output.stdout), "LOCAL\ndisk\n");
+
     let missing = codes(&["--config", "gone.toml"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(text(&missing.stderr).contains("gone.toml"));
+
     let alone =
         filestore(&bench.path("")).args(["health", "--config", "filestore.toml"]).output().unwrap();
     assert_eq!(alone.status.code(), Some(2));
@@ -169,8 +189,10 @@ fn a_purge_says_at_which_provider_it_removed() {
     bind(&bench, &[]);
     let id = bench.upload("a.txt", "a", &[]);
     assert_eq!(bench.json(&["info", &id])["storage_provider"], "disk", "written through");
+
     bench.ok(&["delete", &id]);
     assert_eq!(bench.json(&["purge", "run", "--dry-run"])["purged"], 1);
+
     let said = bench.ok(&["purge", "run"]);
     assert!(
         said.starts_with("purged 1 file (1 B)") && said.contains("at disk: removed 1 blob"),

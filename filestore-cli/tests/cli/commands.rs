@@ -39,12 +39,14 @@ fn a_file_comes_back_as_it_went(bench: &Bench) {
     assert_eq!(record["original_name"], "Zoë 写真.bin");
     assert_eq!(record["file_size"], 3_000_001);
     assert_eq!(record["sync_status"], "PENDING");
+
     let id = record["file_id"].as_str().unwrap();
     let saved = bench.json(&["get", id, "-o", "copy.bin"]);
     assert_eq!(saved["path"], "copy.bin");
     assert_eq!(saved["bytes"], 3_000_001);
     assert_eq!(bench.read("copy.bin"), bytes);
     assert_eq!(bench.run(&["get", id, "-o", "-"]).stdout, bytes);
+
     let info = bench.json(&["info", id]);
     assert_eq!(info["sha256"], record["sha256"]);
     assert!(bench.ok(&["info", id]).contains("2.9 MiB (3000001 bytes)"));
@@ -86,10 +88,12 @@ fn stdin_is_a_file_too(bench: &Bench) {
         "s",
         "--quiet",
     ]);
+
     let output = command.write_stdin("from a pipe").output().unwrap();
     let id = text(&output.stdout).trim().to_owned();
     assert_eq!(bench.ok(&["get", &id, "-o", "-"]), "from a pipe");
     assert_eq!(bench.json(&["info", &id])["original_name"], "notes.txt");
+
     bench.command(&["replace", &id, "-"]).write_stdin("again").assert().success();
     assert_eq!(bench.ok(&["get", &id, "-o", "-"]), "again");
 }
@@ -143,10 +147,13 @@ fn a_temporary_file_becomes_a_thumbnail_and_then_ready(bench: &Bench) {
     assert_eq!(bench.json(&["thumbnail", &id])["sync_status"], "NONE");
     assert_eq!(bench.json(&["info", &id])["status"], "THUMBNAIL");
     assert_eq!(bench.json(&["ready", &id])["sync_status"], "NONE");
+
     let ready = bench.json(&["info", &id]);
     assert_eq!((&ready["status"], &ready["expires_at"]), (&"READY".into(), &Value::Null));
+
     let said = bench.fails(1, &["thumbnail", &id]);
     assert!(said.contains("cannot make") && said.contains("hint"), "{said}");
+
     bench.write("final.txt", "final");
     bench.ok(&["ready", &id, "final.txt", "--name", "last.txt"]);
     assert_eq!(bench.json(&["info", &id])["original_name"], "last.txt");
@@ -160,10 +167,13 @@ fn a_replacement_is_conditional_if_asked(bench: &Bench) {
     bench.ok(&["replace", &id, "b.txt", "--if-match", &first]);
     let record = bench.json(&["info", &id]);
     assert_eq!((&record["version"], &record["original_name"]), (&2.into(), &"b.txt".into()));
+
     let said = bench.fails(1, &["replace", &id, "a.txt", "--if-match", &first]);
     assert!(said.contains("filestore info"), "{said}");
+
     bench.ok(&["replace", &id, "a.txt", "--if-match", "*"]);
     assert_eq!(bench.ok(&["get", &id, "-o", "-"]), "one");
+
     bench.fails(2, &["replace", &id, "a.txt", "--if-match", "yesterday"]);
 }
 
@@ -172,6 +182,7 @@ fn a_deleted_file_is_unreadable_and_can_be_restored(bench: &Bench) {
     let deleted = bench.json(&["delete", &a, &b]);
     assert_eq!(deleted[0]["deleted"], true);
     assert_eq!(deleted[1]["fileId"], b.as_str());
+
     bench.fails(1, &["get", &a, "-o", "-"]);
     assert_eq!(bench.json(&["info", &a])["purge_status"], "SYSTEM_PURGE");
     assert_eq!(bench.count(), 0);
@@ -183,6 +194,7 @@ fn a_deleted_file_is_unreadable_and_can_be_restored(bench: &Bench) {
         Value::Null,
         "a second call changes nothing"
     );
+
     let unknown = "01JD8QZ4T6X3M2V9B7K5N1R0CE";
     let output = bench.run(&["delete", unknown, &a, "--quiet"]);
     assert_eq!(output.status.code(), Some(1));
@@ -197,17 +209,22 @@ fn listings_filter_and_go_on(bench: &Bench) {
     let shown: Vec<_> =
         page["items"].as_array().unwrap().iter().map(|file| &file["file_id"]).collect();
     assert_eq!(shown, [&ids[4], &ids[3]], "newest first");
+
     let cursor = page["next_cursor"].as_str().unwrap();
     let next = bench.json(&["list", "--org", "42", "--limit", "2", "--cursor", cursor]);
     assert_eq!(next["items"][0]["file_id"], ids[2].as_str());
+
     let said = bench.fails(1, &["list", "--org", "7", "--cursor", cursor]);
     assert!(said.contains("cursor"), "{said}");
+
     let all = bench.ok(&["list", "--org", "42", "--all", "--limit", "2", "--json"]);
     let lines: Vec<Value> = all.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 5);
+
     let table = bench.ok(&["list", "--org", "42", "--all", "--limit", "2"]);
     assert_eq!((table.lines().count(), table.matches("FILE ID").count()), (6, 1), "{table}");
     assert_eq!(bench.ok(&["list", "--status", "TEMP", "--sub", "misc", "-q"]).lines().count(), 1);
+
     let output = bench.run(&["list", "--org", "nobody"]);
     assert_eq!((text(&output.stdout).as_str(), text(&output.stderr).as_str()), ("", "no files\n"));
 }
@@ -217,16 +234,21 @@ fn a_variant_is_a_webp_and_a_small_image_passes_through(bench: &Bench) {
     bench.ok(&["variant", &large, "200"]);
     let variant = bench.read("large-200.webp");
     assert_eq!((&variant[..4], &variant[8..12]), (&b"RIFF"[..], &b"WEBP"[..]));
+
     bench.ok(&["variant", &large, "300", "--fit", "inside", "-o", "inside.webp"]);
     assert_ne!(bench.read("inside.webp"), variant);
+
     let small = bench.upload("small.bmp", picture(20, 10), &[]);
     bench.ok(&["variant", &small, "200"]);
     assert_eq!(bench.read("small-200.bmp"), picture(20, 10));
+
     let note = bench.upload("note.txt", "text", &[]);
     let said = bench.fails(1, &["variant", &note, "200", "-o", "-"]);
     assert!(said.contains("filestore get"), "{said}");
+
     bench.fails(2, &["variant", &large, "201"]);
     assert!(bench.json(&["variants", "status"])["disk_entries"].as_u64().is_some());
+
     bench.ok(&["variants", "prune"]);
     assert_eq!(bench.json(&["variants", "status"])["disk_entries"], 0);
 }
@@ -236,8 +258,10 @@ fn bindings_are_made_changed_and_listed(bench: &Bench) {
     let binding = bench.json(&create);
     assert_eq!((&binding["isActive"], &binding["syncEnabled"]), (&true.into(), &false.into()));
     assert_eq!(bench.json(&["provider", "list"])[0]["providerCode"], "LOCAL");
+
     let said = bench.fails(1, &create);
     assert!(said.contains("binding update"), "{said}");
+
     let said =
         bench.fails(1, &["binding", "create", "--org", "43", "--name", "B", "--provider", "MOON"]);
     assert!(said.contains("LOCAL"), "lists what is valid: {said}");
@@ -249,6 +273,7 @@ fn bindings_are_made_changed_and_listed(bench: &Bench) {
         bench.json(&["binding", "update", "--org", "42", "--active", "false"])["isActive"],
         false
     );
+
     bench.fails(1, &["binding", "update", "--org", "42", "--sync", "false"]);
     let resumed = bench.json(&["binding", "update", "--org", "42", "--active", "true"]);
     assert_eq!(resumed["id"], binding["id"]);
@@ -275,12 +300,14 @@ fn refusals_name_the_field_and_the_next_step(bench: &Bench) {
     let said = bench.fails(1, &["upload", "photo.jpg", "--org", "a b", "--sub", "s"]);
     assert!(said.starts_with("error: cannot upload photo.jpg: "), "{said}");
     assert!(said.contains("organization_id") && said.contains("hint: --org takes"), "{said}");
+
     let said = bench.fails(1, &["info", "not-an-id", "--json"]);
     let error: Value = serde_json::from_str(&said).unwrap();
     assert!(
         error["error"]["message"].as_str().unwrap().starts_with("cannot show not-an-id"),
         "{said}"
     );
+
     let said = bench.fails(1, &["get", "01JD8QZ4T6X3M2V9B7K5N1R0CE", "-o", "x", "--json"]);
     let error: Value = serde_json::from_str(&said).unwrap();
     assert_eq!(error["error"]["code"], "not_found");

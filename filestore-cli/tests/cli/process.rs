@@ -26,6 +26,7 @@ fn the_environment_names_the_server_and_an_option_beats_it() {
     };
     assert!(run(&["health"]).status.success());
     assert_eq!(run(&["health", "--server", "http://127.0.0.1:1"]).status.code(), Some(2));
+
     let data = tempfile::tempdir().unwrap();
     let dir = data.path().join("new");
     let args =
@@ -86,6 +87,7 @@ fn the_socket_of_a_killed_server_is_not_taken_for_a_server() {
 fn a_reader_that_has_enough_is_no_failure() {
     let bench = Bench::new(Way::Url);
     bench.upload("a.txt", "a", &[]);
+
     for args in [&["list", "--all"][..], &["list", "--json"], &["completions", "bash"]] {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("filestore"));
         command.args(args).args(["--server", &bench.url()]);

@@ -78,11 +78,13 @@ fn a_run_that_is_killed_is_finished_by_the_next() {
     let bench = with_photos(Way::Url, 120);
     let journal = bench.path("j.jsonl");
     let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("filestore"));
+
     let url = bench.url();
     command
         .args(UPLOAD)
         .args(["--server", &url, "--jobs", "2", "--quiet"])
         .current_dir(bench.path(""));
+
     let mut child = command.spawn().unwrap();
     while lines(&journal) < 10 && child.try_wait().unwrap().is_none() {
         std::thread::yield_now();
@@ -91,6 +93,7 @@ fn a_run_that_is_killed_is_finished_by_the_next() {
     child.wait().unwrap();
     let before = lines(&journal);
     assert!(before >= 10, "it was killed in the middle or had ended, but had begun: {before}");
+
     let summary = bench.json(&UPLOAD);
     assert_eq!(summary["failed"], 0);
     assert_eq!(lines(&journal), 121);
@@ -106,6 +109,7 @@ fn one_bad_file_does_not_keep_the_others_back() {
     let bench = Bench::with(Way::Url, |config| config.store.limits.max_file_size = 1000);
     bench.write("photos/a.txt", "a");
     bench.write("photos/large.txt", [b'x'; 1001]);
+
     // More than a name of the store may have: it makes a shorter one.
     bench.write(&format!("photos/{}", "n".repeat(255)), "n");
     bench.write("photos/z.txt", "z");

@@ -54,6 +54,7 @@ impl Bench {
             "[[providers]]\ncode = \"disk\"\nscheme = \"fs\"\noptions.root = \"{}\"\n",
             root.display()
         );
+
         std::fs::create_dir(&root).unwrap();
         std::fs::write(&config, text).unwrap();
         let store = StoreConfig::load(&config).unwrap();
@@ -62,6 +63,7 @@ impl Bench {
                 config.store = StoreConfig { purge_grace: config.store.purge_grace, ..store }
             })
         });
+
         Self { work, data, way, config: Some(config), server }
     }
 
@@ -200,6 +202,7 @@ pub(crate) fn noise(len: usize) -> Vec<u8> {
 pub(crate) fn picture(width: u32, height: u32) -> Vec<u8> {
     let row = (width * 3).next_multiple_of(4);
     let pixels = row * height;
+
     let mut bmp = Vec::new();
     bmp.extend(b"BM");
     for value in [54 + pixels, 0, 54, 40, width, height] {
@@ -210,5 +213,6 @@ pub(crate) fn picture(width: u32, height: u32) -> Vec<u8> {
         bmp.extend(value.to_le_bytes());
     }
     bmp.resize(bmp.len() + pixels as usize, 0x7F);
+
     bmp
 }

@@ -34,12 +34,14 @@ impl Direct {
             .idempotency_key
             .map(|key| self.store.begin_idempotent(&organization_id, "", &key))
             .transpose()?;
+
         let mut new = NewUpload::new(organization_id, sub_system);
         new.sha256 = upload.sha256.map(|hex| hex.parse::<Sha256>()).transpose()?;
         new.temp = upload.lifetime == Lifetime::Temporary;
         new.idempotency = guard;
         (new.original_name, new.hints) = self.name(&upload.item);
         new.mime_type.clone_from(&upload.item.mime_type);
+
         let staged = self.stage(&upload.item, meter).await?;
         match self.store.commit_upload(new, staged).await? {
             Uploaded::New(records) => {
@@ -56,6 +58,7 @@ impl Direct {
             .idempotency_key
             .map(|key| self.store.begin_idempotent(&organization_id, "", &key))
             .transpose()?;
+
         let mut items = Vec::with_capacity(batch.items.len());
         for (index, item) in (0..).zip(&batch.items) {
             let (original_name, hints) = self.name(item);
@@ -63,6 +66,7 @@ impl Direct {
                 BatchItem { index, original_name, mime_type: item.mime_type.clone(), hints };
             items.push((described, self.stage(item, &meter.part()).await?));
         }
+
         let new = NewBatch { organization_id, sub_system, idempotency };
         match self.store.commit_batch(new, items).await? {
             Uploaded::New(records) => Ok(records.iter().map(Into::into).collect()),
@@ -89,6 +93,7 @@ impl Direct {
                 service::Change::Replace(self.replacement(&item, meter).await?)
             }
         };
+
         let changed = self.store.change(id, &Scope::All, change, if_match).await?;
         Ok(ChangeReply {
             file_id: changed.record.file_id.to_string(),
@@ -106,15 +111,18 @@ impl Direct {
     ) -> Result<u64> {
         let size_bytes = self.store.record(id, &Scope::All).await?.blob.size_bytes;
         let part = range.map_or(Ok(0..size_bytes), |range| range.within(size_bytes))?;
+
         let (record, mut pieces) =
             self.store.open_file(id, &Scope::All, Some(part.clone())).await?;
         if record.blob.size_bytes != size_bytes {
             return Err(Failure::refused("the file was replaced just now: try again"));
         }
+
         let wanted = part.end - part.start;
         meter.expect(Some(wanted));
         let whole = part == (0..size_bytes);
         let mut landing = Landing::begin(to)?;
+
         let mut hasher = Hasher::new();
         while let Some(piece) = pieces.next().await {
             let piece = piece?;
@@ -122,12 +130,14 @@ impl Direct {
             landing.write(&piece).await?;
             meter.add(piece.len() as u64);
         }
+
         if whole && <[u8; 32]>::from(hasher.finalize()) != record.blob.sha256.0 {
             return Err(Failure::failed(
                 "the stored bytes do not have the file's sha256: the disk is damaged",
             )
             .hint("restore the file from a backup"));
         }
+
         landing.finish().await?;
         Ok(wanted)
     }
@@ -138,6 +148,7 @@ impl Direct {
             Fit::Cover => variant::Fit::Cover,
             Fit::Inside => variant::Fit::Inside,
         };
+
         Ok(match self.store.variant_of(id, &Scope::All, size, fit).await? {
             (_, variant::Variant::WebP(bytes)) => Variant { bytes, mime_type: "image/webp".into() },
             (_, variant::Variant::PassThrough { mime }) => {
@@ -157,6 +168,7 @@ impl Direct {
     async fn stage(&self, item: &Item, meter: &Meter) -> Result<StagedBlob> {
         let mut reader = item.source.open().await?;
         let mut writer = self.store.stage().await?;
+
         let mut buffer = BytesMut::new();
         loop {
             buffer.reserve(PIECE_BYTES);

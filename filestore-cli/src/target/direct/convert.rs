@@ -15,12 +15,14 @@ pub(super) fn list_request(listing: &Listing) -> Result<ListRequest> {
     ) -> Result<Option<T>> {
         Ok(text.map(|text| text.parse()).transpose()?)
     }
+
     let filter = ListFilter {
         organization_id: parsed(listing.organization_id.as_ref())?,
         sub_system: parsed(listing.sub_system.as_ref())?,
         status: parsed(listing.status.as_ref())?,
         purge_status: parsed(listing.purge_status.as_ref())?,
     };
+
     Ok(ListRequest {
         filter,
         limit: listing.limit.map(|limit| limit as usize),

@@ -23,6 +23,7 @@ pub(super) async fn sync(admin: Admin<'_>, meter: &Meter) -> Result<SyncReport> 
     let before = admin.sync_status().await?;
     meter.start(Some(waiting(&before)));
     let mut run = pin!(admin.sync_run());
+
     let mut ticks = ticks();
     loop {
         tokio::select! {
@@ -55,10 +56,12 @@ pub(super) async fn migration(
         to: to.clone(),
         bytes_per_second: *bytes_per_second,
     };
+
     if meter.is_shown() {
         meter.start(Some(admin.migrate_plan(*organization, to).await?.move_files));
     }
     let mut run = pin!(admin.migrate_run(&request));
+
     let mut ticks = ticks();
     loop {
         tokio::select! {
