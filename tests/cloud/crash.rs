@@ -33,9 +33,11 @@ async fn serve_until_killed() {
     else {
         panic!("{KEYS}: {keys}")
     };
+
     let mut provider = Remote::s3(&given(ENDPOINT), region, bucket, access_key, secret_key).config;
     provider = provider.with_option("root", OptionValue::Text(given(ROOT)));
     provider.code = code.parse().expect("a code");
+
     let mut config =
         Config { listen: "127.0.0.1:0".parse().expect("an address"), ..Config::default() };
     config.data_dir = data_dir.into();
@@ -43,6 +45,7 @@ async fn serve_until_killed() {
     config.check_providers = false;
     config.store.blob_grace = GRACE;
     config.store.sync.first_pause = Duration::from_millis(20);
+
     let server = Server::start(config).await.expect("the server starts");
     println!("\nhttp://{}", server.local_addr());
     std::future::pending::<()>().await;
@@ -58,6 +61,7 @@ impl Process {
         let OptionValue::Text(root) = &remote.config.options["root"] else {
             panic!("a root is text")
         };
+
         let keys =
             [s3.region(), s3.bucket(), s3.access_key(), s3.secret_key(), remote.code()].join(" ");
         let mut child = Command::new(std::env::current_exe().expect("this test's binary"))
@@ -69,6 +73,7 @@ impl Process {
             .stdout(Stdio::piped())
             .spawn()
             .expect("it runs");
+
         let mut lines = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
         let url = lines.find_map(|line| line.ok().filter(|line| line.starts_with("http://")));
         Self { child, url: url.expect("it says where it listens") }
@@ -132,6 +137,7 @@ async fn what_was_acknowledged_survives_kills_and_nothing_else_is_left_at_the_pr
     let remote = Remote::at(&s3);
     let home = tempfile::tempdir().expect("a temporary directory");
     let data_dir = home.path().join("data");
+
     let mut known = Known::new();
     for round in 0..4 {
         let server = Process::start(&data_dir, &s3, &remote);
@@ -160,6 +166,7 @@ async fn what_was_acknowledged_survives_kills_and_nothing_else_is_left_at_the_pr
             known.extend(worker.await.expect("the load does not panic"));
         }
     }
+
     assert!(known.len() > 10, "the load stored only {} files", known.len());
 
     let server = Process::start(&data_dir, &s3, &remote);
@@ -169,6 +176,7 @@ async fn what_was_acknowledged_survives_kills_and_nothing_else_is_left_at_the_pr
         (status["pending"] == 0 && status["syncing"] == 0).then_some(())
     })
     .await;
+
     for organization in ["7", "8"] {
         let path = format!("/files?organization_id={organization}&limit=1000");
         let page = server.call(Method::GET, &path).send().await.expect(200);
@@ -192,7 +200,9 @@ async fn what_was_acknowledged_survives_kills_and_nothing_else_is_left_at_the_pr
             keys.push(record.file_path);
         }
     }
+
     assert_eq!(known.keys().collect::<Vec<_>>(), Vec::<&String>::new(), "acknowledged and gone");
+
     keys.sort();
     eventually_within(Duration::from_mins(2), "only what records refer to is left", async || {
         server.call(Method::POST, "/admin/purge/run").send().await.expect(200);

@@ -32,6 +32,7 @@ async fn nothing_is_orphaned(server: &TestServer, remote: &Remote, ids: &[String
             known.push(record.file_path);
         }
     }
+
     known.sort();
     eventually_within(
         Duration::from_mins(2),
@@ -59,6 +60,7 @@ async fn a_write_through_that_fails_is_502_and_leaves_nothing() {
     let s3 = S3Server::start().await;
     let (server, remote) = impatient(&s3, |_| ()).await;
     server.bind(7, remote.code(), false).await;
+
     // The first write finds out what the provider can do.
     let kept = server.upload("kept").org("7").ok().await.file_id;
     for fault in EVERY {
@@ -72,12 +74,14 @@ async fn a_write_through_that_fails_is_502_and_leaves_nothing() {
         s3.faults().clear();
         assert_eq!(read(&server, &kept).await, b"kept", "{fault:?}");
     }
+
     assert_eq!(
         server.listed_of("7").await,
         std::slice::from_ref(&kept),
         "no record of what was refused"
     );
     assert_eq!(server.staged(), 0);
+
     nothing_is_orphaned(&server, &remote, &[kept]).await;
 }
 
@@ -86,6 +90,7 @@ async fn a_fault_that_passes_is_not_noticed() {
     let s3 = S3Server::start().await;
     let (server, remote) = impatient(&s3, |_| ()).await;
     server.bind(7, remote.code(), false).await;
+
     let mut ids = vec![server.upload("first").org("7").ok().await.file_id];
     for fault in [Fault::Close, Fault::InternalError, Fault::SlowDown, Fault::LoseReply] {
         let met = s3.faults().next(1, Operation::PutObject, fault);
@@ -94,6 +99,7 @@ async fn a_fault_that_passes_is_not_noticed() {
         assert_eq!(read(&server, &record.file_id).await, format!("{fault:?}").as_bytes());
         ids.push(record.file_id);
     }
+
     nothing_is_orphaned(&server, &remote, &ids).await;
 }
 
@@ -107,11 +113,13 @@ async fn synced_uploads_wait_for_a_provider_that_is_down() {
     let report = server.store().sync_run(std::sync::Arc::new(NoProgress)).await.unwrap();
     assert_eq!(report.synced, 0);
     assert_eq!(read(&server, &record.file_id).await, b"waits");
+
     server.bind(8, remote.code(), false).await;
     server.upload("refused").org("8").send().await.problem(502, "provider_unavailable");
     s3.up().await;
     sync_all(&server).await;
     assert_eq!(server.record(&record.file_id).await.sync_status, "SYNCED");
+
     nothing_is_orphaned(&server, &remote, &[record.file_id]).await;
 }
 
@@ -120,11 +128,13 @@ async fn all_files_converge_whatever_goes_wrong_and_no_orphan_is_left() {
     let s3 = S3Server::start().await;
     let (server, remote) = impatient(&s3, |config| config.store.sync.max_attempts = 1000).await;
     server.bind(7, remote.code(), true).await;
+
     for (seed, fault) in (0..).zip(EVERY) {
         s3.faults().sometimes(seed, 0.08, Method::PUT, fault);
         s3.faults().sometimes(seed + 100, 0.04, Method::GET, fault);
         s3.faults().sometimes(seed + 200, 0.04, Method::HEAD, fault);
     }
+
     let mut ids = Vec::new();
     let mut sums = Vec::new();
     for number in 0..40 {
@@ -133,18 +143,21 @@ async fn all_files_converge_whatever_goes_wrong_and_no_orphan_is_left() {
         sums.push(sha256_hex(&bytes));
         ids.push(record.file_id);
     }
+
     eventually_within(Duration::from_mins(3), "every file is at its provider", async || {
         let report = server.store().sync_run(std::sync::Arc::new(NoProgress)).await.unwrap();
         (report.waiting == 0).then_some(())
     })
     .await;
     s3.faults().clear();
+
     for (id, sum) in ids.iter().zip(&sums) {
         let record = server.record(id).await;
         assert_eq!((&*record.sync_status, &*record.storage_location), ("SYNCED", "CLOUD"));
         assert_eq!(sha256_hex(&remote.object(&record.file_path).await), *sum);
         assert_eq!(sha256_hex(&read(&server, id).await), *sum);
     }
+
     nothing_is_orphaned(&server, &remote, &ids).await;
     assert_eq!(s3.unfinished_uploads(), 0);
 }
@@ -154,10 +167,12 @@ async fn no_local_byte_goes_before_a_verified_copy_exists() {
     let s3 = S3Server::start().await;
     // A store that looks at no checksum and keeps what arrives: only reading back finds it out.
     s3.faults().ignore_checksums();
+
     let (server, remote) = impatient(&s3, |config| config.store.sync.max_attempts = 1000).await;
     server.bind(7, remote.code(), true).await;
     let met = s3.faults().every(Operation::PutObject, Fault::CorruptBody);
     let record = server.upload(noise(1, 5000)).org("7").ok().await;
+
     eventually_within(Duration::from_mins(1), "several tries", async || {
         server.store().sync_run(std::sync::Arc::new(NoProgress)).await.unwrap();
         (met.count() > 4).then_some(())
@@ -166,10 +181,12 @@ async fn no_local_byte_goes_before_a_verified_copy_exists() {
     let waiting = server.record(&record.file_id).await;
     assert_eq!(waiting.storage_location, "LOCAL");
     assert_eq!(read(&server, &record.file_id).await, noise(1, 5000));
+
     s3.faults().clear();
     s3.faults().ignore_checksums();
     sync_all(&server).await;
     assert_eq!(read(&server, &record.file_id).await, noise(1, 5000));
+
     nothing_is_orphaned(&server, &remote, &[record.file_id]).await;
 }
 
@@ -179,6 +196,7 @@ async fn after_the_last_try_a_file_is_failed_served_and_can_be_tried_again() {
     let (server, remote) = impatient(&s3, |config| config.store.sync.max_attempts = 3).await;
     server.bind(7, remote.code(), true).await;
     s3.down().await;
+
     let record = server.upload("bytes").org("7").ok().await;
     eventually_within(Duration::from_mins(1), "the file is FAILED", async || {
         server.store().sync_run(std::sync::Arc::new(NoProgress)).await.unwrap();
@@ -186,8 +204,10 @@ async fn after_the_last_try_a_file_is_failed_served_and_can_be_tried_again() {
     })
     .await;
     assert_eq!(read(&server, &record.file_id).await, b"bytes");
+
     s3.up().await;
     assert_eq!(server.store().sync_retry(Some(7)).await.unwrap(), 1);
+
     sync_all(&server).await;
     assert_eq!(server.record(&record.file_id).await.sync_status, "SYNCED");
 }
@@ -198,10 +218,12 @@ async fn a_provider_that_is_gone_from_the_configuration_is_502_and_the_server_st
     let (server, remote) = impatient(&s3, |_| ()).await;
     server.bind(7, remote.code(), false).await;
     let record = server.upload("bytes").org("7").ok().await;
+
     let server = server.restart_with(|config| config.store.providers.clear()).await;
     server.content(&record.file_id).send().await.problem(502, "provider_unavailable");
     server.upload("more").org("7").send().await.problem(502, "provider_unavailable");
     assert_eq!(server.info(&record.file_id).await.status, 200);
+
     let config = remote.config.clone();
     let server = server.restart_with(|all| all.store.providers = vec![config]).await;
     assert_eq!(read(&server, &record.file_id).await, b"bytes");
@@ -214,12 +236,15 @@ async fn an_inactive_provider_takes_no_new_files_and_serves_those_it_has() {
     server.bind(7, remote.code(), false).await;
     server.bind(8, remote.code(), true).await;
     let record = server.upload("bytes").org("7").ok().await;
+
     let server = server.restart_with(|config| config.store.providers[0].is_active = false).await;
     server.upload("more").org("7").send().await.problem(409, "provider_inactive");
     let waiting = server.upload("waits").org("8").ok().await;
+
     server.store().sync_run(std::sync::Arc::new(NoProgress)).await.unwrap();
     assert_eq!(server.record(&waiting.file_id).await.sync_status, "PENDING");
     assert_eq!(read(&server, &record.file_id).await, b"bytes");
+
     server.bind(7, "LOCAL", false).await;
     let report = server
         .store()
@@ -255,6 +280,7 @@ async fn the_check_at_the_start_leaves_nothing_and_delays_nothing() {
     let hung = s3.faults().next(1, Operation::PutObject, Fault::Hang);
     let (server, remote) = impatient(&s3, |config| config.check_providers = true).await;
     assert_eq!(server.upload("served meanwhile").ok().await.storage_location, "LOCAL");
+
     eventually_within(Duration::from_mins(1), "the provider has been tried out", async || {
         (hung.count() == 1
             && s3.requests(Operation::DeleteObject) > 0

@@ -131,6 +131,7 @@ async fn what_is_put_is_read_back_in_ranges_and_removed() {
         }
         assert_eq!(get(&cloud, &key, length).await.unwrap_err().kind(), ErrorKind::NotFound);
     }
+
     assert_eq!((server.objects(), server.unfinished_uploads()), (vec![], 0));
 }
 
@@ -152,9 +153,11 @@ async fn everything_is_read_back_where_it_does_not() {
     server.faults().ignore_checksums();
     put(&cloud, &fresh_key(), b"x").await.unwrap();
     assert_eq!(cloud.capabilities().checks_checksums, Some(false));
+
     let reads = server.requests(Operation::GetObject);
     put(&cloud, &fresh_key(), &content(64 << 10)).await.unwrap();
     assert_eq!(server.requests(Operation::GetObject), reads + 1);
+
     for (length, on) in [(1000, Operation::PutObject), (6 * MIB, Operation::UploadPart)] {
         server.faults().next(1, on, Fault::CorruptBody);
         let error = put(&cloud, &fresh_key(), &content(length)).await.unwrap_err();
@@ -172,6 +175,7 @@ async fn bytes_that_change_on_the_way_never_count() {
         (6 * MIB, Operation::UploadPart, Fault::CorruptBody),
         (6 * MIB, Operation::UploadPart, Fault::StoreHalf),
     ];
+
     for (length, on, fault) in faults {
         let tally = server.faults().next(1, on, fault);
         let error = put(&cloud, &fresh_key(), &content(length)).await.unwrap_err();
@@ -181,6 +185,7 @@ async fn bytes_that_change_on_the_way_never_count() {
             "{on:?} {fault:?}"
         );
     }
+
     assert_eq!(server.unfinished_uploads(), 0);
 }
 
@@ -216,6 +221,7 @@ async fn faults_that_pass_are_not_noticed() {
 async fn a_provider_that_is_down_is_unavailable_and_no_secret_is_said() {
     let server = S3Server::start().await;
     let cloud = open(ProviderConfig { retries: 1, ..config(&server) });
+
     let key = fresh_key();
     put(&cloud, &key, b"x").await.unwrap();
     server.down().await;
@@ -224,6 +230,7 @@ async fn a_provider_that_is_down_is_unavailable_and_no_secret_is_said() {
         get(&cloud, &key, 1).await.unwrap_err(),
         remove(&cloud, &key).await.unwrap_err(),
     ];
+
     for error in errors {
         assert_eq!(error.kind(), ErrorKind::ProviderUnavailable);
         let shown = format!("{error} {error:?} {error:#?} {cloud:?} {:?}", config(&server));
@@ -231,6 +238,7 @@ async fn a_provider_that_is_down_is_unavailable_and_no_secret_is_said() {
             assert!(!shown.contains(secret), "{secret} in {shown}");
         }
     }
+
     server.up().await;
     assert_eq!(get(&cloud, &key, 1).await.unwrap(), b"x");
 }
@@ -257,6 +265,7 @@ async fn uploads_that_come_to_nothing_are_aborted() {
     server.faults().every(Operation::UploadPart, Fault::CorruptBody);
     put(&cloud, &fresh_key(), &bytes).await.unwrap_err();
     assert_eq!(server.unfinished_uploads(), 0);
+
     server.faults().clear();
 
     // The caller goes away while parts are on their way.
@@ -265,6 +274,7 @@ async fn uploads_that_come_to_nothing_are_aborted() {
     let (one, key) = (cloud.clone(), fresh_key());
     let putting =
         tokio::spawn(async move { one.put(&key, &honest, endless, Priority::Request).await });
+
     eventually("an upload has begun", async || (server.unfinished_uploads() == 1).then_some(()))
         .await;
     putting.abort();
@@ -288,6 +298,7 @@ async fn a_presigned_url_reads_one_object_as_it_was_asked_for() {
         ("image/png", UNICODE)
     );
     assert_eq!(reply.bytes().await.unwrap(), "the bytes");
+
     let part = bare.get(&url).header("range", "bytes=4-8").send().await.unwrap();
     assert_eq!(
         (part.status(), part.bytes().await.unwrap()),
@@ -311,6 +322,7 @@ async fn a_presigned_url_reads_one_object_as_it_was_asked_for() {
         let reply = bare.request(method.clone(), &url).body("mine").send().await.unwrap();
         assert_eq!(reply.status(), StatusCode::FORBIDDEN, "{method}");
     }
+
     assert_eq!(get(&cloud, &key, 9).await.unwrap(), b"the bytes");
 }
 
@@ -352,6 +364,7 @@ async fn a_check_says_what_a_provider_cannot_and_what_is_wrong_with_it() {
     let check = cloud.check().await;
     assert!(check.can_serve, "{check:#?}");
     assert_eq!(outcome(&check, "checksum").0, CheckOutcome::Cannot);
+
     let (clock, detail) = outcome(&check, "clock");
     assert!(clock == CheckOutcome::Failed && detail.contains("behind"), "{detail}");
 

@@ -74,6 +74,7 @@ async fn what_is_put_is_listed_read_and_deleted() {
     assert_eq!(server.objects(), ["acme-b.txt", "acme/a.txt"]);
     assert_eq!(server.object("acme/a.txt").unwrap(), b"one");
     assert_eq!(client.read("acme/a.txt").await.unwrap().to_vec(), b"one");
+
     let listed = client.list("acme/").await.unwrap();
     assert_eq!(listed.iter().map(opendal::Entry::path).collect::<Vec<_>>(), ["acme/a.txt"]);
 
@@ -106,12 +107,14 @@ async fn a_prefix_of_keys_is_no_object() {
     let server = S3Server::start().await;
     let client = client(&server);
     client.write("acme/a.txt", "one").await.unwrap();
+
     for presigned in [
         client.presign_read("acme", MINUTE).await.unwrap(),
         client.presign_stat("acme", MINUTE).await.unwrap(),
     ] {
         assert_eq!(send(&presigned).await.status(), StatusCode::NOT_FOUND);
     }
+
     let presigned = client.presign_delete("acme", MINUTE).await.unwrap();
     assert_eq!(send(&presigned).await.status(), StatusCode::NO_CONTENT);
     assert_eq!(server.objects(), ["acme/a.txt"]);
@@ -127,11 +130,13 @@ async fn type_and_disposition_of_a_put_are_kept() {
         .content_disposition(DISPOSITION)
         .await
         .unwrap();
+
     client.write("untyped", "two").await.unwrap();
 
     let found = client.stat("a.txt").await.unwrap();
     assert_eq!(found.content_type(), Some("text/plain"));
     assert_eq!(found.content_disposition(), Some(DISPOSITION));
+
     let reply = send(&client.presign_read("a.txt", MINUTE).await.unwrap()).await;
     assert_eq!(header(&reply, "content-type"), "text/plain");
     assert_eq!(header(&reply, "content-disposition"), DISPOSITION);
@@ -142,6 +147,7 @@ async fn type_and_disposition_of_a_put_are_kept() {
 async fn a_large_object_comes_in_parts_and_keeps_its_type() {
     let server = S3Server::start().await;
     let client = checking_client(&server);
+
     let bytes = bytes(11 * MIB);
     client
         .write_with("large", bytes.clone())
@@ -156,6 +162,7 @@ async fn a_large_object_comes_in_parts_and_keeps_its_type() {
     assert_eq!(server.unfinished_uploads(), 0);
     assert!(server.object("large").unwrap() == bytes);
     assert!(client.read("large").await.unwrap().to_vec() == bytes);
+
     let found = client.stat("large").await.unwrap();
     assert_eq!(found.content_type(), Some("image/png"));
     assert_eq!(found.content_disposition(), Some(DISPOSITION));
@@ -195,6 +202,7 @@ async fn ranges_are_served_and_clamped() {
         assert_eq!(header(&reply, "content-range"), content_range, "{range}");
         assert_eq!(reply.text().await.unwrap(), expected, "{range}");
     }
+
     let reply = request(&presigned).header("range", "bytes=10-").send().await.unwrap();
     assert_eq!(reply.status(), StatusCode::RANGE_NOT_SATISFIABLE);
 }
@@ -213,6 +221,7 @@ async fn a_key_that_must_be_new_is_not_overwritten() {
 async fn a_wrong_secret_an_unknown_key_and_no_signature_are_refused() {
     let server = S3Server::start().await;
     client(&server).write("a", "one").await.unwrap();
+
     for wrong in [
         service(&server).secret_access_key("another"),
         service(&server).access_key_id("AKIANOBODY"),
@@ -221,6 +230,7 @@ async fn a_wrong_secret_an_unknown_key_and_no_signature_are_refused() {
         assert_eq!(wrong.read("a").await.unwrap_err().kind(), ErrorKind::PermissionDenied);
         assert_eq!(wrong.write("b", "two").await.unwrap_err().kind(), ErrorKind::PermissionDenied);
     }
+
     let bare = format!("{}/{}/a", server.endpoint(), server.bucket());
     assert_eq!(
         filestore_workspace::http_client()
@@ -247,6 +257,7 @@ async fn a_presigned_url_reads_and_overrides_type_and_disposition() {
         .override_content_disposition(DISPOSITION)
         .await
         .unwrap();
+
     let stat = client
         .presign_stat_with("a", MINUTE)
         .override_content_type("image/webp")
@@ -261,6 +272,7 @@ async fn a_presigned_url_reads_and_overrides_type_and_disposition() {
         assert_eq!(header(&reply, "content-disposition"), DISPOSITION);
         assert_eq!(header(&reply, "content-length"), "3");
     }
+
     assert_eq!(send(&read).await.text().await.unwrap(), "one");
 }
 
@@ -285,6 +297,7 @@ async fn a_presigned_url_is_for_one_method_and_one_key() {
     let http = filestore_workspace::http_client().build().unwrap();
     let other_key = http.get(url.replace("/a?", "/b?")).send().await.unwrap();
     assert_eq!(other_key.status(), StatusCode::FORBIDDEN);
+
     let other_method = http.put(&url).body("three").send().await.unwrap();
     assert_eq!(other_method.status(), StatusCode::FORBIDDEN);
     assert_eq!(http.head(&url).send().await.unwrap().status(), StatusCode::FORBIDDEN);
@@ -296,6 +309,7 @@ async fn presigned_urls_expire() {
     let server = S3Server::start().await;
     let client = client(&server);
     client.write("a", "one").await.unwrap();
+
     let second = Duration::from_secs(1);
     for presigned in [
         client.presign_read("a", second).await.unwrap(),

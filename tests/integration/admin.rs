@@ -27,6 +27,7 @@ async fn a_dry_purge_run_counts_and_touches_nothing() {
       "waiting": 1
     }
     "#);
+
     server.restore(&id).await.expect(200);
 }
 
@@ -66,6 +67,7 @@ async fn a_sync_run_settles_what_has_nowhere_to_go() {
       "syncing": 0
     }
     "#);
+
     let id = server.upload("x").ok().await.file_id;
     let report = server.post("/api/v1/admin/sync/run").send().await.expect(200).json();
     assert_eq!(report["failures"], json!([]));
@@ -100,6 +102,7 @@ async fn the_admin_socket_is_private_and_speaks_the_same_api() {
     wire.send(format!("GET /api/v1/files/{id}/info HTTP/1.1\r\nHost: localhost\r\n\r\n")).await;
     let reply = wire.reply().await;
     assert_eq!((reply.status, &reply.json()["file_id"]), (200, &json!(id)));
+
     wire.send("GET /api/v1/admin/sync/status HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     assert_eq!(wire.reply().await.status, 200);
 }

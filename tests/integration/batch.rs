@@ -19,6 +19,7 @@ async fn a_batch_answers_201_with_its_records_in_ascending_n() {
         .send()
         .await
         .expect(201);
+
     let records = reply.records();
     let digests: Vec<&str> = records.iter().map(|record| &*record.sha256).collect();
     let expected = ["zero", "two", "ten", "last"].map(|text| sha256_hex(text.as_bytes()));
@@ -28,6 +29,7 @@ async fn a_batch_answers_201_with_its_records_in_ascending_n() {
     assert!(
         records.iter().all(|record| record.status == "READY" && record.sync_status == "PENDING")
     );
+
     for (record, text) in records.iter().zip(["zero", "two", "ten", "last"]) {
         assert_eq!(server.content(&record.file_id).send().await.expect(200).body, text);
     }
@@ -41,6 +43,7 @@ async fn the_shared_fields_may_come_last() {
         .bytes("items[1].file", b"b")
         .text("sub_system", "gallery")
         .text("organization_id", "acme");
+
     let records = server.post("/api/v1/files/batch").form(form).send().await.expect(201).records();
     assert!(
         records
@@ -62,6 +65,7 @@ async fn a_malformed_batch_is_400_and_leaves_nothing() {
     let repeated_name =
         good().field("items[0].original_name", "a").field("items[0].original_name", "b");
     let bad_name = good().field("items[0].original_name", "a\tb");
+
     let bad_type = good().field("items[0].mime_type", "png");
     let mut all = vec![
         repeated,
@@ -74,6 +78,7 @@ async fn a_malformed_batch_is_400_and_leaves_nothing() {
         bad_name,
         bad_type,
     ];
+
     for index in ["", "-1", "+1", "01", "1e1", "10000", "x", " 1", "1 "] {
         all.push(good().file(&format!("items[{index}].file"), "x"));
     }
@@ -87,12 +92,14 @@ async fn a_malformed_batch_is_400_and_leaves_nothing() {
     ] {
         all.push(good().file(name, "x"));
     }
+
     for batch in all {
         let said = format!("{batch:?}");
         let reply = batch.send().await;
         assert_eq!(reply.status, 400, "{said}: {}", reply.text());
         assert!(reply.any_problem(400).field.is_some(), "{said}: {}", reply.text());
     }
+
     assert_eq!(server.listed().await, [""; 0]);
 }
 
@@ -155,6 +162,7 @@ async fn a_reader_sees_none_or_all_of_a_batch() {
             batch.ok().await;
         }
     };
+
     let reader = async {
         let mut looks = Vec::new();
         loop {
@@ -165,6 +173,7 @@ async fn a_reader_sees_none_or_all_of_a_batch() {
             }
         }
     };
+
     let ((), looks) = tokio::join!(batches, reader);
     assert!(looks.iter().all(|seen| seen % 8 == 0), "a part of a batch was seen: {looks:?}");
     assert!(
@@ -183,6 +192,7 @@ async fn every_record_of_a_visible_batch_can_be_read() {
         }
         batch.ok().await
     };
+
     let reader = async {
         loop {
             let listed = server.listed().await;
@@ -194,6 +204,7 @@ async fn every_record_of_a_visible_batch_can_be_read() {
             }
         }
     };
+
     let (records, ()) = tokio::join!(batch, reader);
     assert_eq!(records.len(), 50);
 }

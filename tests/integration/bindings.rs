@@ -101,6 +101,7 @@ async fn an_unknown_provider_is_422_and_the_valid_codes_are_listed() {
         let problem = create(&server, &body).await.problem(422, "unknown_provider");
         assert_eq!(problem.allowed, ["LOCAL"], "{unknown:?}");
     }
+
     create(&server, &local_binding(7)).await.expect(201);
     for unknown in ["NOWHERE", "a b"] {
         let changed =
@@ -131,6 +132,7 @@ async fn a_value_of_the_wrong_type_or_range_is_400_and_named() {
             assert_eq!(problem.field.as_deref(), Some(field), "{value}");
         }
     }
+
     create(&server, &local_binding((1 << 53) - 1)).await.expect(201);
     let mut longest = local_binding(1);
     longest["organizationName"] = json!("é".repeat(255));
@@ -144,6 +146,7 @@ async fn an_unknown_or_repeated_key_is_400_and_named() {
     body["syncEnable"] = json!(true);
     let problem = create(&server, &body).await.problem(400, "unknown_field");
     assert_eq!(problem.field.as_deref(), Some("syncEnable"));
+
     let text = r#"{"organizationId":7,"organizationName":"a","storageProvider":"LOCAL","syncEnabled":true,"syncEnabled":false}"#;
     let problem = server
         .post(CREATE)
@@ -152,6 +155,7 @@ async fn an_unknown_or_repeated_key_is_400_and_named() {
         .await
         .problem(400, "repeated_field");
     assert_eq!(problem.field.as_deref(), Some("syncEnabled"));
+
     create(&server, &local_binding(7)).await.expect(201);
     let problem = update(&server, json!({"organizationId": 7, "active": false})).await;
     assert_eq!(problem.problem(400, "unknown_field").field.as_deref(), Some("active"));
@@ -183,6 +187,7 @@ async fn an_update_answers_five_fields_and_leaves_what_is_absent() {
       "syncEnabled": false
     }
     "#);
+
     update(&server, json!({"organizationId": 7, "organizationName": "New"})).await.expect(200);
     let binding = list(&server, 7).await[0].clone();
     assert_eq!(
@@ -206,6 +211,7 @@ async fn terminating_sets_effective_to_and_resuming_keeps_id_and_effective_from(
     let ended =
         update(&server, json!({"organizationId": 7, "isActive": false})).await.expect(200).json();
     assert_eq!((&ended["id"], &ended["isActive"]), (&created["id"], &json!(false)));
+
     let terminated = list(&server, 7).await[0].clone();
     let to = terminated["effectiveTo"].as_str().expect("an end");
     assert!(to >= created["effectiveFrom"].as_str().unwrap(), "{to}");
@@ -213,6 +219,7 @@ async fn terminating_sets_effective_to_and_resuming_keeps_id_and_effective_from(
     let resume = json!({"organizationId": 7, "isActive": true, "syncEnabled": false});
     let resumed = update(&server, resume).await.expect(200).json();
     assert_eq!((&resumed["id"], &resumed["isActive"]), (&created["id"], &json!(true)));
+
     let binding = list(&server, 7).await[0].clone();
     assert_eq!(binding["effectiveFrom"], created["effectiveFrom"]);
     assert_eq!(binding["effectiveTo"], json!(null));
@@ -233,6 +240,7 @@ async fn without_an_active_binding_an_update_is_404_unless_it_resumes() {
     update(&server, json!({"organizationId": 7, "syncEnabled": true}))
         .await
         .problem(404, "no_active_binding");
+
     update(&server, json!({"organizationId": 7, "isActive": true})).await.expect(200);
 }
 
@@ -255,10 +263,12 @@ async fn bindings_are_listed_newest_first() {
     let first = create(&server, &local_binding(7)).await.expect(201).json();
     update(&server, json!({"organizationId": 7, "isActive": false})).await.expect(200);
     let second = create(&server, &local_binding(7)).await.expect(201).json();
+
     create(&server, &local_binding(8)).await.expect(201);
     let ids: Vec<Value> =
         list(&server, 7).await.as_array().unwrap().iter().map(|b| b["id"].clone()).collect();
     assert_eq!(ids, [second["id"].clone(), first["id"].clone()]);
+
     for bad in ["x", "0", "-1", "1.5", "9007199254740992"] {
         let path = format!("/api/v1/organization-storage-bindings?organizationId={bad}");
         let problem = server.get(&path).send().await.problem(400, "invalid_field");

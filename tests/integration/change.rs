@@ -17,6 +17,7 @@ async fn a_change_answers_200_with_exactly_three_fields_and_an_etag() {
     "#);
     assert_eq!(reply.file_id(), record.file_id);
     assert_eq!(reply.json()["updated_at"], server.record(&record.file_id).await.updated_at);
+
     let content = server.content(&record.file_id).send().await.expect(200);
     assert_eq!((content.only("etag"), &content.body[..]), (reply.only("etag"), &b"two"[..]));
 }
@@ -28,8 +29,10 @@ async fn the_file_id_is_required_and_checked() {
     let missing =
         put(Form::new().text("make_as_ready", "true")).await.problem(400, "missing_field");
     assert_eq!(missing.field.as_deref(), Some("file_id"));
+
     let bad = put(Form::new().text("file_id", "nope").text("make_as_ready", "true")).await;
     assert_eq!(bad.problem(400, "invalid_field").field.as_deref(), Some("file_id"));
+
     let late = server.upload("x").temp().ok().await;
     let file_first =
         Form::new().bytes("file", b"new").text("make_as_ready", "1").text("file_id", &late.file_id);
@@ -47,6 +50,7 @@ async fn contradictory_or_empty_changes_are_400() {
     let thumbnail_with_file = server.change(&id).make_thumbnail().file("new");
     let name_alone = server.change(&id).field("original_name", "a.txt");
     let name_with_flag = server.change(&id).make_ready().field("original_name", "a.txt");
+
     let type_with_flag = server.change(&id).make_ready().field("mime_type", "a/b");
     for change in
         [both, nothing, falsehood, thumbnail_with_file, name_alone, name_with_flag, type_with_flag]
@@ -56,6 +60,7 @@ async fn contradictory_or_empty_changes_are_400() {
         assert_eq!(reply.status, 400, "{said}");
         reply.any_problem(400);
     }
+
     let record = server.record(&id).await;
     assert_eq!((&*record.status, record.version), ("TEMP", 1));
 }
@@ -67,9 +72,11 @@ async fn unknown_and_repeated_fields_are_400_and_named() {
     let typo =
         server.change(&id).field("make_ready", "true").send().await.problem(400, "unknown_field");
     assert_eq!(typo.field.as_deref(), Some("make_ready"));
+
     let twice =
         server.change(&id).make_ready().make_ready().send().await.problem(400, "repeated_field");
     assert_eq!(twice.field.as_deref(), Some("make_as_ready"));
+
     let bad =
         server.change(&id).field("make_as_ready", "yes").send().await.problem(400, "invalid_field");
     assert_eq!(bad.field.as_deref(), Some("make_as_ready"));
@@ -88,6 +95,7 @@ async fn if_match_lets_only_the_content_it_names_be_changed() {
     let server = TestServer::start().await;
     let record = server.upload("one").ok().await;
     let id = &record.file_id;
+
     let first = server.content(id).send().await.only("etag").to_owned();
     let second = server
         .change(id)
@@ -99,6 +107,7 @@ async fn if_match_lets_only_the_content_it_names_be_changed() {
         .only("etag")
         .to_owned();
     assert_ne!(first, second);
+
     server
         .change(id)
         .if_match(&first)
@@ -114,9 +123,11 @@ async fn if_match_lets_only_the_content_it_names_be_changed() {
         .await
         .problem(412, "precondition_failed");
     assert_eq!(server.content(id).send().await.body, "two");
+
     let list = format!("\"other\", {second}");
     server.change(id).if_match(&list).file("four").send().await.expect(200);
     server.change(id).if_match("*").file("five").send().await.expect(200);
+
     let weak = format!("W/{}", server.content(id).send().await.only("etag"));
     server.change(id).if_match(&weak).file("six").send().await.problem(412, "precondition_failed");
     assert_eq!(server.content(id).send().await.body, "five");
@@ -126,11 +137,14 @@ async fn if_match_lets_only_the_content_it_names_be_changed() {
 async fn a_replaced_name_is_given_else_the_part_s_else_the_old_one() {
     let server = TestServer::start().await;
     let record = server.upload("x").name("old.txt").ok().await;
+
     let id = &record.file_id;
     server.change(id).file("nameless").send().await.expect(200);
     assert_eq!(server.record(id).await.original_name, "old.txt");
+
     server.change(id).named_file("C:\\part.csv", "1,2").send().await.expect(200);
     assert_eq!(server.record(id).await.original_name, "part.csv");
+
     server
         .change(id)
         .field("original_name", "given.md")
@@ -146,10 +160,12 @@ async fn a_replaced_name_is_given_else_the_part_s_else_the_old_one() {
 async fn a_replace_chooses_type_size_and_dimensions_anew() {
     let server = TestServer::start().await;
     let record = server.upload(fixtures::png(8, 4)).name("image").ok().await;
+
     let id = &record.file_id;
     server.change(id).file("plain words").send().await.expect(200);
     let text = server.record(id).await;
     assert_eq!((&*text.mime_type, text.width, text.file_size), ("text/plain", None, 11));
+
     server
         .change(id)
         .field("mime_type", "image/x-mine")

@@ -67,6 +67,7 @@ async fn an_organization_goes_to_its_provider_and_comes_back() {
     let (server, _disk) = with_disk().await;
     let (client, http) = (server.client(), server.client());
     let admin = client.admin();
+
     let early = upload(&server, "before the binding").ok().await.file_id;
     eventually("the file to be settled", async || {
         Some(server.record(&early).await).filter(|record| record.sync_status == "NONE")
@@ -75,6 +76,7 @@ async fn an_organization_goes_to_its_provider_and_comes_back() {
     http.create_binding(&binding("disk", true)).await.unwrap();
     let late = upload(&server, "after it").ok().await.file_id;
     assert_eq!(admin.sync_enqueue(ORGANIZATION).await.unwrap().queued, 1);
+
     eventually("both files to be at the provider", async || {
         // The server's own worker may have some of them.
         assert_eq!(admin.sync_run().await.unwrap().failures, []);
@@ -83,6 +85,7 @@ async fn an_organization_goes_to_its_provider_and_comes_back() {
     .await;
     let status = admin.sync_status().await.unwrap();
     assert_eq!((status.pending, status.files_moved, status.bytes_copied), (0, 2, 26));
+
     let there = admin.migrate_status(ORGANIZATION).await.unwrap();
     assert_eq!(
         (there.bound_to.as_deref(), there.holdings[0].provider_code.as_str()),
@@ -95,6 +98,7 @@ async fn an_organization_goes_to_its_provider_and_comes_back() {
         (plan.move_files, plan.move_bytes, plan.from[0].provider_code.as_str()),
         (2, 26, "disk")
     );
+
     let report = admin.migrate_run(&migration("LOCAL")).await.unwrap();
     assert_eq!(
         (report.moved_files, report.moved_bytes, report.left_files),
@@ -102,8 +106,10 @@ async fn an_organization_goes_to_its_provider_and_comes_back() {
         "{report:?}"
     );
     assert!(!report.stopped && report.failures.is_empty());
+
     let verified = admin.migrate_verify(ORGANIZATION, "LOCAL").await.unwrap();
     assert_eq!((verified.checked_files, verified.checked_bytes, verified.elsewhere), (2, 26, 0));
+
     for (id, bytes) in [(&early, "before the binding"), (&late, "after it")] {
         assert_eq!(server.content(id).send().await.expect(200).text(), bytes);
     }
@@ -116,9 +122,11 @@ async fn a_migration_elsewhere_than_the_binding_is_a_conflict_that_names_the_pro
     client.create_binding(&binding("disk", true)).await.unwrap();
     let error = client.admin().migrate_run(&migration("LOCAL")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
+
     let reply = server
         .post("/api/v1/admin/migrate/run")
         .json(&json!({"organizationId": 42, "to": "LOCAL"}));
+
     let problem = reply.send().await.problem(409, "conflict");
     assert_eq!(
         (problem.field.as_deref(), &problem.allowed[..]),
@@ -135,14 +143,17 @@ async fn a_migration_whose_caller_goes_away_stops_and_can_be_run_again() {
         let client = server.client();
         async move { client.admin().migrate_run(&slow).await }
     });
+
     let status = async || client.admin().migrate_status(ORGANIZATION).await.unwrap().running;
     eventually("the migration to begin", status).await;
     let error = client.admin().migrate_run(&migration("disk")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict, "one at a time");
+
     running.abort();
     eventually("the migration to end", async || status().await.is_none().then_some(())).await;
     let left = client.admin().migrate_plan(ORGANIZATION, "disk").await.unwrap().move_files;
     assert!(left > 0, "it was stopped, not finished");
+
     let rest = client.admin().migrate_run(&migration("disk")).await.unwrap();
     assert_eq!((rest.moved_files, rest.left_files), (left, 0));
 }
@@ -152,16 +163,19 @@ async fn a_migration_that_is_told_to_stop_says_what_it_did() {
     let (server, _disk) = with_disk().await;
     let client = server.client();
     let slow = slow_migration(&server).await;
+
     let admin = client.admin();
     let stop = async {
         let begun = async || admin.migrate_status(ORGANIZATION).await.unwrap().running;
         eventually("the migration to begin", begun).await;
         admin.migrate_stop(ORGANIZATION).await.unwrap();
     };
+
     let (report, ()) = tokio::join!(admin.migrate_run(&slow), stop);
     let report = report.unwrap();
     assert!(report.stopped && report.left_files > 0, "{report:?}");
     assert_eq!(report.moved_files + report.left_files, MANY, "{report:?}");
+
     let rest = admin.migrate_run(&migration("disk")).await.unwrap();
     assert_eq!((rest.moved_files, rest.left_files, rest.stopped), (report.left_files, 0, false));
 }
@@ -181,15 +195,20 @@ async fn every_provider_is_listed_and_one_can_be_tried_out() {
         })
     );
     assert_eq!(server.client().admin().providers().await.unwrap().len(), 2);
+
     let report = server.client().admin().provider_check("disk").await.unwrap();
     assert!(report.can_serve, "{report:?}");
+
     let write = report.steps.iter().find(|step| step.name == "write").expect("a step");
     assert_eq!(write.outcome, "ok");
+
     let unknown = server.post("/api/v1/admin/providers/moon/check").send().await;
     let problem = unknown.problem(422, "unknown_provider");
     assert_eq!((problem.field.as_deref(), problem.allowed.len()), (Some("code"), 2));
+
     let local = server.post("/api/v1/admin/providers/LOCAL/check").send().await;
     assert_eq!(local.problem(400, "invalid_field").field.as_deref(), Some("code"));
+
     let wrong = server.get("/api/v1/admin/providers/disk/check").send().await;
     assert_eq!(wrong.problem(405, "method_not_allowed").allowed, ["POST"]);
 }
@@ -202,6 +221,7 @@ async fn what_is_wrong_with_an_admin_request_is_named() {
         body[key] = value;
         body
     };
+
     for (path, body, status, code, field) in [
         ("sync/enqueue", json!({}), 400, "missing_field", "organizationId"),
         ("sync/enqueue", json!({"organizationId": 0}), 400, "invalid_field", "organizationId"),
@@ -229,6 +249,7 @@ async fn what_is_wrong_with_an_admin_request_is_named() {
         let reply = server.post(&format!("/api/v1/admin/{path}")).json(&body).send().await;
         assert_eq!(reply.problem(status, code).field.as_deref(), Some(field), "{path} {body}");
     }
+
     for (query, code, field) in [
         ("plan?to=disk", "missing_field", "organizationId"),
         ("plan?organizationId=42", "missing_field", "to"),
@@ -240,6 +261,7 @@ async fn what_is_wrong_with_an_admin_request_is_named() {
         let reply = server.get(&format!("/api/v1/admin/migrate/{query}")).send().await;
         assert_eq!(reply.problem(400, code).field.as_deref(), Some(field), "{query}");
     }
+
     let wrong = server.get("/api/v1/admin/migrate/run").send().await;
     assert_eq!(wrong.problem(405, "method_not_allowed").allowed, ["POST"]);
     assert_eq!(
@@ -258,9 +280,11 @@ async fn a_migration_is_stopped_with_the_server_and_reports() {
         let client = server.client();
         async move { client.admin().migrate_run(&slow).await }
     });
+
     eventually("the migration to begin", begun).await;
     server.stop().await;
     let report = running.await.unwrap().unwrap();
     assert!(report.stopped && report.left_files > 0, "{report:?}");
+
     drop(disk);
 }

@@ -34,6 +34,7 @@ async fn a_local_file_is_200_with_its_bytes_and_all_its_headers() {
     assert!(reply.only("etag").starts_with('"'), "a strong tag: {}", reply.only("etag"));
     assert!(reply.only("last-modified").ends_with(" GMT"));
     assert!(reply.header("x-request-id").is_some());
+
     // RFC 9530: sha-256=:<base64 of the digest>:
     assert_eq!(
         reply.only("repr-digest"),
@@ -43,6 +44,7 @@ async fn a_local_file_is_200_with_its_bytes_and_all_its_headers() {
 
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
     let mut text = String::new();
     for group in bytes.chunks(3) {
         let bits =
@@ -52,6 +54,7 @@ fn base64(bytes: &[u8]) -> String {
             text.push(if place <= group.len() { char::from(digit) } else { '=' });
         }
     }
+
     text
 }
 
@@ -61,6 +64,7 @@ async fn head_answers_as_get_does_without_the_body() {
     let get = server.content(&id).send().await.expect(200);
     let head = server.head(&format!("/api/v1/files/{id}")).send().await.expect(200);
     assert!(head.body.is_empty());
+
     for name in [
         "content-length",
         "content-type",
@@ -71,6 +75,7 @@ async fn head_answers_as_get_does_without_the_body() {
     ] {
         assert_eq!(head.only(name), get.only(name), "{name}");
     }
+
     server.head(&format!("/api/v1/files/{id}/info")).send().await.expect(200);
     server.head("/api/v1/files/01ARZ3NDEKTSV4RRFFQ69G5FAV").send().await.expect(404);
 }
@@ -147,6 +152,7 @@ async fn any_range_is_the_slice_it_names() {
     let id = server.upload(&bytes).ok().await.file_id;
     let length = bytes.len();
     let mut runner = TestRunner::deterministic();
+
     let ranges = (0..length, 0..length * 2);
     for _ in 0..40 {
         let (first, extent) = ranges.new_tree(&mut runner).unwrap().current();
@@ -162,6 +168,7 @@ async fn if_none_match_answers_304_with_the_validators() {
     let (server, id) = alphabet().await;
     let etag = server.content(&id).send().await.only("etag").to_owned();
     let weak = format!("W/{etag}");
+
     let list = format!("\"a\", {etag}");
     for matching in [&etag, &weak, &list, "*"] {
         let reply = with(&server, &id, &[("if-none-match", matching)]).await.expect(304);
@@ -169,6 +176,7 @@ async fn if_none_match_answers_304_with_the_validators() {
         assert_eq!(reply.only("cache-control"), "private, no-cache");
         assert!(reply.body.is_empty());
     }
+
     with(&server, &id, &[("if-none-match", "\"other\"")]).await.expect(200);
 }
 
@@ -200,6 +208,7 @@ async fn preconditions_are_taken_in_the_rfc_s_order() {
     let (server, id) = alphabet().await;
     let full = server.content(&id).send().await;
     let (etag, modified) = (full.only("etag").to_owned(), full.only("last-modified").to_owned());
+
     let past = "Sun, 06 Nov 1994 08:49:37 GMT";
     let order = [
         // If-Match true: If-Unmodified-Since is not looked at.
@@ -212,6 +221,7 @@ async fn preconditions_are_taken_in_the_rfc_s_order() {
         (vec![("if-none-match", &*etag), ("range", "bytes=0-0")], 304),
         (vec![("if-match", &*etag), ("range", "bytes=0-0")], 206),
     ];
+
     for (headers, status) in order {
         assert_eq!(with(&server, &id, &headers).await.status, status, "{headers:?}");
     }
@@ -222,6 +232,7 @@ async fn if_range_gives_the_part_only_of_the_same_content() {
     let (server, id) = alphabet().await;
     let full = server.content(&id).send().await;
     let (etag, modified) = (full.only("etag").to_owned(), full.only("last-modified").to_owned());
+
     let weak = format!("W/{etag}");
     for (if_range, status) in [
         (&*etag, 206),
@@ -233,6 +244,7 @@ async fn if_range_gives_the_part_only_of_the_same_content() {
         let reply = with(&server, &id, &[("range", "bytes=0-1"), ("if-range", if_range)]).await;
         assert_eq!(reply.status, status, "{if_range}");
     }
+
     let by_date = with(&server, &id, &[("range", "bytes=0-1"), ("if-range", &modified)]).await;
     assert!([200, 206].contains(&by_date.status), "a date is strong only once it is a minute old");
 }
@@ -266,10 +278,12 @@ async fn the_current_digest_as_v_makes_the_reply_immutable() {
     let at = |v: &str| server.get(&format!("/api/v1/files/{}?v={v}", record.file_id)).send();
     let fresh = at(&record.sha256).await.expect(200);
     assert_eq!(fresh.only("cache-control"), "private, max-age=31536000, immutable");
+
     for other in [&"0".repeat(64), "", "abc"] {
         let reply = at(other).await.expect(200);
         assert_eq!(reply.only("cache-control"), "private, no-cache", "{other:?} is ignored");
     }
+
     server.change(&record.file_id).file("two").send().await.expect(200);
     assert_eq!(at(&record.sha256).await.expect(200).only("cache-control"), "private, no-cache");
 }
@@ -293,6 +307,7 @@ async fn only_harmless_types_whose_bytes_agree_are_shown_inline() {
         (fixtures::WAV.into(), "audio/wav", media),
         (fixtures::PDF.into(), "application/pdf", "default-src 'none'"),
     ];
+
     for (bytes, mime, policy) in inline {
         let record = server.upload(&bytes).ok().await;
         assert_eq!(record.mime_type, mime);
@@ -363,6 +378,7 @@ async fn disposition_asks_for_attachment_or_inline_and_nothing_else() {
             .only("content-disposition")
             .starts_with("inline")
     );
+
     for bad in [
         "disposition=",
         "disposition=Attachment",
@@ -372,6 +388,7 @@ async fn disposition_asks_for_attachment_or_inline_and_nothing_else() {
         let problem = at(bad).await.problem(400, "invalid_field");
         assert_eq!(problem.field.as_deref(), Some("disposition"));
     }
+
     at("colour=red").await.expect(200);
 }
 
@@ -402,8 +419,10 @@ fn received_name(disposition: &str) -> String {
         let encoded = extended.split(';').next().unwrap();
         return percent_decoded(encoded);
     }
+
     let (_, quoted) = disposition.split_once("filename=\"").expect("a name");
     let mut name = String::new();
+
     let mut chars = quoted.chars();
     while let Some(c) = chars.next() {
         match c {
@@ -412,6 +431,7 @@ fn received_name(disposition: &str) -> String {
             other => name.push(other),
         }
     }
+
     panic!("no closing quote in {disposition}");
 }
 
@@ -432,6 +452,7 @@ fn percent_decoded(text: &str) -> String {
             rest = tail;
         }
     }
+
     String::from_utf8(bytes).unwrap()
 }
 
@@ -464,6 +485,7 @@ async fn a_reader_that_began_before_a_purge_gets_the_bytes_to_the_end() {
     let record = server.upload(&bytes).ok().await;
     let mut response = server.content(&record.file_id).open().await;
     let mut received = response.chunk().await.unwrap().unwrap().to_vec();
+
     server.delete(&record.file_id).await.expect(200);
     filestore_workspace::eventually("the purge", async || {
         Some(server.info(&record.file_id).await).filter(|reply| reply.status == 404)

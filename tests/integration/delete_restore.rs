@@ -9,6 +9,7 @@ async fn a_delete_answers_200_with_four_fields() {
     let id = server.upload("x").ok().await.file_id;
     let reply = server.delete(&id).await.expect(200);
     assert_eq!(reply.json()["fileId"], *id);
+
     assert_json_snapshot!(reply.json(), { ".fileId" => "[file id]" }, @r#"
     {
       "deleted": true,
@@ -34,12 +35,14 @@ async fn a_deleted_file_is_unreadable_at_once_but_has_its_info() {
     let server = TestServer::start_without_purge().await;
     let id = server.upload(fixtures::png(300, 300)).ok().await.file_id;
     let etag = server.content(&id).send().await.only("etag").to_owned();
+
     server.variant(&id, 200).send().await.expect(200);
     server.delete(&id).await.expect(200);
     server.content(&id).send().await.problem(404, "not_found");
     server.content(&id).header("if-none-match", &etag).send().await.problem(404, "not_found");
     server.content(&id).header("range", "bytes=0-0").send().await.problem(404, "not_found");
     server.head(&format!("/api/v1/files/{id}")).send().await.expect(404);
+
     server.variant(&id, 200).send().await.problem(404, "not_found");
     server.variant(&id, 250).send().await.problem(404, "not_found");
     assert_eq!(server.record(&id).await.purge_status.as_deref(), Some("SYSTEM_PURGE"));
@@ -68,6 +71,7 @@ async fn a_purge_removes_bytes_and_record_and_then_everything_is_404() {
     let blob = record.file_path.rsplit('/').next().unwrap().to_owned();
     let on_disk =
         || files_under(server.data_dir()).iter().any(|f| f.to_string_lossy().contains(&blob));
+
     // Looked for more than once: it may move to its final name behind the look.
     eventually("the generated part to name a file on disk", async || on_disk().then_some(())).await;
     server.delete(&record.file_id).await.expect(200);
@@ -77,6 +81,7 @@ async fn a_purge_removes_bytes_and_record_and_then_everything_is_404() {
     .await;
     assert!(!on_disk(), "bytes are gone before the record");
     assert!(files_under(server.data_dir()).len() <= empty);
+
     server.delete(&record.file_id).await.problem(404, "not_found");
     server.restore(&record.file_id).await.problem(404, "not_found");
     server.content(&record.file_id).send().await.problem(404, "not_found");
@@ -86,11 +91,13 @@ async fn a_purge_removes_bytes_and_record_and_then_everything_is_404() {
 async fn a_purge_removes_replaced_blobs_too() {
     let server = TestServer::start().await;
     let empty = files_under(server.data_dir()).len();
+
     let id = server.upload(fixtures::noise(1, 5000)).ok().await.file_id;
     for seed in 2..5 {
         server.change(&id).file(fixtures::noise(seed, 5000)).send().await.expect(200);
     }
     server.delete(&id).await.expect(200);
+
     eventually("four blobs and a record to be gone", async || {
         let gone = server.info(&id).await.status == 404;
         (gone && files_under(server.data_dir()).len() <= empty).then_some(())

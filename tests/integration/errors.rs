@@ -28,6 +28,7 @@ async fn a_problem_has_every_member_of_the_contract() {
 async fn every_reply_carries_its_own_request_id() {
     let server = TestServer::start().await;
     let id = server.upload("x").ok().await.file_id;
+
     let mut seen = std::collections::HashSet::new();
     for path in [
         "/api/v1/health-checks".to_owned(),
@@ -56,6 +57,7 @@ async fn an_unknown_path_is_404() {
     ] {
         server.get(path).send().await.any_problem(404);
     }
+
     server.post("/nowhere").send().await.any_problem(404);
 }
 
@@ -158,6 +160,7 @@ async fn what_is_not_multipart_or_json_is_415() {
         }
         server.call(method, path).send().await.any_problem(415);
     }
+
     for path in ["create", "update"] {
         let method = if path == "create" { Method::POST } else { Method::PUT };
         let path = format!("/api/v1/organization-storage-bindings/{path}");
@@ -182,6 +185,7 @@ async fn a_body_with_a_content_encoding_is_415() {
         .text("organization_id", "acme")
         .text("sub_system", "gallery")
         .bytes("file", b"x");
+
     let post = server.post("/api/v1/files/upload").header("content-encoding", "Identity");
     post.form(form).send().await.expect(201);
 }
@@ -208,6 +212,7 @@ async fn malformed_multipart_is_400() {
             b"--x\r\nContent-Disposition: form-data; name=\"a\"; name=\"b\"\r\n\r\ntwo names\r\n--x--\r\n",
         ),
     ];
+
     for (kind, body) in bodies {
         let reply = server.post("/api/v1/files/upload").body(kind, body).send().await;
         assert_eq!(reply.status, 400, "{kind} {}: {}", String::from_utf8_lossy(body), reply.text());
@@ -235,6 +240,7 @@ async fn malformed_json_is_400() {
         assert_eq!(reply.status, 400, "{body:?}: {}", reply.text());
         reply.any_problem(400);
     }
+
     let deep = "[".repeat(10_000);
     server.post(path).body("application/json", deep).send().await.any_problem(400);
 }
@@ -268,6 +274,7 @@ async fn a_path_cannot_climb_out() {
 async fn an_error_tells_nothing_of_the_inside() {
     let server = TestServer::start().await;
     let id = server.upload("x").ok().await.file_id;
+
     // It gets its final name beside the reply.
     let blob = eventually("the blob under its final name", async || {
         let mut stored = files_under(&server.data_dir().join("blobs")).into_iter();
@@ -277,6 +284,7 @@ async fn an_error_tells_nothing_of_the_inside() {
     let reply = server.content(&id).send().await;
     let problem = reply.problem(500, "internal");
     let text = reply.text().to_lowercase();
+
     let dir = server.data_dir().to_string_lossy().to_lowercase();
     for secret in [&*dir, "sqlite", "select", "no such file", "os error", ".rs", "acme/"] {
         assert!(!text.contains(secret), "{secret} in {problem:?}");
@@ -310,6 +318,7 @@ async fn a_413_known_from_the_length_is_answered_before_reading_and_is_readable(
     browser
         .send("POST /api/v1/files/upload HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 4000000\r\n\r\n")
         .await;
+
     let piece = fixtures::noise(1, 100_000);
     for _ in 0..40 {
         browser.send(&piece).await;
@@ -364,6 +373,7 @@ async fn what_is_not_http_is_400_and_the_connection_ends() {
             "{junk:?}"
         );
     }
+
     server.get("/api/v1/health-checks").send().await.expect(200);
 }
 
@@ -400,6 +410,7 @@ async fn a_request_without_exactly_one_host_is_400() {
         );
         assert!(reply.header("x-request-id").is_some());
     }
+
     assert_eq!(server.exchange("GET /api/v1/health-checks HTTP/1.0\r\n\r\n").await.status, 200);
 }
 

@@ -41,6 +41,7 @@ async fn another_content_under_the_same_key_is_422() {
         server.upload("one").name("a.txt").temp().key("k-1"),
         server.upload("one").name("a.txt").mime("a/b").key("k-1"),
     ];
+
     for upload in mismatches {
         upload.send().await.problem(422, "idempotency_mismatch");
     }
@@ -62,11 +63,13 @@ async fn the_fingerprint_is_the_fields_and_digests_never_the_multipart_bytes() {
         .text("sub_system", "gallery")
         .text("original_name", "a.txt")
         .bytes("file", b"x");
+
     let in_another = Form::new()
         .bytes("file", b"x")
         .text("original_name", "a.txt")
         .text("sub_system", "gallery")
         .text("organization_id", "acme");
+
     let send = async |form| {
         let call = server.post("/api/v1/files/upload").header("idempotency-key", "k-1").form(form);
         call.send().await.expect(201).file_id()
@@ -96,6 +99,7 @@ async fn a_batch_with_the_same_key_is_done_once() {
 async fn of_concurrent_twins_one_is_done_and_the_others_are_409_or_replays() {
     let server = TestServer::start().await;
     let replies = join_all((0..8).map(|_| server.upload("twin").key("k-1").send())).await;
+
     let mut done = Vec::new();
     for reply in replies {
         match reply.status {
@@ -103,6 +107,7 @@ async fn of_concurrent_twins_one_is_done_and_the_others_are_409_or_replays() {
             _ => assert_eq!(reply.problem(409, "idempotency_in_progress").status, 409),
         }
     }
+
     assert!(!done.is_empty());
     assert!(done.iter().all(|reply| *reply == done[0]));
     assert_eq!(server.listed().await.len(), 1);
@@ -116,12 +121,14 @@ async fn a_twin_that_still_runs_is_409_until_it_is_done() {
         .text("sub_system", "gallery")
         .bytes("file", &[b'x'; 1000]);
     let (content_type, body) = (form.content_type(), form.finish());
+
     let mut wire = server.wire().await;
     wire.send(format!(
         "POST /api/v1/files/upload HTTP/1.1\r\nHost: x\r\nIdempotency-Key: k-1\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
         body.len()
     ))
     .await;
+
     wire.send(&body[..body.len() - 100]).await;
     eventually("the running twin to be noticed", async || {
         let reply = server.upload([b'x'; 1000]).key("k-1").send().await;
@@ -129,9 +136,11 @@ async fn a_twin_that_still_runs_is_409_until_it_is_done() {
         (reply.status == 409).then(|| reply.problem(409, "idempotency_in_progress"))
     })
     .await;
+
     wire.send(&body[body.len() - 100..]).await;
     let first = wire.reply().await;
     assert_eq!(first.status, 201);
+
     let replay = server.upload([b'x'; 1000]).key("k-1").ok().await;
     assert_eq!(first.json()["file_id"], replay.file_id);
 }

@@ -115,6 +115,7 @@ async fn new_bytes_without_a_flag_keep_the_status() {
 async fn a_ready_file_never_becomes_a_thumbnail() {
     let server = TestServer::start().await;
     let record = server.upload("x").ok().await;
+
     let reply = server.change(&record.file_id).make_thumbnail().send().await;
     reply.problem(409, "invalid_transition");
     assert_json_snapshot!(reply.json(), {
@@ -147,8 +148,10 @@ async fn the_same_state_again_is_a_200_that_changes_nothing() {
     let server = TestServer::start().await;
     let [_, (_, thumbnail), (_, ready)] = one_of_each(&server).await;
     let before = server.record(&thumbnail).await;
+
     server.change(&thumbnail).make_thumbnail().send().await.expect(200);
     assert_eq!(server.record(&thumbnail).await, before);
+
     let before = server.record(&ready).await;
     server.change(&ready).make_ready().send().await.expect(200);
     let after = server.record(&ready).await;

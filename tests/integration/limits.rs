@@ -31,6 +31,7 @@ async fn a_text_field_and_a_part_header_are_at_most_8_kib() {
     let long_field = form().text("original_name", &"x".repeat(9 << 10)).bytes("file", b"x");
     let reply = upload(long_field).await;
     assert!([400, 413].contains(&reply.status), "{}", reply.text());
+
     let long_header = form().part(
         &format!(
             "Content-Disposition: form-data; name=\"file\"\r\nX-Long: {}",
@@ -38,6 +39,7 @@ async fn a_text_field_and_a_part_header_are_at_most_8_kib() {
         ),
         b"x",
     );
+
     let reply = upload(long_header).await;
     assert!([400, 413].contains(&reply.status), "{}", reply.text());
     assert_eq!(server.listed().await, [""; 0]);
@@ -96,10 +98,12 @@ async fn an_idle_connection_is_kept_for_a_while_and_then_closed() {
         config.http.first_byte = BRIEF;
     })
     .await;
+
     let mut wire = server.wire().await;
     let get = "GET /api/v1/health-checks HTTP/1.1\r\nHost: x\r\n\r\n";
     wire.send(get).await;
     assert_eq!(wire.reply().await.status, 200);
+
     wire.send(get).await;
     assert_eq!(wire.reply().await.status, 200, "the header's patience is not the idle one's");
     assert!(wire.ends().await);
@@ -110,12 +114,14 @@ async fn a_body_that_stops_is_408_and_leaves_nothing() {
     let server = TestServer::start_with(|config| config.body.idle = BRIEF).await;
     let form = form().bytes("file", &fixtures::noise(1, 10_000));
     let (content_type, body) = (form.content_type(), form.finish());
+
     let mut wire = server.wire().await;
     wire.send(format!(
         "POST /api/v1/files/upload HTTP/1.1\r\nHost: x\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
         body.len()
     ))
     .await;
+
     wire.send(&body[..5000]).await;
     let reply = wire.reply().await;
     assert_eq!((reply.status, &reply.json()["code"]), (408, &"body_timeout".into()));
@@ -152,6 +158,7 @@ async fn a_full_variant_queue_is_503_with_retry_after() {
         config.store.variants.threads = 1;
     })
     .await;
+
     let photo = fixtures::jpeg(1100, 1100);
     let mut ids = Vec::new();
     for _ in 0..6 {
@@ -160,11 +167,14 @@ async fn a_full_variant_queue_is_503_with_retry_after() {
     let replies = join_all(ids.iter().map(|id| server.variant(id, 700).send())).await;
     let turned_away: Vec<_> = replies.iter().filter(|reply| reply.status == 503).collect();
     assert!(!turned_away.is_empty(), "six at once, one place to wait");
+
     for reply in turned_away {
         reply.problem(503, "busy");
         assert!(reply.only("retry-after").parse::<u64>().unwrap() >= 1);
     }
+
     assert!(replies.iter().any(|reply| reply.status == 200));
+
     for id in &ids {
         eventually("every variant, one after another", async || {
             Some(server.variant(id, 700).send().await).filter(|reply| reply.status == 200)
@@ -180,10 +190,12 @@ async fn an_organization_over_its_quota_is_413() {
         config.store.purge_grace = Duration::from_hours(1);
     })
     .await;
+
     server.upload(fixtures::noise(1, 600)).temp().ok().await;
     let problem =
         server.upload(fixtures::noise(2, 401)).send().await.problem(413, "quota_exceeded");
     assert_eq!(problem.limit, Some(1000));
+
     let filling = server.upload(fixtures::noise(3, 400)).ok().await.file_id;
     server.upload("x").send().await.problem(413, "quota_exceeded");
     server.batch().item("x").send().await.problem(413, "quota_exceeded");
@@ -207,6 +219,7 @@ async fn beyond_the_upload_limit_uploads_wait_for_their_turn() {
     let server = TestServer::start_with(|config| config.store.limits.concurrent_uploads = 1).await;
     let form = form().bytes("file", &fixtures::noise(1, 100_000));
     let (content_type, body) = (form.content_type(), form.finish());
+
     let mut first = server.wire().await;
     first
         .send(format!(
@@ -214,6 +227,7 @@ async fn beyond_the_upload_limit_uploads_wait_for_their_turn() {
             body.len()
         ))
         .await;
+
     first.send(&body[..50_000]).await;
     let rest = async {
         first.send(&body[50_000..]).await;
@@ -260,11 +274,13 @@ async fn a_full_disk_refuses_uploads_and_still_deletes_and_serves() {
     let server = TestServer::start().await;
     let kept = server.upload("kept").ok().await.file_id;
     let doomed = server.upload("doomed").ok().await.file_id;
+
     let server = server.restart_with(|config| config.store.reserve_bytes = 1 << 60).await;
     server.upload("x").send().await.problem(507, "storage_full");
     server.batch().item("x").send().await.problem(507, "storage_full");
     server.change(&kept).file("x").send().await.problem(507, "storage_full");
     assert_eq!(server.content(&kept).send().await.expect(200).body, "kept");
+
     server.delete(&doomed).await.expect(200);
     eventually("the purge", async || {
         Some(server.info(&doomed).await).filter(|reply| reply.status == 404)

@@ -30,6 +30,7 @@ async fn files_are_listed_newest_first_page_by_page_each_once() {
     }
     let mut listed = Vec::new();
     let mut query = "organization_id=acme&limit=3".to_owned();
+
     let mut sizes = Vec::new();
     loop {
         let page = page(&server, &query).await;
@@ -40,7 +41,9 @@ async fn files_are_listed_newest_first_page_by_page_each_once() {
             None => break,
         }
     }
+
     assert_eq!(sizes, [3, 3, 1]);
+
     let mut expected: Vec<String> = uploaded.iter().map(|record| record.file_id.clone()).collect();
     expected.sort_unstable();
     expected.reverse();
@@ -54,9 +57,11 @@ async fn a_file_that_comes_in_between_shifts_no_page() {
         server.upload(format!("{number}")).ok().await;
     }
     let first = page(&server, "organization_id=acme&limit=2").await;
+
     server.upload("newer").ok().await;
     let cursor = first["next_cursor"].as_str().unwrap();
     let second = page(&server, &format!("organization_id=acme&limit=2&cursor={cursor}")).await;
+
     let mut all = [ids(&first), ids(&second)].concat();
     all.dedup();
     assert_eq!(all.len(), 4);
@@ -92,8 +97,10 @@ async fn filters_narrow_the_listing() {
         std::slice::from_ref(&temp)
     );
     assert_eq!(ids(&page(&server, "organization_id=acme&status=THUMBNAIL").await), [""; 0]);
+
     let mut one = ids(&page(&server, "sub_system=one").await);
     one.sort_unstable();
+
     let mut expected = [acme, other];
     expected.sort_unstable();
     assert_eq!(one, expected);
@@ -120,6 +127,7 @@ async fn a_known_parameter_with_a_bad_value_is_400_and_an_unknown_one_is_ignored
         let reply = server.get(&format!("/api/v1/files?{field}={bad}")).send().await;
         assert_eq!(reply.problem(400, "invalid_field").field.as_deref(), Some(field), "{bad}");
     }
+
     page(&server, "organization_id=acme&colour=red").await;
 }
 
@@ -136,6 +144,7 @@ async fn a_foreign_cursor_is_400() {
         .send()
         .await;
     assert_eq!(reply.problem(400, "invalid_field").field.as_deref(), Some("cursor"));
+
     page(&server, &format!("organization_id=acme&limit=2&cursor={cursor}")).await;
 }
 

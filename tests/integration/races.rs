@@ -33,6 +33,7 @@ async fn readers_of_a_replaced_file_see_one_version_or_the_other() {
         }
         done.store(true, Ordering::Release);
     };
+
     let reader = async || {
         let mut seen = HashSet::new();
         let mut tags = HashSet::new();
@@ -44,6 +45,7 @@ async fn readers_of_a_replaced_file_see_one_version_or_the_other() {
         }
         (seen, tags)
     };
+
     let ((), (one, mut tags), (two, more)) = tokio::join!(writer, reader(), reader());
     tags.extend(more);
     assert!(one.len() + two.len() > 2, "the readers saw only one version");
@@ -55,6 +57,7 @@ async fn a_range_taken_up_with_if_range_never_mixes_versions() {
     let server = TestServer::start().await;
     let id = server.upload(all(b'A')).ok().await.file_id;
     let first = server.content(&id).header("range", "bytes=0-149999").send().await.expect(206);
+
     server.change(&id).file(all(b'B')).send().await.expect(200);
     let rest = server
         .content(&id)
@@ -96,6 +99,7 @@ async fn delete_read_replace_and_purge_together_leave_nothing_behind() {
         purged.expect(200);
         id
     };
+
     let ids = join_all((0..12).map(one_life)).await;
     for id in ids {
         eventually("the file to be gone", async || {
@@ -104,6 +108,7 @@ async fn delete_read_replace_and_purge_together_leave_nothing_behind() {
         .await;
         server.content(&id).send().await.problem(404, "not_found");
     }
+
     eventually("no bytes left behind", async || {
         (files_under(server.data_dir()).len() <= empty).then_some(())
     })
@@ -153,6 +158,7 @@ async fn of_many_replaces_with_one_tag_exactly_one_is_made() {
     let etag = server.content(&id).send().await.only("etag").to_owned();
     let bodies: Vec<String> = (0..6).map(|number| format!("rival {number}")).collect();
     let rivals = bodies.iter().map(|body| server.change(&id).if_match(&etag).file(body).send());
+
     let replies = join_all(rivals).await;
     let winners: Vec<usize> = replies
         .iter()
@@ -176,6 +182,7 @@ async fn every_replace_that_was_answered_200_is_a_version() {
     let server = TestServer::start().await;
     let id = server.upload("original").ok().await.file_id;
     let bodies: Vec<String> = (0..6).map(|number| format!("rival {number}")).collect();
+
     let replies = join_all(bodies.iter().map(|body| server.change(&id).file(body).send())).await;
     let made: Vec<&String> = bodies
         .iter()
@@ -186,6 +193,7 @@ async fn every_replace_that_was_answered_200_is_a_version() {
     assert!(!made.is_empty());
     assert!(replies.iter().all(|reply| [200, 409].contains(&reply.status)));
     assert_eq!(server.record(&id).await.version, 1 + made.len() as u64);
+
     let content = server.content(&id).send().await.expect(200).text();
     assert!(made.contains(&&content), "{content} was refused");
 }
@@ -200,6 +208,7 @@ async fn a_change_never_loses_to_the_sync_worker() {
             tokio::task::yield_now().await;
         }
     };
+
     let client = async {
         for number in 0..15 {
             let id = server.upload("x").temp().ok().await.file_id;
@@ -210,6 +219,7 @@ async fn a_change_never_loses_to_the_sync_worker() {
         }
         done.store(true, Ordering::Release);
     };
+
     tokio::join!(worker, client);
 }
 
@@ -250,6 +260,7 @@ async fn a_restore_and_the_purge_at_once_leave_the_file_whole_or_gone() {
 async fn a_variant_of_a_replaced_image_is_never_the_old_one_for_long() {
     let server = TestServer::start().await;
     let (red, quarters) = (fixtures::gif(300, 300), fixtures::jpeg(300, 300));
+
     let id = server.upload(&quarters).ok().await.file_id;
     for round in 0..6 {
         let next = if round % 2 == 0 { &red } else { &quarters };

@@ -63,6 +63,7 @@ async fn a_file_id_is_an_upper_case_ulid_with_fresh_random_bits() {
 async fn a_path_id_that_is_no_upper_case_ulid_is_400_and_an_unknown_one_404() {
     let server = TestServer::start().await;
     let record = server.upload("x").ok().await;
+
     let lower = record.file_id.to_lowercase();
     for bad in
         [&lower, "1", "%20", "8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "01ARZ3NDEKTSV4RRFFQ69G5FAVX", "a%2Fb"]
@@ -75,12 +76,14 @@ async fn a_path_id_that_is_no_upper_case_ulid_is_400_and_an_unknown_one_404() {
         server.restore(bad).await.problem(400, "invalid_field");
         server.change(bad).make_ready().send().await.problem(400, "invalid_field");
     }
+
     let unknown = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
     server.content(unknown).send().await.problem(404, "not_found");
     server.info(unknown).await.problem(404, "not_found");
     server.variant(unknown, 200).send().await.problem(404, "not_found");
     server.delete(unknown).await.problem(404, "not_found");
     server.restore(unknown).await.problem(404, "not_found");
+
     server.change(unknown).make_ready().send().await.problem(404, "not_found");
 }
 
@@ -89,6 +92,7 @@ async fn the_given_name_wins_then_the_part_s_last_component_then_the_id() {
     let server = TestServer::start().await;
     let given = server.upload("x").name("given.txt").part_name("part.txt").ok().await;
     assert_eq!(given.original_name, "given.txt");
+
     for (part, name) in [
         ("part.txt", "part.txt"),
         ("C:\\fakepath\\part.txt", "part.txt"),
@@ -99,12 +103,14 @@ async fn the_given_name_wins_then_the_part_s_last_component_then_the_id() {
         let record = server.upload("x").part_name(part).ok().await;
         assert_eq!(record.original_name, name, "{part}");
     }
+
     let blank = server.upload("x").part_name("part.txt").name("").mime("").ok().await;
     assert_eq!(
         (&*blank.original_name, &*blank.mime_type),
         ("part.txt", "text/plain"),
         "left blank in a form"
     );
+
     let nameless = server.upload("x").ok().await;
     assert_eq!(nameless.original_name, nameless.file_id);
 }
@@ -139,6 +145,7 @@ async fn a_name_is_data_and_never_part_of_a_path() {
         assert_eq!(record.original_name, name);
         assert_eq!(server.content(&record.file_id).send().await.expect(200).body, "bytes");
     }
+
     let outside = server.data_dir().parent().unwrap();
     for file in files_under(outside) {
         assert!(file.starts_with(server.data_dir()), "{}", file.display());
@@ -153,12 +160,16 @@ async fn the_type_is_given_else_sniffed_else_the_part_s_else_by_extension() {
     let upload = |bytes: &[u8]| server.upload(bytes).part_type("application/octet-stream");
     let given = upload(&png).mime("application/x-mine").part_type("text/css").ok().await;
     assert_eq!(given.mime_type, "application/x-mine");
+
     let sniffed = upload(&png).name("x.gif").part_type("text/css").ok().await;
     assert_eq!(sniffed.mime_type, "image/png");
+
     let part = upload(fixtures::UNKNOWN).name("x.gif").part_type("application/x-part").ok().await;
     assert_eq!(part.mime_type, "application/x-part");
+
     let extension = upload(fixtures::UNKNOWN).name("x.gif").ok().await;
     assert_eq!(extension.mime_type, "image/gif");
+
     let nothing = upload(fixtures::UNKNOWN).ok().await;
     assert_eq!(nothing.mime_type, "application/octet-stream");
 }
@@ -239,6 +250,7 @@ async fn every_blob_has_a_new_path_under_the_date_of_the_first_upload() {
     let ((dir, name), (next_dir, next_name)) = (split(&first.file_path), split(&second.file_path));
     assert_eq!(dir, next_dir);
     assert_ne!(name, next_name);
+
     let same_bytes = server.upload("two").ok().await;
     assert_ne!(same_bytes.file_path, second.file_path, "equal bytes share no blob");
 }
@@ -274,6 +286,7 @@ async fn width_and_height_are_those_displayed_and_null_for_other_files() {
     );
     assert_eq!(size(&fixtures::gif(20, 30)).await, (Some(20), Some(30)));
     assert_eq!(size(&fixtures::webp(20, 30)).await, (Some(20), Some(30)));
+
     for other in [fixtures::PDF, fixtures::SVG, fixtures::HTML, fixtures::UNKNOWN, b"text", b""] {
         assert_eq!(size(other).await, (None, None), "{}", String::from_utf8_lossy(other));
     }
@@ -322,9 +335,11 @@ async fn a_record_reads_the_same_in_the_upload_the_info_and_the_listing() {
         .text("sub_system", "gallery")
         .text("upload_temp", "1")
         .file("file", "a.png", "image/png", &fixtures::png(8, 8));
+
     let uploaded = server.post("/api/v1/files/upload").form(form).send().await.expect(201).json();
     let id = uploaded["file_id"].as_str().unwrap();
     assert_eq!(server.info(id).await.expect(200).json(), uploaded);
+
     let page = server.get("/api/v1/files?organization_id=acme").send().await.expect(200).json();
     assert_eq!(page["items"][0], uploaded);
 }

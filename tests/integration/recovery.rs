@@ -110,6 +110,7 @@ async fn a_staged_file_with_a_record_is_renamed_forward() {
     let store = disk.open().await;
     let (id, generated) = upload(&store, b"committed, not yet renamed").await;
     let staged = disk.staged_path(&store, &generated).await;
+
     end(store).await;
     let stored = disk.named(&generated).pop().unwrap();
     std::fs::rename(&stored, &staged).unwrap();
@@ -117,6 +118,7 @@ async fn a_staged_file_with_a_record_is_renamed_forward() {
     let store = disk.open().await;
     assert_eq!(store.read(id, &Scope::All).await.unwrap(), "committed, not yet renamed");
     assert_eq!(disk.named(&generated), std::slice::from_ref(&stored));
+
     end(store).await;
 }
 
@@ -126,14 +128,17 @@ async fn recovery_twice_is_recovery_once() {
     let store = disk.open().await;
     let (id, generated) = upload(&store, b"still here").await;
     let staged = disk.staged_path(&store, &generated).await;
+
     end(store).await;
     let stored = disk.named(&generated).pop().unwrap();
     std::fs::rename(&stored, &staged).unwrap();
+
     for _ in 0..3 {
         let store = disk.open().await;
         assert_eq!(store.read(id, &Scope::All).await.unwrap(), "still here");
         end(store).await;
     }
+
     assert_eq!(disk.named(&generated), [stored]);
 }
 
@@ -141,16 +146,19 @@ async fn recovery_twice_is_recovery_once() {
 async fn a_batch_caught_between_its_renames_is_whole_after_the_next_start() {
     let disk = Disk::new();
     let store = disk.open().await;
+
     let mut items = Vec::new();
     for index in 0..4 {
         let staged = store.stage_bytes(format!("item {index}").into()).await.unwrap();
         items.push((BatchItem { index, ..BatchItem::default() }, staged));
     }
+
     let batch = NewBatch {
         organization_id: "acme".parse().unwrap(),
         sub_system: "gallery".parse().unwrap(),
         idempotency: None,
     };
+
     let Uploaded::New(records) = store.commit_batch(batch, items).await.unwrap() else {
         panic!("a batch without a key is never replayed");
     };
@@ -159,6 +167,7 @@ async fn a_batch_caught_between_its_renames_is_whole_after_the_next_start() {
         let staged = disk.staged_path(&store, &generated).await;
         std::fs::rename(disk.published(&generated, &staged).await, staged).unwrap();
     }
+
     end(store).await;
     let store = disk.open().await;
     for (index, record) in records.iter().enumerate() {
@@ -182,25 +191,30 @@ async fn readers_are_served_from_staging_until_the_rename() {
 async fn a_purge_that_crashed_after_its_claim_is_taken_up_again() {
     let disk = Disk::new();
     let store = disk.open().await;
+
     let (id, generated) = upload(&store, b"to be purged").await;
     store.delete(id, &Scope::All).await.unwrap();
     let database = store.data_dir().database();
+
     end(store).await;
 
     let metadata = SqliteMetadata::open(&database, Durability::Full, None).unwrap();
     let now = Timestamp::now();
     let lease = now.plus(Duration::from_hours(24));
     assert_eq!(metadata.claim_purges("the dead", now, now, lease, 10).await.unwrap().len(), 1);
+
     metadata.close().await;
     drop(metadata);
 
     let store = disk.open().await;
     let refused = store.restore(id, &Scope::All).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::AlreadyPurging, "a claim outlives its owner");
+
     let report = store.purge_run(&NoProgress).await.unwrap();
     assert_eq!((report.purged, report.failures.len()), (1, 0));
     assert_eq!(store.info(id, &Scope::All).await.unwrap_err().kind(), ErrorKind::NotFound);
     assert!(disk.named(&generated).is_empty());
+
     end(store).await;
 }
 
@@ -222,21 +236,26 @@ async fn a_purge_that_crashed_between_bytes_and_record_finds_the_bytes_gone() {
 async fn a_dropped_blob_is_removed_after_its_grace_and_not_before() {
     let disk = Disk::new();
     let store = disk.open().await;
+
     let (id, old) = upload(&store, b"old").await;
     replace(&store, id, "new").await;
     assert_eq!(store.purge_run(&NoProgress).await.unwrap().blobs_removed, 0);
+
     disk.published(&old, &disk.staged_path(&store, &old).await).await;
     assert_eq!(disk.named(&old).len(), 1, "who read the old record can still open its blob");
+
     end(store).await;
 
     let no_grace = StoreConfig { blob_grace: Duration::ZERO, ..StoreConfig::default() };
     let store = disk.open_with(no_grace).await;
     let newer = store.info(id, &Scope::All).await.unwrap().blob.key.blob_id().to_string();
+
     replace(&store, id, "newest").await;
     assert_eq!(store.purge_run(&NoProgress).await.unwrap().blobs_removed, 1);
     assert!(disk.named(&newer).is_empty());
     assert_eq!(disk.named(&old).len(), 1, "its own grace still runs");
     assert_eq!(store.read(id, &Scope::All).await.unwrap(), "newest");
+
     end(store).await;
 }
 
@@ -254,6 +273,7 @@ async fn a_corrupt_variant_on_disk_is_made_again() {
     let store = disk.open().await;
     let new = NewUpload::new("acme".parse().unwrap(), "gallery".parse().unwrap());
     let bytes = fixtures::jpeg(600, 400);
+
     let record = store.upload(new, &bytes[..]).await.unwrap();
     let variant = async |store: &FileStore| {
         let size = VariantSize::from_path("200", "200").unwrap();
@@ -263,20 +283,25 @@ async fn a_corrupt_variant_on_disk_is_made_again() {
             Variant::PassThrough { .. } => panic!("too large to pass through"),
         }
     };
+
     let good = variant(&store).await;
     let cached = files_under(&store.data_dir().variants());
     assert_eq!(cached.len(), 1, "{cached:?}");
+
     end(store).await;
     let mut damaged = std::fs::read(&cached[0]).unwrap();
+
     let middle = damaged.len() / 2;
     damaged[middle] ^= 0xFF;
     std::fs::write(&cached[0], damaged).unwrap();
     let store = disk.open().await;
     assert_eq!(variant(&store).await, good);
+
     end(store).await;
     std::fs::write(&cached[0], b"").unwrap();
     let store = disk.open().await;
     assert_eq!(variant(&store).await, good);
+
     end(store).await;
 }
 

@@ -34,12 +34,14 @@ async fn story(store: impl Target) {
     let temp = store.upload_temp("Grüße.jpg", &photo).await;
     assert_eq!((&*temp.status, &*temp.mime_type, &*temp.ext), ("TEMP", "image/jpeg", "jpg"));
     assert_eq!((temp.width, temp.height), (Some(320), Some(480)), "as displayed");
+
     let id = &temp.file_id;
     assert_eq!(store.info(id).await.as_ref(), Some(&temp));
     assert_eq!(store.read(id).await.unwrap(), photo);
 
     store.make_thumbnail(id).await.unwrap();
     assert_eq!(store.info(id).await.unwrap().status, "THUMBNAIL");
+
     let small = image::load_from_memory(&store.variant(id).await.unwrap()).unwrap();
     assert_eq!((small.width(), small.height()), (200, 200));
 
@@ -56,6 +58,7 @@ async fn story(store: impl Target) {
     let batch = store.batch(&[("one.txt", "1"), ("two.txt", "2")]).await;
     let names: Vec<&str> = batch.iter().map(|record| &*record.original_name).collect();
     assert_eq!(names, ["one.txt", "two.txt"]);
+
     let mut expected: Vec<String> = batch.iter().map(|record| record.file_id.clone()).collect();
     expected.push(id.clone());
     expected.sort_unstable_by(|a, b| b.cmp(a));
@@ -64,12 +67,15 @@ async fn story(store: impl Target) {
     store.delete(id).await;
     assert_eq!(store.read(id).await, None);
     assert_eq!(store.info(id).await.unwrap().purge_status.as_deref(), Some("SYSTEM_PURGE"));
+
     store.restore(id).await;
     assert_eq!(store.read(id).await.unwrap(), b"words instead");
+
     store.restore(id).await;
 
     store.delete(id).await;
     store.purge().await;
+
     // The background worker may have claimed it just before.
     eventually("the purge", async || store.info(id).await.is_none().then_some(())).await;
     assert_eq!(store.list().await.len(), 2);
@@ -178,11 +184,13 @@ impl Target for Direct {
             };
             staged.push((item, self.store.stage_bytes((*text).to_owned().into()).await.unwrap()));
         }
+
         let batch = NewBatch {
             organization_id: "acme".parse().unwrap(),
             sub_system: "gallery".parse().unwrap(),
             idempotency: None,
         };
+
         match self.store.commit_batch(batch, staged).await.unwrap() {
             Uploaded::New(records) => records.iter().map(Into::into).collect(),
             Uploaded::Replayed(_) => panic!("a batch without a key is never replayed"),

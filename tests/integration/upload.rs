@@ -28,10 +28,13 @@ async fn an_upload_answers_201_with_location_etag_and_pending() {
     let server = TestServer::start().await;
     let reply = server.upload("hello").send().await.expect(201);
     assert!(reply.only("content-type").starts_with("application/json"));
+
     let record = reply.record();
     assert_eq!(record.sync_status, "PENDING");
+
     let location = reply.only("location");
     assert!(location.ends_with(&format!("/api/v1/files/{}", record.file_id)), "{location}");
+
     let content = server.content(&record.file_id).send().await.expect(200);
     assert_eq!(content.only("etag"), reply.only("etag"));
     assert!(reply.only("etag").starts_with('"'), "strong: {}", reply.only("etag"));
@@ -104,6 +107,7 @@ async fn booleans_are_true_false_1_or_0_in_any_case() {
         let record = server.upload("x").field("upload_temp", text).ok().await;
         assert_eq!(record.status, status, "{text}");
     }
+
     for bad in ["", "yes", "on", "2", "tru", " true", "01"] {
         let problem =
             server.upload("x").field("upload_temp", bad).send().await.problem(400, "invalid_field");
@@ -169,6 +173,7 @@ async fn an_upload_whose_connection_breaks_leaves_nothing() {
         "POST /api/v1/files/upload HTTP/1.1\r\nHost: x\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
+
     let mut wire = server.wire().await;
     wire.send(head).await;
     wire.send(&body[..200_000]).await;
@@ -182,6 +187,7 @@ async fn an_upload_may_come_in_chunks_of_unknown_number() {
     let bytes = fixtures::noise(3, 200_000);
     let form = form().bytes("file", &bytes);
     let content_type = form.content_type();
+
     let mut wire = server.wire().await;
     wire.send(format!(
         "POST /api/v1/files/upload HTTP/1.1\r\nHost: x\r\nContent-Type: {content_type}\r\nTransfer-Encoding: chunked\r\n\r\n"

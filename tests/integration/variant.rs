@@ -56,6 +56,7 @@ async fn only_the_seven_sizes_in_plain_digits_are_allowed() {
     for size in VARIANT_SIZES {
         server.variant(&id, size).send().await.expect(200);
     }
+
     for path in [
         "200/250",
         "0/0",
@@ -94,12 +95,14 @@ async fn a_bad_size_is_400_before_anything_is_looked_up() {
 async fn a_small_original_passes_through_untouched() {
     let server = TestServer::start().await;
     let png = fixtures::png(200, 150);
+
     let id = server.upload(&png).ok().await.file_id;
     for size in [200, 1000] {
         let reply = server.variant(&id, size).send().await.expect(200);
         assert_eq!(reply.only("content-type"), "image/png");
         assert_eq!(reply.body, png);
     }
+
     let turned = fixtures::jpeg_with_exif(300, 180, 6);
     let id = server.upload(&turned).ok().await.file_id;
     assert_eq!(server.variant(&id, 300).send().await.expect(200).body, turned);
@@ -134,9 +137,11 @@ async fn fit_inside_keeps_the_whole_picture_and_cover_is_the_default() {
         async |query: &str| server.get(&format!("/api/v1/files/{id}/200/200{query}")).send().await;
     let inside = at("?fit=inside").await.expect(200);
     assert_eq!((decoded(&inside).width(), decoded(&inside).height()), (200, 100));
+
     let cover = at("?fit=cover").await.expect(200);
     assert_eq!(cover.body, at("").await.expect(200).body);
     assert_ne!(cover.only("etag"), inside.only("etag"));
+
     for bad in ["?fit=", "?fit=fill", "?fit=Inside"] {
         assert_eq!(at(bad).await.problem(400, "invalid_field").field.as_deref(), Some("fit"));
     }
@@ -197,6 +202,7 @@ async fn every_input_format_makes_a_variant() {
         fixtures::bmp,
         fixtures::tiff,
     ];
+
     for (number, source) in sources.into_iter().enumerate() {
         let id = server.upload(source(260, 300)).ok().await.file_id;
         let image = decoded(&server.variant(&id, 200).send().await.expect(200));
@@ -217,6 +223,7 @@ async fn what_is_no_image_is_422_and_so_is_a_corrupt_or_too_large_one() {
         variant(bytes).await.problem(422, "not_an_image");
     }
     variant(&fixtures::broken_png(400, 400)).await.problem(422, "corrupt_image");
+
     let cut = fixtures::jpeg(800, 800);
     variant(&cut[..300]).await.problem(422, "corrupt_image");
     variant(&fixtures::png_bomb(20_000, 20_000)).await.problem(422, "image_too_large");
@@ -240,9 +247,11 @@ async fn the_tag_is_weak_and_revalidates_without_another_body() {
     let etag = first.only("etag").to_owned();
     assert!(etag.starts_with("W/\""), "{etag}");
     assert_eq!(first.only("cache-control"), "private, no-cache");
+
     let again = server.variant(&id, 200).header("if-none-match", &etag).send().await.expect(304);
     assert!(again.body.is_empty());
     assert_eq!(again.only("etag"), etag);
+
     let other_size =
         server.variant(&id, 250).header("if-none-match", &etag).send().await.expect(200);
     assert_ne!(other_size.only("etag"), etag);
@@ -287,12 +296,14 @@ async fn a_replaced_image_has_new_variants_at_once() {
 async fn a_purge_removes_the_variants_from_the_disk() {
     let server = TestServer::start().await;
     let plain = files_under(server.data_dir()).len();
+
     let id = server.upload(fixtures::jpeg(600, 400)).ok().await.file_id;
     for size in [200, 400] {
         server.variant(&id, size).send().await.expect(200);
     }
     server.delete(&id).await.expect(200);
     server.variant(&id, 200).send().await.problem(404, "not_found");
+
     filestore_workspace::eventually("the removal of file and variants", async || {
         let gone = server.info(&id).await.status == 404;
         (gone && files_under(server.data_dir()).len() <= plain).then_some(())
@@ -323,9 +334,11 @@ async fn a_client_that_goes_away_leaves_the_work_to_the_other_that_waits_for_it(
         // Or another size could be made without the file.
         config.store.variants.intermediate_cache_bytes = 0;
     });
+
     let server = server.await.patient(Duration::from_mins(20));
     let picture = fixtures::jpeg(3000, 3000);
     let id = server.upload(&picture).ok().await.file_id;
+
     // It gets its final name beside the reply.
     let blobs = server.data_dir().join("blobs").canonicalize().unwrap();
     let blob = eventually("the blob under its final name", async || {
@@ -333,11 +346,13 @@ async fn a_client_that_goes_away_leaves_the_work_to_the_other_that_waits_for_it(
             |path: &PathBuf| fs::read(path).is_ok_and(|bytes| bytes == picture) && !is_open(path);
         files_under(&blobs).into_iter().find(is_it)
     });
+
     let blob = blob.await;
 
     let mut first = server.wire().await;
     first.send(format!("GET /api/v1/files/{id}/400/400 HTTP/1.1\r\nhost: here\r\n\r\n")).await;
     eventually("the beginning of the work", async || is_open(&blob).then_some(())).await;
+
     // Who has it open reads it to its end, and nobody opens it again: it is decoded once or never.
     fs::remove_file(&blob).unwrap();
     let second = tokio::spawn(server.variant(&id, 400).send());
@@ -346,6 +361,7 @@ async fn a_client_that_goes_away_leaves_the_work_to_the_other_that_waits_for_it(
     let image = decoded(&second.await.unwrap().expect(200));
     assert_eq!((image.width(), image.height()), (400, 400));
     assert_eq!(corners(&image), ["red", "green", "blue", "white"]);
+
     server.variant(&id, 700).send().await.problem(500, "internal");
 }
 
@@ -437,6 +453,7 @@ async fn configured_variants_are_made_of_every_picture_of_a_batch() {
     let records = batch.ok().await;
     let status = made_in_advance(&server, 3).await;
     assert_eq!((&status["disk_entries"], &status["eager_dropped"]), (&json!(3), &json!(0)));
+
     for record in &records[1..] {
         server.variant(&record.file_id, 200).send().await.expect(200);
     }

@@ -38,6 +38,7 @@ async fn every_weapon_is_answered_and_nobody_else_notices() {
         server.content(&id).send().await.expect(200),
         server.variant(&id, 200).send().await.expect(200),
     );
+
     let (over, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
     let attack = async {
         for weapon in arsenal() {
@@ -53,6 +54,7 @@ async fn every_weapon_is_answered_and_nobody_else_notices() {
         }
         over.store(true, Ordering::SeqCst);
     };
+
     let neighbours = async {
         while !over.load(Ordering::SeqCst) {
             assert_eq!(server.content(&id).send().await.expect(200).body, content.body);
@@ -66,6 +68,7 @@ async fn every_weapon_is_answered_and_nobody_else_notices() {
             asked.fetch_add(1, Ordering::SeqCst);
         }
     };
+
     tokio::join!(attack, neighbours);
     assert!(asked.load(Ordering::SeqCst) > 0, "somebody asked meanwhile");
 }
@@ -105,6 +108,7 @@ async fn damaged_pictures_are_200_or_422() {
         fixtures::bmp,
         fixtures::tiff,
     ];
+
     for (format, source) in sources.into_iter().enumerate() {
         let good = source(220, 12);
         for round in 0..12 {

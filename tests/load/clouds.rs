@@ -129,10 +129,12 @@ async fn sync_once(store: &FileStore, provider: ProviderCode, organization: i64)
     let began = Instant::now();
     let queued = store.sync_enqueue(organization).await?;
     let report = store.sync_run(Arc::new(NoProgress)).await?;
+
     let rate = per_second(began);
     if (queued, report.synced, report.failures.len()) == (FILES, FILES, 0) {
         return Ok(rate);
     }
+
     Err(format!("queued {queued}, synced {}, failed {}", report.synced, report.failures.len())
         .into())
 }
@@ -149,6 +151,7 @@ async fn upload(store: &FileStore, organization: i64, files: u64, size: usize) -
             store.upload(new, &*bytes(number, size)).await
         });
     }
+
     while let Some(uploaded) = uploads.join_next().await {
         uploaded??;
     }
@@ -214,6 +217,7 @@ fn resident(name: &str) -> Outcome<u64> {
 pub(crate) fn migrate() -> Outcome {
     const FILES: u64 = 10_000;
     const BUSY: usize = 50;
+
     runtime()?.block_on(async {
         let remote = garage()?;
         let provider = remote.config.clone();
@@ -349,6 +353,7 @@ async fn orphans(server: &TestServer, remote: &Remote) -> Outcome<usize> {
     server.store().sync_run(Arc::new(NoProgress)).await?;
     tokio::time::sleep_until(grace.into()).await;
     while server.store().purge_run(&NoProgress).await?.blobs_removed > 0 {}
+
     let mut known = Vec::new();
     for id in server.listed_of("7").await {
         let record = server.record(&id).await;
@@ -356,11 +361,14 @@ async fn orphans(server: &TestServer, remote: &Remote) -> Outcome<usize> {
             known.push(record.file_path);
         }
     }
+
     known.sort();
     let objects = remote.objects().await;
+
     let missing = known.iter().filter(|key| objects.binary_search(key).is_err()).count();
     if missing > 0 {
         return Err(format!("{missing} objects are missing").into());
     }
+
     Ok(objects.len() - known.len())
 }

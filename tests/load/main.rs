@@ -42,6 +42,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
+
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -24,6 +24,7 @@ fn one_large() -> Outcome {
 fn many_at_once() -> Outcome {
     let server = Server::start("")?;
     Connection::open(&server.address)?.upload(MIB, noise)?;
+
     let (before, _) = server.memory_kib()?;
     std::thread::scope(|scope| -> Outcome {
         let threads: Vec<_> = (0..64)
@@ -38,6 +39,7 @@ fn many_at_once() -> Outcome {
         }
         Ok(())
     })?;
+
     report("64 uploads of 64 MiB at once", before, &server, 128)
 }
 

@@ -24,22 +24,26 @@ pub(crate) fn run() -> Outcome {
         ("PNG, RGB".to_owned(), png(ExtendedColorType::Rgb8)?),
         ("PNG, RGBA".to_owned(), png(ExtendedColorType::Rgba8)?),
     ];
+
     // Nothing here writes progressive JPEG: whoever has such a picture names it.
     if let Some(path) = std::env::var_os("FILESTORE_LOAD_PICTURE") {
         pictures.push((Path::new(&path).display().to_string(), std::fs::read(&path)?));
     }
+
     let mut worst = 0;
     for (name, picture) in &pictures {
         for threads in [2, 16] {
             worst = worst.max(many_at_once(name, picture, threads)?);
         }
     }
+
     if worst > BUDGET_MIB + BESIDES_MIB {
         return Err(format!(
             "memory grew by {worst} MiB, more than the budget + {BESIDES_MIB} MiB"
         )
         .into());
     }
+
     Ok(())
 }
 
@@ -49,6 +53,7 @@ fn many_at_once(name: &str, picture: &[u8], threads: usize) -> Outcome<u64> {
         "[variants]\nthreads = {threads}\nqueue = {AT_ONCE}\ndecode_memory_bytes = {}\ndeadline_secs = 600\n",
         BUDGET_MIB * MIB
     ))?;
+
     let mut connection = Connection::open(&server.address)?;
     let upload = |connection: &mut Connection| {
         connection.upload(picture.len() as u64, |at, out| {
@@ -56,6 +61,7 @@ fn many_at_once(name: &str, picture: &[u8], threads: usize) -> Outcome<u64> {
             out.copy_from_slice(&picture[at..at + out.len()]);
         })
     };
+
     let locations: Vec<String> =
         (0..AT_ONCE).map(|_| Ok(upload(&mut connection)?.location)).collect::<Outcome<_>>()?;
     let (before, _) = server.memory_kib()?;
@@ -66,8 +72,10 @@ fn many_at_once(name: &str, picture: &[u8], threads: usize) -> Outcome<u64> {
         let threads: Vec<_> = locations.iter().map(|at| scope.spawn(move || ask(at))).collect();
         threads.into_iter().map(|thread| thread.join().expect("no load thread panics")).collect()
     })?;
+
     let (after, peak) = server.memory_kib()?;
     let grown = peak.saturating_sub(before) / 1024;
+
     let made = statuses.iter().filter(|status| **status == 200).count();
     println!(
         "{AT_ONCE} × 50 MP, {name} of {} MiB, {threads} threads: peak memory grew by {grown} MiB \
@@ -76,6 +84,7 @@ fn many_at_once(name: &str, picture: &[u8], threads: usize) -> Outcome<u64> {
         before / 1024,
         after / 1024,
     );
+
     // A picture too large for the whole budget is refused at once, which is an answer as well.
     let refused = statuses.iter().filter(|status| **status == 422).count();
     if made + refused == AT_ONCE {
@@ -101,6 +110,7 @@ fn pixels(channels: usize) -> Vec<u8> {
             data.extend_from_slice(&[value(31), value(17), value(9), 255 - noise % 16][..channels]);
         }
     }
+
     data
 }
 

@@ -28,6 +28,7 @@ impl Server {
             .arg(&file)
             .stdout(Stdio::piped())
             .spawn()?;
+
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("stdout is piped")).read_line(&mut line)?;
         let address = line
@@ -35,6 +36,7 @@ impl Server {
             .find_map(|word| word.strip_prefix("http://"))
             .ok_or_else(|| format!("the server did not say where it listens: {line:?}"))?
             .to_owned();
+
         Ok(Self { child, address, _dir: dir })
     }
 
@@ -121,6 +123,7 @@ impl Connection {
              --{BOUNDARY}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"load.bin\"\r\n\
              Content-Type: application/octet-stream\r\n\r\n"
         );
+
         let tail = format!("\r\n--{BOUNDARY}--\r\n");
         let total = head.len() as u64 + len + tail.len() as u64;
         let first = format!(
@@ -128,9 +131,11 @@ impl Connection {
              boundary={BOUNDARY}\r\nContent-Length: {total}\r\n\r\n{head}",
             self.address
         );
+
         let (buffer, stream) = (&mut self.buffer, self.stream.get_mut());
         buffer.clear();
         buffer.extend_from_slice(first.as_bytes());
+
         let mut sent = 0;
         while sent < len {
             let now = usize::try_from((len - sent).min(BLOCK_BYTES as u64)).expect("a block fits");
@@ -144,6 +149,7 @@ impl Connection {
             stream.write_all(buffer)?;
             buffer.clear();
         }
+
         self.reply()
     }
 
@@ -176,6 +182,7 @@ impl Connection {
                     text.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
             }
         }
+
         io::copy(&mut (&mut self.stream).take(reply.body_bytes), &mut io::sink())?;
         Ok(reply)
     }
@@ -196,6 +203,7 @@ pub(crate) fn noise(seed: u64, out: &mut [u8]) {
     });
     let (block, seed) = (&BLOCK[..out.len()], seed.to_le_bytes());
     out.copy_from_slice(block);
+
     let stamp = out.len().min(seed.len());
     out[..stamp].copy_from_slice(&seed[..stamp]);
 }

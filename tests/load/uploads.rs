@@ -16,6 +16,7 @@ const ROUNDS: usize = 5;
 pub(crate) fn run() -> Outcome {
     let server = Server::start("")?;
     let raw_dir = work_dir()?;
+
     let mut ratios = Vec::new();
     for round in 0..=ROUNDS {
         let raw = rate(|index| write_raw(raw_dir.path(), index))?;
@@ -39,6 +40,7 @@ pub(crate) fn run() -> Outcome {
         println!("raw {raw:>8.0} files/s   uploads {ours:>8.0} files/s   ratio {:.2}", ours / raw);
         ratios.push(ours / raw);
     }
+
     ratios.sort_by(f64::total_cmp);
     println!("median ratio {:.2} (at least 0.5 is what we are after)", ratios[ratios.len() / 2]);
     Ok(())
@@ -54,6 +56,7 @@ fn rate_by(work: impl Fn(usize, u64) -> Outcome + Sync) -> Outcome<f64> {
     let base = NEXT_RUN.fetch_add(FILES, Ordering::Relaxed);
     let next = AtomicU64::new(0);
     let start = Instant::now();
+
     std::thread::scope(|scope| -> Outcome {
         let (next, work) = (&next, &work);
         let workers: Vec<_> = (0..AT_ONCE)
@@ -74,6 +77,7 @@ fn rate_by(work: impl Fn(usize, u64) -> Outcome + Sync) -> Outcome<f64> {
         }
         Ok(())
     })?;
+
     Ok(FILES as f64 / start.elapsed().as_secs_f64())
 }
 

@@ -17,10 +17,12 @@ pub(crate) fn run() -> Outcome {
     })?;
     let variant_url = format!("http://{}{}/400/400", server.address, reply.location);
     let bytes = curl(&variant_url)?;
+
     let web = work_dir()?;
     fs::write(web.path().join("variant.webp"), &bytes)?;
     let (nginx, address) = Nginx::start(web.path())?;
     let nginx_url = format!("http://{address}/variant.webp");
+
     println!("variant of {} bytes", bytes.len());
     let mut ratios = Vec::new();
     for round in 0..=ROUNDS {
@@ -33,6 +35,7 @@ pub(crate) fn run() -> Outcome {
             ratios.push(ours / theirs);
         }
     }
+
     drop(nginx);
     ratios.sort_by(f64::total_cmp);
     println!("median ratio {:.2} (at least 0.6 is what we are after)", ratios[ratios.len() / 2]);
@@ -85,6 +88,7 @@ impl Nginx {
                  server {{ listen 127.0.0.1:{port}; root {dir}; }} }}\n"
             ),
         )?;
+
         // The workers of an nginx started as root run as another user, who must reach the files.
         Command::new("chmod").arg("-R").arg("a+rX").arg(root).status()?;
         let child = Command::new("nginx")
@@ -94,10 +98,12 @@ impl Nginx {
             .arg(root)
             .stderr(Stdio::null())
             .spawn()?;
+
         let (server, address) = (Self(child), format!("127.0.0.1:{port}"));
         while std::net::TcpStream::connect(&address).is_err() {
             std::thread::yield_now();
         }
+
         Ok((server, address))
     }
 }

@@ -88,6 +88,7 @@ async fn a_sync_goes_on_with_the_other_two() {
     let remote = remote(1);
     let server = serve_with(&[&remote], |config| config.store.sync.max_attempts = 1000).await;
     let ids = upload(&server).await;
+
     sync_all(&server).await;
     server.bind(7, remote.code(), true).await;
     server.store().sync_enqueue(7).await.unwrap();
@@ -96,6 +97,7 @@ async fn a_sync_goes_on_with_the_other_two() {
     })
     .await;
     let killed = Killed::now(3);
+
     eventually_within(Duration::from_mins(3), "all files are there", async || {
         let status = server.store().sync_status().await.unwrap();
         (status.synced == FILES).then_some(())
@@ -112,6 +114,7 @@ async fn a_migration_through_the_killed_node_stops_and_goes_on() {
     let remote = remote(2);
     let server = serve_with(&[&remote], |_| ()).await;
     let ids = upload(&server).await;
+
     // Or the sync worker would take them along.
     sync_all(&server).await;
     server.bind(7, remote.code(), true).await;
@@ -125,22 +128,26 @@ async fn a_migration_through_the_killed_node_stops_and_goes_on() {
         half_way.store(true, Ordering::SeqCst);
         killed
     };
+
     let (first, killed) = tokio::join!(migrate(&server, code), kill);
     assert!(half_way.load(Ordering::SeqCst));
     assert!(!first.failures.is_empty(), "the node was killed too late to be missed");
     assert_eq!(first.moved_files + first.left_files, FILES);
+
     // What had not moved yet is served from where it was.
     for (number, id) in (0..).zip(&ids) {
         if server.record(id).await.storage_location == "LOCAL" {
             assert_eq!(sha256_hex(&read(&server, id).await), sha256_hex(&noise(number, 20_000)));
         }
     }
+
     drop(killed);
     eventually_within(Duration::from_mins(2), "the migration comes to its end", async || {
         let report = migrate(&server, code).await;
         (report.left_files == 0).then_some(())
     })
     .await;
+
     all_are_whole(&server, &ids).await;
     eventually_within(
         Duration::from_mins(2),

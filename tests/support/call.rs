@@ -142,8 +142,10 @@ impl Reply {
     #[track_caller]
     pub fn any_problem(&self, status: u16) -> Problem {
         assert_eq!(self.status, status, "body: {}", self.text());
+
         let kind = self.only("content-type");
         assert!(kind.starts_with("application/problem+json"), "{kind}");
+
         let problem: Problem =
             serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e} in {}", self.text()));
         assert_eq!(problem.status, status, "{problem:?}");
@@ -151,6 +153,7 @@ impl Reply {
         assert_eq!(problem.instance, format!("urn:request:{}", problem.request_id), "{problem:?}");
         assert!(!problem.kind.is_empty() && !problem.title.is_empty(), "{problem:?}");
         assert!(!problem.detail.is_empty() && !problem.code.is_empty(), "{problem:?}");
+
         problem
     }
 }

@@ -16,6 +16,7 @@ pub fn files_under(dir: &Path) -> Vec<PathBuf> {
             }
         }
     }
+
     found.sort();
     found
 }

@@ -94,17 +94,20 @@ pub fn photo_jpeg(picture: &RgbImage) -> Vec<u8> {
 fn exif_segment(orientation: u16) -> Vec<u8> {
     let make_at = 8 + 2 + 3 * 12 + 4;
     let gps_at = make_at + EXIF_SECRET.len() + 1;
+
     let mut tiff = Vec::new();
     tiff.extend(b"II\x2A\0\x08\0\0\0\x03\0");
     tiff.extend(ifd_entry(0x010F, 2, EXIF_SECRET.len() + 1, make_at));
     tiff.extend(ifd_entry(0x0112, 3, 1, orientation.into()));
     tiff.extend(ifd_entry(0x8825, 4, 1, gps_at));
     tiff.extend([0; 4]);
+
     tiff.extend(EXIF_SECRET);
     tiff.push(0);
     tiff.extend(b"\x01\0");
     tiff.extend(ifd_entry(0x0001, 2, 2, usize::from(b'N')));
     tiff.extend([0; 4]);
+
     let length = u16::try_from(tiff.len() + 8).expect("a short segment");
     [b"\xFF\xE1".as_slice(), &length.to_be_bytes(), b"Exif\0\0", &tiff].concat()
 }
@@ -210,6 +213,7 @@ pub fn noise(seed: u64, length: usize) -> Vec<u8> {
         state ^= state << 17;
         bytes.extend_from_slice(&state.to_le_bytes());
     }
+
     bytes.truncate(length);
     bytes
 }

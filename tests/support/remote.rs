@@ -74,6 +74,7 @@ impl Remote {
         opendal::install_default();
         let random = std::iter::repeat_with(fastrand::alphanumeric).take(12).collect::<String>();
         let root = format!("/{random}");
+
         let mut all: BTreeMap<String, String> =
             options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         all.insert("root".to_owned(), root);
@@ -83,6 +84,7 @@ impl Remote {
             "azblob" => Operator::from_iter::<Azblob>(all.clone()),
             other => panic!("no operator for {other}"),
         };
+
         let code: ProviderCode = format!("{scheme}-{random}").parse().expect("a code");
         let mut config = ProviderConfig::new(code, scheme);
         for (name, value) in all {
@@ -92,6 +94,7 @@ impl Remote {
             };
             config = config.with_option(name, value);
         }
+
         Self { config, operator: operator.expect("a client") }
     }
 
@@ -125,6 +128,7 @@ impl TestServer {
         let binding = json!({
             "organizationId": number, "organizationName": "Acme", "storageProvider": code, "syncEnabled": sync,
         });
+
         let created =
             self.post("/api/v1/organization-storage-bindings/create").json(&binding).send().await;
         if created.status == 409 {

@@ -155,6 +155,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             }
             return self.take(length);
         }
+
         while self.fill().await {}
         std::mem::take(&mut self.buffer)
     }

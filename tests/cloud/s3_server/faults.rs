@@ -23,6 +23,7 @@ async fn rules_for_the_same_requests_follow_one_another_and_run_out() {
         let reply = request(&presigned).body("one").send().await.unwrap();
         met.push((reply.status().as_u16(), reply.text().await.unwrap()));
     }
+
     assert_eq!(met.iter().map(|(status, _)| *status).collect::<Vec<_>>(), [503, 503, 500, 200]);
     assert!(met[0].1.contains("<Code>SlowDown</Code>"), "{}", met[0].1);
     assert!(met[2].1.contains("<Code>InternalError</Code>"), "{}", met[2].1);
@@ -35,6 +36,7 @@ async fn a_fault_leaves_other_requests_alone() {
     let server = S3Server::start().await;
     let client = client(&server);
     let tally = server.faults().every(Operation::DeleteObject, Fault::InternalError);
+
     client.write("a", "one").await.unwrap();
     client.read("a").await.unwrap();
     client.delete("a").await.unwrap_err();
@@ -60,6 +62,7 @@ async fn chances_of_one_seed_are_the_same_again() {
         }
         runs.push(run);
     }
+
     assert_eq!(runs[0], runs[1]);
     assert!(runs[0].contains(&StatusCode::SERVICE_UNAVAILABLE));
     assert!(runs[0].contains(&StatusCode::NOT_FOUND));
@@ -85,6 +88,7 @@ async fn a_request_hangs_while_others_are_answered() {
         let client = client.clone();
         async move { client.write("a", "one").await }
     });
+
     eventually("the write hangs", async || (hanging.count() == 1).then_some(())).await;
     client.write("b", "two").await.unwrap();
     assert!(!write.is_finished());
@@ -147,6 +151,7 @@ async fn a_corrupt_body_is_stored_where_no_checksum_is_looked_at() {
     let server = S3Server::start().await;
     let client = checking_client(&server);
     let bytes = bytes(6 * MIB);
+
     server.faults().ignore_checksums();
     server.faults().next(1, Operation::PutObject, Fault::CorruptBody);
     server.faults().next(1, Operation::UploadPart, Fault::CorruptBody);
@@ -187,6 +192,7 @@ async fn a_reply_is_cut_in_the_middle() {
     let mut reply = send(&presigned).await;
     assert_eq!(reply.status(), StatusCode::OK);
     assert_eq!(header(&reply, "content-length"), MIB.to_string());
+
     let mut came = 0;
     let cut = loop {
         match reply.chunk().await {
@@ -213,8 +219,10 @@ async fn a_wrong_clock_shows_in_the_date() {
         ahead.map_or_else(|behind| -behind.duration().as_secs_f64(), |ahead| ahead.as_secs_f64())
     };
     assert!(off().await.abs() < 600.0);
+
     server.faults().clock_off_by(3600);
     assert!((off().await - 3600.0).abs() < 600.0);
+
     server.faults().clock_off_by(-3600);
     assert!((off().await + 3600.0).abs() < 600.0);
 }

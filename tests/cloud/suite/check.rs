@@ -10,6 +10,7 @@ pub(crate) async fn a_check_finds_the_provider_sound(one: &Remote, _two: &Remote
         println!("{:16} {:8} {}", step.name, step.outcome.as_str(), step.detail);
     }
     assert!(check.can_serve, "{check:#?}");
+
     let outcome = |name| check.steps.iter().find(|step| step.name == name).map(|step| step.outcome);
     for name in [
         "write",
@@ -23,5 +24,6 @@ pub(crate) async fn a_check_finds_the_provider_sound(one: &Remote, _two: &Remote
     ] {
         assert_eq!(outcome(name), Some(CheckOutcome::Ok), "{name} in {check:#?}");
     }
+
     assert_eq!(one.objects().await, Vec::<String>::new(), "nothing is left");
 }

@@ -32,6 +32,7 @@ pub(crate) async fn files_move_out_between_and_home_while_they_are_read(
 ) {
     let server = serve(&[one, two]).await;
     let ids = upload(&server, 12).await;
+
     // Files that are replaced all the time, with bytes that say which version they are.
     let busy: Vec<String> = upload(&server, 3).await;
     let over = AtomicBool::new(false);
@@ -46,6 +47,7 @@ pub(crate) async fn files_move_out_between_and_home_while_they_are_read(
         }
         reads
     };
+
     let writers = async {
         let mut round = 100;
         while !over.load(Ordering::SeqCst) {
@@ -60,6 +62,7 @@ pub(crate) async fn files_move_out_between_and_home_while_they_are_read(
             }
         }
     };
+
     let mover = async {
         for code in [one.code(), two.code(), "LOCAL"] {
             server.bind(7, code, true).await;
@@ -73,8 +76,10 @@ pub(crate) async fn files_move_out_between_and_home_while_they_are_read(
         }
         over.store(true, Ordering::SeqCst);
     };
+
     let (reads, (), ()) = tokio::join!(readers, writers, mover);
     assert!(reads > 0);
+
     sweep(&server).await;
     assert_eq!((one.objects().await, two.objects().await), (Vec::new(), Vec::new()));
 }
@@ -83,12 +88,14 @@ pub(crate) async fn a_plan_says_what_would_move_and_a_status_where_it_is(one: &R
     let server = serve(&[one]).await;
     upload(&server, 3).await;
     server.upload("temp").org("7").temp().ok().await;
+
     // Or the sync worker would take them along.
     sync_all(&server).await;
     let code: ProviderCode = one.code().parse().unwrap();
     let store = server.store();
     let unbound = store.migrate_plan(7, &code).await.unwrap_err();
     assert_eq!(unbound.kind().code(), "no_active_binding");
+
     server.bind(7, "LOCAL", true).await;
     let elsewhere = store.migrate_plan(7, &code).await.unwrap_err();
     assert_eq!(elsewhere.details().allowed, ["LOCAL"]);
@@ -100,10 +107,13 @@ pub(crate) async fn a_plan_says_what_would_move_and_a_status_where_it_is(one: &R
         (3, 9000, 1, 0)
     );
     assert_eq!(one.objects().await, [""; 0], "a plan moves nothing");
+
     let report = migrate(&server, one.code()).await;
     assert_eq!((report.moved_files, report.moved_bytes, report.left_files), (3, 9000, 0));
+
     let status = store.migrate_status(7).await.unwrap();
     assert_eq!((status.bound_to.as_ref(), status.running), (Some(&code), None));
+
     let at = |provider: &str, status_is: &str| {
         let mut found = status.holdings.iter();
         found
@@ -131,24 +141,29 @@ pub(crate) async fn the_purge_removes_bytes_where_they_are_and_were(one: &Remote
     let server = serve(&[one, two]).await;
     server.bind(7, one.code(), false).await;
     let ids = upload(&server, 3).await;
+
     // Or the sync worker would take them along.
     sync_all(&server).await;
     server.bind(7, two.code(), false).await;
     assert_eq!(migrate(&server, two.code()).await.moved_files, 3);
+
     for id in &ids {
         server.delete(id).await.expect(200);
     }
     let report = sweep(&server).await;
     let removed = report.removed_at;
+
     // The server's own worker may have been faster with some of them.
     assert!(
         removed.keys().all(|code| [one.code(), two.code()].contains(&code.as_str())),
         "{removed:?}"
     );
+
     filestore_workspace::eventually("nothing is left at either provider", async || {
         (one.objects().await.is_empty() && two.objects().await.is_empty()).then_some(())
     })
     .await;
+
     for id in &ids {
         filestore_workspace::eventually("the record is gone", async || {
             (server.info(id).await.status == 404).then_some(())
@@ -168,10 +183,12 @@ pub(crate) async fn files_from_before_a_binding_move_when_they_are_queued(
     sync_all(&server).await;
     assert_eq!(server.record(&ids[0]).await.storage_location, "LOCAL");
     assert_eq!(server.store().sync_enqueue(7).await.unwrap(), 3);
+
     sync_all(&server).await;
     for id in &ids {
         let record = server.record(id).await;
         assert_eq!((&*record.storage_location, &*record.sync_status), ("CLOUD", "SYNCED"));
     }
+
     assert_eq!(server.store().sync_enqueue(7).await.unwrap(), 0);
 }

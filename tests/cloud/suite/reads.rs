@@ -24,6 +24,7 @@ pub(crate) async fn a_cloud_file_is_read_by_redirect_or_stream(remote: &Remote, 
     assert_eq!(reply.only("cache-control"), "private, max-age=60");
     assert_eq!(reply.only("referrer-policy"), "no-referrer");
     assert!(reply.header("etag").is_none() && reply.body.is_empty());
+
     let url = reply.only("location");
     let found = fetch(Method::GET, url).await.expect(200);
     assert_eq!(found.body, bytes);
@@ -43,6 +44,7 @@ pub(crate) async fn a_cloud_file_is_read_by_redirect_or_stream(remote: &Remote, 
         let refused = fetch(method.clone(), url).await;
         assert!((400..500).contains(&refused.status), "{method}: {}", refused.status);
     }
+
     let other = stored(&server, remote, b"another", "b.txt").await;
     let elsewhere = url.replace(&record.file_path, &other.file_path);
     assert_ne!(elsewhere, url);
@@ -88,11 +90,13 @@ pub(crate) async fn conditions_are_ignored_on_redirects(remote: &Remote, _: &Rem
     let etag = format!("\"{}\"", record.sha256);
     let info = server.info(&record.file_id).await.expect(200);
     assert_eq!(info.only("etag"), etag, "the tag of the content is the same wherever it is");
+
     for (name, value) in
         [("if-none-match", &*etag), ("if-match", "\"other\""), ("range", "bytes=0-1")]
     {
         server.content(&record.file_id).header(name, value).send().await.expect(302);
     }
+
     let bad = server.get(&format!("/api/v1/files/{}?disposition=x", record.file_id)).send().await;
     bad.any_problem(400);
 }
@@ -102,8 +106,10 @@ pub(crate) async fn variants_of_a_cloud_file_are_made_here(remote: &Remote, _: &
     let big = stored(&server, remote, &jpeg(900, 700), "big.jpg").await;
     let reply = server.variant(&big.file_id, 200).send().await.expect(200);
     assert_eq!(reply.only("content-type"), "image/webp");
+
     let picture = image::load_from_memory(&reply.body).unwrap();
     assert_eq!((picture.width(), picture.height()), (200, 200));
+
     let etag = reply.only("etag").to_owned();
     server.variant(&big.file_id, 200).header("if-none-match", &etag).send().await.expect(304);
 
@@ -111,6 +117,7 @@ pub(crate) async fn variants_of_a_cloud_file_are_made_here(remote: &Remote, _: &
     let small = stored(&server, remote, &bytes, "small.jpg").await;
     let reply = server.variant(&small.file_id, 200).send().await.expect(200);
     assert_eq!((reply.only("content-type"), &reply.body[..]), ("image/jpeg", &bytes[..]));
+
     let text = stored(&server, remote, b"no picture", "a.txt").await;
     server.variant(&text.file_id, 200).send().await.problem(422, "not_an_image");
 }

@@ -13,6 +13,7 @@ pub(crate) async fn each_binding_sends_uploads_its_way(remote: &Remote, _: &Remo
     server.bind(7, remote.code(), true).await;
     let synced = server.upload("synced").org("7").name("a.txt").ok().await;
     assert_eq!((&*synced.storage_location, &*synced.sync_status), ("LOCAL", "PENDING"));
+
     sync_all(&server).await;
     let now = server.record(&synced.file_id).await;
     assert_eq!((&*now.storage_location, &*now.sync_status), ("CLOUD", "SYNCED"));
@@ -24,8 +25,10 @@ pub(crate) async fn each_binding_sends_uploads_its_way(remote: &Remote, _: &Remo
     let through = server.upload("written through").org("8").ok().await;
     assert_eq!((&*through.storage_location, &*through.sync_status), ("CLOUD", "PENDING"));
     assert_eq!(remote.object(&through.file_path).await, b"written through");
+
     sync_all(&server).await;
     assert_eq!(server.record(&through.file_id).await.sync_status, "NONE", "it is there already");
+
     for (id, bytes) in [
         (&none.file_id, "no binding"),
         (&synced.file_id, "synced"),
@@ -33,6 +36,7 @@ pub(crate) async fn each_binding_sends_uploads_its_way(remote: &Remote, _: &Remo
     ] {
         assert_eq!(read(&server, id).await, bytes.as_bytes());
     }
+
     assert_eq!(remote.objects().await.len(), 2);
 }
 
@@ -64,16 +68,19 @@ pub(crate) async fn temp_and_thumbnail_stay_and_follow_once_ready(remote: &Remot
 pub(crate) async fn a_batch_is_written_through_whole(remote: &Remote, _: &Remote) {
     let server = serve(&[remote]).await;
     server.bind(7, remote.code(), false).await;
+
     let mut batch = server.batch_of("7");
     for number in 0..9_u64 {
         batch = batch.item(noise(number, 5000));
     }
     let records = batch.ok().await;
     assert_eq!(records.len(), 9);
+
     for (number, record) in (0..9_u64).zip(&records) {
         assert_eq!(record.storage_location, "CLOUD");
         assert_eq!(remote.object(&record.file_path).await, noise(number, 5000));
     }
+
     assert_eq!(remote.objects().await.len(), 9);
 }
 
@@ -101,6 +108,7 @@ pub(crate) async fn an_empty_file_is_a_file(remote: &Remote, _: &Remote) {
 pub(crate) async fn a_replace_goes_where_an_upload_would(remote: &Remote, _: &Remote) {
     let server = serve(&[remote]).await;
     server.bind(7, remote.code(), false).await;
+
     let first = server.upload("first").org("7").ok().await;
     server.change(&first.file_id).file("second").send().await.expect(200);
     let second = server.record(&first.file_id).await;
@@ -110,6 +118,7 @@ pub(crate) async fn a_replace_goes_where_an_upload_would(remote: &Remote, _: &Re
     server.bind(7, remote.code(), true).await;
     server.change(&first.file_id).file("third").send().await.expect(200);
     assert_eq!(read(&server, &first.file_id).await, b"third");
+
     sync_all(&server).await;
     let third = server.record(&first.file_id).await;
     assert_eq!((&*third.storage_location, third.version), ("CLOUD", 3));
@@ -119,6 +128,7 @@ pub(crate) async fn a_replace_goes_where_an_upload_would(remote: &Remote, _: &Re
     let fourth = server.record(&first.file_id).await;
     assert_eq!((&*fourth.storage_location, fourth.version), ("LOCAL", 4));
     assert_eq!(read(&server, &first.file_id).await, b"fourth");
+
     sweep(&server).await;
     assert_eq!(remote.objects().await, [""; 0]);
 }

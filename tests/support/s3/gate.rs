@@ -80,6 +80,7 @@ impl Gate {
                 cut(reply)?
             }
         };
+
         Ok(self.dated(reply))
     }
 
@@ -144,6 +145,7 @@ fn corrupt(body: Incoming) -> Body {
         bytes[0] ^= 1;
         Bytes::from(bytes)
     });
+
     streamed(bytes.map_err(StdError::from))
 }
 
@@ -152,6 +154,7 @@ fn cut(reply: Response<Body>) -> Result<Response<Body>, StdError> {
     let (mut parts, body) = reply.into_parts();
     let announced =
         parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+
     let length = announced.or(hyper::body::Body::size_hint(&body).exact()).unwrap_or_default();
     if length == 0 || body.is_end_stream() {
         return Err("no body to cut".into());
@@ -170,6 +173,7 @@ fn cut(reply: Response<Body>) -> Result<Response<Body>, StdError> {
         tokio::task::yield_now().await;
         Err(StdError::from("cut in the middle"))
     });
+
     Ok(Response::from_parts(parts, streamed(bytes)))
 }
 

@@ -59,6 +59,7 @@ impl Intake {
             sha256: promised.checksum.checksum_sha256.as_ref().map(|_| <_>::default()),
             crc64nvme: promised.checksum.checksum_crc64nvme.as_ref().map(|_| <_>::default()),
         };
+
         let md5 = promised.md5.as_ref().map(|_| Md5::new());
         let intake = Self { body, promised, hasher, md5, keep: u64::MAX, verdict: verdict.clone() };
         (StreamingBlob::new(intake), verdict)

@@ -47,6 +47,7 @@ impl Operation {
                 _ => Self::Other,
             };
         }
+
         match request.method {
             Method::PUT if asks("partNumber") => Self::UploadPart,
             Method::PUT if request.headers.contains_key("x-amz-copy-source") => Self::CopyObject,

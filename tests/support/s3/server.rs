@@ -68,6 +68,7 @@ impl S3Server {
         let listener = bind((Ipv4Addr::LOCALHOST, 0).into()).listen(BACKLOG).expect("a listener");
         let addr = listener.local_addr().expect("an address");
         let accepting = Accepting::spawn(listener, gate.clone(), Arc::clone(&dir));
+
         let state = Mutex::new(State { accepting: Some(accepting), reserved: None });
         Self { addr, gate, dir, state }
     }
@@ -200,6 +201,7 @@ async fn accept(listener: TcpListener, gate: Gate, mut stopped: oneshot::Receive
             _ = &mut stopped => break,
         }
     }
+
     drop(listener);
     connections.shutdown().await;
 }

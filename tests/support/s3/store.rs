@@ -106,6 +106,7 @@ impl Store {
                 Some(_) => {}
             }
         }
+
         Ok(())
     }
 
@@ -206,18 +207,21 @@ impl S3 for Store {
         let (upload_id, number) = (input.upload_id.clone(), input.part_number);
         let promised = promised!(input, orders);
         let checksum = promised.checksum.clone();
+
         let (body, verdict) = take_in(input.body.take(), input.content_length, promised, orders)?;
         input.body = Some(body);
 
         let mut stored = judged(self.fs.upload_part(req).await, &verdict)?;
         let path = self.root.join(format!(".upload_id-{upload_id}.part-{number}"));
         let size = std::fs::metadata(path).map_err(S3Error::internal_error)?.len();
+
         let part = Part { e_tag: stored.output.e_tag.clone(), size };
         self.parts().insert((upload_id, number), part);
         stored.output.checksum_crc32 = checksum.checksum_crc32;
         stored.output.checksum_crc32c = checksum.checksum_crc32c;
         stored.output.checksum_crc64nvme = checksum.checksum_crc64nvme;
         stored.output.checksum_sha1 = checksum.checksum_sha1;
+
         stored.output.checksum_sha256 = checksum.checksum_sha256;
         Ok(stored)
     }
@@ -268,6 +272,7 @@ impl S3 for Store {
         {
             input.range = Some(Range::Suffix { length: found.len() });
         }
+
         let mut found = self.fs.get_object(req).await?;
         found.output.content_type.get_or_insert_with(|| UNTYPED.to_owned());
         Ok(found)
@@ -284,10 +289,12 @@ impl S3 for Store {
         let content_type = input.response_content_type.clone();
         let content_disposition = input.response_content_disposition.clone();
         let mut found = self.fs.head_object(req).await?;
+
         let output = &mut found.output;
         output.content_type =
             content_type.or(output.content_type.take()).or(Some(UNTYPED.to_owned()));
         output.content_disposition = content_disposition.or(output.content_disposition.take());
+
         Ok(found)
     }
 
@@ -384,6 +391,7 @@ mod tests {
             body: Some(s3s::Body::from(format!("part {number}")).into()),
             ..UploadPartInput::default()
         };
+
         let stored = store.upload_part(request(input)).await.unwrap();
         CompletedPart {
             e_tag: stored.output.e_tag,

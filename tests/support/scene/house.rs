@@ -60,6 +60,7 @@ impl House {
 
         let bricks = rectangle(at, [0.27, -1.06], [0.37, -0.80]);
         let cap = rectangle(at, [0.255, -1.08], [0.385, -1.04]);
+
         let colour = mix(colour, self.shade([0.50, 0.26, 0.20], 1.0), cover(bricks, pixel));
         mix(colour, self.shade(SLATE, 0.9), cover(cap, pixel))
     }
@@ -97,6 +98,7 @@ impl House {
         colour = self.window(at, pixel, [-0.44, -0.42], [-0.28, -0.16], colour);
         colour = self.door(at, pixel, colour);
         let frame = cover(circle(at, [-0.21, -0.70], 0.085), pixel);
+
         let pane = cover(circle(at, [-0.21, -0.70], 0.058), pixel);
         mix(mix(colour, self.shade(WHITE, 1.0), frame), self.glass, pane)
     }
@@ -122,6 +124,7 @@ impl House {
 
         let glow = 0.86 + 0.28 * (to[1] - at[1]) / (to[1] - from[1]);
         let colour = mix(behind, self.shade(WHITE, 1.0), cover(frame, pixel));
+
         let pane = cover(inner, pixel) * (1.0 - cover(cross, pixel));
         mix(colour, lit(self.glass, glow), pane)
     }

@@ -109,6 +109,7 @@ impl Landscape {
                 break;
             }
         }
+
         let colour = colour.unwrap_or_else(|| self.sky(at, pixel));
 
         // The air between here and there is brightest where the sun is.
@@ -206,6 +207,7 @@ impl Landscape {
         let middle = 0.125 - 0.9 * (at[1] - 0.33) + 0.05 * (at[1] * 26.0).sin();
         let width = 0.012 + 0.13 * (at[1] - 0.33).max(0.0);
         let trodden = step(width, width * 0.72, (at[0] - middle).abs() + (patches - 0.5) * 0.02);
+
         let sand = lit([0.72, 0.62, 0.46], 0.75 + 0.4 * blades);
         colour = mix(colour, sand, trodden * step(0.325, 0.335, at[1]));
 
@@ -241,6 +243,7 @@ impl Landscape {
         for (middle, foot, height) in trees {
             colour = self.pine([at[0] - middle, at[1] - foot], height, pixel, colour);
         }
+
         colour
     }
 
@@ -260,6 +263,7 @@ impl Landscape {
         let sunny = step(0.06, -0.06, at[0] / height);
         let green = lit([0.10, 0.22, 0.13], (0.45 + needles + 0.5 * sunny) * self.palette.ground);
         let bark = lit([0.24, 0.16, 0.11], self.palette.ground);
+
         let colour = mix(behind, bark, cover(trunk, pixel));
         mix(colour, green, cover(crown, pixel * 1.5))
     }
