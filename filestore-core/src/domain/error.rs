@@ -6,6 +6,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::sync::Arc;
 
 /// The result of the core's operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -134,12 +135,14 @@ pub struct Details {
     pub retry_after_secs: Option<u64>,
 }
 
-/// A failure of the core. `Display` is safe to show to a caller; `source` is for logs.
+/// A failure of the core. `Display` is safe to show to a caller; `source` is for logs. Cheap to
+/// clone, for several callers that wait for the same outcome.
+#[derive(Clone)]
 pub struct Error {
     kind: ErrorKind,
     message: String,
     details: Box<Details>,
-    source: Option<Box<dyn StdError + Send + Sync>>,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 impl Error {
@@ -221,7 +224,7 @@ impl Error {
     /// Attaches the cause, for logs only.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        self.source = Some(source.into());
+        self.source = Some(Arc::from(source.into()));
         self
     }
 
