@@ -22,9 +22,10 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
-use super::super::{KeyDigest, RECIPE, Variant};
 use crate::domain::error::{Error, Result};
 use crate::domain::id::FileId;
+use crate::variant::Variant;
+use crate::variant::key::{KeyDigest, RECIPE};
 
 /// Where entries are written before they are renamed; no file id ends in these two characters.
 const TEMPORARY: &str = "tmp";
@@ -39,20 +40,20 @@ const TOUCH_AFTER: Duration = Duration::from_hours(1);
 
 /// What besides the key decides how a variant looks.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::variant) struct Recipe {
+pub(super) struct Recipe {
     /// WebP quality.
-    pub(in crate::variant) quality: f32,
+    pub(super) quality: f32,
 }
 
 /// How many entries, and their bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::variant) struct Usage {
-    pub(in crate::variant) entries: u64,
-    pub(in crate::variant) bytes: u64,
+pub(super) struct Usage {
+    pub(super) entries: u64,
+    pub(super) bytes: u64,
 }
 
 /// The cache. All methods block.
-pub(in crate::variant) struct DiskCache {
+pub(super) struct DiskCache {
     root: PathBuf,
     recipe: Recipe,
     budget_bytes: u64,
@@ -80,7 +81,7 @@ impl Size {
 impl DiskCache {
     /// Opens the cache at `root`, making the directory if there is none. What it holds is counted
     /// by the first [`sweep`](Self::sweep), not here.
-    pub(in crate::variant) fn open(root: &Path, recipe: Recipe, budget_bytes: u64) -> Result<Self> {
+    pub(super) fn open(root: &Path, recipe: Recipe, budget_bytes: u64) -> Result<Self> {
         let temporary = root.join(TEMPORARY);
         let made = remove_tree(&temporary).and_then(|()| fs::create_dir_all(&temporary));
         made.map_err(|error| Error::io("opening the variant cache", error))?;
@@ -88,7 +89,7 @@ impl DiskCache {
     }
 
     /// The entry, if it is here and whole. A bad one is removed.
-    pub(in crate::variant) fn read(&self, file_id: FileId, digest: KeyDigest) -> Option<Variant> {
+    pub(super) fn read(&self, file_id: FileId, digest: KeyDigest) -> Option<Variant> {
         let path = self.path(file_id, digest);
         let mut file = File::open(&path).ok()?;
         let metadata = file.metadata().ok()?;
@@ -102,7 +103,7 @@ impl DiskCache {
 
     /// Writes the entry. A cache that cannot be written to is a cache that misses: what went wrong
     /// is returned to be logged.
-    pub(in crate::variant) fn write(
+    pub(super) fn write(
         &self,
         file_id: FileId,
         digest: KeyDigest,
@@ -121,7 +122,7 @@ impl DiskCache {
     }
 
     /// Removes one entry.
-    pub(in crate::variant) fn remove(&self, file_id: FileId, digest: KeyDigest) {
+    pub(super) fn remove(&self, file_id: FileId, digest: KeyDigest) {
         let path = self.path(file_id, digest);
         if let Ok(metadata) = fs::metadata(&path) {
             self.forget(&path, &metadata);
@@ -129,7 +130,7 @@ impl DiskCache {
     }
 
     /// Removes all entries of a file. Nothing there is fine.
-    pub(in crate::variant) fn remove_file(&self, file_id: FileId) -> io::Result<()> {
+    pub(super) fn remove_file(&self, file_id: FileId) -> io::Result<()> {
         let directory = self.directory(file_id);
         let entries = match fs::read_dir(&directory) {
             Ok(entries) => entries,
@@ -149,14 +150,14 @@ impl DiskCache {
     }
 
     /// Whether the budget is passed and nobody is seeing to it.
-    pub(in crate::variant) fn is_over_budget(&self) -> bool {
+    pub(super) fn is_over_budget(&self) -> bool {
         let size = self.size.lock();
         size.usage.bytes > self.budget_bytes && size.missed.is_none()
     }
 
     /// Counts everything and, if that is over the budget, removes what was not used for longest
     /// until a tenth of the budget is free. Returns at once if another sweep runs.
-    pub(in crate::variant) fn sweep(&self) {
+    pub(super) fn sweep(&self) {
         {
             let mut size = self.size.lock();
             if size.missed.is_some() {
@@ -203,7 +204,7 @@ impl DiskCache {
     }
 
     /// What is there, counted.
-    pub(in crate::variant) fn count(&self) -> Usage {
+    pub(super) fn count(&self) -> Usage {
         let mut usage = Usage::default();
         self.each_entry(|entry| {
             usage.entries += 1;
@@ -213,7 +214,7 @@ impl DiskCache {
     }
 
     /// Removes everything; returns how much that was.
-    pub(in crate::variant) fn clear(&self) -> Usage {
+    pub(super) fn clear(&self) -> Usage {
         let mut removed = Usage::default();
         self.each_entry(|entry| {
             removed.entries += 1;

@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
-use super::super::{Variant, VariantKey};
 use crate::domain::id::FileId;
+use crate::variant::{Variant, VariantKey};
 
 /// What an entry weighs besides its bytes.
 const ENTRY_BYTES: u64 = 256;
@@ -21,7 +21,7 @@ const SHARD_BYTES: u64 = 16 << 20;
 type Variants = Arc<[(VariantKey, Variant)]>;
 
 /// The cache.
-pub(in crate::variant) struct MemoryCache {
+pub(super) struct MemoryCache {
     files: Cache<FileId, Variants, ByBytes>,
     inserting: Mutex<()>,
 }
@@ -44,7 +44,7 @@ fn body_bytes(variant: &Variant) -> u64 {
 
 impl MemoryCache {
     /// Holds at most `capacity_bytes`; 0 holds nothing.
-    pub(in crate::variant) fn new(capacity_bytes: u64) -> Self {
+    pub(super) fn new(capacity_bytes: u64) -> Self {
         let shards = usize::try_from(capacity_bytes / SHARD_BYTES).unwrap_or(1).clamp(1, 16);
         let options = OptionsBuilder::new()
             .weight_capacity(capacity_bytes)
@@ -64,13 +64,13 @@ impl MemoryCache {
     }
 
     /// The variant, if it is here.
-    pub(in crate::variant) fn get(&self, key: &VariantKey) -> Option<Variant> {
+    pub(super) fn get(&self, key: &VariantKey) -> Option<Variant> {
         let variants = self.files.get(&key.file_id)?;
         variants.iter().find(|(held, _)| held == key).map(|(_, variant)| variant.clone())
     }
 
     /// Keeps the variant, perhaps at the cost of others.
-    pub(in crate::variant) fn insert(&self, key: &VariantKey, variant: &Variant) {
+    pub(super) fn insert(&self, key: &VariantKey, variant: &Variant) {
         let _inserting = self.inserting.lock();
         let held = self.files.peek(&key.file_id);
         let others =
@@ -80,7 +80,7 @@ impl MemoryCache {
     }
 
     /// Forgets this one variant.
-    pub(in crate::variant) fn remove(&self, key: &VariantKey) {
+    pub(super) fn remove(&self, key: &VariantKey) {
         let _inserting = self.inserting.lock();
         let Some(held) = self.files.peek(&key.file_id) else { return };
         let others: Variants = held.iter().filter(|(other, _)| other != key).cloned().collect();
@@ -92,13 +92,13 @@ impl MemoryCache {
     }
 
     /// Forgets all variants of a file.
-    pub(in crate::variant) fn remove_file(&self, file_id: FileId) {
+    pub(super) fn remove_file(&self, file_id: FileId) {
         let _inserting = self.inserting.lock();
         self.files.remove(&file_id);
     }
 
     /// Forgets everything; returns how many variants that were.
-    pub(in crate::variant) fn clear(&self) -> u64 {
+    pub(super) fn clear(&self) -> u64 {
         let _inserting = self.inserting.lock();
         let (entries, _) = self.size();
         self.files.clear();
@@ -106,7 +106,7 @@ impl MemoryCache {
     }
 
     /// How many variants, and their bytes.
-    pub(in crate::variant) fn size(&self) -> (u64, u64) {
+    pub(super) fn size(&self) -> (u64, u64) {
         let count = |(entries, bytes), (_, variants): (FileId, Variants)| {
             let held: u64 = variants.iter().map(|(_, variant)| body_bytes(variant)).sum();
             (entries + variants.len() as u64, bytes + held)

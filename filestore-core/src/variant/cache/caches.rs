@@ -1,0 +1,205 @@
+//! All caches of an engine, asked and filled together.
+//!
+//! # Purpose
+//! The engine says what happened to a variant; the order of layers, and the threads for those that
+//! block, are known here. A cache that fails only costs time: failures are logged.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use quick_cache::sync::Cache;
+use tokio::task::spawn_blocking;
+
+use super::disk::{DiskCache, Recipe};
+use super::memory::MemoryCache;
+use super::retained::RetainedCache;
+use crate::domain::config::VariantConfig;
+use crate::domain::error::{Error, Result};
+use crate::domain::id::FileId;
+use crate::variant::key::{DigestedKey, KeyDigest};
+use crate::variant::pipeline::refusal::is_final;
+use crate::variant::pipeline::retained::Retained;
+use crate::variant::{Variant, VariantKey};
+
+/// The refusals (not an image, corrupt, too large) remembered at most, so that a page full of
+/// broken pictures is not decoded again at every look.
+const REFUSALS: usize = 4096;
+
+/// The question whether something may be written to the disk now. May block.
+pub(crate) type HasRoom = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// The contents of the variant cache, in numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CacheReport {
+    /// Entries on disk.
+    pub disk_entries: u64,
+    /// Bytes of the entries on disk, as the file system counts them.
+    pub disk_bytes: u64,
+    /// Entries in memory.
+    pub memory_entries: u64,
+    /// Bytes of the entries in memory.
+    pub memory_bytes: u64,
+    /// Bytes of decoded pictures retained for further sizes.
+    pub intermediate_bytes: u64,
+    /// Files whose variants wait to be made in advance.
+    pub eager_waiting: u64,
+    /// Variants made in advance since the start.
+    pub eager_made: u64,
+    /// Files dropped since the start because requests came first.
+    pub eager_dropped: u64,
+    /// Entries this call removed from disk and memory (prune only).
+    pub removed: u64,
+}
+
+/// The caches.
+pub(crate) struct Caches {
+    memory: MemoryCache,
+    disk: Arc<DiskCache>,
+    retained: RetainedCache,
+    refusals: Cache<KeyDigest, Error>,
+    has_room: HasRoom,
+}
+
+impl Caches {
+    /// Opens the disk's part in `directory`, and counts it on a thread of its own.
+    pub(crate) fn open(
+        directory: &Path,
+        config: &VariantConfig,
+        has_room: HasRoom,
+    ) -> Result<Self> {
+        let recipe = Recipe { quality: config.quality };
+        let disk = Arc::new(DiskCache::open(directory, recipe, config.disk_cache_bytes)?);
+        let counted = Arc::clone(&disk);
+        thread::Builder::new()
+            .name("variant-sweep".to_owned())
+            .spawn(move || counted.sweep())
+            .map_err(|error| Error::io("starting a variant thread", error))?;
+
+        Ok(Self {
+            memory: MemoryCache::new(config.memory_cache_bytes),
+            disk,
+            retained: RetainedCache::new(config.intermediate_cache_bytes),
+            refusals: Cache::new(REFUSALS),
+            has_room,
+        })
+    }
+
+    /// Returns the variant if it is in memory.
+    pub(crate) fn in_memory(&self, key: &VariantKey) -> Option<Variant> {
+        self.memory.get(key)
+    }
+
+    /// Keeps a variant in memory alone.
+    pub(crate) fn insert_in_memory(&self, entry: &DigestedKey, variant: &Variant) {
+        self.memory.insert(&entry.key, variant);
+    }
+
+    /// Reads the variant if it is on the disk.
+    pub(crate) async fn on_disk(&self, entry: &DigestedKey) -> Option<Variant> {
+        let (disk, file_id, digest) = (Arc::clone(&self.disk), entry.key.file_id, entry.digest);
+        spawn_blocking(move || disk.read(file_id, digest)).await.ok().flatten()
+    }
+
+    /// Returns the error that this variant ended in before, if asking again ends the same way.
+    pub(crate) fn refusal(&self, entry: &DigestedKey) -> Option<Error> {
+        self.refusals.get(&entry.digest)
+    }
+
+    /// Remembers `error` if it is the picture's own fault.
+    pub(crate) fn remember_refusal(&self, entry: &DigestedKey, error: &Error) {
+        if is_final(error) {
+            self.refusals.insert(entry.digest, error.clone());
+        }
+    }
+
+    /// Writes a variant to the disk, as far as there is room, and keeps it in memory.
+    pub(crate) async fn publish(&self, entry: &DigestedKey, variant: &Variant) {
+        let (file_id, digest, written) = (entry.key.file_id, entry.digest, variant.clone());
+        let (disk, has_room) = (Arc::clone(&self.disk), Arc::clone(&self.has_room));
+        let written =
+            spawn_blocking(
+                move || {
+                    if has_room() { disk.write(file_id, digest, &written) } else { Ok(()) }
+                },
+            );
+        match written.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "cannot write to the variant cache"),
+            Err(error) => tracing::error!(%error, "writing to the variant cache ended early"),
+        }
+
+        self.memory.insert(&entry.key, variant);
+        if self.disk.is_over_budget() {
+            let disk = Arc::clone(&self.disk);
+            spawn_blocking(move || disk.sweep());
+        }
+    }
+
+    /// Forgets one variant, in memory and on the disk.
+    pub(crate) async fn forget(&self, entry: &DigestedKey) {
+        self.memory.remove(&entry.key);
+        let (disk, file_id, digest) = (Arc::clone(&self.disk), entry.key.file_id, entry.digest);
+        if let Err(error) = spawn_blocking(move || disk.remove(file_id, digest)).await {
+            tracing::error!(%error, "forgetting a variant ended early");
+        }
+    }
+
+    /// Removes all of a file, retained pixels included. `Ok` means that nothing is left.
+    pub(crate) async fn remove_file(&self, file_id: FileId) -> Result<()> {
+        const REMOVING: &str = "removing cached variants";
+
+        self.memory.remove_file(file_id);
+        self.retained.remove_file(file_id);
+        let disk = Arc::clone(&self.disk);
+        let removed = spawn_blocking(move || disk.remove_file(file_id)).await;
+        removed
+            .map_err(|lost| Error::internal(REMOVING, lost))?
+            .map_err(|error| Error::io(REMOVING, error))
+    }
+
+    /// Returns the pixels retained of the key's blob.
+    pub(crate) fn retained(&self, key: &VariantKey) -> Option<Arc<Retained>> {
+        self.retained.get(key)
+    }
+
+    /// Retains pixels of the key's blob, perhaps at the cost of others.
+    pub(crate) fn retain(&self, key: &VariantKey, retained: Retained) {
+        self.retained.insert(key, retained);
+    }
+
+    /// Forgets the pixels retained of a file.
+    pub(crate) fn forget_retained(&self, file_id: FileId) {
+        self.retained.remove_file(file_id);
+    }
+
+    /// Returns the most bytes that may be retained of one picture.
+    pub(crate) fn max_retained_bytes(&self) -> u64 {
+        self.retained.max_bytes()
+    }
+
+    /// Counts everything now.
+    pub(crate) async fn report(&self) -> CacheReport {
+        let disk = Arc::clone(&self.disk);
+        let on_disk = spawn_blocking(move || disk.count()).await.unwrap_or_default();
+        let (memory_entries, memory_bytes) = self.memory.size();
+
+        CacheReport {
+            disk_entries: on_disk.entries,
+            disk_bytes: on_disk.bytes,
+            memory_entries,
+            memory_bytes,
+            intermediate_bytes: self.retained.bytes(),
+            ..CacheReport::default()
+        }
+    }
+
+    /// Removes everything; returns the number of variants removed.
+    pub(crate) async fn clear(&self) -> u64 {
+        let from_memory = self.memory.clear();
+        self.retained.clear();
+        let disk = Arc::clone(&self.disk);
+        let from_disk = spawn_blocking(move || disk.clear()).await.unwrap_or_default();
+        from_memory + from_disk.entries
+    }
+}

@@ -1,0 +1,240 @@
+//! Variants made in advance, when a picture arrives: in the background, one decode for all sizes.
+//!
+//! # Purpose
+//! A favour to the first client who looks, and best effort: files that wait are forgotten when the
+//! process ends, and given up whenever requests need the threads or the memory. A missing variant is
+//! made when it is asked for. Nothing here delays or fails an upload.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+
+use super::caller::{Currency, Opening};
+use super::flight::Claim;
+use super::shared::Shared;
+use super::variant_engine::VariantEngine;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::variant::key::{DigestedKey, KeyDigest};
+use crate::variant::pipeline::image_file::Deadline;
+use crate::variant::pipeline::render::Rendering;
+use crate::variant::pipeline::retained::Retained;
+use crate::variant::{Variant, VariantKey};
+
+impl VariantEngine {
+    /// Makes the variants of one file in the background, those that are not there yet, from one
+    /// decode. Returns at once; must be called within a Tokio runtime.
+    ///
+    /// `keys` differ in size and fit only; `open` and `still_current` are those of
+    /// [`get`](Self::get). Best effort: nothing is reported, and the work is dropped when too many
+    /// files wait, when requests need the threads or the memory, and when the process ends.
+    pub fn prepare<O, C, F>(&self, keys: Vec<VariantKey>, open: O, still_current: C)
+    where
+        O: Future<Output = Result<File>> + Send + 'static,
+        C: Fn() -> F + Send + Sync + 'static,
+        F: Future<Output = bool> + Send + 'static,
+    {
+        if keys.is_empty() {
+            return;
+        }
+        let (open, currency) = (Box::pin(open), Currency::new(still_current));
+        let preparation = Arc::clone(&self.shared).prepare_quietly(keys, open, currency);
+        self.shared.eager.push(Box::pin(preparation));
+    }
+}
+
+impl Shared {
+    /// Prepares the variants of a file, counts them, and leaves failures to the log.
+    async fn prepare_quietly(
+        self: Arc<Self>,
+        keys: Vec<VariantKey>,
+        open: Opening,
+        currency: Currency,
+    ) {
+        let file_id = keys[0].file_id;
+        match Arc::clone(&self).prepare(keys, open, currency).await {
+            Ok(made) => {
+                self.eager.count_made(made);
+                tracing::debug!(%file_id, made, "variants made in advance");
+            }
+            Err(error) if error.kind() == ErrorKind::Busy => {
+                self.eager.count_dropped(error.message());
+            }
+            // A request for one will hear it; most of these files are no pictures.
+            Err(error) => {
+                tracing::debug!(%file_id, %error, "variants cannot be made in advance");
+            }
+        }
+    }
+
+    /// Makes and publishes the variants that are missing; returns their number.
+    async fn prepare(
+        self: Arc<Self>,
+        keys: Vec<VariantKey>,
+        open: Opening,
+        currency: Currency,
+    ) -> Result<u64> {
+        let entries = self.missing(keys).await;
+        if entries.is_empty() || !currency.holds().await {
+            return Ok(0);
+        }
+
+        let wanted = entries.iter().map(|entry| (entry.key.size, entry.key.fit)).collect();
+        let assessed = self.assess(open.await?, wanted).await;
+        let (rendering, file) =
+            assessed.inspect_err(|error| self.remember_refusals(&entries, error))?;
+        if rendering.memory_bytes == 0 {
+            return Ok(0);
+        }
+        // Never waits for memory: the requests behind it would wait as well.
+        let memory = self.limits.memory_if_free(rendering.memory_bytes);
+        let memory = memory.ok_or_else(|| pressed("requests need the memory"))?;
+
+        let digests = entries.iter().map(|entry| entry.digest).collect();
+        let (reports, results) = reports();
+        let job = Job { shared: Arc::clone(&self), rendering, file, digests, memory, reports };
+        self.pool.submit_when_idle(move || job.run())?;
+
+        self.collect(&entries, results, currency).await
+    }
+
+    /// Publishes the results of a job as they come; returns their number.
+    async fn collect(
+        self: Arc<Self>,
+        entries: &[DigestedKey],
+        results: Results,
+        currency: Currency,
+    ) -> Result<u64> {
+        let Results { mut made, retained, ended } = results;
+        let mut count = 0;
+        while let Some(Finished { index, variant, claim }) = made.recv().await {
+            let entry = &entries[index];
+            if currency.holds().await {
+                self.caches.publish(entry, &variant).await;
+                self.forget_unless_current(entry, &currency).await;
+            }
+            claim.report(Ok(variant));
+            count += 1;
+        }
+
+        Arc::clone(&self).retain(entries[0].key.clone(), retained, currency).await;
+        match ended.await {
+            Ok(Ok(())) => Ok(count),
+            Ok(Err(error)) => {
+                self.remember_refusals(entries, &error);
+                self.eager.count_made(count);
+                Err(error)
+            }
+            Err(_) => Err(Error::internal("making variants in advance", "the decoder panicked")),
+        }
+    }
+
+    async fn missing(&self, keys: Vec<VariantKey>) -> Vec<DigestedKey> {
+        let mut missing = Vec::with_capacity(keys.len());
+        for key in keys {
+            if self.caches.in_memory(&key).is_some() {
+                continue;
+            }
+            let entry = DigestedKey::from(key);
+            if self.caches.on_disk(&entry).await.is_none() {
+                missing.push(entry);
+            }
+        }
+        missing
+    }
+
+    fn remember_refusals(&self, entries: &[DigestedKey], error: &Error) {
+        for entry in entries {
+            self.caches.remember_refusal(entry, error);
+        }
+    }
+}
+
+/// The part of a preparation that runs on a thread of the pool.
+struct Job {
+    shared: Arc<Shared>,
+    rendering: Rendering,
+    file: File,
+    /// The digests of the wanted variants, by place.
+    digests: Vec<KeyDigest>,
+    memory: OwnedSemaphorePermit,
+    reports: Reports,
+}
+
+/// A variant with its place among the wanted, and the duty to report it to requests that wait.
+struct Finished {
+    index: usize,
+    variant: Variant,
+    claim: Claim<KeyDigest, Variant>,
+}
+
+/// The sending ends of a job.
+struct Reports {
+    made: mpsc::UnboundedSender<Finished>,
+    retained: oneshot::Sender<Retained>,
+    ended: oneshot::Sender<Result<()>>,
+}
+
+/// The receiving ends: variants as they are made, then the pixels for further sizes, then the
+/// outcome.
+struct Results {
+    made: mpsc::UnboundedReceiver<Finished>,
+    retained: oneshot::Receiver<Retained>,
+    ended: oneshot::Receiver<Result<()>>,
+}
+
+fn reports() -> (Reports, Results) {
+    let (send_made, made) = mpsc::unbounded_channel();
+    let (send_retained, retained) = oneshot::channel();
+    let (send_ended, ended) = oneshot::channel();
+    (
+        Reports { made: send_made, retained: send_retained, ended: send_ended },
+        Results { made, retained, ended },
+    )
+}
+
+impl Job {
+    /// Renders until requests need the thread, and reports.
+    fn run(self) {
+        let Self { shared, mut rendering, file, digests, memory, reports } = self;
+        let Reports { made, retained, ended } = reports;
+
+        // Only now, so that nobody waits for work that has not begun.
+        let mut claims: HashMap<usize, Claim<KeyDigest, Variant>> = rendering
+            .rendered()
+            .filter_map(|index| Some((index, shared.flights.claim(digests[index])?)))
+            .collect();
+        rendering.retain(|index| claims.contains_key(&index));
+
+        let deadline = Deadline::after(shared.config.deadline);
+        let outcome = rendering.run(&file, shared.config.quality, deadline, |index, variant| {
+            if let Some(claim) = claims.remove(&index) {
+                let _ = made.send(Finished { index, variant, claim });
+            }
+            if shared.pool.is_pressed() {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        let outcome = outcome.map(|pixels| {
+            let most = shared.caches.max_retained_bytes();
+            if let Some(reduced) = pixels.and_then(|pixels| pixels.reduce_to(most)) {
+                let _ = retained.send(reduced);
+            }
+        });
+        drop(memory);
+
+        let is_complete = claims.is_empty();
+        let _ = ended.send(outcome.and_then(|()| {
+            if is_complete { Ok(()) } else { Err(pressed("requests need the threads")) }
+        }));
+    }
+}
+
+/// Returns the outcome of work that was given up in favour of requests.
+fn pressed(why: &str) -> Error {
+    Error::new(ErrorKind::Busy, why)
+}

@@ -1,0 +1,181 @@
+//! One variant for the callers that wait for it: from the disk, from a retained picture, or from
+//! the file.
+
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use super::caller::{Currency, Opening};
+use super::shared::Shared;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::variant::geometry::Geometry;
+use crate::variant::key::DigestedKey;
+use crate::variant::pipeline::budget;
+use crate::variant::pipeline::image_file::Deadline;
+use crate::variant::pipeline::plan::Plan;
+use crate::variant::pipeline::render::Rendering;
+use crate::variant::pipeline::retained::Retained;
+use crate::variant::{Variant, VariantKey};
+
+/// A variant that was just made.
+struct Made {
+    variant: Variant,
+    /// The pixels for further sizes, which come after the variant.
+    retained: Option<oneshot::Receiver<Retained>>,
+}
+
+impl Shared {
+    /// Reads the variant from the disk, or makes and publishes it.
+    pub(super) async fn obtain(
+        self: Arc<Self>,
+        entry: DigestedKey,
+        open: Opening,
+        currency: Currency,
+    ) -> Result<Variant> {
+        // Another flight may have ended between the look-up and this one.
+        if let Some(variant) = self.caches.in_memory(&entry.key) {
+            return Ok(variant);
+        }
+        if let Some(variant) = self.caches.on_disk(&entry).await {
+            self.caches.insert_in_memory(&entry, &variant);
+            self.forget_unless_current(&entry, &currency).await;
+            return Ok(variant);
+        }
+
+        if !currency.holds().await {
+            return Err(Error::new(ErrorKind::Conflict, "the file was changed at the same moment"));
+        }
+        let made = self.make(&entry.key, open).await;
+        let Made { variant, retained } =
+            made.inspect_err(|error| self.caches.remember_refusal(&entry, error))?;
+
+        if !currency.holds().await {
+            return Ok(variant);
+        }
+        self.caches.publish(&entry, &variant).await;
+        let is_current = self.forget_unless_current(&entry, &currency).await;
+        if let Some(retained) = retained.filter(|_| is_current) {
+            tokio::spawn(Self::retain(self, entry.key, retained, currency));
+        }
+        Ok(variant)
+    }
+
+    /// Forgets a published variant if its blob was replaced or purged meanwhile. Returns whether it
+    /// stays.
+    pub(super) async fn forget_unless_current(
+        &self,
+        entry: &DigestedKey,
+        currency: &Currency,
+    ) -> bool {
+        let is_current = currency.holds().await;
+        if !is_current {
+            self.caches.forget(entry).await;
+        }
+        is_current
+    }
+
+    /// Retains the pixels that a rendering leaves for other sizes, unless the blob is gone by then.
+    pub(super) async fn retain(
+        self: Arc<Self>,
+        key: VariantKey,
+        retained: oneshot::Receiver<Retained>,
+        currency: Currency,
+    ) {
+        let Ok(retained) = retained.await else { return };
+        self.caches.retain(&key, retained);
+
+        // After they are there: a removal comes later and finds them, or has come and is seen here.
+        if !currency.holds().await {
+            self.caches.forget_retained(key.file_id);
+        }
+    }
+
+    async fn make(&self, key: &VariantKey, open: Opening) -> Result<Made> {
+        let place = self.limits.place()?;
+        if let Some(retained) = self.caches.retained(key)
+            && let Some(plan) = retained.plan(key.size, key.fit)
+        {
+            let variant = match plan {
+                Plan::PassThrough => retained.pass_through(),
+                Plan::Render(wanted) => self.render_retained(retained, wanted, place).await?,
+            };
+            return Ok(Made { variant, retained: None });
+        }
+
+        let (rendering, file) = self.assess(open.await?, vec![(key.size, key.fit)]).await?;
+        if rendering.memory_bytes == 0 {
+            return Ok(Made { variant: rendering.pass_through(), retained: None });
+        }
+        self.render_file(rendering, file, place).await
+    }
+
+    async fn render_retained(
+        &self,
+        retained: Arc<Retained>,
+        wanted: Geometry,
+        place: OwnedSemaphorePermit,
+    ) -> Result<Variant> {
+        let memory = self.wait_for_memory(budget::render_bytes(wanted)).await?;
+        let quality = self.config.quality;
+
+        self.run(move |_, report: oneshot::Sender<_>| {
+            let rendered = retained.render(wanted, quality);
+            drop((retained, memory, place));
+            let _ = report.send(rendered);
+        })
+        .await
+    }
+
+    async fn render_file(
+        &self,
+        rendering: Rendering,
+        file: File,
+        place: OwnedSemaphorePermit,
+    ) -> Result<Made> {
+        let memory = self.wait_for_memory(rendering.memory_bytes).await?;
+        let quality = self.config.quality;
+        let max_bytes = self.caches.max_retained_bytes();
+        let (retain, retained) = oneshot::channel();
+
+        let job = move |deadline, report: oneshot::Sender<_>| {
+            let (rendered, pixels) = match render_first(&rendering, &file, quality, deadline) {
+                Ok((variant, pixels)) => (Ok(variant), pixels),
+                Err(error) => (Err(error), None),
+            };
+            // Before the report, so that a caller who hears of it finds the place free.
+            drop(place);
+            let _ = report.send(rendered);
+
+            if let Some(reduced) = pixels.and_then(|pixels| pixels.reduce_to(max_bytes)) {
+                let _ = retain.send(reduced);
+            }
+            drop(memory);
+        };
+        Ok(Made { variant: self.run(job).await?, retained: Some(retained) })
+    }
+
+    /// Waits for decode memory. Waiting as long as a whole rendering may take is too long.
+    async fn wait_for_memory(&self, bytes: u64) -> Result<OwnedSemaphorePermit> {
+        self.limits.wait_for_memory(bytes, self.config.deadline).await
+    }
+}
+
+/// Renders the first variant of `rendering`; returns it with the pixels it was made of.
+fn render_first(
+    rendering: &Rendering,
+    file: &File,
+    quality: f32,
+    deadline: Deadline,
+) -> Result<(Variant, Option<Retained>)> {
+    let mut variant = None;
+    let pixels = rendering.run(file, quality, deadline, |_, made| {
+        variant = Some(made);
+        ControlFlow::Break(())
+    })?;
+
+    let variant =
+        variant.ok_or_else(|| Error::internal("making a variant", "there is no result"))?;
+    Ok((variant, pixels))
+}

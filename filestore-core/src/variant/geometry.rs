@@ -1,0 +1,54 @@
+//! Rectangles, sizes and scales: the words in which the stages speak about a picture. No pixels.
+
+use crate::domain::record::Dimensions;
+
+/// A rectangle of a picture, and the size it becomes.
+///
+/// In the axes of its user: displayed when [`plan`](super::pipeline::plan) makes it, stored once
+/// [`Orientation::to_stored`](super::pipeline::orient::Orientation::to_stored) has turned it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Geometry {
+    /// The rectangle, in whole pixels of the picture.
+    pub(crate) crop: Rectangle,
+    /// The size of the result; never larger than `crop`.
+    pub(crate) target: Dimensions,
+}
+
+/// A rectangle within a picture, in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rectangle {
+    pub(crate) left: u32,
+    pub(crate) top: u32,
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+}
+
+impl Rectangle {
+    /// Returns true if all of `other` lies within this rectangle.
+    pub(crate) fn contains(self, other: Self) -> bool {
+        other.left >= self.left
+            && other.top >= self.top
+            && other.left + other.width <= self.left + self.width
+            && other.top + other.height <= self.top + self.height
+    }
+}
+
+/// The place of a picture's pixels within the stored picture: the first point, in stored pixels,
+/// and the pixels for each stored pixel. The last pixels may show only a part of a stored one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Extent {
+    pub(crate) left: f64,
+    pub(crate) top: f64,
+    pub(crate) scale_x: f64,
+    pub(crate) scale_y: f64,
+}
+
+impl Extent {
+    /// The extent of a picture in its stored size.
+    pub(crate) const WHOLE: Self = Self { left: 0.0, top: 0.0, scale_x: 1.0, scale_y: 1.0 };
+}
+
+/// Counts the pixels of a picture of `size`.
+pub(crate) fn area(size: Dimensions) -> u64 {
+    u64::from(size.width) * u64::from(size.height)
+}

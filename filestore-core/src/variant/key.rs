@@ -1,0 +1,118 @@
+//! The identity of a variant: its key, and the digest that names it on disk and in HTTP.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest, Sha256 as Sha256Hasher};
+
+use crate::domain::id::{FileId, OrganizationId, Sha256};
+use crate::domain::variant::{Fit, VariantSize};
+
+/// The version of the rendering: part of every key, so that a change of the recipe (another
+/// filter, another encoder setting) makes new variants instead of serving old ones.
+pub(crate) const RECIPE: u32 = 3;
+
+/// The identity of one variant: the same key always means the same picture.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct VariantKey {
+    /// The owner of the file. In the key, so that organizations share nothing.
+    pub organization_id: OrganizationId,
+    /// The file that the variant shows.
+    pub file_id: FileId,
+    /// The digest of the file's blob.
+    pub sha256: Sha256,
+    /// The side of the square.
+    pub size: VariantSize,
+    /// The way in which the picture fills the square.
+    pub fit: Fit,
+}
+
+impl VariantKey {
+    /// Returns the entity tag, weak: `W/"<32 hexadecimal digits>"`. No picture is needed for it, so
+    /// a conditional request is answered without decoding anything.
+    pub fn etag(&self) -> String {
+        format!("W/\"{}\"", self.digest().to_hex())
+    }
+
+    pub(crate) fn digest(&self) -> KeyDigest {
+        let mut hasher = Sha256Hasher::new();
+        hasher.update(b"filestore variant\0");
+        hasher.update(RECIPE.to_le_bytes());
+        hasher.update(self.organization_id.as_str());
+        hasher.update([0]);
+        hasher.update(self.file_id.to_bits().to_le_bytes());
+        hasher.update(self.sha256.0);
+        hasher.update(self.size.pixels().to_le_bytes());
+        hasher.update([match self.fit {
+            Fit::Cover => 0,
+            Fit::Inside => 1,
+        }]);
+
+        let sum = hasher.finalize();
+        let mut digest = [0; 16];
+        digest.copy_from_slice(&sum[..16]);
+        KeyDigest(digest)
+    }
+}
+
+/// A key with its digest, which is computed once.
+#[derive(Debug, Clone)]
+pub(crate) struct DigestedKey {
+    pub(crate) key: VariantKey,
+    pub(crate) digest: KeyDigest,
+}
+
+impl From<VariantKey> for DigestedKey {
+    fn from(key: VariantKey) -> Self {
+        Self { digest: key.digest(), key }
+    }
+}
+
+/// The first 128 bits of a key's SHA-256: the name of its entry on disk, and its entity tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct KeyDigest(pub(crate) [u8; 16]);
+
+impl KeyDigest {
+    pub(crate) fn to_hex(self) -> String {
+        self.0.iter().fold(String::with_capacity(32), |mut text, byte| {
+            write!(text, "{byte:02x}").expect("writing to a String cannot fail");
+            text
+        })
+    }
+
+    pub(crate) fn from_hex(text: &str) -> Option<Self> {
+        let is_plain =
+            text.len() == 32 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        let bits = u128::from_str_radix(text, 16).ok().filter(|_| is_plain)?;
+        Some(Self(bits.to_be_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::clock::Timestamp;
+
+    #[test]
+    fn every_part_of_the_key_changes_the_entity_tag() {
+        let size = |text| VariantSize::from_path(text, text).unwrap();
+        let key = VariantKey {
+            organization_id: "7".parse().unwrap(),
+            file_id: FileId::generate(Timestamp::from_millis(1)),
+            sha256: Sha256([1; 32]),
+            size: size("200"),
+            fit: Fit::Cover,
+        };
+        let others = [
+            VariantKey { organization_id: "8".parse().unwrap(), ..key.clone() },
+            VariantKey { file_id: FileId::generate(Timestamp::from_millis(1)), ..key.clone() },
+            VariantKey { sha256: Sha256([2; 32]), ..key.clone() },
+            VariantKey { size: size("250"), ..key.clone() },
+            VariantKey { fit: Fit::Inside, ..key.clone() },
+        ];
+        assert_eq!(key.etag(), key.clone().etag());
+        assert!(key.etag().starts_with("W/\"") && key.etag().len() == 36, "{}", key.etag());
+        for other in others {
+            assert_ne!(key.etag(), other.etag(), "{other:?}");
+        }
+    }
+}

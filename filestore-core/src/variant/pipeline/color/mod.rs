@@ -1,0 +1,119 @@
+//! To sRGB: embedded profiles, inks, grey. On the small picture, where it costs little.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use moxcms::{ColorProfile, DataColorSpace, Layout as CmsLayout, TransformOptions};
+
+use crate::variant::pixels::{InkModel, Inks, Layout, Pixels};
+
+/// The same picture in sRGB, as [`Layout::Rgb`] or [`Layout::Rgba`].
+///
+/// A profile that is broken or belongs to other channels is ignored, as browsers do. Inks without
+/// a usable profile are converted by the plain rule, (1 − ink)·(1 − black).
+pub(crate) fn to_srgb(pixels: Pixels, profile: Option<&[u8]>) -> Pixels {
+    let pixels = upright_inks(pixels);
+    // The profile is untrusted, and a library that stumbles over it must not take the picture along.
+    let converted = profile.and_then(|profile| {
+        catch_unwind(AssertUnwindSafe(|| convert(&pixels, profile))).ok().flatten()
+    });
+    converted.unwrap_or_else(|| without_profile(pixels))
+}
+
+/// Inks as profiles mean them: CMYK, 255 is full ink.
+fn upright_inks(mut pixels: Pixels) -> Pixels {
+    let Layout::Inks(Inks { model, inverted }) = pixels.layout else { return pixels };
+    for pixel in pixels.data.chunks_exact_mut(4) {
+        if model == InkModel::Ycck {
+            let complement = ycc_to_rgb([pixel[0], pixel[1], pixel[2]]);
+            for (ink, light) in pixel.iter_mut().zip(complement) {
+                *ink = 255 - light;
+            }
+        }
+        if inverted {
+            for ink in pixel {
+                *ink = 255 - *ink;
+            }
+        }
+    }
+    pixels.layout = Layout::Inks(Inks { model: InkModel::Cmyk, inverted: false });
+    pixels
+}
+
+/// ITU-T T.871 (JFIF), section 7.
+fn ycc_to_rgb([y, cb, cr]: [u8; 3]) -> [u8; 3] {
+    let (y, cb, cr) = (f32::from(y), f32::from(cb) - 128.0, f32::from(cr) - 128.0);
+    [y + 1.402 * cr, y - 0.344_136 * cb - 0.714_136 * cr, y + 1.772 * cb].map(to_byte)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a byte")]
+fn to_byte(value: f32) -> u8 {
+    value.round().clamp(0.0, 255.0) as u8
+}
+
+fn convert(pixels: &Pixels, profile: &[u8]) -> Option<Pixels> {
+    let profile = ColorProfile::new_from_slice(profile).ok()?;
+    let (from, to, space, layout) = match pixels.layout {
+        Layout::Grey => (CmsLayout::Gray, CmsLayout::Rgb, DataColorSpace::Gray, Layout::Rgb),
+        Layout::GreyAlpha => {
+            (CmsLayout::GrayAlpha, CmsLayout::Rgba, DataColorSpace::Gray, Layout::Rgba)
+        }
+        Layout::Rgb => (CmsLayout::Rgb, CmsLayout::Rgb, DataColorSpace::Rgb, Layout::Rgb),
+        Layout::Rgba => (CmsLayout::Rgba, CmsLayout::Rgba, DataColorSpace::Rgb, Layout::Rgba),
+        Layout::Inks(_) => (CmsLayout::Rgba, CmsLayout::Rgb, DataColorSpace::Cmyk, Layout::Rgb),
+    };
+    if profile.color_space != space {
+        return None;
+    }
+    let transform = profile
+        .create_transform_8bit(from, &ColorProfile::new_srgb(), to, TransformOptions::default())
+        .ok()?;
+    if pixels.layout == layout
+        && is_identity(|from, to| transform.transform(from, to).is_ok(), layout)
+    {
+        return None;
+    }
+    let mut data = vec![0; pixels.width as usize * pixels.height as usize * layout.channels()];
+    transform.transform(&pixels.data, &mut data).ok()?;
+    Some(Pixels { layout, width: pixels.width, height: pixels.height, data })
+}
+
+/// Whether a transform changes no colour by more than rounding: most embedded profiles are sRGB in
+/// one of its many spellings, and those pictures are left as they are.
+fn is_identity(transform: impl Fn(&[u8], &mut [u8]) -> bool, layout: Layout) -> bool {
+    const STEPS: [u8; 6] = [0, 51, 102, 153, 204, 255];
+    let mut colors = Vec::with_capacity(216 * layout.channels());
+    for red in STEPS {
+        for green in STEPS {
+            for blue in STEPS {
+                colors.extend_from_slice(&[red, green, blue, 255][..layout.channels()]);
+            }
+        }
+    }
+    let mut seen = vec![0; colors.len()];
+    transform(&colors, &mut seen)
+        && colors.iter().zip(&seen).all(|(was, is)| was.abs_diff(*is) <= 1)
+}
+
+fn without_profile(pixels: Pixels) -> Pixels {
+    let Pixels { layout, width, height, data } = pixels;
+    let (layout, data) = match layout {
+        Layout::Rgb | Layout::Rgba => (layout, data),
+        Layout::Grey => (Layout::Rgb, data.into_iter().flat_map(|grey| [grey; 3]).collect()),
+        Layout::GreyAlpha => {
+            (Layout::Rgba, data.chunks_exact(2).flat_map(|p| [p[0], p[0], p[0], p[1]]).collect())
+        }
+        Layout::Inks(_) => (Layout::Rgb, data.chunks_exact(4).flat_map(plain_cmyk).collect()),
+    };
+    Pixels { layout, width, height, data }
+}
+
+fn plain_cmyk(inks: &[u8]) -> [u8; 3] {
+    let paper = |ink: u8| 255 - u32::from(ink);
+    [inks[0], inks[1], inks[2]].map(|ink| {
+        u8::try_from((paper(ink) * paper(inks[3]) + 127) / 255)
+            .expect("a product of two bytes over 255")
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! The first image file directory of a TIFF structure (TIFF 6.0 section 2; BigTIFF), which is also
+//! the form of EXIF metadata.
+
+use std::io::{self, Cursor, Read, Seek};
+
+use super::fields::{Fields, broken};
+use crate::variant::pipeline::orient::Orientation;
+
+/// What the directory says of the picture. A tag that is absent or of another type is `None`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Directory {
+    pub(super) width: Option<u64>,
+    pub(super) height: Option<u64>,
+    pub(super) bits_per_sample: Option<u64>,
+    pub(super) samples_per_pixel: Option<u64>,
+    pub(super) orientation: Option<u64>,
+    /// The most values that a tag which decoders read claims to have: those of TIFF 6.0 and the
+    /// colour profile. Others (layers, notes of a program) are left alone, however long.
+    pub(super) most_values: u64,
+}
+
+/// The orientation that EXIF metadata gives; upright if it is broken or says nothing. A leading
+/// `Exif\0\0`, as JPEG has it and some writers put into WebP, is let through.
+pub(super) fn exif_orientation(exif: &[u8]) -> Orientation {
+    let tiff = exif.strip_prefix(b"Exif\0\0").unwrap_or(exif);
+    let mut directory = Directory::default();
+    // What was read before it breaks off still counts: the rest may lie beyond what was kept.
+    let _ = read_first(&mut Fields::new(Cursor::new(tiff)), &mut directory);
+    Orientation::from_exif(directory.orientation.unwrap_or(1))
+}
+
+/// Reads the first directory of the TIFF structure that starts at position 0.
+pub(super) fn read_first<R: Read + Seek>(
+    fields: &mut Fields<R>,
+    directory: &mut Directory,
+) -> io::Result<()> {
+    let order = match &fields.bytes()? {
+        b"II" => Order::Little,
+        b"MM" => Order::Big,
+        _ => return Err(broken("no byte order mark")),
+    };
+    let mut reader = Ordered { fields, order };
+    let width = match reader.u16()? {
+        42 => Width::Classic,
+        43 => {
+            // BigTIFF: size of offsets (8) and a reserved 0.
+            reader.fields.skip(4)?;
+            Width::Big
+        }
+        _ => return Err(broken("no TIFF version")),
+    };
+    let offset = reader.offset(width)?;
+    reader.fields.go_to(offset)?;
+    let count = match width {
+        Width::Classic => u64::from(reader.u16()?),
+        Width::Big => reader.u64()?,
+    };
+    // A classic directory has no more; a larger one is no picture's.
+    for _ in 0..count.min(u64::from(u16::MAX)) {
+        reader.entry(width, directory)?;
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy)]
+enum Order {
+    Little,
+    Big,
+}
+
+#[derive(Clone, Copy)]
+enum Width {
+    Classic,
+    Big,
+}
+
+struct Ordered<'a, R> {
+    fields: &'a mut Fields<R>,
+    order: Order,
+}
+
+impl<R: Read + Seek> Ordered<'_, R> {
+    fn entry(&mut self, width: Width, directory: &mut Directory) -> io::Result<()> {
+        let tag = self.u16()?;
+        let kind = self.u16()?;
+        let count = self.offset(width)?;
+        let value_at = self.fields.position()?;
+        let value_bytes = match width {
+            Width::Classic => 4,
+            Width::Big => 8,
+        };
+        if matches!(tag, 254..=559 | 34_675) {
+            directory.most_values = directory.most_values.max(count);
+        }
+        let wanted = match tag {
+            256 => Some(&mut directory.width),
+            257 => Some(&mut directory.height),
+            258 => Some(&mut directory.bits_per_sample),
+            274 => Some(&mut directory.orientation),
+            277 => Some(&mut directory.samples_per_pixel),
+            _ => None,
+        };
+        if let Some(slot) = wanted {
+            *slot = self.first_value(kind, count, value_bytes, width)?;
+        }
+        self.fields.go_to(value_at + value_bytes)
+    }
+
+    /// The first of `count` values of TIFF type `kind`, in place if they fit, else at an offset.
+    fn first_value(
+        &mut self,
+        kind: u16,
+        count: u64,
+        room: u64,
+        width: Width,
+    ) -> io::Result<Option<u64>> {
+        let size = match kind {
+            1 => 1,
+            3 => 2,
+            4 => 4,
+            16 => 8,
+            _ => return Ok(None),
+        };
+        if count == 0 {
+            return Ok(None);
+        }
+        if count.saturating_mul(size) > room {
+            let offset = self.offset(width)?;
+            self.fields.go_to(offset)?;
+        }
+        Ok(Some(match size {
+            1 => self.fields.u8()?.into(),
+            2 => self.u16()?.into(),
+            4 => self.u32()?.into(),
+            _ => self.u64()?,
+        }))
+    }
+
+    fn offset(&mut self, width: Width) -> io::Result<u64> {
+        match width {
+            Width::Classic => self.u32().map(u64::from),
+            Width::Big => self.u64(),
+        }
+    }
+
+    fn u16(&mut self) -> io::Result<u16> {
+        self.fields.bytes().map(match self.order {
+            Order::Little => u16::from_le_bytes,
+            Order::Big => u16::from_be_bytes,
+        })
+    }
+
+    fn u32(&mut self) -> io::Result<u32> {
+        self.fields.bytes().map(match self.order {
+            Order::Little => u32::from_le_bytes,
+            Order::Big => u32::from_be_bytes,
+        })
+    }
+
+    fn u64(&mut self) -> io::Result<u64> {
+        self.fields.bytes().map(match self.order {
+            Order::Little => u64::from_le_bytes,
+            Order::Big => u64::from_be_bytes,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::variant::fixtures::exif;
+
+    #[test]
+    fn the_orientation_is_found_with_and_without_the_jpeg_prefix() {
+        for value in 1..=8 {
+            let payload = exif(value);
+            assert_eq!(exif_orientation(&payload), Orientation::from_exif(value.into()));
+            assert_eq!(exif_orientation(&payload[6..]), Orientation::from_exif(value.into()));
+        }
+    }
+
+    #[test]
+    fn both_byte_orders_and_big_offsets_are_read() {
+        let big_endian = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
+        assert_eq!(exif_orientation(big_endian), Orientation::from_exif(6));
+        let big_tiff = b"II+\0\x08\0\0\0\x10\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\
+            \x12\x01\x03\0\x01\0\0\0\0\0\0\0\x08\0\0\0\0\0\0\0";
+        assert_eq!(exif_orientation(big_tiff), Orientation::from_exif(8));
+    }
+
+    #[test]
+    fn broken_metadata_leaves_the_picture_upright() {
+        let good = exif(6);
+        for end in 0..good.len() - 8 {
+            assert_eq!(exif_orientation(&good[..end]), Orientation::default(), "cut at {end}");
+        }
+        assert_eq!(exif_orientation(b"MM\0*\xFF\xFF\xFF\xFF"), Orientation::default());
+    }
+}

@@ -1,0 +1,140 @@
+//! WebP (RFC 9649): the canvas, and the size of the bitstream within it.
+//!
+//! The canvas alone is not enough: a bitstream inside may claim to be larger than its canvas, and a
+//! decoder allocates for it before it compares the two.
+
+use std::io::{self, Read, Seek};
+
+use super::fields::{Fields, broken};
+use super::ifd::exif_orientation;
+use super::{Format, Header, MAX_CHUNKS};
+use crate::domain::record::Dimensions;
+use crate::variant::pipeline::orient::Orientation;
+
+/// How much of the metadata is looked at for the orientation: it stands in the first directory.
+const EXIF_BYTES: u32 = 64 * 1024;
+/// Flags of VP8X (RFC 9649, section 2.7.1).
+const HAS_EXIF: u8 = 0x08;
+const HAS_ANIMATION: u8 = 0x02;
+
+/// What decoding a WebP needs to know in advance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WebPHeader {
+    /// Whether it is animated: frames are then composed on a canvas of their own.
+    pub(crate) animated: bool,
+}
+
+pub(super) fn parse<R: Read + Seek>(mut fields: Fields<R>) -> io::Result<Header> {
+    fields.skip(12)?;
+    let chunk = Chunk::read(&mut fields)?;
+    if &chunk.kind != b"VP8X" {
+        let stored = chunk.bitstream_size(&mut fields)?.ok_or_else(|| broken("no bitstream"))?;
+        let format = Format::WebP(WebPHeader { animated: false });
+        return Ok(Header { format, stored, orientation: Orientation::default() });
+    }
+    let flags = fields.u8()?;
+    fields.skip(3)?;
+    let canvas = Dimensions { width: fields.le24()? + 1, height: fields.le24()? + 1 };
+    let animated = flags & HAS_ANIMATION != 0;
+    fields.go_to(chunk.end())?;
+    let orientation = walk(&mut fields, canvas, flags & HAS_EXIF != 0)?;
+    Ok(Header { format: Format::WebP(WebPHeader { animated }), stored: canvas, orientation })
+}
+
+/// Checks the first picture against the canvas and looks for the orientation, which comes last.
+fn walk<R: Read + Seek>(
+    fields: &mut Fields<R>,
+    canvas: Dimensions,
+    has_exif: bool,
+) -> io::Result<Orientation> {
+    let mut picture_seen = false;
+    for _ in 0..MAX_CHUNKS {
+        let chunk = match Chunk::read(fields) {
+            Ok(chunk) => chunk,
+            // A missing picture is the decoder's to report: the canvas has a size.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+            Err(error) => return Err(error),
+        };
+        if &chunk.kind == b"EXIF" {
+            let payload = fields.up_to(chunk.length.min(EXIF_BYTES) as usize)?;
+            return Ok(exif_orientation(&payload));
+        }
+        if !picture_seen && let Some(size) = picture_size(fields, &chunk)? {
+            if size.width > canvas.width || size.height > canvas.height {
+                return Err(broken("a picture larger than its canvas"));
+            }
+            picture_seen = true;
+        }
+        if picture_seen && !has_exif {
+            break;
+        }
+        fields.go_to(chunk.end())?;
+    }
+    Ok(Orientation::default())
+}
+
+/// The size of the bitstream in `chunk`, or in the frame that `chunk` is.
+fn picture_size<R: Read + Seek>(
+    fields: &mut Fields<R>,
+    chunk: &Chunk,
+) -> io::Result<Option<Dimensions>> {
+    if &chunk.kind != b"ANMF" {
+        return chunk.bitstream_size(fields);
+    }
+    // Position, size, duration and flags of the frame; then ALPH perhaps, then the bitstream.
+    fields.skip(16)?;
+    for _ in 0..MAX_CHUNKS {
+        let inner = Chunk::read(fields)?;
+        if let Some(size) = inner.bitstream_size(fields)? {
+            return Ok(Some(size));
+        }
+        if inner.end() >= chunk.end() {
+            break;
+        }
+        fields.go_to(inner.end())?;
+    }
+    Err(broken("a frame without a picture"))
+}
+
+struct Chunk {
+    kind: [u8; 4],
+    length: u32,
+    start: u64,
+}
+
+impl Chunk {
+    fn read<R: Read + Seek>(fields: &mut Fields<R>) -> io::Result<Self> {
+        Ok(Self { kind: fields.bytes()?, length: fields.le32()?, start: fields.position()? })
+    }
+
+    /// Where the next chunk begins: chunks are padded to an even length.
+    fn end(&self) -> u64 {
+        self.start + u64::from(self.length) + u64::from(self.length % 2)
+    }
+
+    /// Width and height of a VP8 (RFC 6386, section 9.1) or VP8L (RFC 9649, section 3.4) chunk.
+    fn bitstream_size<R: Read + Seek>(
+        &self,
+        fields: &mut Fields<R>,
+    ) -> io::Result<Option<Dimensions>> {
+        match &self.kind {
+            b"VP8 " => {
+                fields.skip(3)?;
+                if fields.bytes()? != [0x9D, 0x01, 0x2A] {
+                    return Err(broken("no VP8 key frame"));
+                }
+                let side = |field: u16| u32::from(field & 0x3FFF);
+                Ok(Some(Dimensions { width: side(fields.le16()?), height: side(fields.le16()?) }))
+            }
+            b"VP8L" => {
+                if fields.u8()? != 0x2F {
+                    return Err(broken("no VP8L signature"));
+                }
+                let bits = fields.le32()?;
+                let side = |bits: u32| (bits & 0x3FFF) + 1;
+                Ok(Some(Dimensions { width: side(bits), height: side(bits >> 14) }))
+            }
+            _ => Ok(None),
+        }
+    }
+}

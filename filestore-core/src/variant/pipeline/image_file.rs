@@ -1,0 +1,219 @@
+//! A blob as the decoders read it: by position, watched by a deadline, and honest about why a
+//! read failed.
+//!
+//! Decoders wrap or drop the errors of their reader. The real reason is kept here, so that a fault
+//! of the disk never looks like a corrupt image (which clients would believe for good).
+
+use std::cell::RefCell;
+use std::error::Error as StdError;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use super::refusal::{corrupt, too_slow};
+use crate::domain::error::{Error, Result};
+
+/// The bytes that a decoder's reader fetches at once.
+const DECODE_BUFFER_BYTES: usize = 64 * 1024;
+/// The bytes that a header's reader fetches at once: most of the file is skipped.
+const HEADER_BUFFER_BYTES: usize = 4 * 1024;
+
+/// The end of the time that work on a variant has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Deadline(Option<Instant>);
+
+impl Deadline {
+    /// No end: for work that is bounded by itself.
+    pub(crate) const NONE: Self = Self(None);
+
+    /// Ends `time` from now.
+    pub(crate) fn after(time: Duration) -> Self {
+        Self(Instant::now().checked_add(time))
+    }
+
+    pub(crate) fn has_passed(self) -> bool {
+        self.0.is_some_and(|end| Instant::now() >= end)
+    }
+}
+
+/// An open blob that holds a picture.
+pub(crate) struct ImageFile<'a> {
+    file: &'a File,
+    len: u64,
+    deadline: Deadline,
+    failure: RefCell<Option<Failure>>,
+}
+
+/// A reason for failing that is not the picture's fault.
+enum Failure {
+    Io(io::Error),
+    TooSlow,
+}
+
+impl<'a> ImageFile<'a> {
+    /// Covers all of `file`. The file's cursor is neither used nor moved.
+    pub(crate) fn new(file: &'a File, deadline: Deadline) -> Result<Self> {
+        let len = file.metadata().map_err(|error| Error::io("reading an image", error))?.len();
+        Ok(Self { file, len, deadline, failure: RefCell::new(None) })
+    }
+
+    /// Returns the bytes of the blob.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Opens a reader at the start, for a decoder.
+    pub(crate) fn reader(&self) -> BufReader<ImageFileReader<'_>> {
+        BufReader::with_capacity(DECODE_BUFFER_BYTES, ImageFileReader { image: self, position: 0 })
+    }
+
+    /// Opens a reader at the start, for headers.
+    pub(crate) fn header_reader(&self) -> BufReader<ImageFileReader<'_>> {
+        BufReader::with_capacity(HEADER_BUFFER_BYTES, ImageFileReader { image: self, position: 0 })
+    }
+
+    /// Reads the whole blob. The caller has made sure that it may be that large.
+    pub(crate) fn read_all(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(usize::try_from(self.len).unwrap_or(0));
+        let mut reader = ImageFileReader { image: self, position: 0 };
+
+        reader
+            .by_ref()
+            .take(self.len)
+            .read_to_end(&mut bytes)
+            .map_err(|error| self.explain(error))?;
+        Ok(bytes)
+    }
+
+    /// Fails if the deadline has passed. For between the stages, and for decoders that do not read
+    /// while they work.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.is_late() { Err(too_slow()) } else { Ok(()) }
+    }
+
+    /// Returns true if the deadline has passed, and remembers that as the reason of whatever fails
+    /// next.
+    pub(crate) fn is_late(&self) -> bool {
+        let late = self.deadline.has_passed();
+        if late {
+            self.failure.replace(Some(Failure::TooSlow));
+        }
+        late
+    }
+
+    /// Returns the error to report when a decoder failed with `error`: the disk's or the
+    /// deadline's if those were the reason, else that the image is corrupt.
+    pub(crate) fn explain(&self, error: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
+        self.outside_failure().unwrap_or_else(|| corrupt(error))
+    }
+
+    /// Takes the failure that was not the picture's fault, if there was one.
+    pub(crate) fn outside_failure(&self) -> Option<Error> {
+        match self.failure.take()? {
+            Failure::Io(error) => Some(Error::io("reading an image", error)),
+            Failure::TooSlow => Some(too_slow()),
+        }
+    }
+}
+
+/// A reader with a position of its own over an [`ImageFile`].
+pub(crate) struct ImageFileReader<'a> {
+    image: &'a ImageFile<'a>,
+    position: u64,
+}
+
+impl Read for ImageFileReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.image.is_late() {
+            return Err(io::Error::other("deadline"));
+        }
+        // No file reaches there, and the system refuses the offset itself: a picture's fault, not
+        // the disk's.
+        let end = self.position.checked_add(buffer.len() as u64);
+        if end.is_none_or(|end| i64::try_from(end).is_err()) {
+            return Ok(0);
+        }
+
+        loop {
+            match self.image.file.read_at(buffer, self.position) {
+                Ok(count) => {
+                    self.position += count as u64;
+                    return Ok(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let kind = error.kind();
+                    self.image.failure.replace(Some(Failure::Io(error)));
+                    return Err(kind.into());
+                }
+            }
+        }
+    }
+}
+
+impl Seek for ImageFileReader<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let target = match to {
+            SeekFrom::Start(position) => Some(position),
+            SeekFrom::Current(offset) => self.position.checked_add_signed(offset),
+            SeekFrom::End(offset) => self.image.len.checked_add_signed(offset),
+        };
+        self.position = target.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::error::ErrorKind;
+
+    #[test]
+    fn a_fault_of_the_disk_is_not_a_corrupt_image() {
+        // A directory opens and has a length, but its bytes cannot be read.
+        let directory = tempfile::tempdir().unwrap();
+        let file = File::open(directory.path()).unwrap();
+        let image = ImageFile::new(&file, Deadline::NONE).unwrap();
+        let error = image.reader().read_exact(&mut [0; 8]).unwrap_err();
+        assert_eq!(image.explain(error).kind(), ErrorKind::Internal);
+    }
+
+    #[test]
+    fn an_offset_that_no_file_reaches_is_the_end_and_no_fault_of_the_disk() {
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, &[7; 100]).unwrap();
+        let image = ImageFile::new(&file, Deadline::NONE).unwrap();
+        for position in [101, i64::MAX as u64, 1 << 63, u64::MAX] {
+            let mut reader = image.reader();
+            reader.seek(SeekFrom::Start(position)).unwrap();
+            let error = reader.read_exact(&mut [0]).unwrap_err();
+            assert_eq!(image.explain(error).kind(), ErrorKind::CorruptImage, "{position}");
+        }
+    }
+
+    #[test]
+    fn a_passed_deadline_stops_the_next_read_and_is_the_reason_given() {
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, &[7; 100]).unwrap();
+        let image = ImageFile::new(&file, Deadline::after(Duration::ZERO)).unwrap();
+        let error = image.reader().read_exact(&mut [0; 8]).unwrap_err();
+        let explained = image.explain(error);
+        assert_eq!(explained.kind(), ErrorKind::ImageTooLarge);
+        assert_eq!(explained.message(), too_slow().message());
+    }
+
+    #[test]
+    fn readers_do_not_disturb_each_other_or_the_file() {
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, b"abcdef").unwrap();
+        let image = ImageFile::new(&file, Deadline::NONE).unwrap();
+        let (mut one, mut two) = (image.reader(), image.header_reader());
+        let mut buffer = [0; 3];
+        one.read_exact(&mut buffer).unwrap();
+        two.read_exact(&mut buffer).unwrap();
+        assert_eq!(&buffer, b"abc");
+        assert_eq!(image.read_all().unwrap(), b"abcdef");
+        assert_eq!(io::Seek::stream_position(&mut &file).unwrap(), 6);
+    }
+}

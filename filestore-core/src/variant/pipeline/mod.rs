@@ -1,0 +1,33 @@
+//! From an open blob to its variants, stage by stage, on one thread.
+//!
+//! | stage | module | concern |
+//! |---|---|---|
+//! | header | `header` | format, size, orientation and memory need, from a few hundred bytes |
+//! | plan | `plan` | pure geometry: pass through, or which square of the picture becomes which size |
+//! | budget | `budget` | the limits, before anything is decoded |
+//! | decode | `decode` | the picture's pixels, perhaps already scaled down |
+//! | resize | `resize` | the planned square at the planned size |
+//! | finish | `color`, `orient` | sRGB, and the right way up; on the small picture, where it is cheap |
+//! | encode | `encode` | lossy WebP without metadata |
+//!
+//! `render` runs the stages in this order; `retained` is a decoded picture that further sizes are
+//! made of. `image_file` reads the blob, and `refusal` names what is wrong with a picture.
+
+pub(crate) mod refusal;
+pub(crate) mod image_file;
+pub(crate) mod orient;
+mod header;
+mod probe;
+pub(crate) mod plan;
+pub(crate) mod budget;
+mod decode;
+mod resize;
+mod color;
+#[expect(unsafe_code, reason = "foreign calls, all in this one module")]
+mod libwebp;
+mod encode;
+pub(crate) mod retained;
+pub(crate) mod render;
+
+pub use probe::probe;
+pub use render::render;

@@ -1,0 +1,142 @@
+//! The eight orientations of EXIF (tag 0x0112, TIFF 6.0 page 36): between the picture as stored
+//! and the picture as displayed.
+
+use crate::domain::record::Dimensions;
+use crate::variant::geometry::{Geometry, Rectangle};
+use crate::variant::pixels::Pixels;
+
+/// How the stored picture is to be turned to be displayed.
+///
+/// Every orientation is: swap the axes or not, and mirror each stored axis or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Orientation {
+    axes: Axes,
+    mirror_x: bool,
+    mirror_y: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Axes {
+    #[default]
+    Kept,
+    Swapped,
+}
+
+impl Orientation {
+    /// From the tag's value; anything but 1 to 8 is taken as 1, as browsers do.
+    pub(crate) fn from_exif(value: u64) -> Self {
+        let (axes, mirror_x, mirror_y) = match value {
+            2 => (Axes::Kept, true, false),
+            3 => (Axes::Kept, true, true),
+            4 => (Axes::Kept, false, true),
+            5 => (Axes::Swapped, false, false),
+            6 => (Axes::Swapped, false, true),
+            7 => (Axes::Swapped, true, true),
+            8 => (Axes::Swapped, true, false),
+            _ => (Axes::Kept, false, false),
+        };
+        Self { axes, mirror_x, mirror_y }
+    }
+
+    /// The displayed size of a picture stored as `stored`.
+    pub(crate) fn displayed(self, stored: Dimensions) -> Dimensions {
+        match self.axes {
+            Axes::Kept => stored,
+            Axes::Swapped => Dimensions { width: stored.height, height: stored.width },
+        }
+    }
+
+    /// The same geometry in the axes of a picture stored as `stored`.
+    pub(crate) fn to_stored(self, displayed: Geometry, stored: Dimensions) -> Geometry {
+        let Geometry { crop, target } = displayed;
+        let mut crop = match self.axes {
+            Axes::Kept => crop,
+            Axes::Swapped => {
+                Rectangle { left: crop.top, top: crop.left, width: crop.height, height: crop.width }
+            }
+        };
+        if self.mirror_x {
+            crop.left = stored.width - crop.left - crop.width;
+        }
+        if self.mirror_y {
+            crop.top = stored.height - crop.top - crop.height;
+        }
+        // Swapping is its own inverse, for sizes too.
+        Geometry { crop, target: self.displayed(target) }
+    }
+
+    /// Turns stored pixels the way they are displayed.
+    pub(crate) fn apply(self, stored: Pixels) -> Pixels {
+        if self == Self::default() {
+            return stored;
+        }
+        let channels = stored.layout.channels();
+        let (width, height) = (stored.width as usize, stored.height as usize);
+        let size = self.displayed(Dimensions { width: stored.width, height: stored.height });
+        let mut data = Vec::with_capacity(stored.data.len());
+        for y in 0..size.height as usize {
+            for x in 0..size.width as usize {
+                let (from_x, from_y) = match self.axes {
+                    Axes::Kept => (x, y),
+                    Axes::Swapped => (y, x),
+                };
+                let from_x = if self.mirror_x { width - 1 - from_x } else { from_x };
+                let from_y = if self.mirror_y { height - 1 - from_y } else { from_y };
+                let start = (from_y * width + from_x) * channels;
+                data.extend_from_slice(&stored.data[start..start + channels]);
+            }
+        }
+        Pixels { layout: stored.layout, width: size.width, height: size.height, data }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::variant::pixels::Layout;
+
+    /// `abc` over `def`, as displayed, stored the way each value says (the eight letters F of the
+    /// EXIF literature, with six pixels).
+    const STORED: [(u64, u32, &[u8; 6]); 8] = [
+        (1, 3, b"abcdef"),
+        (2, 3, b"cbafed"),
+        (3, 3, b"fedcba"),
+        (4, 3, b"defabc"),
+        (5, 2, b"adbecf"),
+        (6, 2, b"cfbead"),
+        (7, 2, b"fcebda"),
+        (8, 2, b"daebfc"),
+    ];
+
+    #[test]
+    fn every_orientation_is_turned_upright() {
+        for (value, width, stored) in STORED {
+            let pixels =
+                Pixels { layout: Layout::Grey, width, height: 6 / width, data: stored.to_vec() };
+            let upright = Orientation::from_exif(value).apply(pixels);
+            assert_eq!((upright.width, upright.height), (3, 2), "orientation {value}");
+            assert_eq!(upright.data, b"abcdef", "orientation {value}");
+        }
+    }
+
+    #[test]
+    fn a_crop_finds_the_same_pixel_in_every_orientation() {
+        // One pixel, `b`: the second of the first displayed row.
+        let crop = Rectangle { left: 1, top: 0, width: 1, height: 1 };
+        let target = Dimensions { width: 1, height: 1 };
+        for (value, width, stored) in STORED {
+            let size = Dimensions { width, height: 6 / width };
+            let crop =
+                Orientation::from_exif(value).to_stored(Geometry { crop, target }, size).crop;
+            let index = (crop.top * width + crop.left) as usize;
+            assert_eq!(stored[index], b'b', "orientation {value}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_value_is_upright() {
+        for value in [0, 9, 300] {
+            assert_eq!(Orientation::from_exif(value), Orientation::default());
+        }
+    }
+}

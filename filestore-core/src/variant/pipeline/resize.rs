@@ -1,0 +1,176 @@
+//! Crop and scale in one step: Lanczos3 over the true extent, alpha premultiplied while it runs.
+
+use fast_image_resize::images::{Image, ImageRef};
+use fast_image_resize::{FilterType, MulDiv, PixelType, ResizeAlg, ResizeOptions, Resizer};
+
+use crate::domain::error::{Error, Result};
+use crate::variant::geometry::{Extent, Geometry, Rectangle};
+use crate::variant::pixels::{Layout, Picture, Pixels, Plane, Planes};
+
+/// The planned part of `decoded` at the planned size, both in stored axes.
+pub(crate) fn resize(decoded: &Picture, wanted: Geometry) -> Result<Pixels> {
+    match decoded {
+        Picture::Whole(pixels) => run(pixels, Extent::WHOLE, wanted),
+        Picture::Planes(Planes::Grey(plane)) => resize_plane(plane, wanted),
+        Picture::Planes(Planes::YCbCr([y, cb, cr])) => {
+            let (y, cb, cr) =
+                (resize_plane(y, wanted)?, resize_plane(cb, wanted)?, resize_plane(cr, wanted)?);
+            Ok(to_rgb(&y, &cb, &cr))
+        }
+    }
+}
+
+fn resize_plane(plane: &Plane, wanted: Geometry) -> Result<Pixels> {
+    run(&plane.samples, plane.extent, wanted)
+}
+
+/// The conversion of ITU-T T.871 (JFIF), section 7, for planes of one size.
+fn to_rgb(y: &Pixels, cb: &Pixels, cr: &Pixels) -> Pixels {
+    let mut data = vec![0; 3 * y.data.len()];
+    let samples = y.data.iter().zip(&cb.data).zip(&cr.data);
+    for (rgb, ((y, cb), cr)) in data.as_chunks_mut().0.iter_mut().zip(samples) {
+        *rgb = ycc_to_rgb(*y, *cb, *cr);
+    }
+    Pixels { layout: Layout::Rgb, width: y.width, height: y.height, data }
+}
+
+/// In fixed point with 16 bits of fraction.
+#[inline]
+#[expect(clippy::cast_sign_loss, reason = "clamped to a byte")]
+fn ycc_to_rgb(y: u8, cb: u8, cr: u8) -> [u8; 3] {
+    const HALF: i32 = 1 << 15;
+    let (y, cb, cr) = ((i32::from(y) << 16) + HALF, i32::from(cb) - 128, i32::from(cr) - 128);
+    [y + 91_881 * cr, y - 22_554 * cb - 46_802 * cr, y + 116_130 * cb]
+        .map(|light| (light >> 16).clamp(0, 255) as u8)
+}
+
+/// The same from a picture already resized, which shows `shown` of the stored one.
+pub(crate) fn resize_again(resized: &Pixels, shown: Rectangle, wanted: Geometry) -> Result<Pixels> {
+    let extent = Extent {
+        left: f64::from(shown.left),
+        top: f64::from(shown.top),
+        scale_x: f64::from(resized.width) / f64::from(shown.width),
+        scale_y: f64::from(resized.height) / f64::from(shown.height),
+    };
+    run(resized, extent, wanted)
+}
+
+fn run(pixels: &Pixels, extent: Extent, wanted: Geometry) -> Result<Pixels> {
+    let Pixels { layout, width, height, ref data } = *pixels;
+    let kind = pixel_type(layout);
+    // A mere crop changes no pixel, so it need not lose precision to premultiplication.
+    let copied = is_copy(extent, wanted);
+    let source = ImageRef::new(width, height, data, kind).map_err(internal)?;
+    let mut premultiplied = Image::new(0, 0, kind);
+    if layout.has_alpha() && !copied {
+        premultiplied = Image::new(width, height, kind);
+        MulDiv::new().multiply_alpha(&source, &mut premultiplied).map_err(internal)?;
+    }
+    let mut target = Image::new(wanted.target.width, wanted.target.height, kind);
+    let options = options(extent, wanted, width, height);
+    let mut resizer = Resizer::new();
+    if layout.has_alpha() && !copied {
+        resizer.resize(&premultiplied, &mut target, &options).map_err(internal)?;
+    } else {
+        resizer.resize(&source, &mut target, &options).map_err(internal)?;
+    }
+    if layout.has_alpha() && !copied {
+        MulDiv::new().divide_alpha_inplace(&mut target).map_err(internal)?;
+    }
+    Ok(Pixels {
+        layout,
+        width: wanted.target.width,
+        height: wanted.target.height,
+        data: target.into_vec(),
+    })
+}
+
+fn is_copy(extent: Extent, wanted: Geometry) -> bool {
+    let Geometry { crop, target } = wanted;
+    let whole = |scale: f64| (scale - 1.0).abs() < f64::EPSILON;
+    whole(extent.scale_x)
+        && whole(extent.scale_y)
+        && (crop.width, crop.height) == (target.width, target.height)
+}
+
+/// The crop in the picture's pixels, with fractions: a reduced picture's last column or row may
+/// show only a part of a pixel.
+fn options(extent: Extent, wanted: Geometry, width: u32, height: u32) -> ResizeOptions {
+    let left = (f64::from(wanted.crop.left) - extent.left) * extent.scale_x;
+    let top = (f64::from(wanted.crop.top) - extent.top) * extent.scale_y;
+    let (width, height) = (f64::from(width) - left, f64::from(height) - top);
+    ResizeOptions::new()
+        .resize_alg(ResizeAlg::Convolution(FilterType::Lanczos3))
+        .use_alpha(false)
+        .crop(
+            left,
+            top,
+            (f64::from(wanted.crop.width) * extent.scale_x).min(width),
+            (f64::from(wanted.crop.height) * extent.scale_y).min(height),
+        )
+}
+
+fn pixel_type(layout: Layout) -> PixelType {
+    match layout {
+        Layout::Grey => PixelType::U8,
+        Layout::GreyAlpha => PixelType::U8x2,
+        Layout::Rgb => PixelType::U8x3,
+        Layout::Rgba | Layout::Inks(_) => PixelType::U8x4,
+    }
+}
+
+fn internal(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::internal("resizing an image", error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::record::Dimensions;
+
+    fn geometry(left: u32, side: u32, target: u32) -> Geometry {
+        Geometry {
+            crop: Rectangle { left, top: 0, width: side, height: side },
+            target: Dimensions { width: target, height: target },
+        }
+    }
+
+    fn decoded(layout: Layout, width: u32, height: u32, data: Vec<u8>) -> Picture {
+        Picture::Whole(Pixels { layout, width, height, data })
+    }
+
+    #[test]
+    fn a_crop_alone_copies_every_pixel() {
+        // Nearly transparent pixels, whose colour premultiplication would lose.
+        let data: Vec<u8> = (0..8u8).flat_map(|x| [x * 31, 255 - x, 7, 1]).collect();
+        let cropped =
+            resize(&decoded(Layout::Rgba, 8, 1, data.clone()), geometry(3, 1, 1)).unwrap();
+        assert_eq!(cropped.data, data[12..16]);
+    }
+
+    #[test]
+    fn a_transparent_colour_does_not_bleed_into_its_neighbours() {
+        // Opaque white on the left, transparent black on the right.
+        let row: Vec<u8> = (0..64).flat_map(|x| if x < 32 { [255; 4] } else { [0; 4] }).collect();
+        let small =
+            resize(&decoded(Layout::Rgba, 64, 64, row.repeat(64)), geometry(0, 64, 15)).unwrap();
+        let seen: Vec<_> = small.data.chunks(4).filter(|p| p[3] > 0).collect();
+        assert!(seen.iter().any(|p| p[3] < 250), "no pixel on the edge");
+        assert!(seen.iter().all(|p| p[..3] == [255; 3]), "a fringe: {seen:?}");
+    }
+
+    #[test]
+    fn a_reduced_picture_is_cropped_in_its_true_extent() {
+        // 6 stored columns decoded at 1/4: two decoded columns, of which 1.5 show.
+        let samples =
+            Pixels { layout: Layout::Grey, width: 2, height: 2, data: vec![0, 255, 0, 255] };
+        let extent = Extent { scale_x: 0.25, scale_y: 0.25, ..Extent::WHOLE };
+        let picture = Picture::Planes(Planes::Grey(Plane { samples, extent }));
+        let small = resize(&picture, geometry(0, 6, 1)).unwrap();
+        assert!(
+            (1..127).contains(&small.data[0]),
+            "half of the second column shows: {:?}",
+            small.data
+        );
+    }
+}

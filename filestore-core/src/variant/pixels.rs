@@ -1,0 +1,104 @@
+//! Pictures in memory: interleaved pixels, and the planes of a JPEG.
+
+use super::geometry::Extent;
+
+/// A decoded picture in the form that its decoder has cheapest.
+#[derive(Debug)]
+pub(crate) enum Picture {
+    /// The whole picture in its stored size.
+    Whole(Pixels),
+    /// A JPEG's components: perhaps a part of the picture, perhaps reduced.
+    Planes(Planes),
+}
+
+impl Picture {
+    /// Returns the longer side, in the pixels that are there.
+    pub(crate) fn longest_side(&self) -> u32 {
+        let (Self::Whole(pixels)
+        | Self::Planes(
+            Planes::Grey(Plane { samples: pixels, .. })
+            | Planes::YCbCr([Plane { samples: pixels, .. }, ..]),
+        )) = self;
+        pixels.width.max(pixels.height)
+    }
+
+    /// Counts the bytes that the pixels take.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Whole(pixels) => pixels.data.len(),
+            Self::Planes(Planes::Grey(plane)) => plane.samples.data.len(),
+            Self::Planes(Planes::YCbCr(planes)) => {
+                planes.iter().map(|plane| plane.samples.data.len()).sum()
+            }
+        }
+    }
+}
+
+/// A JPEG's components as it stores them: luminance alone, or luminance and the two of chrominance
+/// (Y, Cb, Cr of ITU-T T.871: BT.601, each from 0 to 255, chrominance around 128).
+#[derive(Debug)]
+pub(crate) enum Planes {
+    Grey(Plane),
+    YCbCr([Plane; 3]),
+}
+
+/// One component at a scale of its own.
+#[derive(Debug)]
+pub(crate) struct Plane {
+    /// The samples, as [`Layout::Grey`] whatever the component means.
+    pub(crate) samples: Pixels,
+    pub(crate) extent: Extent,
+}
+
+/// Rows of pixels, 8 bits a channel, interleaved, without padding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pixels {
+    pub(crate) layout: Layout,
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) data: Vec<u8>,
+}
+
+/// The meaning of a pixel's channels. Alpha is straight, never premultiplied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    Grey,
+    GreyAlpha,
+    Rgb,
+    Rgba,
+    /// Four inks, as the file stores them.
+    Inks(Inks),
+}
+
+impl Layout {
+    /// Returns the bytes of one pixel.
+    pub(crate) const fn channels(self) -> usize {
+        match self {
+            Self::Grey => 1,
+            Self::GreyAlpha => 2,
+            Self::Rgb => 3,
+            Self::Rgba | Self::Inks(_) => 4,
+        }
+    }
+
+    /// Returns true if the last channel is alpha.
+    pub(crate) const fn has_alpha(self) -> bool {
+        matches!(self, Self::GreyAlpha | Self::Rgba)
+    }
+}
+
+/// The form in which a file stores four inks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Inks {
+    pub(crate) model: InkModel,
+    /// True if 255 is no ink (Adobe), false if 255 is full ink.
+    pub(crate) inverted: bool,
+}
+
+/// The axes of a picture with four inks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InkModel {
+    Cmyk,
+    /// The first three as luminance and chrominance of their complements (Adobe TN 5116).
+    Ycck,
+}
