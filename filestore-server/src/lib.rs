@@ -12,34 +12,24 @@
 //! | [`http`] | HTTP semantics as pure functions: ranges, conditionals, dispositions, safe serving |
 //! | [`listen`] | the accept loop: timeouts, connection cap, early replies, graceful stop |
 //!
-//! On them, from the socket inwards: `service` gives each request its id and its call; `routes` has a
-//! filter for each resource and its handler beneath, which speaks to the core's `FileStore`;
-//! `form`, `json` and `incoming` read what is sent; `error` and `reply` write what is answered.
+//! On them, from the socket inwards: `server` starts all of it and gives each request its id;
+//! `routes` has a filter for each resource and its handler beneath, which speaks to the core's
+//! `FileStore`; `request` reads what is sent, `reply` writes what is answered.
 
 mod deadline;
 
+pub mod http;
 pub mod body;
 pub mod multipart;
-pub mod http;
 pub mod listen;
 
 mod config;
-mod base;
-mod proxy;
-mod call;
-mod error;
 mod reply;
-mod caching;
-mod incoming;
-mod form;
-mod json;
-mod admission;
+mod request;
 mod routes;
-mod service;
-mod admin_socket;
 mod server;
 
-pub use base::BadPublicUrl;
+pub use crate::http::forwarded::{BadIpRange, IpRange};
 pub use config::{Config, ConfigError};
-pub use proxy::{BadIpRange, IpRange};
+pub use request::base::BadPublicUrl;
 pub use server::{Server, StartError};

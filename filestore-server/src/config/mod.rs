@@ -10,8 +10,8 @@ use filestore_core::domain::config::StoreConfig;
 use thiserror::Error;
 
 use crate::body;
+use crate::http::forwarded::{BadIpRange, IpRange};
 use crate::listen;
-use crate::proxy::{BadIpRange, IpRange};
 
 /// The configuration of a server. `Default` is the contract's: loopback only, SQLite and local disk
 /// under `./filestore-data`.

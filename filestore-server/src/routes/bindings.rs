@@ -9,15 +9,15 @@ use filestore_core::api::{BindingReply, BindingUpdateReply};
 use filestore_core::domain::binding::{BindingChange, NewBinding, check_organization};
 use filestore_core::domain::provider::ProviderCode;
 use filestore_core::{Error, ErrorKind, Result};
-use http::StatusCode;
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
-use crate::call::{Call, answer, call, other, reading};
-use crate::error::Failure;
-use crate::incoming::{Body, body, read_json};
-use crate::json::{Object, required};
-use crate::reply;
+use crate::reply::{self, Failure};
+use crate::request::call::Call;
+use crate::request::incoming::Body;
+use crate::request::json::read_json;
+use crate::request::object::{Object, required};
+use crate::routes::filters::{get, post, put};
 
 const KEYS: [&str; 8] = [
     "organizationId",
@@ -32,21 +32,10 @@ const KEYS: [&str; 8] = [
 
 /// `/organization-storage-bindings`, its `/create` and its `/update`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    let list = reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), list(call)));
-    let list =
-        warp::path!("organization-storage-bindings").and(list.or(other("GET, HEAD")).unify());
-    let create = warp::post()
-        .and(call())
-        .and(body())
-        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), create(call, body)));
-    let create = warp::path!("organization-storage-bindings" / "create")
-        .and(create.or(other("POST")).unify());
-    let update = warp::put()
-        .and(call())
-        .and(body())
-        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), update(call, body)));
-    let update = warp::path!("organization-storage-bindings" / "update")
-        .and(update.or(other("PUT")).unify());
+    let list = warp::path!("organization-storage-bindings").and(get(list));
+    let create = warp::path!("organization-storage-bindings" / "create").and(post(create));
+    let update = warp::path!("organization-storage-bindings" / "update").and(put(update));
+
     list.or(create).unify().or(update).unify()
 }
 
@@ -55,7 +44,7 @@ async fn list(call: Arc<Call>) -> Result<Response, Failure> {
     let organization = query.get("organizationId").map(organization_number).transpose()?;
     let bindings = call.store().list_bindings(organization).await?;
     let shown: Vec<BindingReply> = bindings.iter().map(Into::into).collect();
-    reply::json(StatusCode::OK, &shown)
+    reply::ok(&shown)
 }
 
 /// Reads plain decimal digits; leading zeros are no other spelling.
@@ -67,7 +56,7 @@ pub(in crate::routes) fn organization_number(text: &str) -> Result<i64> {
 async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let new = known_provider(&call, new_binding(&read_json(&call, body).await?))?;
     let binding = known_provider(&call, call.store().create_binding(new).await)?;
-    reply::json(StatusCode::CREATED, &BindingReply::from(&binding))
+    reply::created(&BindingReply::from(&binding))
 }
 
 fn new_binding(json: &[u8]) -> Result<NewBinding> {
@@ -98,7 +87,7 @@ async fn update(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let json = read_json(&call, body).await?;
     let (organization, change) = known_provider(&call, binding_change(&json))?;
     let binding = known_provider(&call, call.store().update_binding(organization, change).await)?;
-    reply::json(StatusCode::OK, &BindingUpdateReply::from(&binding))
+    reply::ok(&BindingUpdateReply::from(&binding))
 }
 
 fn binding_change(json: &[u8]) -> Result<(i64, BindingChange)> {

@@ -2,26 +2,25 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use filestore_core::Result;
-use filestore_core::api::ReadyReply;
-use http::StatusCode;
+use filestore_core::api::{HealthReply, ReadyReply};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
-use crate::call::{Call, answer, call, other, reading};
-use crate::error::Failure;
-use crate::reply;
+use crate::reply::{self, Failure};
+use crate::request::call::Call;
+use crate::routes::filters::get;
 
 /// `/health-checks` and `/health-checks/ready`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    let alive =
-        reading().map(|| reply::plain(StatusCode::OK, Bytes::from_static(br#"{"message":"ok"}"#)));
-    let alive = warp::path!("health-checks").and(alive.or(other("GET, HEAD")).unify());
-    let ready =
-        reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), ready(call)));
-    let ready = warp::path!("health-checks" / "ready").and(ready.or(other("GET, HEAD")).unify());
+    let alive = warp::path!("health-checks").and(get(alive));
+    let ready = warp::path!("health-checks" / "ready").and(get(ready));
+
     alive.or(ready).unify()
+}
+
+async fn alive(_: Arc<Call>) -> Result<Response, Failure> {
+    reply::ok(&HealthReply { message: "ok".to_owned() })
 }
 
 async fn ready(call: Arc<Call>) -> Result<Response, Failure> {
@@ -39,5 +38,5 @@ async fn ready(call: Arc<Call>) -> Result<Response, Failure> {
         database: word(database, "the database"),
         storage: word(storage, "the storage"),
     };
-    reply::json(if well { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, &shown)
+    if well { reply::ok(&shown) } else { reply::not_ready(&shown) }
 }

@@ -4,12 +4,8 @@
 //! with `Allow`. A handler's refusal is a reply at once, so that a rejection means only "not my
 //! path"; what nobody's path was is a 404.
 
+mod filters;
 mod path;
-mod files_variant;
-mod files_content;
-mod files_upload;
-mod files_change;
-mod files_batch;
 mod files;
 mod bindings;
 mod providers;
@@ -22,9 +18,10 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
-use crate::base::Base;
-use crate::call::{Call, call};
-use crate::error::Failure;
+use crate::reply::Failure;
+use crate::request::base::Base;
+use crate::request::call::Call;
+use crate::routes::filters::call;
 
 /// The whole API. It answers everything: nothing is rejected but a request that carries no [`Call`].
 ///
@@ -43,12 +40,12 @@ pub(crate) fn routes(base: &Base) -> BoxedFilter<(Response,)> {
 
 /// The hot paths come first. `/files/upload` and `/files/batch` are no file ids.
 fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    let files = files_variant::routes()
-        .or(files_content::routes())
+    let files = files::variant::routes()
+        .or(files::content::routes())
         .unify()
-        .or(files_upload::routes())
+        .or(files::upload::routes())
         .unify()
-        .or(files_batch::routes())
+        .or(files::batch::routes())
         .unify()
         .or(files::routes())
         .unify();

@@ -13,17 +13,14 @@ use bytes::Bytes;
 use filestore_core::worker::Progress;
 use filestore_core::{Error, Result};
 use futures_util::stream::{self, Stream};
-use http::StatusCode;
 use serde::Serialize;
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinError, JoinHandle};
 use tokio::time::{MissedTickBehavior, interval};
-use warp::Reply as _;
 use warp::reply::Response;
 
-use crate::call::{Call, RequestId};
-use crate::error::Failure;
-use crate::reply;
+use crate::reply::{self, Failure, RequestId};
+use crate::request::call::Call;
 
 /// How often a sign of life is sent.
 const BEAT: Duration = Duration::from_secs(1);
@@ -97,13 +94,10 @@ where
     let waiting = Waiting { departure, stop, task: running.abort_handle() };
     tokio::select! {
         biased;
-        ended = &mut running => return reply::json(StatusCode::OK, &joined(ended)?),
+        ended = &mut running => return reply::ok(&joined(ended)?),
         Ok(()) = &mut begins => {}
     }
-    let mut response = reply::plain(StatusCode::OK, Bytes::new());
-    *response.body_mut() =
-        warp::reply::stream(report(call.id, running, waiting)).into_response().into_body();
-    Ok(response)
+    Ok(reply::ok_streamed(report(call.id, running, waiting)))
 }
 
 /// Line feeds until the work is done, then its report.

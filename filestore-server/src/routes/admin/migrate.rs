@@ -7,42 +7,28 @@ use filestore_core::api::{MigratePlan, MigrateReport, MigrateStatus, MigrateVeri
 use filestore_core::domain::provider::ProviderCode;
 use filestore_core::worker::migrate::MigrateOptions;
 use filestore_core::{Error, FileStore};
-use http::StatusCode;
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
 use super::long_run::{self, Departure};
 use super::organization;
-use crate::call::{Call, answer, call, other, reading};
-use crate::error::Failure;
 use crate::http::query::Query;
-use crate::incoming::{Body, body, read_json};
-use crate::json::{Object, required};
-use crate::reply;
+use crate::reply::{self, Failure};
+use crate::request::call::Call;
+use crate::request::incoming::Body;
+use crate::request::json::read_json;
+use crate::request::object::{Object, required};
 use crate::routes::bindings::organization_number;
+use crate::routes::filters::{get, post};
 
 /// `/migrate/plan`, `/run`, `/stop`, `/status` and `/verify`.
 pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    let plan = reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), plan(call)));
-    let plan = warp::path!("migrate" / "plan").and(plan.or(other("GET, HEAD")).unify());
-    let run = warp::post()
-        .and(call())
-        .and(body())
-        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), run(call, body)));
-    let run = warp::path!("migrate" / "run").and(run.or(other("POST")).unify());
-    let stop = warp::post()
-        .and(call())
-        .and(body())
-        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), stop(call, body)));
-    let stop = warp::path!("migrate" / "stop").and(stop.or(other("POST")).unify());
-    let status =
-        reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), status(call)));
-    let status = warp::path!("migrate" / "status").and(status.or(other("GET, HEAD")).unify());
-    let verify = warp::post()
-        .and(call())
-        .and(body())
-        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), verify(call, body)));
-    let verify = warp::path!("migrate" / "verify").and(verify.or(other("POST")).unify());
+    let plan = warp::path!("migrate" / "plan").and(get(plan));
+    let run = warp::path!("migrate" / "run").and(post(run));
+    let stop = warp::path!("migrate" / "stop").and(post(stop));
+    let status = warp::path!("migrate" / "status").and(get(status));
+    let verify = warp::path!("migrate" / "verify").and(post(verify));
+
     plan.or(run).unify().or(stop).unify().or(status).unify().or(verify).unify()
 }
 
@@ -51,7 +37,7 @@ async fn plan(call: Arc<Call>) -> Result<Response, Failure> {
     let organization = asked_organization(&query)?;
     let to = target(call.store(), &required("to", query.get("to").map(str::to_owned))?)?;
     let plan = call.store().migrate_plan(organization, &to).await?;
-    reply::json(StatusCode::OK, &MigratePlan::from(plan))
+    reply::ok(&MigratePlan::from(plan))
 }
 
 async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
@@ -72,13 +58,13 @@ async fn stop(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let organization = organization(&Object::parse(&json, &["organizationId"])?)?;
     call.store().migrate_stop(organization)?;
     let status = call.store().migrate_status(organization).await?;
-    reply::json(StatusCode::OK, &MigrateStatus::from(status))
+    reply::ok(&MigrateStatus::from(status))
 }
 
 async fn status(call: Arc<Call>) -> Result<Response, Failure> {
     let organization = asked_organization(&call.query(&["organizationId"])?)?;
     let status = call.store().migrate_status(organization).await?;
-    reply::json(StatusCode::OK, &MigrateStatus::from(status))
+    reply::ok(&MigrateStatus::from(status))
 }
 
 async fn verify(call: Arc<Call>, body: Body) -> Result<Response, Failure> {

@@ -11,32 +11,22 @@ use filestore_core::api::{PurgeReport, PurgeRunRequest, VariantCacheReport};
 use filestore_core::domain::binding::check_organization;
 use filestore_core::worker::NoProgress;
 use filestore_core::{Error, Result};
-use http::StatusCode;
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
-use crate::call::{Call, answer, call, other, reading};
-use crate::error::Failure;
-use crate::incoming::{Body, body, read_optional_json};
-use crate::json::{Object, required};
-use crate::reply;
+use crate::reply::{self, Failure};
+use crate::request::call::Call;
+use crate::request::incoming::Body;
+use crate::request::json::read_optional_json;
+use crate::request::object::{Object, required};
+use crate::routes::filters::{get, post};
 
 /// Everything under `/admin`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    let purge = warp::post()
-        .and(call())
-        .and(body())
-        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), purge_run(call, body)));
-    let purge = warp::path!("purge" / "run").and(purge.or(other("POST")).unify());
-    let variants = reading()
-        .and(call())
-        .then(|call: Arc<Call>| answer(Arc::clone(&call), variants_status(call)));
-    let variants = warp::path!("variants" / "status").and(variants.or(other("GET, HEAD")).unify());
-    let prune = warp::post()
-        .and(call())
-        .and(body())
-        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), variants_prune(call, body)));
-    let prune = warp::path!("variants" / "prune").and(prune.or(other("POST")).unify());
+    let purge = warp::path!("purge" / "run").and(post(purge_run));
+    let variants = warp::path!("variants" / "status").and(get(variants_status));
+    let prune = warp::path!("variants" / "prune").and(post(variants_prune));
+
     let all = purge
         .or(sync::routes())
         .unify()
@@ -58,7 +48,7 @@ async fn purge_run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let report = to_the_end(async move {
         if request.dry_run { store.purge_plan().await } else { store.purge_run(&NoProgress).await }
     });
-    reply::json(StatusCode::OK, &PurgeReport::from(report.await?))
+    reply::ok(&PurgeReport::from(report.await?))
 }
 
 fn purge_request(json: &[u8]) -> Result<PurgeRunRequest> {
@@ -67,14 +57,14 @@ fn purge_request(json: &[u8]) -> Result<PurgeRunRequest> {
 }
 
 async fn variants_status(call: Arc<Call>) -> Result<Response, Failure> {
-    reply::json(StatusCode::OK, &VariantCacheReport::from(call.store().variant_cache().await))
+    reply::ok(&VariantCacheReport::from(call.store().variant_cache().await))
 }
 
 async fn variants_prune(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     expect_nothing(&call, body).await?;
     let store = call.store().clone();
     let report = to_the_end(async move { Ok(store.prune_variants().await) }).await?;
-    reply::json(StatusCode::OK, &VariantCacheReport::from(report))
+    reply::ok(&VariantCacheReport::from(report))
 }
 
 /// A body that may only be absent, empty or `{}`.

@@ -5,37 +5,24 @@ use std::sync::Arc;
 use filestore_core::Result;
 use filestore_core::api::{SyncQueueReport, SyncReport, SyncStatusReport};
 use filestore_core::worker::NoProgress;
-use http::StatusCode;
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
 use super::{expect_nothing, organization, to_the_end};
-use crate::call::{Call, answer, call, other, reading};
-use crate::error::Failure;
-use crate::incoming::{Body, body, read_json, read_optional_json};
-use crate::json::Object;
-use crate::reply;
+use crate::reply::{self, Failure};
+use crate::request::call::Call;
+use crate::request::incoming::Body;
+use crate::request::json::{read_json, read_optional_json};
+use crate::request::object::Object;
+use crate::routes::filters::{get, post};
 
 /// `/sync/run`, `/enqueue`, `/retry` and `/status`.
 pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    let run = warp::post()
-        .and(call())
-        .and(body())
-        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), run(call, body)));
-    let run = warp::path!("sync" / "run").and(run.or(other("POST")).unify());
-    let enqueue = warp::post()
-        .and(call())
-        .and(body())
-        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), enqueue(call, body)));
-    let enqueue = warp::path!("sync" / "enqueue").and(enqueue.or(other("POST")).unify());
-    let retry = warp::post()
-        .and(call())
-        .and(body())
-        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), retry(call, body)));
-    let retry = warp::path!("sync" / "retry").and(retry.or(other("POST")).unify());
-    let status =
-        reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), status(call)));
-    let status = warp::path!("sync" / "status").and(status.or(other("GET, HEAD")).unify());
+    let run = warp::path!("sync" / "run").and(post(run));
+    let enqueue = warp::path!("sync" / "enqueue").and(post(enqueue));
+    let retry = warp::path!("sync" / "retry").and(post(retry));
+    let status = warp::path!("sync" / "status").and(get(status));
+
     run.or(enqueue).unify().or(retry).unify().or(status).unify()
 }
 
@@ -43,14 +30,14 @@ async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     expect_nothing(&call, body).await?;
     let store = call.store().clone();
     let report = to_the_end(async move { store.sync_run(Arc::new(NoProgress)).await }).await?;
-    reply::json(StatusCode::OK, &SyncReport::from(report))
+    reply::ok(&SyncReport::from(report))
 }
 
 async fn enqueue(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let organization = named(&read_json(&call, body).await?)?;
     let store = call.store().clone();
     let queued = to_the_end(async move { store.sync_enqueue(organization).await }).await?;
-    reply::json(StatusCode::OK, &SyncQueueReport { queued })
+    reply::ok(&SyncQueueReport { queued })
 }
 
 fn named(json: &[u8]) -> Result<i64> {
@@ -62,7 +49,7 @@ async fn retry(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let organization = json.as_deref().map_or(Ok(None), maybe_named)?;
     let store = call.store().clone();
     let queued = to_the_end(async move { store.sync_retry(organization).await }).await?;
-    reply::json(StatusCode::OK, &SyncQueueReport { queued })
+    reply::ok(&SyncQueueReport { queued })
 }
 
 fn maybe_named(json: &[u8]) -> Result<Option<i64>> {
@@ -71,7 +58,7 @@ fn maybe_named(json: &[u8]) -> Result<Option<i64>> {
 }
 
 async fn status(call: Arc<Call>) -> Result<Response, Failure> {
-    reply::json(StatusCode::OK, &SyncStatusReport::from(call.store().sync_status().await?))
+    reply::ok(&SyncStatusReport::from(call.store().sync_status().await?))
 }
 
 #[cfg(test)]

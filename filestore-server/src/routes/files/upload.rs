@@ -1,4 +1,4 @@
-//! POST /files/upload: one file in a form. (PUT on the same path is [`super::files_change`].)
+//! POST /files/upload: one file in a form. (PUT on the same path is [`super::change`].)
 
 use std::sync::Arc;
 
@@ -8,19 +8,20 @@ use filestore_core::domain::record::FileRecord;
 use filestore_core::service::{NewUpload, PartHints, Uploaded};
 use filestore_core::storage::StagedBlob;
 use filestore_core::{Error, Result};
+use http::HeaderValue;
 use http::header::{ETAG, LOCATION};
-use http::{HeaderValue, StatusCode};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
-use super::files_change;
-use crate::admission::Admission;
-use crate::call::{Call, answer, call, other};
-use crate::error::Failure;
-use crate::form::{self, CHARSET_FIELD, Once, Part};
+use super::change;
 use crate::http::etag::EntityTag;
-use crate::incoming::{Body, body, open_form};
-use crate::reply;
+use crate::reply::{self, Failure};
+use crate::request::admission::Admission;
+use crate::request::call::Call;
+use crate::request::fields::{self, CHARSET_FIELD, Once};
+use crate::request::form::{Part, open_form};
+use crate::request::incoming::Body;
+use crate::routes::filters::{not_allowed, with_body};
 
 const FIELDS: [&str; 7] = [
     "file",
@@ -34,15 +35,11 @@ const FIELDS: [&str; 7] = [
 
 /// `/files/upload`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    let create = warp::post()
-        .and(call())
-        .and(body())
-        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), create(call, body)));
-    let change = warp::put()
-        .and(call())
-        .and(body())
-        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), files_change::change(call, body)));
-    warp::path!("files" / "upload").and(create.or(change).unify().or(other("POST, PUT")).unify())
+    let create = warp::post().and(with_body(create));
+    let change = warp::put().and(with_body(change::change));
+    let rest = not_allowed("POST, PUT");
+
+    warp::path!("files" / "upload").and(create.or(change).unify().or(rest).unify())
 }
 
 async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
@@ -60,7 +57,7 @@ async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
 
 fn created(call: &Call, record: &FileRecord) -> Result<Response, Failure> {
     let shown = api::FileRecord::from(record);
-    let response = reply::json(StatusCode::CREATED, &shown)?;
+    let response = reply::created(&shown)?;
     Ok(with_location(
         call,
         response,
@@ -75,7 +72,7 @@ fn replayed(call: &Call, reply: Vec<u8>) -> Result<Response, Failure> {
         serde_json::from_slice(&reply).map_err(|e| Error::internal("reading a stored reply", e))?;
     let sha256: Sha256 =
         shown.sha256.parse().map_err(|e| Error::internal("reading a stored reply", e))?;
-    let response = reply::plain(StatusCode::CREATED, reply.into());
+    let response = reply::created_again(reply);
     Ok(with_location(call, response, &shown.file_id, EntityTag::of(&sha256).to_header()))
 }
 
@@ -111,28 +108,28 @@ impl UploadForm {
         match part.name() {
             "file" => self.take_file(call, part).await,
             "organization_id" => {
-                self.organization_id.read(part, form::parsed).await?;
+                self.organization_id.read(part, fields::parsed).await?;
                 let organization = self.organization_id.get().expect("it was read just now");
                 self.admission = Some(Admission::of(call, organization).await?);
                 Ok(())
             }
-            "sub_system" => self.sub_system.read(part, form::parsed).await,
+            "sub_system" => self.sub_system.read(part, fields::parsed).await,
             "original_name" => {
                 let limit = call.store().config().limits.original_name_chars;
-                self.original_name.read(part, form::name(limit)).await
+                self.original_name.read(part, fields::name(limit)).await
             }
-            "mime_type" => self.mime_type.read(part, form::mime_type).await,
-            "upload_temp" => self.upload_temp.read(part, form::flag).await,
-            "sha256" => self.sha256.read(part, form::parsed).await,
-            CHARSET_FIELD => form::pass_over(part).await,
-            name => Err(form::unknown(name, &FIELDS)),
+            "mime_type" => self.mime_type.read(part, fields::mime_type).await,
+            "upload_temp" => self.upload_temp.read(part, fields::flag).await,
+            "sha256" => self.sha256.read(part, fields::parsed).await,
+            CHARSET_FIELD => fields::pass_over(part).await,
+            name => Err(fields::unknown(name, &FIELDS)),
         }
     }
 
     async fn take_file(&mut self, call: &Call, part: &mut Part<'_>) -> Result<()> {
         self.file.expect_first("file")?;
-        let hints = form::hints(part);
-        if let Some(writer) = form::receive(part, call.store().stage()).await? {
+        let hints = fields::hints(part);
+        if let Some(writer) = fields::receive(part, call.store().stage()).await? {
             self.file.set("file", (writer.finish().await?, hints))?;
         }
         Ok(())
@@ -140,9 +137,9 @@ impl UploadForm {
 
     /// Requires what is required. The admission is to be held until the commit.
     fn finish(self) -> Result<(NewUpload, StagedBlob, Option<Admission>)> {
-        let organization = form::required("organization_id", self.organization_id)?;
-        let sub_system = form::required("sub_system", self.sub_system)?;
-        let (staged, hints) = form::required("file", self.file)?;
+        let organization = fields::required("organization_id", self.organization_id)?;
+        let sub_system = fields::required("sub_system", self.sub_system)?;
+        let (staged, hints) = fields::required("file", self.file)?;
         let mut admission = self.admission;
         let new = NewUpload {
             original_name: self.original_name.take().flatten(),

@@ -14,14 +14,14 @@ use hyper_util::service::TowerToHyperService;
 use tracing::Level;
 use warp::reply::Response;
 
-use crate::call::{App, Call, Caller, RequestId, X_REQUEST_ID};
-use crate::error::Failure;
+use crate::http::forwarded;
 use crate::listen::{Peer, RequestBody};
-use crate::proxy;
+use crate::reply::{Failure, RequestId, X_REQUEST_ID};
+use crate::request::call::{App, Call, Caller};
 use crate::routes::routes;
 
 /// The API as hyper's service.
-pub(crate) fn service(
+pub(super) fn service(
     app: Arc<App>,
 ) -> impl Service<
     Request<RequestBody>,
@@ -68,7 +68,7 @@ fn call_of(app: &Arc<App>, parts: &mut Parts) -> Call {
     let headers = std::mem::take(&mut parts.headers);
     let client = match parts.extensions.get() {
         Some(Peer::Tcp(address)) => {
-            Some(proxy::client(address.ip(), &headers, &app.config.trusted_proxies))
+            Some(forwarded::client(address.ip(), &headers, &app.config.trusted_proxies))
         }
         Some(Peer::Unix) | None => None,
     };

@@ -13,18 +13,17 @@ use http::header::{
     CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
     X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
-use super::files_content::{Span, send};
-use super::path::{IdSegment, Segment};
-use crate::caching::cache_control;
-use crate::call::{Call, answer, call, other, reading};
-use crate::error::Failure;
+use super::super::path::{IdSegment, Segment};
+use super::content::{Span, send};
 use crate::http::conditional::{Outcome, Validators, evaluate};
 use crate::http::etag::EntityTag;
-use crate::reply::NOSNIFF;
+use crate::reply::{self, Failure, NOSNIFF, cache_control};
+use crate::request::call::Call;
+use crate::routes::filters::{READ_ONLY, answer, call, get_or_head, not_allowed};
 
 /// How often a reply starts over because the file changed under it.
 const TRIES: usize = 4;
@@ -32,10 +31,10 @@ const TRIES: usize = 4;
 /// `/files/{fileId}/{width}/{height}`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     let path = warp::path!("files" / IdSegment / Segment / Segment);
-    let read = path.and(reading()).and(call()).then(|id, width, height, call: Arc<Call>| {
+    let read = path.and(get_or_head()).and(call()).then(|id, width, height, call: Arc<Call>| {
         answer(Arc::clone(&call), variant(call, id, width, height))
     });
-    let rest = path.and(other("GET, HEAD")).map(|_, _, _, reply| reply);
+    let rest = path.and(not_allowed(READ_ONLY)).map(|_, _, _, reply| reply);
     read.or(rest).unify()
 }
 
@@ -69,9 +68,7 @@ async fn reply(
     let key = call.store().variant_key(record, size, fit);
     let tag = key.etag();
     let mut response = if not_modified(&call.headers, record, &tag) {
-        let mut response = Response::default();
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-        response
+        reply::not_modified()
     } else {
         let variant = match call.store().cached_variant(&key) {
             Some(variant) => variant,

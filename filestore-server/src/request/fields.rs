@@ -8,11 +8,10 @@ use filestore_core::service::PartHints;
 use filestore_core::storage::StagingWriter;
 use filestore_core::{Error, ErrorKind, Result};
 
-use crate::incoming::{Body, TEXT_BYTES};
-use crate::multipart;
+use super::form::Part;
 
-/// A part of a form.
-pub(crate) type Part<'a> = multipart::Part<'a, Body>;
+/// The most bytes a text field of a form may have.
+const TEXT_BYTES: usize = 8 << 10;
 
 /// The field that browsers fill with the form's encoding (WHATWG HTML, section 4.10.21.5).
 pub(crate) const CHARSET_FIELD: &str = "_charset_";

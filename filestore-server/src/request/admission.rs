@@ -4,7 +4,7 @@ use filestore_core::domain::id::OrganizationId;
 use filestore_core::service::{IdempotencyGuard, QuotaReservation};
 use filestore_core::{Error, ErrorKind, Result};
 
-use crate::call::Call;
+use super::call::Call;
 
 /// What a form is taken to be longer than its file when room is reserved by the announced length.
 /// Taking too much off only means that the commit decides alone.

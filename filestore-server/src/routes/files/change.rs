@@ -8,16 +8,16 @@ use filestore_core::service::{Change, IfMatch, PartHints, QuotaReservation, Repl
 use filestore_core::storage::StagedBlob;
 use filestore_core::{Error, Result};
 use http::header::IF_MATCH;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue};
 use warp::reply::Response;
 
-use crate::admission::announced_bytes;
-use crate::call::Call;
-use crate::error::Failure;
-use crate::form::{self, CHARSET_FIELD, Once, Part};
 use crate::http::etag::EntityTags;
-use crate::incoming::{Body, open_form};
-use crate::reply;
+use crate::reply::{self, Failure};
+use crate::request::admission::announced_bytes;
+use crate::request::call::Call;
+use crate::request::fields::{self, CHARSET_FIELD, Once};
+use crate::request::form::{Part, open_form};
+use crate::request::incoming::Body;
 
 const FIELDS: [&str; 6] =
     ["file_id", "make_as_thumbnail", "make_as_ready", "file", "original_name", "mime_type"];
@@ -37,7 +37,7 @@ pub(crate) async fn change(call: Arc<Call>, body: Body) -> Result<Response, Fail
         sync_status: changed.shown_sync.to_string(),
         updated_at: changed.record.updated_at.to_string(),
     };
-    Ok(reply::with_etag(reply::json(StatusCode::OK, &shown)?, &changed.record))
+    Ok(reply::with_etag(reply::ok(&shown)?, &changed.record))
 }
 
 /// The contents that If-Match names. Weak tags, tags that are no digest and what is no list match
@@ -84,17 +84,17 @@ impl ChangeForm {
         if_match: Option<&IfMatch>,
     ) -> Result<()> {
         match part.name() {
-            "file_id" => self.file_id.read(part, form::parsed).await,
-            "make_as_thumbnail" => self.make_as_thumbnail.read(part, form::flag).await,
-            "make_as_ready" => self.make_as_ready.read(part, form::flag).await,
+            "file_id" => self.file_id.read(part, fields::parsed).await,
+            "make_as_thumbnail" => self.make_as_thumbnail.read(part, fields::flag).await,
+            "make_as_ready" => self.make_as_ready.read(part, fields::flag).await,
             "original_name" => {
                 let limit = call.store().config().limits.original_name_chars;
-                self.original_name.read(part, form::name(limit)).await
+                self.original_name.read(part, fields::name(limit)).await
             }
-            "mime_type" => self.mime_type.read(part, form::mime_type).await,
+            "mime_type" => self.mime_type.read(part, fields::mime_type).await,
             "file" => self.take_file(call, part, if_match).await,
-            CHARSET_FIELD => form::pass_over(part).await,
-            name => Err(form::unknown(name, &FIELDS)),
+            CHARSET_FIELD => fields::pass_over(part).await,
+            name => Err(fields::unknown(name, &FIELDS)),
         }
     }
 
@@ -106,7 +106,7 @@ impl ChangeForm {
         if_match: Option<&IfMatch>,
     ) -> Result<()> {
         self.file.expect_first("file")?;
-        let hints = form::hints(part);
+        let hints = fields::hints(part);
         let stage = async {
             self.check_flags(WithFile::Yes)?;
             if let Some(id) = self.file_id.get() {
@@ -114,7 +114,7 @@ impl ChangeForm {
             }
             call.store().stage().await
         };
-        if let Some(writer) = form::receive(part, stage).await? {
+        if let Some(writer) = fields::receive(part, stage).await? {
             self.file.set("file", (writer.finish().await?, hints))?;
         }
         Ok(())
@@ -136,7 +136,7 @@ impl ChangeForm {
     fn finish(self) -> Result<(FileId, Change, Option<QuotaReservation>)> {
         self.check_flags(if self.file.get().is_some() { WithFile::Yes } else { WithFile::No })?;
         let (thumbnail, ready) = (is_set(&self.make_as_thumbnail), is_set(&self.make_as_ready));
-        let id = form::required("file_id", self.file_id)?;
+        let id = fields::required("file_id", self.file_id)?;
         let (original_name, mime_type) =
             (self.original_name.take().flatten(), self.mime_type.take().flatten());
         let change = if let Some((staged, hints)) = self.file.take() {
@@ -148,7 +148,7 @@ impl ChangeForm {
             match (thumbnail, ready) {
                 (true, _) => Change::MakeThumbnail,
                 (false, true) => Change::MakeReady(None),
-                (false, false) => return Err(form::missing("file")),
+                (false, false) => return Err(fields::missing("file")),
             }
         };
         Ok((id, change, self.room))

@@ -9,17 +9,17 @@ use filestore_core::domain::id::{OrganizationId, SubSystem};
 use filestore_core::service::{BatchItem, NewBatch, PartHints, Uploaded};
 use filestore_core::storage::{StagedBlob, StagingWriter};
 use filestore_core::{Error, ErrorKind, Result};
-use http::StatusCode;
 use tokio::task::JoinSet;
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
-use crate::admission::Admission;
-use crate::call::{Call, answer, call, other};
-use crate::error::Failure;
-use crate::form::{self, CHARSET_FIELD, Once, Part};
-use crate::incoming::{Body, body, open_form};
-use crate::reply;
+use crate::reply::{self, Failure};
+use crate::request::admission::Admission;
+use crate::request::call::Call;
+use crate::request::fields::{self, CHARSET_FIELD, Once};
+use crate::request::form::{Part, open_form};
+use crate::request::incoming::Body;
+use crate::routes::filters::post;
 
 const FIELDS: [&str; 5] = [
     "organization_id",
@@ -38,11 +38,7 @@ const FLUSHES: usize = 8;
 
 /// `/files/batch`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    let create = warp::post()
-        .and(call())
-        .and(body())
-        .then(|call: Arc<Call>, body| answer(Arc::clone(&call), create(call, body)));
-    warp::path!("files" / "batch").and(create.or(other("POST")).unify())
+    warp::path!("files" / "batch").and(post(create))
 }
 
 async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
@@ -56,9 +52,9 @@ async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     match call.store().commit_batch(new, items).await? {
         Uploaded::New(records) => {
             let shown: Vec<api::FileRecord> = records.iter().map(Into::into).collect();
-            reply::json(StatusCode::CREATED, &shown)
+            reply::created(&shown)
         }
-        Uploaded::Replayed(reply) => Ok(reply::plain(StatusCode::CREATED, reply.into())),
+        Uploaded::Replayed(reply) => Ok(reply::created_again(reply)),
     }
 }
 
@@ -86,13 +82,13 @@ impl BatchForm {
     async fn take(&mut self, call: &Call, part: &mut Part<'_>) -> Result<()> {
         match part.name() {
             "organization_id" => {
-                self.organization_id.read(part, form::parsed).await?;
+                self.organization_id.read(part, fields::parsed).await?;
                 let organization = self.organization_id.get().expect("it was read just now");
                 self.admission = Some(Admission::of(call, organization).await?);
                 Ok(())
             }
-            "sub_system" => self.sub_system.read(part, form::parsed).await,
-            CHARSET_FIELD => form::pass_over(part).await,
+            "sub_system" => self.sub_system.read(part, fields::parsed).await,
+            CHARSET_FIELD => fields::pass_over(part).await,
             name => {
                 let (index, field) = item_field(name)?;
                 self.take_item(call, part, index, field).await.map_err(|e| e.with_item(index))
@@ -111,10 +107,10 @@ impl BatchForm {
         match field {
             ItemField::OriginalName => {
                 let item = self.item(index, limits)?;
-                item.original_name.read(part, form::name(limits.original_name_chars)).await
+                item.original_name.read(part, fields::name(limits.original_name_chars)).await
             }
             ItemField::MimeType => {
-                self.item(index, limits)?.mime_type.read(part, form::mime_type).await
+                self.item(index, limits)?.mime_type.read(part, fields::mime_type).await
             }
             ItemField::File => self.take_file(call, part, index).await,
         }
@@ -137,13 +133,14 @@ impl BatchForm {
         if let Some(item) = self.items.get(&index) {
             item.file.expect_first(&name)?;
         }
-        let hints = form::hints(part);
+        let hints = fields::hints(part);
         let left = limits.max_batch_size - self.received_bytes;
         let stage = async {
             self.item(index, limits)?;
             call.store().stage_up_to(left).await
         };
-        let received = form::receive(part, stage).await.map_err(|e| over_batch(e, left, limits))?;
+        let received =
+            fields::receive(part, stage).await.map_err(|e| over_batch(e, left, limits))?;
         let Some(writer) = received else { return Ok(()) };
         self.received_bytes += writer.size_bytes();
         self.item(index, limits)?.file.set(&name, hints)?;
@@ -173,11 +170,11 @@ impl BatchForm {
         mut self,
     ) -> Result<(NewBatch, Vec<(BatchItem, StagedBlob)>, Option<Admission>)> {
         while self.flushed().await? {}
-        let organization_id = form::required("organization_id", self.organization_id)?;
-        let sub_system = form::required("sub_system", self.sub_system)?;
+        let organization_id = fields::required("organization_id", self.organization_id)?;
+        let sub_system = fields::required("sub_system", self.sub_system)?;
         let mut items = Vec::with_capacity(self.items.len());
         for (index, item) in self.items {
-            let hints = form::required(&format!("items[{index}].file"), item.file)
+            let hints = fields::required(&format!("items[{index}].file"), item.file)
                 .map_err(|e| e.with_item(index))?;
             let staged = self.staged.remove(&index).expect("a file that was received was staged");
             let item = BatchItem {
@@ -213,7 +210,7 @@ enum ItemField {
 
 /// Reads `items[N].file` and the like; N is decimal without leading zeros, 0 to 9999.
 fn item_field(name: &str) -> Result<(u32, ItemField)> {
-    let rest = name.strip_prefix("items[").ok_or_else(|| form::unknown(name, &FIELDS))?;
+    let rest = name.strip_prefix("items[").ok_or_else(|| fields::unknown(name, &FIELDS))?;
     let malformed = || {
         Error::invalid(
             name,
@@ -230,7 +227,7 @@ fn item_field(name: &str) -> Result<(u32, ItemField)> {
         "file" => ItemField::File,
         "original_name" => ItemField::OriginalName,
         "mime_type" => ItemField::MimeType,
-        _ => return Err(form::unknown(name, &FIELDS).with_item(index)),
+        _ => return Err(fields::unknown(name, &FIELDS).with_item(index)),
     };
     Ok((index, field))
 }

@@ -1,5 +1,5 @@
 //! GET and DELETE /files/{fileId}: the bytes as they are, and their end. (DELETE's handler is in
-//! [`super::files`].)
+//! [`super`].)
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,26 +13,23 @@ use filestore_core::service::{ByteStream, Opened};
 use filestore_core::{Error, ErrorKind};
 use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
 use http::header::{
-    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE,
-    CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LAST_MODIFIED, LOCATION, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS,
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,
+    CONTENT_TYPE, ETAG, LAST_MODIFIED, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use parking_lot::Mutex;
 use warp::reply::Response;
 use warp::{Filter, Rejection, Reply};
 
-use super::files;
-use super::path::IdSegment;
-use crate::caching::cache_control;
-use crate::call::{Call, answer, call, other, reading};
-use crate::error::Failure;
+use super::super::path::IdSegment;
 use crate::http::conditional::{Outcome, Validators, evaluate, if_range_holds};
 use crate::http::date;
 use crate::http::etag::{EntityTag, repr_digest};
 use crate::http::query::Query;
 use crate::http::range::ByteRange;
-use crate::reply::NOSNIFF;
+use crate::reply::{self, Failure, NOSNIFF, cache_control};
+use crate::request::call::Call;
+use crate::routes::filters::{answer, call, get_or_head, not_allowed};
 
 /// How often a reply starts over because the file changed under it.
 const TRIES: usize = 4;
@@ -43,14 +40,14 @@ const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     let path = warp::path!("files" / IdSegment);
     let read = path
-        .and(reading())
+        .and(get_or_head())
         .and(call())
         .then(|id, call: Arc<Call>| answer(Arc::clone(&call), content(call, id)));
     let delete = path
         .and(warp::delete())
         .and(call())
-        .then(|id, call: Arc<Call>| answer(Arc::clone(&call), files::delete(call, id)));
-    let rest = path.and(other("GET, HEAD, DELETE")).map(|_, reply| reply);
+        .then(|id, call: Arc<Call>| answer(Arc::clone(&call), super::delete(call, id)));
+    let rest = path.and(not_allowed("GET, HEAD, DELETE")).map(|_, reply| reply);
     read.or(delete).unify().or(rest).unify()
 }
 
@@ -80,10 +77,8 @@ fn redirect(url: &str, life: Duration) -> Result<Response, Failure> {
     let max_age = (life / 2).min(Duration::from_mins(1)).as_secs();
     let url =
         HeaderValue::try_from(url).map_err(|error| Error::internal("writing a location", error))?;
-    let mut response = Response::default();
-    *response.status_mut() = StatusCode::FOUND;
+    let mut response = reply::found(url);
     let headers = response.headers_mut();
-    headers.insert(LOCATION, url);
     let cached = HeaderValue::try_from(format!("private, max-age={max_age}")).expect("it is ASCII");
     headers.insert(CACHE_CONTROL, cached);
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
@@ -121,8 +116,7 @@ impl Wanted<'_> {
         let Some(mut response) = self.bytes(span).await? else { return Ok(None) };
         self.describe(response.headers_mut(), &current);
         if let Some(value) = range.content_range(blob.size_bytes) {
-            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-            response.headers_mut().insert(CONTENT_RANGE, value);
+            response = reply::partial_content(response, value);
         }
         response.headers_mut().insert(CONTENT_LENGTH, span.len().into());
         Ok(Some(response))
@@ -137,8 +131,7 @@ impl Wanted<'_> {
     }
 
     fn not_modified(&self, current: &Validators) -> Response {
-        let mut response = Response::default();
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        let mut response = reply::not_modified();
         self.validate(response.headers_mut(), current);
         response
     }

@@ -1,5 +1,11 @@
 //! The records: list, info, delete, restore.
 
+pub(super) mod variant;
+pub(super) mod content;
+pub(super) mod upload;
+mod change;
+pub(super) mod batch;
+
 use std::sync::Arc;
 
 use filestore_core::api::{self, DeleteReply, ListReply};
@@ -7,35 +13,36 @@ use filestore_core::domain::listing::ListFilter;
 use filestore_core::domain::record::FileRecord;
 use filestore_core::service::ListRequest;
 use filestore_core::{Error, Result};
-use http::StatusCode;
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
 use super::path::IdSegment;
-use crate::call::{Call, answer, call, other, reading};
-use crate::error::Failure;
 use crate::http::query::Query;
-use crate::reply;
+use crate::reply::{self, Failure};
+use crate::request::call::Call;
+use crate::routes::filters::{READ_ONLY, answer, call, get, get_or_head, not_allowed};
 
 const FILTERS: [&str; 6] =
     ["organization_id", "sub_system", "status", "purge_status", "limit", "cursor"];
 
 /// `/files`, `/files/{fileId}/info` and `/files/{fileId}/restore`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    let list = reading().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), list(call)));
-    let list = warp::path!("files").and(list.or(other("GET, HEAD")).unify());
+    let list = warp::path!("files").and(get(list));
+
     let path = warp::path!("files" / IdSegment / "info");
     let info = path
-        .and(reading())
+        .and(get_or_head())
         .and(call())
         .then(|id, call: Arc<Call>| answer(Arc::clone(&call), info(call, id)));
-    let info = info.or(path.and(other("GET, HEAD")).map(|_, reply| reply)).unify();
+    let info = info.or(path.and(not_allowed(READ_ONLY)).map(|_, reply| reply)).unify();
+
     let path = warp::path!("files" / IdSegment / "restore");
     let restore = path
         .and(warp::post())
         .and(call())
         .then(|id, call: Arc<Call>| answer(Arc::clone(&call), restore(call, id)));
-    let restore = restore.or(path.and(other("POST")).map(|_, reply| reply)).unify();
+    let restore = restore.or(path.and(not_allowed("POST")).map(|_, reply| reply)).unify();
+
     list.or(info).unify().or(restore).unify()
 }
 
@@ -43,7 +50,7 @@ async fn list(call: Arc<Call>) -> Result<Response, Failure> {
     let request = list_request(&call.query(&FILTERS)?)?;
     let page = call.store().list(&request, &call.caller.scope).await?;
     let items = page.items.iter().map(Into::into).collect();
-    reply::json(StatusCode::OK, &ListReply { items, next_cursor: page.next_cursor })
+    reply::ok(&ListReply { items, next_cursor: page.next_cursor })
 }
 
 fn list_request(query: &Query) -> Result<ListRequest> {
@@ -76,7 +83,7 @@ async fn restore(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
 }
 
 fn shown(record: &FileRecord) -> Result<Response, Failure> {
-    Ok(reply::with_etag(reply::json(StatusCode::OK, &api::FileRecord::from(record))?, record))
+    Ok(reply::with_etag(reply::ok(&api::FileRecord::from(record))?, record))
 }
 
 /// Answers DELETE on `/files/{fileId}`.
@@ -88,7 +95,7 @@ pub(super) async fn delete(call: Arc<Call>, id: IdSegment) -> Result<Response, F
         storage_location: record.state.location().to_string(),
         purge_pending: true,
     };
-    reply::json(StatusCode::OK, &shown)
+    reply::ok(&shown)
 }
 
 #[cfg(test)]

@@ -13,11 +13,12 @@ use http::header::{
     ACCEPT_ENCODING, ALLOW, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
+use serde::Serialize;
 use warp::reply::Response;
 
-use crate::call::RequestId;
+use super::document;
+use super::request_id::RequestId;
 use crate::http::range::ByteRange;
-use crate::reply;
 
 /// When a client of a full queue may come back, unless the error knows better.
 const BUSY_RETRY_SECS: u64 = 1;
@@ -48,7 +49,7 @@ impl From<Error> for Failure {
 }
 
 /// The status of a kind of error. Exhaustive on purpose: a new kind needs a decision here.
-pub(crate) const fn status_of(kind: ErrorKind) -> StatusCode {
+const fn status_of(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::InvalidField
         | ErrorKind::MissingField
@@ -85,6 +86,12 @@ pub(crate) const fn status_of(kind: ErrorKind) -> StatusCode {
     }
 }
 
+/// Replies 503 with the report of a readiness check that failed: the one failure that is no problem
+/// document.
+pub(crate) fn not_ready(report: &impl Serialize) -> Result<Response, Failure> {
+    Ok(document::of_value(StatusCode::SERVICE_UNAVAILABLE, report)?)
+}
+
 impl Failure {
     /// The reply to request `id`. Logs what is the service's own fault.
     pub(crate) fn into_response(self, id: &RequestId) -> Response {
@@ -93,7 +100,7 @@ impl Failure {
         let problem = self.problem(id, status);
         let body =
             serde_json::to_vec(&problem).expect("a problem has string keys and plain values");
-        let mut response = reply::plain(status, Bytes::from(body));
+        let mut response = document::of_text(status, Bytes::from(body));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         self.add_headers(headers);

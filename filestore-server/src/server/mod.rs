@@ -1,5 +1,8 @@
 //! A running server: the store, the sockets, the workers, from start to stop.
 
+mod admin_socket;
+mod dispatch;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,12 +18,10 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
-use crate::admin_socket;
-use crate::base::{BadPublicUrl, Base};
-use crate::call::App;
 use crate::config::{Config, ConfigError};
 use crate::listen::{self, Listener, Options};
-use crate::service::service;
+use crate::request::base::{BadPublicUrl, Base};
+use crate::request::call::App;
 
 /// A running server. Dropping it stops accepting; [`stop`](Self::stop) waits until all is done.
 ///
@@ -193,7 +194,7 @@ fn accept(
     options: Options,
     mut stopped: watch::Receiver<bool>,
 ) -> JoinHandle<usize> {
-    let service = service(Arc::clone(app));
+    let service = dispatch::service(Arc::clone(app));
     let shutdown = async move {
         // An error means that the server was dropped, which is a stop as well.
         let _ = stopped.wait_for(|stop| *stop).await;

@@ -13,7 +13,7 @@ use tokio::net::UnixListener;
 
 /// Binds the socket `path`. Fails where the path is too long for a socket (about 100 bytes) and
 /// where the file system has none.
-pub(crate) fn bind(path: &Path) -> io::Result<UnixListener> {
+pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
     let private = path.with_file_name(".admin");
     remove(&private)?;
     DirBuilder::new().mode(0o700).create(&private)?;
@@ -31,7 +31,7 @@ fn bind_in(private: &Path, path: &Path) -> io::Result<UnixListener> {
 }
 
 /// Removes the socket's file at the end, so that nobody tries to talk to a server that is gone.
-pub(crate) fn unlink(path: &Path) {
+pub(super) fn unlink(path: &Path) {
     if let Err(error) = std::fs::remove_file(path) {
         tracing::warn!(%error, "cannot remove the admin socket");
     }

@@ -1,23 +1,16 @@
 //! One request, as handlers see it: everything but its path, which warp has matched, and its body.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use filestore_core::FileStore;
 use filestore_core::domain::scope::Scope;
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use ulid::Ulid;
-use warp::Filter;
-use warp::reply::Response;
+use http::{HeaderMap, Method};
 
-use crate::base::Base;
+use super::base::Base;
 use crate::config::Config;
-use crate::error::Failure;
 use crate::http::query::Query;
-
-/// The header that carries the request's id on every reply.
-pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+use crate::reply::RequestId;
 
 /// What all requests share.
 #[derive(Debug)]
@@ -28,30 +21,6 @@ pub(crate) struct App {
     pub(crate) config: Config,
     /// Where clients see the server.
     pub(crate) base: Base,
-}
-
-/// The id of a request: a ULID of the server's own, never one that a client sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RequestId([u8; 26]);
-
-impl RequestId {
-    /// A new id.
-    pub(crate) fn fresh() -> Self {
-        let mut text = [0; 26];
-        Ulid::generate().array_to_str(&mut text);
-        Self(text)
-    }
-
-    /// The value of `X-Request-Id`.
-    pub(crate) fn to_header(self) -> HeaderValue {
-        HeaderValue::from_bytes(&self.0).expect("a ULID is ASCII letters and digits")
-    }
-}
-
-impl fmt::Display for RequestId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(str::from_utf8(&self.0).expect("a ULID is ASCII letters and digits"))
-    }
 }
 
 /// On whose behalf a request acts.
@@ -104,30 +73,4 @@ impl Call {
     pub(crate) fn content_length(&self) -> Option<u64> {
         self.headers.get(http::header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
     }
-}
-
-/// The call that the service around the routes has put beside the request.
-pub(crate) fn call() -> impl Filter<Extract = (Arc<Call>,), Error = warp::Rejection> + Copy {
-    warp::ext::get::<Arc<Call>>()
-}
-
-/// GET and HEAD: HEAD works wherever GET does.
-pub(crate) fn reading() -> impl Filter<Extract = (), Error = warp::Rejection> + Copy {
-    warp::get().or(warp::head()).unify()
-}
-
-/// The end of a resource's filters: whatever comes here has the right path and the wrong method.
-/// `allow` is the value of `Allow`.
-pub(crate) fn other(
-    allow: &'static str,
-) -> impl Filter<Extract = (Response,), Error = warp::Rejection> + Clone {
-    call().map(move |call: Arc<Call>| Failure::MethodNotAllowed(allow).into_response(&call.id))
-}
-
-/// Turns what a handler came to into a reply.
-pub(crate) async fn answer(
-    call: Arc<Call>,
-    handled: impl Future<Output = Result<Response, Failure>>,
-) -> Response {
-    handled.await.unwrap_or_else(|failure| failure.into_response(&call.id))
 }

@@ -1,0 +1,71 @@
+//! Replies: documents, redirects and problem documents, with their statuses and caching headers.
+//!
+//! # Statuses
+//!
+//! HTTP statuses are named in this folder and nowhere else, which a test below checks:
+//!
+//! - [`error`] holds every status of a failure (4xx and 5xx), the kinds of the core's errors in one
+//!   exhaustive match;
+//! - [`success`] has a constructor for each other status (200, 201, 206, 302, 304).
+//!
+//! A handler picks a constructor or returns a [`Failure`].
+
+mod request_id;
+mod document;
+mod error;
+mod success;
+mod caching;
+
+pub(crate) use caching::cache_control;
+pub(crate) use document::NOSNIFF;
+pub(crate) use error::{Failure, not_ready};
+pub(crate) use request_id::{RequestId, X_REQUEST_ID};
+pub(crate) use success::{
+    created, created_again, found, not_modified, ok, ok_streamed, partial_content, with_etag,
+};
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    /// Every source file beneath `folder` that is no file of tests.
+    fn sources(folder: &Path) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                found.extend(sources(&path));
+            } else if path.extension().is_some_and(|extension| extension == "rs")
+                && !path.ends_with("tests.rs")
+            {
+                found.push(path);
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn only_this_folder_names_statuses() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let own = root.join("reply");
+
+        for path in sources(&root) {
+            let names_one = std::fs::read_to_string(&path).unwrap().contains("StatusCode");
+            assert!(!names_one || path.starts_with(&own), "{} names a status", path.display());
+        }
+    }
+
+    #[test]
+    fn failures_and_successes_have_a_file_each() {
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/reply");
+        let error = std::fs::read_to_string(own.join("error.rs")).unwrap();
+        let success = std::fs::read_to_string(own.join("success.rs")).unwrap();
+
+        for name in ["OK", "CREATED", "PARTIAL_CONTENT", "FOUND", "NOT_MODIFIED"] {
+            assert!(!error.contains(&format!("StatusCode::{name}")), "{name} in error.rs");
+        }
+        for name in ["BAD_REQUEST", "NOT_FOUND", "CONFLICT", "SERVICE_UNAVAILABLE", "INTERNAL"] {
+            assert!(!success.contains(&format!("StatusCode::{name}")), "{name} in success.rs");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Replies that are no failures: a constructor for each status.
+
+use bytes::Bytes;
+use filestore_core::Error;
+use filestore_core::domain::record::FileRecord;
+use futures_util::Stream;
+use http::header::{CONTENT_RANGE, ETAG, LOCATION};
+use http::{HeaderValue, StatusCode};
+use serde::Serialize;
+use warp::Reply as _;
+use warp::reply::Response;
+
+use super::document;
+use super::error::Failure;
+use crate::http::etag::EntityTag;
+
+/// Replies 200 with a document of `value`.
+pub(crate) fn ok(value: &impl Serialize) -> Result<Response, Failure> {
+    Ok(document::of_value(StatusCode::OK, value)?)
+}
+
+/// Replies 200 with a document whose JSON text arrives in pieces. A piece that fails cuts the
+/// connection.
+pub(crate) fn ok_streamed(
+    json: impl Stream<Item = Result<Bytes, Error>> + Send + Sync + 'static,
+) -> Response {
+    let mut response = document::of_text(StatusCode::OK, Bytes::new());
+    *response.body_mut() = warp::reply::stream(json).into_response().into_body();
+    response
+}
+
+/// Replies 201 with a document of `value`.
+pub(crate) fn created(value: &impl Serialize) -> Result<Response, Failure> {
+    Ok(document::of_value(StatusCode::CREATED, value)?)
+}
+
+/// Replies 201 with the JSON text that was stored when the resource was created, byte for byte.
+pub(crate) fn created_again(json: Vec<u8>) -> Response {
+    document::of_text(StatusCode::CREATED, json.into())
+}
+
+/// Turns a 200 that carries a part of the bytes into a 206. `range` is the value of Content-Range.
+pub(crate) fn partial_content(mut response: Response, range: HeaderValue) -> Response {
+    *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+    response.headers_mut().insert(CONTENT_RANGE, range);
+    response
+}
+
+/// Replies 302 to `location`.
+pub(crate) fn found(location: HeaderValue) -> Response {
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::FOUND;
+    response.headers_mut().insert(LOCATION, location);
+    response
+}
+
+/// Replies 304. The caller adds the headers that a 200 would have had (RFC 9110 section 15.4.5).
+pub(crate) fn not_modified() -> Response {
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    response
+}
+
+/// Adds the entity tag of the record's content.
+pub(crate) fn with_etag(mut response: Response, record: &FileRecord) -> Response {
+    response.headers_mut().insert(ETAG, EntityTag::of(&record.blob.sha256).to_header());
+    response
+}
