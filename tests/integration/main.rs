@@ -20,4 +20,5 @@ mod errors;
 mod limits;
 mod races;
 mod recovery;
+mod old_data;
 mod story;

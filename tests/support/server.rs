@@ -43,6 +43,14 @@ impl TestServer {
         Self::start_with(|config| config.store.purge_grace = Duration::from_hours(1)).await
     }
 
+    /// Starts a server on what is in `dir` already: its data directory is `dir/data`.
+    pub async fn start_on(dir: TempDir, adjust: impl FnOnce(&mut Config)) -> Self {
+        let mut config =
+            Config { listen: "127.0.0.1:0".parse().expect("an address"), ..Config::default() };
+        adjust(&mut config);
+        Self::start_in(dir, config).await
+    }
+
     async fn start_in(dir: TempDir, mut config: Config) -> Self {
         config.data_dir = dir.path().join("data");
         let server = Server::start(config.clone()).await.expect("the server starts");

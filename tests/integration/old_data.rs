@@ -1,0 +1,85 @@
+//! Data directories that earlier versions wrote: each opens, migrates, and serves every byte.
+//!
+//! A folder of `old_data/` is named for the commit whose server wrote it, and was left by a
+//! SIGKILL: `data` is the data directory, with the database's log still beside it, `second` the
+//! directory of the `fs` provider `disk2`, and `manifest.json` says what the server had
+//! acknowledged. Files of version and schema that follow are added, never changed.
+
+use std::path::Path;
+use std::time::Duration;
+
+use filestore_core::domain::provider::ProviderConfig;
+use filestore_workspace::{TestServer, sha256_hex};
+use serde_json::Value;
+
+/// Longer than this project will be maintained: what a manifest calls deleted stays to be seen.
+const NEVER: Duration = Duration::from_secs(500 * 365 * 24 * 60 * 60);
+
+#[tokio::test]
+async fn a_data_directory_of_84e346b_serves_every_byte() {
+    let (server, manifest) = open("84e346b").await;
+
+    for (file_id, expected) in manifest["files"].as_object().unwrap() {
+        // Its 24 hours are over, and the purge may have been faster than this test.
+        if expected["note"] == "temp" {
+            continue;
+        }
+
+        let record = server.record(file_id).await;
+        assert_eq!(record.file_size, expected["size"], "{expected}");
+        assert_eq!(record.sha256, expected["content_sha256"], "{expected}");
+
+        let content = server.content(file_id).send().await.expect(200);
+        assert_eq!(sha256_hex(&content.body), expected["content_sha256"], "{expected}");
+    }
+}
+
+#[tokio::test]
+async fn a_data_directory_of_84e346b_keeps_its_deletions_bindings_and_variants() {
+    let (server, manifest) = open("84e346b").await;
+
+    let deleted = manifest["deleted"].as_str().unwrap();
+    server.content(deleted).send().await.expect(404);
+    assert_eq!(server.info(deleted).await.expect(200).json()["purge_status"], "SYSTEM_PURGE");
+    server.restore(deleted).await.expect(200);
+    server.content(deleted).send().await.expect(200);
+
+    let bindings = server.get("/api/v1/organization-storage-bindings?organizationId=7");
+    let bindings = bindings.send().await.expect(200).json();
+    assert_eq!(bindings[0]["storageProvider"], "disk2");
+    assert_eq!(bindings[0]["isActive"], true);
+
+    let files = manifest["files"].as_object().unwrap();
+    let (replaced, _) = files.iter().find(|(_, file)| file["note"] == "replaced").unwrap();
+    assert_eq!(server.record(replaced).await.version, 2);
+}
+
+/// Starts a server on a copy of what `version` wrote.
+async fn open(version: &str) -> (TestServer, Value) {
+    let kept =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/integration/old_data").join(version);
+    let dir = tempfile::tempdir().unwrap();
+    copy(&kept, dir.path());
+    let manifest = std::fs::read(kept.join("manifest.json")).unwrap();
+
+    let root = dir.path().join("second").display().to_string();
+    let server = TestServer::start_on(dir, |config| {
+        let second = ProviderConfig::new("disk2".parse().unwrap(), "fs");
+        config.store.providers = vec![second.with_option("root", root)];
+        config.store.purge_grace = NEVER;
+    });
+    (server.await, serde_json::from_slice(&manifest).unwrap())
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
