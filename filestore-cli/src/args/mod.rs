@@ -5,10 +5,13 @@ mod admin;
 mod rate;
 mod examples;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::target::Address;
 
 pub(crate) use admin::{
     BindingCommand, MigrateCommand, MigrateTarget, ProviderCommand, PurgeCommand, SyncCommand,
@@ -19,8 +22,8 @@ pub(crate) use files::{
     PurgeStatusArg, ReadyArgs, ReplaceArgs, StatusArg, UploadArgs, VariantArgs,
 };
 
-/// Where a server is looked for if nothing is said.
-pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
+/// The server that commands go to if nothing else is said.
+const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
 
 /// Store files for organizations, and look after the store.
 ///
@@ -128,6 +131,37 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+}
+
+impl GlobalArgs {
+    /// Returns the address that the options name, or else the environment.
+    ///
+    /// `--server` is read from `FILESTORE_URL` here rather than by clap, so that the variable does not
+    /// conflict with `--data-dir`.
+    pub(crate) fn address(&self) -> Address {
+        match &self.data_dir {
+            Some(path) => Address::Directory {
+                path: path.clone(),
+                config: self
+                    .config
+                    .clone()
+                    .or_else(|| variable("FILESTORE_CONFIG").map(PathBuf::from)),
+            },
+            None => Address::Server {
+                url: self
+                    .server
+                    .clone()
+                    .or_else(|| variable("FILESTORE_URL").and_then(|url| url.into_string().ok()))
+                    .unwrap_or_else(|| DEFAULT_SERVER.to_owned()),
+                key: self.key.clone().filter(|key| !key.is_empty()),
+            },
+        }
+    }
+}
+
+/// Reads an environment variable; an empty one counts as absent.
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 impl Cli {

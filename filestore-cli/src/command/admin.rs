@@ -7,12 +7,11 @@ use filestore_core::api::{
 };
 
 use crate::failure::{Exit, Failure, Result};
-use crate::output::{Align, Output, Table, plain, size};
+use crate::output::{Align, Output, Table, counted, plain, size};
 use crate::target::{PurgeMode, Target};
 
-/// `purge run`.
-pub(super) async fn purge(dry_run: bool, target: &dyn Target, out: Output) -> Result<Exit> {
-    let mode = if dry_run { PurgeMode::DryRun } else { PurgeMode::Remove };
+/// `purge run`: removes what is due, or counts it.
+pub(super) async fn purge(mode: PurgeMode, target: &dyn Target, out: Output) -> Result<Exit> {
     let meter = out.count_meter("purging");
     let report = target.purge(mode, &meter).await.map_err(|e| e.doing("cannot purge"))?;
     drop(meter);
@@ -43,7 +42,7 @@ fn purge_text(report: &PurgeReport) -> String {
     text
 }
 
-/// `sync run`.
+/// `sync run`: copies what is waiting to its provider.
 pub(super) async fn sync(target: &dyn Target, out: Output) -> Result<Exit> {
     let meter = out.count_meter("syncing");
     let report = target.sync(&meter).await.map_err(|e| e.doing("cannot sync"))?;
@@ -63,7 +62,7 @@ fn sync_text(report: &SyncReport) -> String {
     )
 }
 
-/// `sync enqueue`.
+/// `sync enqueue`: queues an organization's older files.
 pub(super) async fn sync_enqueue(
     organization: i64,
     target: &dyn Target,
@@ -74,7 +73,7 @@ pub(super) async fn sync_enqueue(
     queue_report(queued, out)
 }
 
-/// `sync retry`.
+/// `sync retry`: queues failed files again.
 pub(super) async fn sync_retry(
     organization: Option<i64>,
     target: &dyn Target,
@@ -95,7 +94,7 @@ fn queue_report(queued: u64, out: Output) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Tells which files are left, and that some are.
+/// Names the files that are left; the exit status says whether there are any.
 pub(super) fn failures(doing: &str, failures: &[WorkFailure], out: Output) -> Exit {
     for failure in failures {
         let id = plain(&failure.file_id);
@@ -104,7 +103,7 @@ pub(super) fn failures(doing: &str, failures: &[WorkFailure], out: Output) -> Ex
     if failures.is_empty() { Exit::Done } else { Exit::Refused }
 }
 
-/// `sync status`.
+/// `sync status`: counts files by sync status.
 pub(super) async fn sync_status(target: &dyn Target, out: Output) -> Result<Exit> {
     let report = target.sync_status().await.map_err(|e| e.doing("cannot count files"))?;
     out.data(&report, |_| Vec::new(), sync_status_text)?;
@@ -133,14 +132,14 @@ fn sync_status_text(report: &SyncStatusReport) -> String {
     text
 }
 
-/// `variants status`.
+/// `variants status`: shows what the cache holds.
 pub(super) async fn variants_status(target: &dyn Target, out: Output) -> Result<Exit> {
     let report = target.variants_status().await.map_err(|e| e.doing("cannot look at the cache"))?;
     out.data(&report, |_| Vec::new(), cache_text)?;
     Ok(Exit::Done)
 }
 
-/// `variants prune`.
+/// `variants prune`: empties the cache.
 pub(super) async fn variants_prune(target: &dyn Target, out: Output) -> Result<Exit> {
     let report = target.variants_prune().await.map_err(|e| e.doing("cannot empty the cache"))?;
     out.data(
@@ -180,7 +179,7 @@ fn cache_text(report: &VariantCacheReport) -> String {
     text
 }
 
-/// `health`.
+/// `health`: checks that the target answers and can store.
 pub(super) async fn health(target: &dyn Target, out: Output) -> Result<Exit> {
     let reply = target.health().await.map_err(|e| e.doing("not healthy"))?;
     out.data(
@@ -197,8 +196,4 @@ pub(super) async fn health(target: &dyn Target, out: Output) -> Result<Exit> {
     )?;
 
     Ok(Exit::Done)
-}
-
-pub(super) fn counted(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

@@ -9,7 +9,7 @@ use crate::failure::{Exit, Result};
 use crate::output::{Align, Output, Table, plain, when};
 use crate::target::Target;
 
-/// `provider list`.
+/// `provider list`: lists the providers that take files.
 pub(super) async fn providers(target: &dyn Target, out: Output) -> Result<Exit> {
     let providers = target.providers().await.map_err(|e| e.doing("cannot list providers"))?;
     out.data(
@@ -29,7 +29,7 @@ pub(super) async fn providers(target: &dyn Target, out: Output) -> Result<Exit> 
     Ok(Exit::Done)
 }
 
-/// `provider list --all`.
+/// `provider list --all`: lists every provider, with what is known of it.
 pub(super) async fn all_providers(target: &dyn Target, out: Output) -> Result<Exit> {
     let providers = target.all_providers().await.map_err(|e| e.doing("cannot list providers"))?;
     out.data(
@@ -57,7 +57,7 @@ pub(super) async fn all_providers(target: &dyn Target, out: Output) -> Result<Ex
     Ok(Exit::Done)
 }
 
-/// `provider check`.
+/// `provider check`: tries a provider out.
 pub(super) async fn check_provider(code: &str, target: &dyn Target, out: Output) -> Result<Exit> {
     let doing = format!("cannot check the provider {}", plain(code));
     let report = target.check_provider(code).await.map_err(|e| e.doing(doing))?;
@@ -74,7 +74,7 @@ fn check_text(report: &ProviderCheckReport) -> String {
     format!("{}{} {verdict}", table.render(), plain(&report.provider_code))
 }
 
-/// `binding ...`.
+/// `binding create`, `update` and `list`.
 pub(super) async fn run(command: BindingCommand, target: &dyn Target, out: Output) -> Result<Exit> {
     match command {
         BindingCommand::Create { org, name, provider, sync } => {

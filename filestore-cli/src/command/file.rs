@@ -5,15 +5,15 @@ use filestore_core::api::{ChangeReply, FileRecord};
 use crate::args::{ListArgs, PurgeStatusArg, ReadyArgs, ReplaceArgs, StatusArg};
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Output, files, more_files, plain, record};
-use crate::target::{Change, Item, Listing, Source, Target};
+use crate::target::{Change, Input, Item, Listing, Target};
 
-/// `info`.
+/// `info`: shows a record.
 pub(super) async fn info(id: &str, target: &dyn Target, out: Output) -> Result<Exit> {
     let found = target.info(id).await.map_err(|e| e.doing(format!("cannot show {id}")))?;
     show(&found, out)
 }
 
-/// `restore`.
+/// `restore`: takes a deletion back.
 pub(super) async fn restore(id: &str, target: &dyn Target, out: Output) -> Result<Exit> {
     let restored = target.restore(id).await.map_err(|e| e.doing(format!("cannot restore {id}")))?;
     show(&restored, out)
@@ -81,7 +81,7 @@ fn status(arg: StatusArg) -> &'static str {
     }
 }
 
-/// `thumbnail`.
+/// `thumbnail`: keeps a temporary file as a thumbnail.
 pub(super) async fn thumbnail(id: &str, target: &dyn Target, out: Output) -> Result<Exit> {
     let meter = out.bytes_meter(id, None);
     let changed = target.change(id, Change::Thumbnail, None, &meter).await;
@@ -96,20 +96,20 @@ pub(super) async fn thumbnail(id: &str, target: &dyn Target, out: Output) -> Res
 /// `ready`, with new bytes or without.
 pub(super) async fn ready(args: ReadyArgs, target: &dyn Target, out: Output) -> Result<Exit> {
     let doing = |failure: Failure| failure.doing(format!("cannot make {} ready", args.id));
-    let item = args.file.map(|path| Source::find(&path)).transpose().map_err(doing)?;
-    let meter = out.bytes_meter(&args.id, item.as_ref().and_then(Source::size_bytes));
-    let item = item.map(|source| Item { source, name: args.name, mime_type: args.mime });
+    let item = args.file.map(|path| Input::find(&path)).transpose().map_err(doing)?;
+    let meter = out.bytes_meter(&args.id, item.as_ref().and_then(Input::size_bytes));
+    let item = item.map(|input| Item { input, name: args.name, mime_type: args.mime });
     let changed = target.change(&args.id, Change::Ready(item), args.if_match, &meter).await;
     drop(meter);
     changed_to("ready", &changed.map_err(doing)?, out)
 }
 
-/// `replace`.
+/// `replace`: gives a file new bytes.
 pub(super) async fn replace(args: ReplaceArgs, target: &dyn Target, out: Output) -> Result<Exit> {
     let doing = |failure: Failure| failure.doing(format!("cannot replace {}", args.id));
-    let source = Source::find(&args.file).map_err(doing)?;
-    let meter = out.bytes_meter(&args.id, source.size_bytes());
-    let item = Item { source, name: args.name, mime_type: args.mime };
+    let input = Input::find(&args.file).map_err(doing)?;
+    let meter = out.bytes_meter(&args.id, input.size_bytes());
+    let item = Item { input, name: args.name, mime_type: args.mime };
     let changed = target.change(&args.id, Change::Replace(item), args.if_match, &meter).await;
     drop(meter);
     changed_to("replaced", &changed.map_err(doing)?, out)

@@ -7,12 +7,12 @@ use serde::Serialize;
 use crate::args::{FitArg, GetArgs, OutputArgs, VariantArgs};
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Output, plain, size};
-use crate::target::{Destination, Fit, Landing, Overwrite, Target};
+use crate::target::{Delivery, Destination, Fit, Overwrite, Target};
 
 /// Bytes of a name that every file system takes.
 const NAME_BYTES: usize = 200;
 
-/// What was written where.
+/// A file that was written.
 #[derive(Debug, Serialize)]
 struct Saved<'a> {
     file_id: &'a str,
@@ -20,7 +20,7 @@ struct Saved<'a> {
     bytes: u64,
 }
 
-/// Downloads a file.
+/// `get`: downloads a file.
 pub(super) async fn run(args: GetArgs, target: &dyn Target, out: Output) -> Result<Exit> {
     let doing = |failure: Failure| failure.doing(format!("cannot get {}", args.id));
     let to = match choose(&args.output) {
@@ -41,7 +41,7 @@ pub(super) async fn run(args: GetArgs, target: &dyn Target, out: Output) -> Resu
     saved(&args.id, &to, bytes, out)
 }
 
-/// Downloads a picture made for a square.
+/// `variant`: downloads a picture made for a square.
 pub(super) async fn variant(args: VariantArgs, target: &dyn Target, out: Output) -> Result<Exit> {
     let doing = |failure: Failure| failure.doing(format!("cannot get a variant of {}", args.id));
     let fit = match args.fit {
@@ -66,9 +66,9 @@ pub(super) async fn variant(args: VariantArgs, target: &dyn Target, out: Output)
         }
     };
 
-    let mut landing = Landing::begin(&to).map_err(doing)?;
-    landing.write(&variant.bytes).await.map_err(doing)?;
-    landing.finish().await.map_err(doing)?;
+    let mut delivery = Delivery::begin(&to).map_err(doing)?;
+    delivery.write(&variant.bytes).await.map_err(doing)?;
+    delivery.finish().await.map_err(doing)?;
     saved(&args.id, &to, variant.bytes.len() as u64, out)
 }
 
@@ -85,6 +85,7 @@ fn saved(id: &str, to: &Destination, bytes: u64, out: Output) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// The output that the user chose.
 enum Chosen {
     Stdout,
     File(PathBuf),
@@ -112,8 +113,8 @@ fn label(to: &Destination) -> String {
     }
 }
 
-/// A stored name as the name of a new file here: one component, visible, nothing a terminal obeys.
-/// `None` if nothing is left of it.
+/// Makes a stored name the name of a file here: one component, visible, nothing that a terminal obeys.
+/// `None` if nothing is left of the name.
 fn safe_name(original: &str) -> Option<String> {
     let last = original.rsplit(['/', '\\']).next().unwrap_or_default();
     let mut name = plain(last).replace('\u{FFFD}', "_");

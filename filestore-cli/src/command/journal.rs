@@ -1,4 +1,4 @@
-//! What a recursive upload remembers, so that it can be interrupted and run again.
+//! The journal of a recursive upload, which can be interrupted and run again.
 //!
 //! # Purpose
 //! One JSON line per acknowledged file, after a first line that says which upload it is of: target,
@@ -33,13 +33,13 @@ use crate::failure::{Failure, Result};
 /// The layout of the journal; another number is another layout.
 const VERSION: u32 = 1;
 
-/// What every journal begins with.
+/// The first bytes of every journal.
 const HEADER_START: &[u8] = b"{\"journal\":";
 
-/// Why a file cannot be a journal.
+/// The refusal of a file that is no journal.
 const FOREIGN: &str = "it is no journal of an upload";
 
-/// Which upload a journal is of.
+/// The upload that a journal belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Subject {
     pub(super) target: String,
@@ -48,11 +48,11 @@ pub(super) struct Subject {
     pub(super) sub_system: String,
 }
 
-/// An acknowledged file.
+/// A file that the target has acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) found: Found,
-    /// In hex.
+    /// The SHA-256 of its bytes, in hex.
     pub(super) sha256: String,
     pub(super) file_id: String,
 }
@@ -66,14 +66,14 @@ pub(super) struct Journal {
     done: HashMap<PathBuf, Entry>,
 }
 
-/// Makes idempotency keys.
+/// The maker of a journal's idempotency keys.
 #[derive(Debug, Clone)]
 pub(super) struct Keys {
     journal: String,
 }
 
 impl Keys {
-    /// The key under which this content of this file is stored once.
+    /// Makes the key under which this content of this file is stored once.
     pub(super) fn of(&self, relative: &Path, sha256: &str) -> String {
         let mut hasher = Sha256::new();
         for part in [self.journal.as_bytes(), relative.as_os_str().as_bytes(), sha256.as_bytes()] {
@@ -108,31 +108,11 @@ impl Journal {
     /// Opens the journal at `path`, or begins one. Refused if it is of another upload, in use, or no
     /// journal.
     pub(super) fn open(path: &Path, subject: &Subject) -> Result<Self> {
-        let io = |e: std::io::Error| {
-            Failure::io(format!("cannot use the journal {}", path.display()), &e)
-        };
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent).map_err(io)?;
-        }
-
-        let mut file =
-            OpenOptions::new().read(true).append(true).create(true).open(path).map_err(io)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(Failure::failed(format!(
-                    "another upload is using the journal {}",
-                    path.display()
-                ))
-                .hint("wait for it to end"));
-            }
-            Err(TryLockError::Error(error)) => return Err(io(error)),
-        }
-
+        let mut file = open_locked(path)?;
         let mut text = Vec::new();
-        file.read_to_end(&mut text).map_err(io)?;
-        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        file.read_to_end(&mut text).map_err(|e| cannot_use(path, &e))?;
 
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let cut_off = &text[whole..];
         let read = match whole {
             0 if !HEADER_START.starts_with(cut_off) && !cut_off.starts_with(HEADER_START) => {
@@ -140,11 +120,10 @@ impl Journal {
             }
             _ => read(&text[..whole], subject),
         };
-
         let (id, done) = read.map_err(|why| unusable(path, &why))?;
         // Only now: until here it could have been any file.
         if !cut_off.is_empty() {
-            file.set_len(whole as u64).map_err(io)?;
+            file.set_len(whole as u64).map_err(|e| cannot_use(path, &e))?;
         }
 
         let mut journal = Self { file, path: path.to_owned(), id: id.unwrap_or_default(), done };
@@ -155,12 +134,12 @@ impl Journal {
         Ok(journal)
     }
 
-    /// The file as it was acknowledged, whatever it is now.
+    /// Returns the file as it was acknowledged, whatever it is now.
     pub(super) fn entry(&self, relative: &Path) -> Option<&Entry> {
         self.done.get(relative)
     }
 
-    /// What makes the idempotency keys of this journal's uploads.
+    /// Returns the maker of idempotency keys for this journal's uploads.
     pub(super) fn keys(&self) -> Keys {
         Keys { journal: self.id.clone() }
     }
@@ -201,9 +180,32 @@ impl Journal {
     }
 }
 
+/// Opens the file of a journal, or creates it, and locks it for this run.
+fn open_locked(path: &Path) -> Result<File> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(|e| cannot_use(path, &e))?;
+    }
+    let opened = OpenOptions::new().read(true).append(true).create(true).open(path);
+    let file = opened.map_err(|e| cannot_use(path, &e))?;
+
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            let message = format!("another upload is using the journal {}", path.display());
+            Err(Failure::failed(message).hint("wait for it to end"))
+        }
+        Err(TryLockError::Error(error)) => Err(cannot_use(path, &error)),
+    }
+}
+
+fn cannot_use(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::io(format!("cannot use the journal {}", path.display()), error)
+}
+
+/// The acknowledged files, by their paths below the directory.
 type Done = HashMap<PathBuf, Entry>;
 
-/// The id and entries of a journal's whole lines; no id if it has none yet.
+/// Reads the id and the entries of a journal's whole lines; a new journal has no id yet.
 fn read(text: &[u8], subject: &Subject) -> Result<(Option<String>, Done), String> {
     let mut lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let Some(first) = lines.next() else { return Ok((None, Done::new())) };
@@ -246,13 +248,11 @@ fn unusable(path: &Path, why: &str) -> Failure {
     )
 }
 
-/// Where the journal of an upload is kept if nothing is said: in the user's state directory
-/// (XDG Base Directory Specification), never in the tree that is uploaded.
+/// Returns the path of an upload's journal if the user names none: in the user's state directory (XDG
+/// Base Directory Specification), never in the tree that is uploaded.
 pub(super) fn default_path(subject: &Subject) -> Result<PathBuf> {
-    let absolute =
-        |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = absolute("XDG_STATE_HOME")
-        .or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
+    let state = absolute_path_in("XDG_STATE_HOME")
+        .or_else(|| absolute_path_in("HOME").map(|home| home.join(".local/state")));
     let state = state.ok_or_else(|| {
         Failure::failed("there is no place for the journal: neither XDG_STATE_HOME nor HOME is set")
             .hint("say where with --journal PATH")
@@ -263,10 +263,17 @@ pub(super) fn default_path(subject: &Subject) -> Result<PathBuf> {
     Ok(state.join("filestore").join(format!("upload-{digest}.jsonl")))
 }
 
-/// Bytes as lower-case hexadecimal digits.
+fn absolute_path_in(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// Formats bytes as lower-case hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
-    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).expect("a nibble is below 16");
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xF)]).collect()
+}
+
+fn digit(nibble: u8) -> char {
+    char::from_digit(u32::from(nibble), 16).expect("a nibble is below 16")
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {

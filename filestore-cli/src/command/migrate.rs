@@ -7,13 +7,13 @@ use filestore_core::api::{
 };
 use tokio::sync::watch;
 
-use super::admin::{counted, failures};
+use super::admin::failures;
 use crate::args::{MigrateCommand, MigrateTarget};
 use crate::failure::{Exit, Result};
-use crate::output::{Align, Output, Table, plain, size};
+use crate::output::{Align, Output, Table, counted, plain, size};
 use crate::target::{Migration, Target};
 
-/// `migrate ...`.
+/// `migrate plan`, `run`, `status` and `verify`.
 pub(super) async fn run(
     command: MigrateCommand,
     target: &dyn Target,

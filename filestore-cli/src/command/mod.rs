@@ -1,4 +1,4 @@
-//! What the commands do, one file per group.
+//! The commands, one file per group.
 
 mod upload;
 mod recursive;
@@ -22,9 +22,9 @@ use crate::args::{
 };
 use crate::failure::{Exit, Result};
 use crate::output::Output;
-use crate::target::{self, Absent, Opened};
+use crate::target::{self, Absent, Opened, PurgeMode};
 
-/// Carries out a command and says how the process ends.
+/// Carries out a command and returns the exit status of the process.
 pub(crate) async fn run(cli: Cli) -> ExitCode {
     let out = Output::new(&cli.global);
     let stop = watch::Sender::new(false);
@@ -33,15 +33,15 @@ pub(crate) async fn run(cli: Cli) -> ExitCode {
             out.failure(&failure);
             failure.exit()
         }),
-        // Dropping the command undoes what is not acknowledged: staged bytes, unfinished downloads.
+        // Dropping the command discards what is not acknowledged: staged bytes, unfinished downloads.
         () = interrupted(&stop) => Exit::Interrupted,
     };
 
     exit.into()
 }
 
-/// Resolves when the command is to be dropped: at the first Ctrl-C, or at the second one if it listens to
-/// the first.
+/// Resolves when the command is to be dropped: at the first Ctrl-C, or at the second one if the command
+/// listens to the first.
 async fn interrupted(stop: &watch::Sender<bool>) {
     // Where there can be no signal handler the signal ends the process, as it does without one.
     let _ = tokio::signal::ctrl_c().await;
@@ -50,7 +50,7 @@ async fn interrupted(stop: &watch::Sender<bool>) {
     }
 }
 
-/// The core's and client's log goes to stderr; `FILESTORE_LOG` says how much of it.
+/// Sends the log of core and client to stderr; `FILESTORE_LOG` says how much of it.
 pub(crate) fn start_log(args: &GlobalArgs) {
     let otherwise = if args.quiet { "off" } else { "error" };
     let filter =
@@ -65,7 +65,7 @@ async fn carry_out(cli: Cli, out: Output, stop: &watch::Sender<bool>) -> Result<
         Output::raw(&script)?;
         return Ok(Exit::Done);
     }
-    let opened = target::open(&cli.global, absent(&cli.command)).await?;
+    let opened = target::open(cli.global.address(), absent(&cli.command)).await?;
     let outcome = on_target(cli.command, &opened, out, stop).await;
     opened.target.close().await;
     outcome
@@ -112,7 +112,12 @@ async fn on_target(
             binding::check_provider(&code, target, out).await
         }
         Command::Binding(command) => binding::run(command, target, out).await,
-        Command::Purge(PurgeCommand::Run { dry_run }) => admin::purge(dry_run, target, out).await,
+        Command::Purge(PurgeCommand::Run { dry_run: false }) => {
+            admin::purge(PurgeMode::Remove, target, out).await
+        }
+        Command::Purge(PurgeCommand::Run { dry_run: true }) => {
+            admin::purge(PurgeMode::DryRun, target, out).await
+        }
         Command::Sync(SyncCommand::Run) => admin::sync(target, out).await,
         Command::Sync(SyncCommand::Enqueue { org }) => admin::sync_enqueue(org, target, out).await,
         Command::Sync(SyncCommand::Retry { org }) => admin::sync_retry(org, target, out).await,

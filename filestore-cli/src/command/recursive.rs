@@ -8,22 +8,21 @@ use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::admin::counted;
 use super::journal::{Entry, Journal, Keys, Subject, default_path, hex};
 use super::walk::{Found, Tree, modified_ns, walk};
 use crate::args::UploadArgs;
 use crate::failure::{Exit, Failure, Result};
-use crate::output::{Meter, Output, size};
-use crate::target::{Item, Lifetime, Opened, Place, Source, Target, Upload};
+use crate::output::{Meter, Output, counted, size};
+use crate::target::{Input, Item, Lifetime, Opened, Place, Target, Upload};
 
-/// What a run did.
+/// The counts of a run.
 #[derive(Debug, Default, Serialize)]
 struct Summary {
     uploaded: u64,
     uploaded_bytes: u64,
     /// In the journal and unchanged.
     skipped: u64,
-    /// Symbolic links and what is no file.
+    /// Symbolic links and other things that are no regular file.
     left_out: u64,
     failed: u64,
     /// The run ended early: the next file would have fared no better.
@@ -54,7 +53,7 @@ pub(super) async fn run(
     let journal = Journal::open(&path, &subject)?;
     let tree = walk(root, &path)?;
 
-    let mut run = Run { journal, out, exit: Exit::Done, summary: Summary::default() };
+    let mut run = DirectoryUpload { journal, out, exit: Exit::Done, summary: Summary::default() };
     run.summary.journal = path.display().to_string();
     let files = run.sort_out(tree);
     let total = files.iter().map(|found| found.size_bytes).sum();
@@ -66,16 +65,16 @@ pub(super) async fn run(
     run.finish()
 }
 
-/// The run's state, changed in one place as results come in.
-struct Run {
+/// The state of a run, changed in one place as results come in.
+struct DirectoryUpload {
     journal: Journal,
     out: Output,
     exit: Exit,
     summary: Summary,
 }
 
-impl Run {
-    /// Tells what is left out; returns what is not known to be uploaded.
+impl DirectoryUpload {
+    /// Names the files that are left out, and returns those not known to be uploaded.
     fn sort_out(&mut self, tree: Tree) -> Vec<Found> {
         for path in &tree.left_out {
             self.out.note(format!("left out, not a regular file: {}", path.display()));
@@ -169,14 +168,14 @@ impl Summary {
     }
 }
 
-/// What became of a file.
+/// The outcome of a file.
 enum Sent {
     Uploaded(Entry),
-    /// Touched, but its bytes are those that were uploaded.
+    /// Modified since, with the bytes that were uploaded.
     Known(Entry),
 }
 
-/// What all uploads of a run share.
+/// The part of a run that all its uploads share.
 struct Sender<'a> {
     target: &'a dyn Target,
     root: &'a Path,
@@ -197,7 +196,7 @@ impl Sender<'_> {
 
         let upload = Upload {
             place: self.place.clone(),
-            item: Item::new(Source::File(path.clone(), found.size_bytes)),
+            item: Item::new(Input::File(path.clone(), found.size_bytes)),
             lifetime: Lifetime::Lasting,
             sha256: Some(sha256.clone()),
             idempotency_key: Some(keys.of(&found.relative, &sha256)),
@@ -217,24 +216,27 @@ impl Sender<'_> {
     }
 }
 
-/// The file as it is now and the SHA-256 of its bytes: what the target must store, or refuse.
+/// Returns the file as it is now, and the SHA-256 of the bytes that the target must store or refuse.
 async fn digest(path: PathBuf, relative: PathBuf) -> Result<(Found, String)> {
     let shown = path.display().to_string();
-    let read = move || {
-        let mut file = File::open(path)?;
-        let metadata = file.metadata()?;
-        let found =
-            Found { relative, size_bytes: metadata.len(), modified_ns: modified_ns(&metadata)? };
-        let mut hasher = Sha256::new();
-        let mut buffer = vec![0; 256 << 10];
-        loop {
-            match file.read(&mut buffer)? {
-                0 => return Ok((found, hex(&hasher.finalize()))),
-                read => hasher.update(&buffer[..read]),
-            }
-        }
-    };
+    tokio::task::spawn_blocking(move || read_through(&path, relative))
+        .await
+        .expect("reading a file does not panic")
+        .map_err(|e| Failure::io(format!("cannot read {shown}"), &e))
+}
 
-    let read = tokio::task::spawn_blocking(read).await.expect("reading a file does not panic");
-    read.map_err(|e: std::io::Error| Failure::io(format!("cannot read {shown}"), &e))
+fn read_through(path: &Path, relative: PathBuf) -> std::io::Result<(Found, String)> {
+    let mut file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let found =
+        Found { relative, size_bytes: metadata.len(), modified_ns: modified_ns(&metadata)? };
+
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 256 << 10];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok((found, hex(&hasher.finalize()))),
+            read => hasher.update(&buffer[..read]),
+        }
+    }
 }

@@ -4,11 +4,10 @@ use std::path::Path;
 
 use filestore_core::api::FileRecord;
 
-use super::admin::counted;
 use crate::args::{BatchArgs, PlaceArgs, UploadArgs};
 use crate::failure::{Exit, Failure, Result};
-use crate::output::{Output, files};
-use crate::target::{Batch, Item, Lifetime, Place, Source, Target, Upload};
+use crate::output::{Output, counted, files};
+use crate::target::{Batch, Input, Item, Lifetime, Place, Target, Upload};
 
 impl From<PlaceArgs> for Place {
     fn from(args: PlaceArgs) -> Self {
@@ -16,7 +15,7 @@ impl From<PlaceArgs> for Place {
     }
 }
 
-/// Uploads files one by one; a file that fails does not keep the next ones back.
+/// `upload`: uploads files one by one. A file that fails does not keep the next ones back.
 pub(super) async fn run(args: UploadArgs, target: &dyn Target, out: Output) -> Result<Exit> {
     check_single(&args)?;
     let (mut records, mut exit) = (Vec::new(), Exit::Done);
@@ -51,10 +50,10 @@ async fn upload_one(
     out: Output,
 ) -> Result<FileRecord> {
     let doing = |failure: Failure| failure.doing(format!("cannot upload {}", named(path)));
-    let source = Source::find(path).map_err(doing)?;
-    let meter = out.bytes_meter(named(path), source.size_bytes());
+    let input = Input::find(path).map_err(doing)?;
+    let meter = out.bytes_meter(named(path), input.size_bytes());
 
-    let mut item = Item::new(source);
+    let mut item = Item::new(input);
     item.name.clone_from(&args.name);
     item.mime_type.clone_from(&args.mime);
     let upload = Upload {
@@ -68,15 +67,15 @@ async fn upload_one(
     target.upload(upload, &meter).await.map_err(doing)
 }
 
-/// Uploads files all or none.
+/// `batch`: uploads all files or none.
 pub(super) async fn batch(args: BatchArgs, target: &dyn Target, out: Output) -> Result<Exit> {
     let mut items = Vec::with_capacity(args.files.len());
     for path in &args.files {
-        let source = Source::find(path).map_err(|e| e.doing("cannot upload the batch"))?;
-        items.push(Item::new(source));
+        let input = Input::find(path).map_err(|e| e.doing("cannot upload the batch"))?;
+        items.push(Item::new(input));
     }
 
-    let total = items.iter().map(|item| item.source.size_bytes()).sum();
+    let total = items.iter().map(|item| item.input.size_bytes()).sum();
     let meter = out.bytes_meter(format!("{} files", items.len()), total);
     let batch = Batch { place: args.place.into(), items, idempotency_key: args.idempotency_key };
     let records = target.batch(batch, &meter).await.map_err(|failure| {
@@ -100,7 +99,7 @@ fn show(records: &Vec<FileRecord>, out: Output) -> Result<()> {
     )
 }
 
-/// What only one file can have.
+/// Refuses options that only one file can have, where there are several.
 fn check_single(args: &UploadArgs) -> Result<()> {
     let given = [
         ("--name", args.name.is_some()),
@@ -116,7 +115,7 @@ fn check_single(args: &UploadArgs) -> Result<()> {
     }
 }
 
-/// A path as people know it.
+/// Names a path as people know it.
 pub(super) fn named(path: &Path) -> String {
     if path.as_os_str() == "-" { "stdin".to_owned() } else { path.display().to_string() }
 }

@@ -3,21 +3,21 @@
 use std::fs::{self, DirEntry, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::failure::{Failure, Result};
 
-/// A regular file.
+/// A regular file below the directory that is walked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Below the directory walked.
+    /// The path below that directory.
     pub(super) relative: PathBuf,
     pub(super) size_bytes: u64,
     /// Nanoseconds since the epoch; negative before it.
     pub(super) modified_ns: i64,
 }
 
-/// What a walk came upon.
+/// The outcome of a walk.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     pub(super) files: Vec<Found>,
@@ -89,14 +89,16 @@ fn entries(dir: &Path) -> io::Result<Vec<DirEntry>> {
     Ok(entries)
 }
 
-/// When a file was modified, in nanoseconds since the epoch.
+/// Returns the time of a file's last change, in nanoseconds since the epoch.
 pub(super) fn modified_ns(metadata: &Metadata) -> io::Result<i64> {
-    let nanos =
-        |duration: std::time::Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
     Ok(match metadata.modified()?.duration_since(UNIX_EPOCH) {
         Ok(after) => nanos(after),
         Err(before) => -nanos(before.duration()),
     })
+}
+
+fn nanos(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! What to do next, by the stable code of the refusal: the same for both targets.
+//! Advice on what to do next, by the stable code of the refusal: the same for both targets.
 
 use filestore_client::ErrorKind;
 
-/// The advice for a refusal with this code.
+/// Returns the advice for a refusal with this code.
 pub(super) fn of(code: &str, field: Option<&str>, allowed: &[String]) -> Option<String> {
     let advice = match code {
         "invalid_field" | "missing_field" => {
@@ -61,7 +61,7 @@ pub(super) fn of(code: &str, field: Option<&str>, allowed: &[String]) -> Option<
     Some(advice.to_owned())
 }
 
-/// The advice where no server answered.
+/// Returns the advice where no server answered.
 pub(super) fn without_reply(kind: ErrorKind) -> Option<String> {
     let advice = match kind {
         ErrorKind::Connect => {

@@ -1,4 +1,4 @@
-//! Progress on a terminal.
+//! Progress bars on a terminal.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use filestore_core::worker::Progress;
 use indicatif::style::ProgressTracker;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use super::size;
+use super::show::size;
 
 /// One transfer's share of a bar. Clones are the same transfer; [`Meter::part`] is another one on
 /// the same bar. The bar is removed when the last of them is dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct Meter {
     bar: Arc<Bar>,
-    /// What this transfer has added to the bar.
+    /// The part of the bar that this transfer has added.
     share: Arc<AtomicU64>,
     /// Bytes that passed where the bar counts files.
     bytes: Arc<AtomicU64>,
@@ -57,12 +57,12 @@ impl Meter {
         Self { bar: Arc::new(Bar(bar)), share: Arc::default(), bytes: Arc::default() }
     }
 
-    /// Another transfer on the same bar.
+    /// Makes another transfer on the same bar.
     pub(crate) fn part(&self) -> Self {
         Self { bar: Arc::clone(&self.bar), share: Arc::default(), bytes: Arc::clone(&self.bytes) }
     }
 
-    /// This transfer has moved so many bytes in all: fewer than before if it started again.
+    /// Sets how much this transfer has moved in all: less than before if it started again.
     pub(crate) fn set(&self, done: u64) {
         let before = self.share.swap(done, Ordering::Relaxed);
         match done.checked_sub(before) {
@@ -71,30 +71,30 @@ impl Meter {
         }
     }
 
-    /// So many bytes have passed in all, where the bar counts files.
+    /// Sets the bytes that have passed in all, where the bar counts files.
     pub(crate) fn set_bytes(&self, done: u64) {
         self.bytes.store(done, Ordering::Relaxed);
     }
 
-    /// Whether anybody sees the bar.
+    /// Tells whether anybody sees the bar.
     pub(crate) fn is_shown(&self) -> bool {
         !self.bar.0.is_hidden()
     }
 
-    /// So many bytes more.
+    /// Adds to what this transfer has moved.
     pub(crate) fn add(&self, more: u64) {
         self.share.fetch_add(more, Ordering::Relaxed);
         self.bar.0.inc(more);
     }
 
-    /// The whole bar's total, once it is known.
+    /// Sets the whole bar's total, once it is known.
     pub(crate) fn expect(&self, total: Option<u64>) {
         if let Some(total) = total.filter(|total| self.bar.0.length() != Some(*total)) {
             self.bar.0.set_length(total);
         }
     }
 
-    /// A word at the end of the bar.
+    /// Sets the words at the end of the bar.
     pub(crate) fn message(&self, text: impl Into<String>) {
         self.bar.0.set_message(text.into());
     }
@@ -110,7 +110,7 @@ impl Meter {
     }
 }
 
-/// The core's workers report here.
+/// Takes the reports of the core's workers.
 impl Progress for Meter {
     fn start(&self, total: Option<u64>) {
         if let Some(total) = total {
@@ -129,7 +129,7 @@ impl Progress for Meter {
     }
 }
 
-/// How many bytes pass in a second, beside a bar that counts files; empty until some have.
+/// Bytes per second, beside a bar that counts files; empty until some have passed.
 #[derive(Debug, Clone)]
 struct Passing {
     bytes: Arc<AtomicU64>,
@@ -169,7 +169,7 @@ impl Passing {
     }
 }
 
-/// How much the past counts, beside the time since the last look.
+/// The weight of the past, in milliseconds, beside the time since the last look.
 const PAST_MILLIS: u64 = 5000;
 
 impl ProgressTracker for Passing {

@@ -1,4 +1,4 @@
-//! What a command prints: data on stdout, everything else on stderr.
+//! The output of a command: data on stdout, everything else on stderr.
 
 mod table;
 mod show;
@@ -14,19 +14,21 @@ use crate::args::GlobalArgs;
 use crate::failure::{Exit, Failure, Result};
 
 pub(crate) use meter::Meter;
-pub(crate) use show::{files, more_files, plain, record, size, when};
+pub(crate) use show::{counted, files, more_files, plain, record, size, when};
 pub(crate) use table::{Align, Table};
 
-/// How data is printed.
+/// The form in which data is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
+    /// Tables and sentences.
     People,
+    /// One JSON value.
     Json,
-    /// Ids only.
+    /// The ids alone, one per line.
     Ids,
 }
 
-/// Prints what a command has to say.
+/// The printer of a command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     form: Form,
@@ -34,7 +36,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// As the options ask.
+    /// Makes a printer as the options ask.
     pub(crate) fn new(args: &GlobalArgs) -> Self {
         let form = match (args.json, args.quiet) {
             (true, _) => Form::Json,
@@ -44,7 +46,7 @@ impl Output {
         Self { form, notes: !args.quiet }
     }
 
-    /// Prints data in whichever form was asked for: one JSON value, ids one per line, or text.
+    /// Prints data in the form that was asked for: one JSON value, ids one per line, or text.
     pub(crate) fn data<T: Serialize>(
         self,
         value: &T,
@@ -80,14 +82,14 @@ impl Output {
         written.map_err(|e| Failure::io("cannot write to stdout", &e))
     }
 
-    /// Tells people something that is not data.
+    /// Prints a note that is not data; people alone see it.
     pub(crate) fn note(self, text: impl AsRef<str>) {
         if self.notes && self.form == Form::People {
             say(text.as_ref());
         }
     }
 
-    /// Tells of a failure; a closed stdout is none.
+    /// Prints a failure; a closed stdout is none.
     pub(crate) fn failure(self, failure: &Failure) {
         match self.form {
             _ if failure.exit() == Exit::Done => {}
@@ -96,12 +98,12 @@ impl Output {
         }
     }
 
-    /// A bar of bytes.
+    /// Makes a progress bar that counts bytes.
     pub(crate) fn bytes_meter(self, label: impl Into<String>, total: Option<u64>) -> Meter {
         Meter::bytes(self.draw_target(), label.into(), total)
     }
 
-    /// A bar of things.
+    /// Makes a progress bar that counts files.
     pub(crate) fn count_meter(self, label: impl Into<String>) -> Meter {
         Meter::count(self.draw_target(), label.into())
     }

@@ -1,4 +1,4 @@
-//! How values look to people.
+//! Values as people read them.
 
 use filestore_core::api::FileRecord;
 
@@ -27,6 +27,11 @@ fn tenths_of(bytes: u64, power: usize) -> u128 {
     (u128::from(bytes) * 10 + unit / 2) / unit
 }
 
+/// A number with its noun, as `1 file` and `2 files`.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
 /// A time of the API to the second: `2026-11-21 08:15:30`, UTC.
 pub(crate) fn when(time: &str) -> String {
     match (time.get(..10), time.get(11..19)) {
@@ -35,14 +40,14 @@ pub(crate) fn when(time: &str) -> String {
     }
 }
 
-/// Text of strangers without what a terminal would obey.
+/// Replaces the characters of a stranger's text that a terminal would obey.
 pub(crate) fn plain(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() || is_bidi_control(c) { '\u{FFFD}' } else { c })
         .collect()
 }
 
-/// The controls that reorder text (UAX #9 §2), which let a name pass for another one.
+/// Finds the controls that reorder text (UAX #9 §2), which let a name pass for another one.
 fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }

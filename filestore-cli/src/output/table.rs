@@ -1,8 +1,8 @@
-//! Columns for people.
+//! Tables with aligned columns.
 
 use unicode_width::UnicodeWidthStr;
 
-/// On which side a column is filled up.
+/// The side to which a column's cells are aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
@@ -26,14 +26,14 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// The text, heading first, one line per row.
+    /// Renders the heading and one line per row.
     pub(crate) fn render(&self) -> String {
         let heading = self.columns.iter().map(|(title, _)| *title).collect::<Vec<_>>();
         let widths = self.widths(&heading);
         self.line(&heading, &widths) + &self.lines(&widths)
     }
 
-    /// The text without a heading: what goes on where another table ended.
+    /// Renders the rows without a heading, to continue another table.
     pub(crate) fn render_more(&self) -> String {
         self.lines(&self.widths(&[]))
     }

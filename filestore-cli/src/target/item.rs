@@ -1,4 +1,4 @@
-//! Bytes to be sent: a file of this machine, or stdin.
+//! Bytes to be sent, from a file of this machine or from stdin.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,9 +7,10 @@ use tokio::io::AsyncRead;
 
 use crate::failure::{Failure, Result};
 
-/// Where bytes come from.
+/// The place that bytes are read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum Input {
+    /// Standard input: read once, to its end.
     Stdin,
     /// A regular file of this many bytes.
     File(PathBuf, u64),
@@ -17,23 +18,23 @@ pub(crate) enum Source {
     Stream(PathBuf),
 }
 
-/// Bytes to be sent, with what the user says of them.
+/// Bytes to be sent, with the name and type that the user gives them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Item {
-    pub(crate) source: Source,
+    pub(crate) input: Input,
     pub(crate) name: Option<String>,
     pub(crate) mime_type: Option<String>,
 }
 
 impl Item {
-    /// An item of which only the source is known.
-    pub(crate) fn new(source: Source) -> Self {
-        Self { source, name: None, mime_type: None }
+    /// Makes an item of which nothing but the input is known.
+    pub(crate) fn new(input: Input) -> Self {
+        Self { input, name: None, mime_type: None }
     }
 }
 
-impl Source {
-    /// What `path` names; `-` is stdin. Fails for what cannot be read as bytes.
+impl Input {
+    /// Finds out what `path` names; `-` is stdin. Refuses a directory and a path without a file.
     pub(crate) fn find(path: &Path) -> Result<Self> {
         if path.as_os_str() == "-" {
             return Ok(Self::Stdin);
@@ -58,7 +59,7 @@ impl Source {
         Ok(if metadata.is_file() { Self::File(path, metadata.len()) } else { Self::Stream(path) })
     }
 
-    /// Bytes, where they can be known before reading.
+    /// Returns the number of bytes, where it is known before reading.
     pub(crate) fn size_bytes(&self) -> Option<u64> {
         match self {
             Self::File(_, size) => Some(*size),
@@ -66,7 +67,7 @@ impl Source {
         }
     }
 
-    /// The name of the file, if it is one.
+    /// Returns the name of the file, if the input is one.
     pub(crate) fn file_name(&self) -> Option<String> {
         match self {
             Self::File(path, _) => path.file_name().map(|name| name.to_string_lossy().into_owned()),
@@ -74,7 +75,7 @@ impl Source {
         }
     }
 
-    /// Opens it for reading.
+    /// Opens the input for reading.
     pub(crate) async fn open(&self) -> Result<Box<dyn AsyncRead + Send + Unpin>> {
         match self {
             Self::Stdin => Ok(Box::new(tokio::io::stdin())),
@@ -86,7 +87,7 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stdin => f.write_str("stdin"),
@@ -101,13 +102,13 @@ mod tests {
 
     #[test]
     fn a_dash_is_stdin_and_a_directory_is_nothing_to_send() {
-        assert_eq!(Source::find(Path::new("-")).unwrap(), Source::Stdin);
-        let failure = Source::find(Path::new(".")).unwrap_err();
+        assert_eq!(Input::find(Path::new("-")).unwrap(), Input::Stdin);
+        let failure = Input::find(Path::new(".")).unwrap_err();
         assert!(failure.explain().contains("--recursive"));
     }
 
     #[test]
     fn a_device_is_read_as_a_stream() {
-        assert!(matches!(Source::find(Path::new("/dev/null")).unwrap(), Source::Stream(_)));
+        assert!(matches!(Input::find(Path::new("/dev/null")).unwrap(), Input::Stream(_)));
     }
 }

@@ -1,4 +1,4 @@
-//! Chooses the target: the server that was named, the data directory, or the server that holds it.
+//! Opens the target: the server that was named, the data directory, or the server that holds it.
 
 use std::io::ErrorKind as IoErrorKind;
 use std::os::unix::net::UnixStream;
@@ -10,13 +10,13 @@ use filestore_core::domain::config::StoreConfig;
 use filestore_core::domain::error::ErrorKind;
 use filestore_core::storage::DataDir;
 
-use super::Target;
+use super::address::Address;
 use super::direct::Direct;
+use super::operations::Target;
 use super::remote::Remote;
-use crate::args::{DEFAULT_SERVER, GlobalArgs};
 use crate::failure::{Failure, Result};
 
-/// What to do about a data directory that does not exist.
+/// The treatment of a data directory that does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Absent {
     /// Make one: the command puts something in it.
@@ -32,32 +32,33 @@ pub(crate) struct Opened {
     pub(crate) name: String,
 }
 
-/// Opens the target that the options name.
-pub(crate) async fn open(args: &GlobalArgs, absent: Absent) -> Result<Opened> {
-    if let Some(dir) = &args.data_dir {
-        return open_directory(dir, args.config.clone(), absent).await;
+/// Opens the target at an address.
+pub(crate) async fn open(address: Address, absent: Absent) -> Result<Opened> {
+    match address {
+        Address::Server { url, key } => open_server(&url, key),
+        Address::Directory { path, config } => open_directory(&path, config, absent).await,
     }
-    let from_environment = || std::env::var("FILESTORE_URL").ok().filter(|url| !url.is_empty());
+}
 
-    let url =
-        args.server.clone().or_else(from_environment).unwrap_or_else(|| DEFAULT_SERVER.to_owned());
-    let build = || {
-        let mut builder = Client::builder(&url)?.user_agent(USER_AGENT);
-        if let Some(key) = args.key.as_ref().filter(|key| !key.is_empty()) {
-            builder = builder.api_key(key);
-        }
-        builder.build()
-    };
+fn open_server(url: &str, key: Option<String>) -> Result<Opened> {
+    let client = build_client(url, key)
+        .map_err(|e| Failure::failed(e.message()).hint("see --server and --key"))?;
 
-    let client =
-        build().map_err(|e| Failure::failed(e.message()).hint("see --server and --key"))?;
     let name = url.trim_end_matches('/').to_owned();
     Ok(Opened { target: Box::new(Remote::new(client)), name })
 }
 
+fn build_client(url: &str, key: Option<String>) -> filestore_client::Result<Client> {
+    let builder = Client::builder(url)?.user_agent(USER_AGENT);
+    match key {
+        Some(key) => builder.api_key(key).build(),
+        None => builder.build(),
+    }
+}
+
 const USER_AGENT: &str = concat!("filestore-cli/", env!("CARGO_PKG_VERSION"));
 
-/// Where in its data directory a running server listens for us.
+/// The socket in its data directory on which a running server listens for us.
 const ADMIN_SOCKET: &str = "admin.sock";
 
 async fn open_directory(dir: &Path, config: Option<PathBuf>, absent: Absent) -> Result<Opened> {
@@ -66,29 +67,30 @@ async fn open_directory(dir: &Path, config: Option<PathBuf>, absent: Absent) -> 
             .hint("check --data-dir; the first upload into a new directory makes one"));
     }
 
-    let name = || {
-        let path = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
-        path.display().to_string()
-    };
-
-    if !DataDir::is_held(dir) {
-        let config = read_config(config)?;
-        match FileStore::builder(dir).config(config).open().await {
-            Ok(store) => return Ok(Opened { target: Box::new(Direct::new(store)), name: name() }),
-            // Somebody was faster.
-            Err(error) if error.kind() == ErrorKind::Locked => {}
-            Err(error) => return Err(cannot_open(dir, error)),
-        }
+    if let Some(store) = open_store(dir, config).await? {
+        return Ok(Opened { target: Box::new(Direct::new(store)), name: known_as(dir) });
     }
-
     let target = Box::new(Remote::new(through_socket(dir)?));
-    Ok(Opened { target, name: name() })
+    Ok(Opened { target, name: known_as(dir) })
 }
 
-/// What the server's configuration file says of the store; the defaults without one.
+/// Opens the store in a data directory; `None` while another process holds the directory.
+async fn open_store(dir: &Path, config: Option<PathBuf>) -> Result<Option<FileStore>> {
+    if DataDir::is_held(dir) {
+        return Ok(None);
+    }
+
+    match FileStore::builder(dir).config(read_config(config)?).open().await {
+        Ok(store) => Ok(Some(store)),
+        // Another process was faster.
+        Err(error) if error.kind() == ErrorKind::Locked => Ok(None),
+        Err(error) => Err(cannot_open(dir, error)),
+    }
+}
+
+/// Reads the server's configuration file for its settings of the store; without one the defaults hold.
 fn read_config(path: Option<PathBuf>) -> Result<StoreConfig> {
-    let from_environment = || std::env::var_os("FILESTORE_CONFIG").filter(|path| !path.is_empty());
-    match path.or_else(|| from_environment().map(PathBuf::from)) {
+    match path {
         Some(path) => {
             StoreConfig::load(path).map_err(|e| Failure::failed(e.to_string()).hint("see --config"))
         }
@@ -96,7 +98,13 @@ fn read_config(path: Option<PathBuf>) -> Result<StoreConfig> {
     }
 }
 
-/// The server that holds the directory listens in it. The socket's mode is its key.
+fn known_as(dir: &Path) -> String {
+    let path = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    path.display().to_string()
+}
+
+/// Connects to the server that holds the directory, through the socket in it. The socket's mode is its
+/// key.
 fn through_socket(dir: &Path) -> Result<Client> {
     let socket = dir.join(ADMIN_SOCKET);
     if !is_served(&socket) {
@@ -107,14 +115,14 @@ fn through_socket(dir: &Path) -> Result<Client> {
         .hint("wait for the other filestore command to end, then run this one again"));
     }
 
-    let build =
-        || Client::builder("http://localhost")?.unix_socket(socket).user_agent(USER_AGENT).build();
-    build().map_err(Failure::from)
+    let builder = Client::builder("http://localhost")?;
+    Ok(builder.unix_socket(socket).user_agent(USER_AGENT).build()?)
 }
 
-/// Whether a server listens at the socket: one that was killed leaves its socket behind, and the next
-/// holder of the directory may be a command. Somebody else's socket counts, so that the refusal to
-/// connect is what is shown.
+/// Tells whether a server listens at the socket.
+///
+/// A server that was killed leaves its socket behind, and the next holder of the directory may be a
+/// command. A socket of another user counts as served, so that the refusal to connect is shown.
 fn is_served(socket: &Path) -> bool {
     match UnixStream::connect(socket) {
         Ok(_) => true,

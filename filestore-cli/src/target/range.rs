@@ -13,12 +13,12 @@ pub(crate) enum ByteRange {
     Between(u64, u64),
     /// From this byte on.
     From(u64),
-    /// That many bytes at the end.
+    /// The last bytes of the file, so many.
     Last(u64),
 }
 
 impl ByteRange {
-    /// The part of a file of `size_bytes`; the end is clamped. Refused if no byte of it exists.
+    /// Applies the range to a file of `size_bytes` and clamps its end. Refused if no byte is left.
     pub(crate) fn within(self, size_bytes: u64) -> Result<Range<u64>> {
         let range = match self {
             Self::Between(first, last) => first..last.saturating_add(1).min(size_bytes),
@@ -37,21 +37,25 @@ impl FromStr for ByteRange {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || "a range is 0-99, 100- or -100 (the last 100 bytes)".to_owned();
-        let number = |digits: &str| {
-            let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-            plain.then(|| digits.parse::<u64>().ok()).flatten().ok_or_else(bad)
-        };
+        parse(text).ok_or_else(|| "a range is 0-99, 100- or -100 (the last 100 bytes)".to_owned())
+    }
+}
 
-        match text.split_once('-').ok_or_else(bad)? {
-            ("", count) => Ok(Self::Last(number(count)?)),
-            (first, "") => Ok(Self::From(number(first)?)),
-            (first, last) => match (number(first)?, number(last)?) {
-                (first, last) if first <= last => Ok(Self::Between(first, last)),
-                _ => Err(bad()),
-            },
+fn parse(text: &str) -> Option<ByteRange> {
+    match text.split_once('-')? {
+        ("", count) => Some(ByteRange::Last(number(count)?)),
+        (first, "") => Some(ByteRange::From(number(first)?)),
+        (first, last) => {
+            let (first, last) = (number(first)?, number(last)?);
+            (first <= last).then_some(ByteRange::Between(first, last))
         }
     }
+}
+
+/// Reads plain digits: `parse` alone would take a sign as well.
+fn number(digits: &str) -> Option<u64> {
+    let is_plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    is_plain.then(|| digits.parse().ok()).flatten()
 }
 
 impl fmt::Display for ByteRange {

@@ -19,10 +19,10 @@ use tokio::io::AsyncReadExt;
 use super::{Direct, convert};
 use crate::failure::{Failure, Result};
 use crate::output::Meter;
-use crate::target::landing::Landing;
-use crate::target::{
-    Batch, ByteRange, Change, Destination, Fit, IfMatch, Item, Lifetime, Place, Upload, Variant,
-};
+use crate::target::destination::{Delivery, Destination};
+use crate::target::item::Item;
+use crate::target::range::ByteRange;
+use crate::target::request::{Batch, Change, Fit, IfMatch, Lifetime, Place, Upload, Variant};
 
 /// Bytes read from the source at once.
 const PIECE_BYTES: usize = 256 << 10;
@@ -121,13 +121,13 @@ impl Direct {
         let wanted = part.end - part.start;
         meter.expect(Some(wanted));
         let whole = part == (0..size_bytes);
-        let mut landing = Landing::begin(to)?;
+        let mut delivery = Delivery::begin(to)?;
 
         let mut hasher = Hasher::new();
         while let Some(piece) = pieces.next().await {
             let piece = piece?;
             hasher.update(&piece);
-            landing.write(&piece).await?;
+            delivery.write(&piece).await?;
             meter.add(piece.len() as u64);
         }
 
@@ -138,7 +138,7 @@ impl Direct {
             .hint("restore the file from a backup"));
         }
 
-        landing.finish().await?;
+        delivery.finish().await?;
         Ok(wanted)
     }
 
@@ -164,16 +164,16 @@ impl Direct {
         Ok(Replacement { staged: self.stage(item, meter).await?, original_name, mime_type, hints })
     }
 
-    /// Receives all of the item's bytes and makes them durable in staging.
+    /// Reads all of the item's bytes and makes them durable in staging.
     async fn stage(&self, item: &Item, meter: &Meter) -> Result<StagedBlob> {
-        let mut reader = item.source.open().await?;
+        let mut reader = item.input.open().await?;
         let mut writer = self.store.stage().await?;
 
         let mut buffer = BytesMut::new();
         loop {
             buffer.reserve(PIECE_BYTES);
             let read = reader.read_buf(&mut buffer).await;
-            let read = read.map_err(|e| Failure::io(format!("cannot read {}", item.source), &e))?;
+            let read = read.map_err(|e| Failure::io(format!("cannot read {}", item.input), &e))?;
             if read == 0 {
                 return Ok(writer.finish().await?);
             }
@@ -182,11 +182,11 @@ impl Direct {
         }
     }
 
-    /// The name to store: the given one; else the file's own, as a name if it can be one and else as
-    /// a hint, which the core makes a name of.
+    /// Chooses the name to store: the given one; else the file's own, as a name if it is valid, and
+    /// as a hint otherwise, from which the core makes a name.
     fn name(&self, item: &Item) -> (Option<String>, PartHints) {
         let limit = self.store.config().limits.original_name_chars;
-        match (item.name.clone(), item.source.file_name()) {
+        match (item.name.clone(), item.input.file_name()) {
             (Some(name), _) => (Some(name), PartHints::default()),
             (None, Some(own)) if media::check_name(&own, limit).is_ok() => {
                 (Some(own), PartHints::default())

@@ -1,4 +1,4 @@
-//! From the words of the command line and the wire to the core's types.
+//! Turns requests of the command line and the wire into the core's types.
 
 use filestore_core::api::{CreateBinding, UpdateBinding};
 use filestore_core::domain::binding::{BindingChange, NewBinding};
@@ -7,7 +7,7 @@ use filestore_core::domain::listing::ListFilter;
 use filestore_core::service::{self, ListRequest};
 
 use crate::failure::Result;
-use crate::target::{IfMatch, Listing};
+use crate::target::request::{IfMatch, Listing};
 
 pub(super) fn list_request(listing: &Listing) -> Result<ListRequest> {
     fn parsed<T: std::str::FromStr<Err = filestore_core::Error>>(

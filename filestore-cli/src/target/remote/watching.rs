@@ -1,4 +1,4 @@
-//! Watching work that a server does: the request is under way, and its progress is asked for beside it.
+//! Watches work that a server does: while the request is under way, its progress is polled beside it.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -10,10 +10,11 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::failure::Result;
 use crate::output::Meter;
-use crate::target::{Migration, Stop};
+use crate::target::operations::Stop;
+use crate::target::request::Migration;
 
-/// How often progress is asked for.
-const EVERY: Duration = Duration::from_millis(500);
+/// The pause between two looks at the progress.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Runs the sync, and shows how the queue gets shorter.
 pub(super) async fn sync(admin: Admin<'_>, meter: &Meter) -> Result<SyncReport> {
@@ -68,14 +69,18 @@ pub(super) async fn migration(
             report = &mut run => return Ok(report?),
             Ok(()) = stop.changed() => {}
             _ = ticks.tick() => {
-                let running = if meter.is_shown() { admin.migrate_status(*organization).await.ok() } else { None };
+                let running = if meter.is_shown() {
+                    admin.migrate_status(*organization).await.ok()
+                } else {
+                    None
+                };
                 if let Some(running) = running.and_then(|status| status.running) {
                     meter.set(running.files);
                     meter.set_bytes(running.bytes);
                 }
             }
         }
-        // Said until it ends: the first time it may not have begun yet.
+        // Repeated until the run ends: at the first time it may not have begun yet.
         if *stop.borrow() {
             let _ = admin.migrate_stop(*organization).await;
         }
@@ -83,7 +88,7 @@ pub(super) async fn migration(
 }
 
 fn ticks() -> tokio::time::Interval {
-    let mut ticks = interval(EVERY);
+    let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }

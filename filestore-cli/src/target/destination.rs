@@ -1,8 +1,8 @@
-//! Where downloaded bytes arrive: whole or not at all.
+//! The destination of downloaded bytes, which arrive whole or not at all.
 //!
 //! A file is written under a temporary name beside its final one and renamed when all of it is there,
-//! so a failed or interrupted download leaves what was there before. Stdout cannot be taken back: it
-//! ends early then, and the exit status says so.
+//! so a failed or interrupted download leaves what was there before. Bytes on stdout cannot be
+//! withdrawn: the output ends early then, and the exit status says so.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::failure::{Failure, Result};
 
-/// Where a download goes.
+/// The place that a download goes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Destination {
     Stdout,
     File(PathBuf, Overwrite),
 }
 
-/// What happens to a file that exists.
+/// The treatment of a file that exists already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overwrite {
     Refuse,
@@ -27,7 +27,7 @@ pub(crate) enum Overwrite {
 }
 
 impl Destination {
-    /// Refuses early what would be refused at the end.
+    /// Refuses at once a destination that would be refused at the end.
     pub(crate) fn check(&self) -> Result<()> {
         match self {
             Self::File(path, Overwrite::Refuse) if path.symlink_metadata().is_ok() => {
@@ -38,13 +38,13 @@ impl Destination {
     }
 }
 
-/// A download on its way in.
-pub(crate) struct Landing {
+/// A download under way to its destination.
+pub(crate) struct Delivery {
     writer: Box<dyn AsyncWrite + Send + Unpin>,
     file: Option<Arriving>,
 }
 
-/// A file that is not in place yet.
+/// A file under its temporary name.
 struct Arriving {
     file: File,
     temp: TempPath,
@@ -52,7 +52,7 @@ struct Arriving {
     overwrite: Overwrite,
 }
 
-impl Landing {
+impl Delivery {
     /// Prepares to write to `to`.
     pub(crate) fn begin(to: &Destination) -> Result<Self> {
         match to {
@@ -68,12 +68,12 @@ impl Landing {
         }
     }
 
-    /// Where the bytes go, for those who write them by themselves.
+    /// Lends the writer to a caller that writes by itself.
     pub(crate) fn writer(&mut self) -> &mut (dyn AsyncWrite + Send + Unpin) {
         &mut *self.writer
     }
 
-    /// Writes a piece.
+    /// Writes the next bytes.
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> Result<()> {
         match self.writer.write_all(bytes).await {
             Ok(()) => Ok(()),
@@ -81,7 +81,7 @@ impl Landing {
         }
     }
 
-    /// Puts the whole in place.
+    /// Completes the download: a file gets its final name.
     pub(crate) async fn finish(mut self) -> Result<()> {
         if let Err(error) = self.writer.flush().await {
             return Err(self.failed(&error));
@@ -101,7 +101,7 @@ impl Landing {
 }
 
 impl Arriving {
-    /// Flushes before the rename: after a power cut the name must not hold a file of zeros.
+    /// Flushes, then renames: after a power cut the name must not hold a file of zeros.
     fn place(self) -> Result<()> {
         let Self { file, temp, path, overwrite } = self;
         file.sync_all().map_err(|e| writing(&path, &e))?;
@@ -131,8 +131,8 @@ fn create_beside(path: &Path) -> std::io::Result<NamedTempFile> {
         .tempfile_in(directory)
 }
 
-/// tempfile names the temporary file in its error, which means nothing to the user: only what kind of
-/// error it is is shown.
+/// Describes a failed creation by its kind alone: the error of tempfile names the temporary file, which
+/// means nothing to the user.
 fn creating(path: &Path, error: &std::io::Error) -> Failure {
     writing(path, &error.kind().into()).hint("does the directory exist, and may you write to it?")
 }
@@ -159,9 +159,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         std::fs::write(&path, "old").unwrap();
-        let mut landing = Landing::begin(&file(&path, Overwrite::Replace)).unwrap();
-        landing.write(b"new").await.unwrap();
-        drop(landing);
+        let mut delivery = Delivery::begin(&file(&path, Overwrite::Replace)).unwrap();
+        delivery.write(b"new").await.unwrap();
+        drop(delivery);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }
@@ -170,10 +170,10 @@ mod tests {
     async fn a_file_that_appeared_meanwhile_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
-        let mut landing = Landing::begin(&file(&path, Overwrite::Refuse)).unwrap();
-        landing.write(b"new").await.unwrap();
+        let mut delivery = Delivery::begin(&file(&path, Overwrite::Refuse)).unwrap();
+        delivery.write(b"new").await.unwrap();
         std::fs::write(&path, "other").unwrap();
-        assert!(landing.finish().await.unwrap_err().to_string().contains("exists already"));
+        assert!(delivery.finish().await.unwrap_err().to_string().contains("exists already"));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "other");
     }
 
@@ -181,7 +181,7 @@ mod tests {
     fn a_directory_that_is_not_there_is_told_without_the_temporary_name() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("absent/a");
-        let said = Landing::begin(&file(&path, Overwrite::Refuse)).err().unwrap().to_string();
+        let said = Delivery::begin(&file(&path, Overwrite::Refuse)).err().unwrap().to_string();
         assert!(said.starts_with(&format!("cannot write {}: ", path.display())), "{said}");
         assert!(!said.contains(".filestore-"), "{said}");
     }
@@ -191,10 +191,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         std::fs::write(&path, "old").unwrap();
-        let mut landing = Landing::begin(&file(&path, Overwrite::Replace)).unwrap();
-        landing.write(b"new ").await.unwrap();
-        landing.write(b"bytes").await.unwrap();
-        landing.finish().await.unwrap();
+        let mut delivery = Delivery::begin(&file(&path, Overwrite::Replace)).unwrap();
+        delivery.write(b"new ").await.unwrap();
+        delivery.write(b"bytes").await.unwrap();
+        delivery.finish().await.unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "new bytes");
     }
 }

@@ -1,5 +1,5 @@
-//! What a command says when it did not do what it was asked: what failed, why, what to do next, and
-//! the exit status that tells scripts which kind of failure it was.
+//! The failure of a command: what failed, why, what to do next, and the exit status that tells scripts
+//! which kind of failure it was.
 
 mod hint;
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// The result of every command.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// How a command ends, from good to bad. The order is what several outcomes are folded by.
+/// The end of a command, from good to bad. Several outcomes are folded to the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
     /// All of it was done; also if the reader of our output had enough.
@@ -24,7 +24,7 @@ pub(crate) enum Exit {
     Refused,
     /// Wrong usage, or something broke: no connection, disk, fault of the service.
     Failed,
-    /// Ctrl-C.
+    /// The user pressed Ctrl-C.
     Interrupted,
 }
 
@@ -40,7 +40,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command failed. Boxed: it travels through every `Result` here.
+/// The reason why a command failed. Boxed, as it travels through every `Result` here.
 #[derive(Debug)]
 pub(crate) struct Failure(Box<Inner>);
 
@@ -54,7 +54,7 @@ struct Inner {
     item: Option<usize>,
     request_id: Option<String>,
     hint: Option<String>,
-    /// No server answered.
+    /// True if no server answered.
     unreachable: bool,
 }
 
@@ -73,54 +73,54 @@ impl Failure {
         }))
     }
 
-    /// The command was refused on this side.
+    /// Makes the failure of a command that was refused on this side.
     pub(crate) fn refused(message: impl Into<String>) -> Self {
         Self::new(Exit::Refused, message)
     }
 
-    /// Something broke, or was asked for in a way that cannot work.
+    /// Makes the failure of something that broke, or was asked for in a way that cannot work.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self::new(Exit::Failed, message)
     }
 
-    /// A failed read or write on this side; `doing` names the file. A closed pipe is no failure: the
-    /// reader had enough.
+    /// Makes the failure of a read or write on this side; `doing` names the file. A closed pipe is no
+    /// failure: the reader had enough.
     pub(crate) fn io(doing: impl Into<String>, error: &io::Error) -> Self {
         let exit =
             if error.kind() == io::ErrorKind::BrokenPipe { Exit::Done } else { Exit::Failed };
         Self::new(exit, error.to_string()).doing(doing)
     }
 
-    /// What was being done, such as `cannot upload photo.jpg`. The innermost word stays.
+    /// Adds what was being done, such as `cannot upload photo.jpg`. The innermost description stays.
     #[must_use]
     pub(crate) fn doing(mut self, doing: impl Into<String>) -> Self {
         self.0.doing.get_or_insert_with(|| doing.into());
         self
     }
 
-    /// What to do next, in place of the general advice.
+    /// Sets what to do next, in place of the general advice.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
 
-    /// How the process ends.
+    /// Returns the exit status of the process.
     pub(crate) fn exit(&self) -> Exit {
         self.0.exit
     }
 
-    /// The service's stable code, such as `not_found`.
+    /// Returns the service's stable code, such as `not_found`.
     pub(crate) fn code(&self) -> Option<&str> {
         self.0.code.as_deref()
     }
 
-    /// The batch item at fault, counted from zero.
+    /// Returns the batch item at fault, counted from zero.
     pub(crate) fn item(&self) -> Option<usize> {
         self.0.item
     }
 
-    /// Whether the next file would fare no better.
+    /// Tells whether the next file would fail for the same reason.
     pub(crate) fn hits_all(&self) -> bool {
         let by_code = matches!(
             self.0.code.as_deref(),
@@ -138,7 +138,7 @@ impl Failure {
         by_code || by_field || self.0.unreachable
     }
 
-    /// The `error` object that stands for it in JSON.
+    /// Returns the `error` object of the JSON output.
     pub(crate) fn to_json(&self) -> Value {
         let inner = &self.0;
         json!({
@@ -150,7 +150,7 @@ impl Failure {
         })
     }
 
-    /// Tells people.
+    /// Returns the lines that people read.
     pub(crate) fn explain(&self) -> String {
         match &self.0.hint {
             Some(hint) => format!("error: {self}\n  hint: {hint}"),
@@ -222,7 +222,7 @@ impl From<client::Error> for Failure {
     }
 }
 
-/// The counterpart of the HTTP status classes: what would be 4xx is refused, what would be 5xx failed.
+/// Sorts kinds as the HTTP status classes do: a kind that would be 4xx is refused, one of 5xx failed.
 fn exit_of(kind: core::ErrorKind) -> Exit {
     use core::ErrorKind as Kind;
     match kind {

@@ -21,10 +21,10 @@ use filestore_core::domain::provider::ProviderCode;
 use filestore_core::domain::scope::Scope;
 use filestore_core::worker::migrate::MigrateOptions;
 
-use super::{
-    Batch, ByteRange, Change, Destination, Fit, IfMatch, Listing, Migration, PurgeMode, Stop,
-    Target, Upload, Variant,
-};
+use super::destination::Destination;
+use super::operations::{Stop, Target};
+use super::range::ByteRange;
+use super::request::{Batch, Change, Fit, IfMatch, Listing, Migration, PurgeMode, Upload, Variant};
 use crate::failure::{Failure, Result};
 use crate::output::Meter;
 

@@ -11,15 +11,17 @@ use filestore_core::api::{
     UpdateBinding, VariantCacheReport,
 };
 
-use super::landing::Landing;
-use super::{
-    Batch, ByteRange, Change, Destination, Fit, IfMatch, Item, Lifetime, Listing, Migration,
-    PurgeMode, Source, Stop, Target, Upload, Variant,
+use super::destination::{Delivery, Destination};
+use super::item::{Input, Item};
+use super::operations::{Stop, Target};
+use super::range::ByteRange;
+use super::request::{
+    Batch, Change, Fit, IfMatch, Lifetime, Listing, Migration, PurgeMode, Upload, Variant,
 };
 use crate::failure::Result;
 use crate::output::Meter;
 
-/// A server.
+/// A server, spoken to with the typed client.
 #[derive(Debug)]
 pub(crate) struct Remote {
     client: Client,
@@ -103,9 +105,9 @@ impl Target for Remote {
             None => {}
         }
 
-        let mut landing = Landing::begin(to)?;
-        let done = download.to_writer(landing.writer()).await?;
-        landing.finish().await?;
+        let mut delivery = Delivery::begin(to)?;
+        let done = download.to_writer(delivery.writer()).await?;
+        delivery.finish().await?;
         Ok(done.len_bytes)
     }
 
@@ -243,12 +245,12 @@ impl Target for Remote {
     async fn close(&self) {}
 }
 
-/// The item as the client sends it: a file again for every attempt, anything else once.
+/// Turns an item into the client's: a file is read again for every attempt, anything else once.
 async fn to_send(item: Item) -> Result<client::Item> {
-    let mut sent = match &item.source {
-        Source::File(path, _) => client::Item::from_path(path)?,
-        Source::Stdin | Source::Stream(_) => {
-            client::Item::from_reader(item.source.open().await?, None)
+    let mut sent = match &item.input {
+        Input::File(path, _) => client::Item::from_path(path)?,
+        Input::Stdin | Input::Stream(_) => {
+            client::Item::from_reader(item.input.open().await?, None)
         }
     };
 
@@ -262,12 +264,13 @@ async fn to_send(item: Item) -> Result<client::Item> {
     Ok(sent)
 }
 
-/// The caller knows the total, which may be that of several uploads.
+/// Reports bytes sent. The caller knows the total, which may be that of several uploads.
 fn sent(meter: &Meter) -> impl Fn(client::Progress) + Send + Sync + 'static {
     let meter = meter.clone();
     move |progress| meter.set(progress.done_bytes)
 }
 
+/// Reports bytes received, and their total as soon as it is known.
 fn received(meter: &Meter) -> impl Fn(client::Progress) + Send + Sync + 'static {
     let meter = meter.clone();
     move |progress| {

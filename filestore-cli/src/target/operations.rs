@@ -1,0 +1,86 @@
+//! The operations of a target: one method per command, in the types of the wire contract.
+
+use async_trait::async_trait;
+use filestore_core::api::{
+    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply,
+    FileRecord, ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport,
+    ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, SyncReport, SyncStatusReport,
+    UpdateBinding, VariantCacheReport,
+};
+use tokio::sync::watch;
+
+use super::destination::Destination;
+use super::range::ByteRange;
+use super::request::{Batch, Change, Fit, IfMatch, Listing, Migration, PurgeMode, Upload, Variant};
+use crate::failure::Result;
+use crate::output::Meter;
+
+/// The user's wish to stop: true from the first Ctrl-C on. Copies under way are finished then.
+pub(crate) type Stop = watch::Receiver<bool>;
+
+/// A store that commands are carried out on.
+///
+/// # Contract
+/// A file id goes to the target as the user typed it: the target is the one to refuse it. Transfers
+/// report to the meter they are given as bytes move. `download` leaves a file that is whole and
+/// verified, or none, and returns the number of bytes it wrote.
+#[async_trait]
+pub(crate) trait Target: Send + Sync {
+    async fn upload(&self, upload: Upload, meter: &Meter) -> Result<FileRecord>;
+    async fn batch(&self, batch: Batch, meter: &Meter) -> Result<Vec<FileRecord>>;
+    async fn change(
+        &self,
+        id: &str,
+        change: Change,
+        if_match: Option<IfMatch>,
+        meter: &Meter,
+    ) -> Result<ChangeReply>;
+    async fn download(
+        &self,
+        id: &str,
+        range: Option<ByteRange>,
+        to: &Destination,
+        meter: &Meter,
+    ) -> Result<u64>;
+    async fn variant(&self, id: &str, size: u32, fit: Fit) -> Result<Variant>;
+    async fn info(&self, id: &str) -> Result<FileRecord>;
+    async fn list(&self, listing: &Listing) -> Result<ListReply>;
+    async fn delete(&self, id: &str) -> Result<DeleteReply>;
+    async fn restore(&self, id: &str) -> Result<FileRecord>;
+
+    async fn providers(&self) -> Result<Vec<ProviderReply>>;
+    async fn all_providers(&self) -> Result<Vec<AdminProvider>>;
+    async fn check_provider(&self, code: &str) -> Result<ProviderCheckReport>;
+    async fn bindings(&self, organization: Option<i64>) -> Result<Vec<BindingReply>>;
+    async fn create_binding(&self, binding: CreateBinding) -> Result<BindingReply>;
+    async fn update_binding(&self, update: UpdateBinding) -> Result<BindingUpdateReply>;
+
+    async fn purge(&self, mode: PurgeMode, meter: &Meter) -> Result<PurgeReport>;
+    async fn sync(&self, meter: &Meter) -> Result<SyncReport>;
+    /// Queues files from before the binding, and returns their number.
+    async fn sync_enqueue(&self, organization: i64) -> Result<u64>;
+    /// Queues failed files again, and returns their number.
+    async fn sync_retry(&self, organization: Option<i64>) -> Result<u64>;
+    async fn sync_status(&self) -> Result<SyncStatusReport>;
+    async fn migrate_plan(&self, organization: i64, to: &str) -> Result<MigratePlan>;
+    async fn migrate_run(
+        &self,
+        migration: &Migration,
+        stop: Stop,
+        meter: &Meter,
+    ) -> Result<MigrateReport>;
+    async fn migrate_status(&self, organization: i64) -> Result<MigrateStatus>;
+    async fn migrate_verify(
+        &self,
+        organization: i64,
+        to: &str,
+        meter: &Meter,
+    ) -> Result<MigrateVerifyReport>;
+    async fn variants_status(&self) -> Result<VariantCacheReport>;
+    async fn variants_prune(&self) -> Result<VariantCacheReport>;
+    /// Fails if the target answers but cannot work.
+    async fn health(&self) -> Result<ReadyReply>;
+
+    /// Releases everything that is held. No other call follows.
+    async fn close(&self);
+}

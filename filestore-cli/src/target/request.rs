@@ -1,0 +1,118 @@
+//! The requests that a command makes of a target, as the user typed them.
+
+use std::str::FromStr;
+
+use bytes::Bytes;
+
+use super::item::Item;
+
+/// The owner of a new file: an organization and a part of its application.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) organization_id: String,
+    pub(crate) sub_system: String,
+}
+
+/// A file to upload.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    pub(crate) place: Place,
+    pub(crate) item: Item,
+    pub(crate) lifetime: Lifetime,
+    /// The SHA-256 that the bytes must have, in hex.
+    pub(crate) sha256: Option<String>,
+    pub(crate) idempotency_key: Option<String>,
+}
+
+/// The time that an uploaded file stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lifetime {
+    /// Until it is deleted.
+    Lasting,
+    /// Until it expires, unless a change makes it stay.
+    Temporary,
+}
+
+/// Files to upload together.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) place: Place,
+    pub(crate) items: Vec<Item>,
+    pub(crate) idempotency_key: Option<String>,
+}
+
+/// A change of a stored file.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// Keeps a temporary file as a thumbnail.
+    Thumbnail,
+    /// Makes the file ready, with new bytes if there are any.
+    Ready(Option<Item>),
+    /// Gives the file new bytes.
+    Replace(Item),
+}
+
+/// The content that a change may be made to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum IfMatch {
+    /// Any content, as long as the file exists.
+    Any,
+    /// Only this SHA-256, in hex.
+    Sha256(String),
+}
+
+impl FromStr for IfMatch {
+    type Err = String;
+
+    /// Reads `*`, or a SHA-256 with or without the quotes of an entity tag.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let hex = text.trim_matches('"');
+        match text {
+            "*" => Ok(Self::Any),
+            _ if hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit()) => {
+                Ok(Self::Sha256(hex.to_ascii_lowercase()))
+            }
+            _ => Err("it is the sha256 that `filestore info` shows, or *".to_owned()),
+        }
+    }
+}
+
+/// The way a picture is fitted into its square.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fit {
+    Cover,
+    Inside,
+}
+
+/// A picture made for a square.
+#[derive(Debug)]
+pub(crate) struct Variant {
+    pub(crate) bytes: Bytes,
+    pub(crate) mime_type: String,
+}
+
+/// A page of a listing: its filters, and where it begins.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Listing {
+    pub(crate) organization_id: Option<String>,
+    pub(crate) sub_system: Option<String>,
+    pub(crate) status: Option<String>,
+    pub(crate) purge_status: Option<String>,
+    pub(crate) limit: Option<u32>,
+    pub(crate) cursor: Option<String>,
+}
+
+/// The choice between removing and only counting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PurgeMode {
+    Remove,
+    DryRun,
+}
+
+/// A migration: the organization whose files move, the provider they move to, and the pace.
+#[derive(Debug, Clone)]
+pub(crate) struct Migration {
+    pub(crate) organization: i64,
+    pub(crate) to: String,
+    pub(crate) bytes_per_second: Option<u64>,
+}
