@@ -206,7 +206,7 @@ async fn after_the_last_try_a_file_is_failed_served_and_can_be_tried_again() {
     assert_eq!(read(&server, &record.file_id).await, b"bytes");
 
     s3.up().await;
-    assert_eq!(server.store().sync_retry(Some(7)).await.unwrap(), 1);
+    assert_eq!(server.store().sync_retry(Some(7.try_into().unwrap())).await.unwrap(), 1);
 
     sync_all(&server).await;
     assert_eq!(server.record(&record.file_id).await.sync_status, "SYNCED");
@@ -249,7 +249,7 @@ async fn an_inactive_provider_takes_no_new_files_and_serves_those_it_has() {
     let report = server
         .store()
         .migrate_run(
-            7,
+            7.try_into().unwrap(),
             &"LOCAL".parse().unwrap(),
             filestore_core::worker::migrate::MigrateOptions::default(),
             &|| false,

@@ -49,9 +49,9 @@ fn config(remote: &Remote) -> StoreConfig {
     config
 }
 
-async fn bind(store: &FileStore, organization_id: i64, provider: &ProviderCode) -> Outcome {
+async fn bind(store: &FileStore, organization: i64, provider: &ProviderCode) -> Outcome {
     let binding = NewBinding {
-        organization_id,
+        organization: organization.try_into()?,
         organization_name: "load".into(),
         provider: provider.clone(),
         sync_enabled: true,
@@ -127,7 +127,7 @@ async fn sync_once(store: &FileStore, provider: ProviderCode, organization: i64)
     store.sync_run(Arc::new(NoProgress)).await?;
     bind(store, organization, &provider).await?;
     let began = Instant::now();
-    let queued = store.sync_enqueue(organization).await?;
+    let queued = store.sync_enqueue(organization.try_into()?).await?;
     let report = store.sync_run(Arc::new(NoProgress)).await?;
 
     let rate = per_second(began);
@@ -185,7 +185,7 @@ pub(crate) fn memory() -> Outcome {
             store.commit_upload(NewUpload::new("3".parse()?, "load".parse()?), staged).await?;
         }
         bind(&store, 3, &code).await?;
-        store.sync_enqueue(3).await?;
+        store.sync_enqueue(3.try_into()?).await?;
         let run = async {
             let report = store.sync_run(Arc::new(NoProgress)).await?;
             if report.synced == 2 { Ok(0.0) } else { Err(format!("{report:?}").into()) }
@@ -244,8 +244,10 @@ pub(crate) fn migrate() -> Outcome {
         };
         let (_, _, moved) = tokio::join!(readers, writers, mover);
         moved?;
-        let verified =
-            server.store().migrate_verify(7, &remote.config.code, Arc::new(NoProgress)).await?;
+        let verified = server
+            .store()
+            .migrate_verify(7.try_into()?, &remote.config.code, Arc::new(NoProgress))
+            .await?;
         let count = |counter: &AtomicU64| counter.load(Ordering::SeqCst);
         println!(
             "{} reads ({} by redirect), {} replaces; failed reads {}, wrong bytes {}, damaged {}",
@@ -269,7 +271,7 @@ async fn move_about(server: &TestServer, remote: &Remote) -> Outcome {
         let options = MigrateOptions::default();
         let report = server
             .store()
-            .migrate_run(7, &code.parse()?, options, &|| false, Arc::new(NoProgress))
+            .migrate_run(7.try_into()?, &code.parse()?, options, &|| false, Arc::new(NoProgress))
             .await?;
         let took = began.elapsed().as_secs();
         println!(

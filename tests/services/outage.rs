@@ -91,7 +91,7 @@ async fn a_sync_goes_on_with_the_other_two() {
 
     sync_all(&server).await;
     server.bind(7, remote.code(), true).await;
-    server.store().sync_enqueue(7).await.unwrap();
+    server.store().sync_enqueue(7.try_into().unwrap()).await.unwrap();
     eventually("some files are there", async || {
         (server.store().sync_status().await.unwrap().synced > 20).then_some(())
     })
@@ -163,5 +163,9 @@ async fn a_migration_through_the_killed_node_stops_and_goes_on() {
 async fn migrate(server: &TestServer, to: &str) -> filestore_core::api::MigrateReport {
     let to: ProviderCode = to.parse().unwrap();
     let options = MigrateOptions::default();
-    server.store().migrate_run(7, &to, options, &|| false, Arc::new(NoProgress)).await.unwrap()
+    server
+        .store()
+        .migrate_run(7.try_into().unwrap(), &to, options, &|| false, Arc::new(NoProgress))
+        .await
+        .unwrap()
 }

@@ -2,18 +2,16 @@
 
 use super::clock::Timestamp;
 use super::error::{Error, Result};
+use super::id::OrganizationNumber;
 use super::provider::ProviderCode;
-
-/// The largest `organizationId` of a binding: 2^53−1, the largest integer every JSON reader keeps.
-pub const MAX_ORGANIZATION_NUMBER: i64 = (1 << 53) - 1;
 
 /// The binding of an organization to a provider. At most one per organization is active.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
     /// Its id.
     pub id: i64,
-    /// The organization, 1 … 2^53−1.
-    pub organization_id: i64,
+    /// The organization whose files it places.
+    pub organization: OrganizationNumber,
     /// The organization's name, 1 to 255 characters without control characters.
     pub organization_name: String,
     /// The provider.
@@ -31,8 +29,8 @@ pub struct Binding {
 /// A binding to be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewBinding {
-    /// The organization, 1 … 2^53−1.
-    pub organization_id: i64,
+    /// The organization whose files it places.
+    pub organization: OrganizationNumber,
     /// The organization's name, 1 to 255 characters without control characters.
     pub organization_name: String,
     /// The provider.
@@ -42,9 +40,8 @@ pub struct NewBinding {
 }
 
 impl NewBinding {
-    /// Checks the ranges; the provider is checked by the registry.
+    /// Checks the name; the provider is checked by the registry.
     pub fn check(&self) -> Result<()> {
-        check_organization(self.organization_id)?;
         check_name(&self.organization_name)
     }
 }
@@ -67,14 +64,6 @@ impl BindingChange {
     pub fn check(&self) -> Result<()> {
         self.organization_name.as_deref().map_or(Ok(()), check_name)
     }
-}
-
-/// Checks that `number` is 1 … 2^53−1.
-pub fn check_organization(number: i64) -> Result<()> {
-    if (1..=MAX_ORGANIZATION_NUMBER).contains(&number) {
-        return Ok(());
-    }
-    Err(Error::invalid("organizationId", "organizationId is an integer from 1 to 9007199254740991"))
 }
 
 /// As with a file's name, control characters are refused: no name has them, and not every database

@@ -97,19 +97,17 @@ impl OrganizationId {
         &self.0
     }
 
-    /// The organization that bindings call `number`: its decimal form.
-    pub fn of_binding(number: i64) -> Result<Self> {
-        super::binding::check_organization(number)?;
-        number.to_string().parse()
+    /// Returns the number by which bindings name this organization, if its id is the decimal form
+    /// of one. `0` and ids with other characters are governed by no binding.
+    pub fn number(&self) -> Option<OrganizationNumber> {
+        OrganizationNumber::read(&self.0)
     }
+}
 
-    /// The binding id that governs this organization: its decimal form, 1 … 2^53−1. `0` and ids
-    /// with other characters are governed by none.
-    pub fn binding_organization(&self) -> Option<i64> {
-        let number: i64 = self.0.parse().ok()?;
-        let canonical = self.0.bytes().all(|b| b.is_ascii_digit());
-        (canonical && (1..=super::binding::MAX_ORGANIZATION_NUMBER).contains(&number))
-            .then_some(number)
+impl From<OrganizationNumber> for OrganizationId {
+    /// Writes the number in its decimal form.
+    fn from(number: OrganizationNumber) -> Self {
+        Self(number.to_string().into())
     }
 }
 
@@ -138,6 +136,58 @@ impl FromStr for OrganizationId {
 impl fmt::Display for OrganizationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// The number by which bindings and administration name an organization: 1 to 2^53−1, the largest
+/// integer that every JSON reader keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OrganizationNumber(i64);
+
+impl OrganizationNumber {
+    /// The largest number of an organization.
+    pub const MAX: Self = Self((1 << 53) - 1);
+
+    /// Returns the number as an integer.
+    pub const fn get(self) -> i64 {
+        self.0
+    }
+
+    /// Reads plain decimal digits: `07` and `+7` are not other spellings of `7`.
+    fn read(text: &str) -> Option<Self> {
+        let number: i64 = text.parse().ok()?;
+        (number.to_string() == text).then(|| Self::checked(number)).flatten()
+    }
+
+    fn checked(number: i64) -> Option<Self> {
+        (1..=Self::MAX.0).contains(&number).then_some(Self(number))
+    }
+
+    fn out_of_range() -> Error {
+        Error::invalid("organizationId", "organizationId is an integer from 1 to 9007199254740991")
+    }
+}
+
+impl TryFrom<i64> for OrganizationNumber {
+    type Error = Error;
+
+    fn try_from(number: i64) -> Result<Self> {
+        Self::checked(number).ok_or_else(Self::out_of_range)
+    }
+}
+
+impl FromStr for OrganizationNumber {
+    type Err = Error;
+
+    /// Accepts plain decimal digits, nothing else.
+    fn from_str(text: &str) -> Result<Self> {
+        Self::read(text).ok_or_else(Self::out_of_range)
+    }
+}
+
+impl fmt::Display for OrganizationNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
     }
 }
 
@@ -268,11 +318,33 @@ mod tests {
 
     #[test]
     fn a_binding_governs_the_decimal_form_only() {
-        let number = |text: &str| text.parse::<OrganizationId>().unwrap().binding_organization();
-        assert_eq!(number("7"), Some(7));
-        assert_eq!(number("9007199254740991"), Some(9_007_199_254_740_991));
+        let number = |text: &str| text.parse::<OrganizationId>().unwrap().number();
+
+        assert_eq!(number("7").map(OrganizationNumber::get), Some(7));
+        assert_eq!(number("9007199254740991"), Some(OrganizationNumber::MAX));
         for none in ["0", "9007199254740992", "acme", "-7", "7a", "99999999999999999999999"] {
             assert_eq!(number(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn an_organization_number_is_a_positive_integer_that_json_keeps() {
+        for good in [1, 7, (1 << 53) - 1] {
+            let number = OrganizationNumber::try_from(good).unwrap();
+            assert_eq!(number.get(), good);
+            assert_eq!(number.to_string().parse::<OrganizationNumber>().unwrap(), number);
+            assert_eq!(OrganizationId::from(number).number(), Some(number));
+        }
+        for bad in [0, -1, 1 << 53, i64::MIN, i64::MAX] {
+            let error = OrganizationNumber::try_from(bad).unwrap_err();
+            assert_eq!(error.details().field.as_deref(), Some("organizationId"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_organization_number_is_read_from_plain_digits() {
+        for bad in ["", "07", "+7", "0", "-1", "7.0", "9007199254740992", "x"] {
+            assert!(bad.parse::<OrganizationNumber>().is_err(), "{bad}");
         }
     }
 

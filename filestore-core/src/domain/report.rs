@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::id::FileId;
+use super::id::{FileId, OrganizationNumber};
 use super::provider::ProviderCode;
 use super::status::{Location, Status};
 
@@ -172,7 +172,7 @@ pub struct MigrateRunning {
 #[non_exhaustive]
 pub struct MigrateStatus {
     /// The organization's number.
-    pub organization_id: i64,
+    pub organization: OrganizationNumber,
     /// The provider of its active binding.
     pub bound_to: Option<ProviderCode>,
     /// Its files by provider and status.

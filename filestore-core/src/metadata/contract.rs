@@ -10,7 +10,7 @@ use super::{
     BindingSeen, Expected, InsertFiles, Inserted, Metadata, Scope, UpdateFile, Updated, WriteIntent,
 };
 use crate::domain::clock::Timestamp;
-use crate::domain::id::{BlobId, FileId, OrganizationId, Sha256};
+use crate::domain::id::{BlobId, FileId, OrganizationId, OrganizationNumber, Sha256};
 use crate::domain::lifecycle::FileState;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
@@ -147,7 +147,11 @@ pub(crate) fn organization(text: &str) -> OrganizationId {
     text.parse().unwrap()
 }
 
-pub(crate) fn provider(code: &str) -> ProviderCode {
+pub(crate) fn number(number: i64) -> OrganizationNumber {
+    number.try_into().unwrap()
+}
+
+fn provider(code: &str) -> ProviderCode {
     code.parse().unwrap()
 }
 

@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use crate::domain::binding::{Binding, BindingChange, NewBinding};
 use crate::domain::clock::Timestamp;
 use crate::domain::error::Result;
-use crate::domain::id::{BlobId, FileId, OrganizationId};
+use crate::domain::id::{BlobId, FileId, OrganizationId, OrganizationNumber};
 use crate::domain::lifecycle::FileState;
 use crate::domain::listing::ListFilter;
 use crate::domain::path::BlobKey;
@@ -54,7 +54,7 @@ impl Expected {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BindingSeen {
     /// The organization's binding number; `None` if no binding can govern it.
-    pub organization: Option<i64>,
+    pub organization: Option<OrganizationNumber>,
     /// The active binding's provider and sync flag, if there was one.
     pub active: Option<(ProviderCode, bool)>,
 }
@@ -295,10 +295,11 @@ pub trait Metadata: Send + Sync + 'static {
     // Bindings.
 
     /// The active binding of the organization.
-    async fn active_binding(&self, organization: i64) -> Result<Option<Binding>>;
+    async fn active_binding(&self, organization: OrganizationNumber) -> Result<Option<Binding>>;
 
     /// Bindings, newest first (by id, descending); of one organization or of all.
-    async fn list_bindings(&self, organization: Option<i64>) -> Result<Vec<Binding>>;
+    async fn list_bindings(&self, organization: Option<OrganizationNumber>)
+    -> Result<Vec<Binding>>;
 
     /// Creates an active binding.
     async fn create_binding(&self, binding: NewBinding, now: Timestamp) -> Result<BindingChanged>;
@@ -309,7 +310,7 @@ pub trait Metadata: Send + Sync + 'static {
     /// an active binding checks the provider only where `change.provider` names one (by the caller).
     async fn change_binding(
         &self,
-        organization: i64,
+        organization: OrganizationNumber,
         change: BindingChange,
         active_providers: &[ProviderCode],
         now: Timestamp,

@@ -1,9 +1,10 @@
 //! Bindings: which provider an organization's new files go to.
 
 use super::FileStore;
-use crate::domain::binding::{Binding, BindingChange, NewBinding, check_organization};
+use crate::domain::binding::{Binding, BindingChange, NewBinding};
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::OrganizationNumber;
 use crate::domain::provider::ProviderCode;
 use crate::metadata::BindingChanged;
 
@@ -20,10 +21,9 @@ impl FileStore {
     /// `NoActiveBinding` if there is none.
     pub async fn update_binding(
         &self,
-        organization: i64,
+        organization: OrganizationNumber,
         change: BindingChange,
     ) -> Result<Binding> {
-        check_organization(organization)?;
         change.check()?;
         if let Some(provider) = &change.provider {
             self.inner.providers.check_for_binding(provider)?;
@@ -44,10 +44,10 @@ impl FileStore {
     }
 
     /// Bindings, newest first: of one organization or of all.
-    pub async fn list_bindings(&self, organization: Option<i64>) -> Result<Vec<Binding>> {
-        if let Some(organization) = organization {
-            check_organization(organization)?;
-        }
+    pub async fn list_bindings(
+        &self,
+        organization: Option<OrganizationNumber>,
+    ) -> Result<Vec<Binding>> {
         self.inner.metadata.list_bindings(organization).await
     }
 }

@@ -45,7 +45,7 @@ impl Inner {
         organization: &OrganizationId,
         may_leave: bool,
     ) -> Result<Placement> {
-        let number = organization.binding_organization();
+        let number = organization.number();
         let active = match number {
             Some(number) => self.metadata.active_binding(number).await?,
             None => None,

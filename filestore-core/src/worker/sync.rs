@@ -17,7 +17,7 @@ use super::progress::Progress;
 use crate::FileStore;
 use crate::domain::clock::Timestamp;
 use crate::domain::error::Result;
-use crate::domain::id::{FileId, OrganizationId};
+use crate::domain::id::{FileId, OrganizationId, OrganizationNumber};
 use crate::domain::provider::ProviderCode;
 use crate::domain::report::{SyncReport, SyncStatusReport, WorkFailure};
 use crate::domain::status::SyncStatus;
@@ -82,7 +82,7 @@ impl FileStore {
 
     /// Queues the READY files of the organization that are not at its provider: those from before the
     /// binding. `NoActiveBinding` without one; nothing is queued if it names LOCAL.
-    pub async fn sync_enqueue(&self, organization: i64) -> Result<u64> {
+    pub async fn sync_enqueue(&self, organization: OrganizationNumber) -> Result<u64> {
         let (organization, target) = self.bound(organization).await?;
         let (mut queued, mut after) = (0, None);
         if target.is_local() {
@@ -101,8 +101,8 @@ impl FileStore {
     }
 
     /// Queues FAILED files again, of one organization or of all.
-    pub async fn sync_retry(&self, organization: Option<i64>) -> Result<u64> {
-        let organization = organization.map(OrganizationId::of_binding).transpose()?;
+    pub async fn sync_retry(&self, organization: Option<OrganizationNumber>) -> Result<u64> {
+        let organization = organization.map(OrganizationId::from);
         let mut queued = 0;
         loop {
             let some = self.inner().metadata.retry_sync(organization.as_ref(), PAGE).await?;

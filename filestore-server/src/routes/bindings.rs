@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use filestore_core::api::{BindingReply, BindingUpdateReply};
-use filestore_core::domain::binding::{BindingChange, NewBinding, check_organization};
+use filestore_core::domain::binding::{BindingChange, NewBinding};
+use filestore_core::domain::id::OrganizationNumber;
 use filestore_core::domain::provider::ProviderCode;
 use filestore_core::{Error, ErrorKind, Result};
 use warp::reply::Response;
@@ -41,16 +42,10 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
 
 async fn list(call: Arc<Call>) -> Result<Response, Failure> {
     let query = call.query(&["organizationId"])?;
-    let organization = query.get("organizationId").map(organization_number).transpose()?;
+    let organization = query.get("organizationId").map(str::parse).transpose()?;
     let bindings = call.store().list_bindings(organization).await?;
     let shown: Vec<BindingReply> = bindings.iter().map(Into::into).collect();
     reply::ok(&shown)
-}
-
-/// Reads plain decimal digits; leading zeros are no other spelling.
-pub(in crate::routes) fn organization_number(text: &str) -> Result<i64> {
-    let number = text.parse().ok().filter(|number: &i64| number.to_string() == text).unwrap_or(0);
-    check_organization(number).map(|()| number)
 }
 
 async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
@@ -63,7 +58,7 @@ fn new_binding(json: &[u8]) -> Result<NewBinding> {
     let object = Object::parse(json, &KEYS)?;
     check_read_only(&object)?;
     let is_active = object.flag("isActive")?;
-    let organization_id = object.integer("organizationId")?;
+    let organization = object.integer("organizationId")?;
     let organization_name = object.text("organizationName")?;
     let provider = object.text("storageProvider")?;
     let sync_enabled = object.flag("syncEnabled")?;
@@ -73,11 +68,12 @@ fn new_binding(json: &[u8]) -> Result<NewBinding> {
             "a new binding is active: isActive can only be true",
         ));
     }
+    let organization = required("organizationId", organization)?;
     let new = NewBinding {
-        organization_id: required("organizationId", organization_id)?,
         organization_name: required("organizationName", organization_name)?,
         provider: provider_code(&required("storageProvider", provider)?)?,
         sync_enabled: required("syncEnabled", sync_enabled)?,
+        organization: organization.try_into()?,
     };
     new.check()?;
     Ok(new)
@@ -90,7 +86,7 @@ async fn update(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     reply::ok(&BindingUpdateReply::from(&binding))
 }
 
-fn binding_change(json: &[u8]) -> Result<(i64, BindingChange)> {
+fn binding_change(json: &[u8]) -> Result<(OrganizationNumber, BindingChange)> {
     let object = Object::parse(json, &KEYS)?;
     check_read_only(&object)?;
     let organization = object.integer("organizationId")?;
@@ -100,8 +96,7 @@ fn binding_change(json: &[u8]) -> Result<(i64, BindingChange)> {
         sync_enabled: object.flag("syncEnabled")?,
         is_active: object.flag("isActive")?,
     };
-    let organization = required("organizationId", organization)?;
-    check_organization(organization)?;
+    let organization = required("organizationId", organization)?.try_into()?;
     change.check()?;
     Ok((organization, change))
 }
@@ -157,7 +152,7 @@ mod tests {
             new_binding(CREATE.as_bytes()).unwrap()
         );
         let (organization, change) = binding_change(read_only.as_bytes()).unwrap();
-        assert_eq!((organization, change.is_active), (7, Some(true)));
+        assert_eq!((organization.get(), change.is_active), (7, Some(true)));
     }
 
     #[test]
@@ -194,14 +189,6 @@ mod tests {
         for bad in ["0", "-1", "7.0", "\"7\"", "9007199254740992", "null", "1e400"] {
             let json = CREATE.replace(":7,", &format!(":{bad},"));
             assert!(new_binding(json.as_bytes()).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn a_query_names_an_organization_in_plain_digits() {
-        assert_eq!(organization_number("7").unwrap(), 7);
-        for bad in ["", "07", "+7", "0", "-1", "7.0", "9007199254740992", "x"] {
-            assert!(organization_number(bad).is_err(), "{bad}");
         }
     }
 }

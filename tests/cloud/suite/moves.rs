@@ -15,7 +15,11 @@ use super::{read, serve, sweep, sync_all};
 async fn migrate(server: &TestServer, to: &str) -> MigrateReport {
     let to: ProviderCode = to.parse().unwrap();
     let options = MigrateOptions::default();
-    server.store().migrate_run(7, &to, options, &|| false, Arc::new(NoProgress)).await.unwrap()
+    server
+        .store()
+        .migrate_run(7.try_into().unwrap(), &to, options, &|| false, Arc::new(NoProgress))
+        .await
+        .unwrap()
 }
 
 async fn upload(server: &TestServer, count: u64) -> Vec<String> {
@@ -93,15 +97,15 @@ pub(crate) async fn a_plan_says_what_would_move_and_a_status_where_it_is(one: &R
     sync_all(&server).await;
     let code: ProviderCode = one.code().parse().unwrap();
     let store = server.store();
-    let unbound = store.migrate_plan(7, &code).await.unwrap_err();
+    let unbound = store.migrate_plan(7.try_into().unwrap(), &code).await.unwrap_err();
     assert_eq!(unbound.kind().code(), "no_active_binding");
 
     server.bind(7, "LOCAL", true).await;
-    let elsewhere = store.migrate_plan(7, &code).await.unwrap_err();
+    let elsewhere = store.migrate_plan(7.try_into().unwrap(), &code).await.unwrap_err();
     assert_eq!(elsewhere.details().allowed, ["LOCAL"]);
 
     server.bind(7, one.code(), true).await;
-    let plan = store.migrate_plan(7, &code).await.unwrap();
+    let plan = store.migrate_plan(7.try_into().unwrap(), &code).await.unwrap();
     assert_eq!(
         (plan.move_files, plan.move_bytes, plan.stay_files, plan.there_files),
         (3, 9000, 1, 0)
@@ -111,7 +115,7 @@ pub(crate) async fn a_plan_says_what_would_move_and_a_status_where_it_is(one: &R
     let report = migrate(&server, one.code()).await;
     assert_eq!((report.moved_files, report.moved_bytes, report.left_files), (3, 9000, 0));
 
-    let status = store.migrate_status(7).await.unwrap();
+    let status = store.migrate_status(7.try_into().unwrap()).await.unwrap();
     assert_eq!((status.bound_to.as_ref(), status.running), (Some(&code), None));
 
     let at = |provider: &str, status_is: &str| {
@@ -133,7 +137,11 @@ pub(crate) async fn verify_reads_every_byte(one: &Remote, _: &Remote) {
     upload(&server, 4).await;
     sync_all(&server).await;
     let code: ProviderCode = one.code().parse().unwrap();
-    let report = server.store().migrate_verify(7, &code, Arc::new(NoProgress)).await.unwrap();
+    let report = server
+        .store()
+        .migrate_verify(7.try_into().unwrap(), &code, Arc::new(NoProgress))
+        .await
+        .unwrap();
     assert_eq!((report.checked_files, report.checked_bytes, report.failures.len()), (4, 12_000, 0));
 }
 
@@ -182,7 +190,7 @@ pub(crate) async fn files_from_before_a_binding_move_when_they_are_queued(
     server.bind(7, one.code(), true).await;
     sync_all(&server).await;
     assert_eq!(server.record(&ids[0]).await.storage_location, "LOCAL");
-    assert_eq!(server.store().sync_enqueue(7).await.unwrap(), 3);
+    assert_eq!(server.store().sync_enqueue(7.try_into().unwrap()).await.unwrap(), 3);
 
     sync_all(&server).await;
     for id in &ids {
@@ -190,5 +198,5 @@ pub(crate) async fn files_from_before_a_binding_move_when_they_are_queued(
         assert_eq!((&*record.storage_location, &*record.sync_status), ("CLOUD", "SYNCED"));
     }
 
-    assert_eq!(server.store().sync_enqueue(7).await.unwrap(), 0);
+    assert_eq!(server.store().sync_enqueue(7.try_into().unwrap()).await.unwrap(), 0);
 }

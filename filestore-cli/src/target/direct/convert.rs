@@ -32,10 +32,10 @@ pub(super) fn list_request(listing: &Listing) -> Result<ListRequest> {
 
 pub(super) fn new_binding(binding: CreateBinding) -> Result<NewBinding> {
     Ok(NewBinding {
-        organization_id: binding.organization_id,
         organization_name: binding.organization_name,
         provider: binding.storage_provider.parse()?,
         sync_enabled: binding.sync_enabled,
+        organization: binding.organization_id.try_into()?,
     })
 }
 

@@ -119,7 +119,13 @@ impl Target for Direct {
     }
 
     async fn bindings(&self, organization: Option<i64>) -> Result<Vec<BindingReply>> {
-        Ok(self.store.list_bindings(organization).await?.iter().map(Into::into).collect())
+        Ok(self
+            .store
+            .list_bindings(organization.map(TryInto::try_into).transpose()?)
+            .await?
+            .iter()
+            .map(Into::into)
+            .collect())
     }
 
     async fn create_binding(&self, binding: CreateBinding) -> Result<BindingReply> {
@@ -129,7 +135,7 @@ impl Target for Direct {
     async fn update_binding(&self, update: UpdateBinding) -> Result<BindingUpdateReply> {
         let organization = update.organization_id;
         let change = convert::binding_change(update)?;
-        Ok((&self.store.update_binding(organization, change).await?).into())
+        Ok((&self.store.update_binding(organization.try_into()?, change).await?).into())
     }
 
     async fn purge(&self, mode: PurgeMode, meter: &Meter) -> Result<PurgeReport> {
@@ -144,15 +150,16 @@ impl Target for Direct {
     }
 
     async fn sync_enqueue(&self, organization: i64) -> Result<u64> {
-        Ok(self.store.sync_enqueue(organization).await?)
+        Ok(self.store.sync_enqueue(organization.try_into()?).await?)
     }
 
     async fn sync_retry(&self, organization: Option<i64>) -> Result<u64> {
-        Ok(self.store.sync_retry(organization).await?)
+        Ok(self.store.sync_retry(organization.map(TryInto::try_into).transpose()?).await?)
     }
 
     async fn migrate_plan(&self, organization: i64, to: &str) -> Result<MigratePlan> {
-        Ok(self.store.migrate_plan(organization, &self.provider(to)?).await?.into())
+        let to = self.provider(to)?;
+        Ok(self.store.migrate_plan(organization.try_into()?, &to).await?.into())
     }
 
     async fn migrate_run(
@@ -167,13 +174,13 @@ impl Target for Direct {
         let wants_stop = || *stop.borrow();
         Ok(self
             .store
-            .migrate_run(migration.organization, &to, options, &wants_stop, progress)
+            .migrate_run(migration.organization.try_into()?, &to, options, &wants_stop, progress)
             .await?
             .into())
     }
 
     async fn migrate_status(&self, organization: i64) -> Result<MigrateStatus> {
-        Ok(self.store.migrate_status(organization).await?.into())
+        Ok(self.store.migrate_status(organization.try_into()?).await?.into())
     }
 
     async fn migrate_verify(
@@ -183,7 +190,11 @@ impl Target for Direct {
         meter: &Meter,
     ) -> Result<MigrateVerifyReport> {
         let to = self.provider(to)?;
-        Ok(self.store.migrate_verify(organization, &to, Arc::new(meter.clone())).await?.into())
+        Ok(self
+            .store
+            .migrate_verify(organization.try_into()?, &to, Arc::new(meter.clone()))
+            .await?
+            .into())
     }
 
     async fn sync_status(&self) -> Result<SyncStatusReport> {

@@ -7,7 +7,7 @@ impl From<&Binding> for api::BindingReply {
     fn from(binding: &Binding) -> Self {
         Self {
             id: binding.id,
-            organization_id: binding.organization_id,
+            organization_id: binding.organization.get(),
             organization_name: binding.organization_name.clone(),
             storage_provider: binding.provider.to_string(),
             sync_enabled: binding.sync_enabled,
@@ -22,7 +22,7 @@ impl From<&Binding> for api::BindingUpdateReply {
     fn from(binding: &Binding) -> Self {
         Self {
             id: binding.id,
-            organization_id: binding.organization_id,
+            organization_id: binding.organization.get(),
             is_active: binding.is_active,
             sync_enabled: binding.sync_enabled,
             storage_provider: binding.provider.to_string(),

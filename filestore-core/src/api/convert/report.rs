@@ -103,7 +103,7 @@ impl From<MigrateRunning> for api::MigrateRunning {
 impl From<MigrateStatus> for api::MigrateStatus {
     fn from(status: MigrateStatus) -> Self {
         Self {
-            organization_id: status.organization_id,
+            organization_id: status.organization.get(),
             bound_to: status.bound_to.map(|provider| provider.to_string()),
             holdings: status.holdings.into_iter().map(Into::into).collect(),
             running: status.running.map(Into::into),

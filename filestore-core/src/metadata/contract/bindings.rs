@@ -4,9 +4,9 @@ use super::*;
 use crate::domain::binding::{Binding, BindingChange, NewBinding};
 use crate::metadata::BindingChanged;
 
-fn new(organization_id: i64, code: &str) -> NewBinding {
+fn new(organization: OrganizationNumber, code: &str) -> NewBinding {
     NewBinding {
-        organization_id,
+        organization,
         organization_name: "Größe & Söhne".into(),
         provider: provider(code),
         sync_enabled: true,
@@ -30,20 +30,20 @@ fn done(changed: BindingChanged) -> Binding {
 
 async fn create(
     metadata: &dyn Metadata,
-    organization_id: i64,
+    organization: OrganizationNumber,
     code: &str,
     now: Timestamp,
 ) -> Binding {
-    done(metadata.create_binding(new(organization_id, code), now).await.unwrap())
+    done(metadata.create_binding(new(organization, code), now).await.unwrap())
 }
 
 pub(crate) async fn a_created_binding_is_active_and_listed(metadata: &dyn Metadata) {
-    let largest = crate::domain::binding::MAX_ORGANIZATION_NUMBER;
-    let seven = create(metadata, 7, "s3", at(1)).await;
+    let largest = OrganizationNumber::MAX;
+    let seven = create(metadata, number(7), "s3", at(1)).await;
     let other = create(metadata, largest, "LOCAL", at(2)).await;
     let expected = Binding {
         id: seven.id,
-        organization_id: 7,
+        organization: number(7),
         organization_name: "Größe & Söhne".into(),
         provider: provider("s3"),
         sync_enabled: true,
@@ -52,37 +52,44 @@ pub(crate) async fn a_created_binding_is_active_and_listed(metadata: &dyn Metada
         effective_to: None,
     };
     assert_eq!(seven, expected);
-    assert_eq!(metadata.active_binding(7).await.unwrap(), Some(seven.clone()));
-    assert_eq!(metadata.active_binding(8).await.unwrap(), None);
-    assert_eq!(metadata.list_bindings(Some(7)).await.unwrap(), std::slice::from_ref(&seven));
+    assert_eq!(metadata.active_binding(number(7)).await.unwrap(), Some(seven.clone()));
+    assert_eq!(metadata.active_binding(number(8)).await.unwrap(), None);
+    assert_eq!(
+        metadata.list_bindings(Some(number(7))).await.unwrap(),
+        std::slice::from_ref(&seven)
+    );
     assert_eq!(metadata.list_bindings(None).await.unwrap(), [other, seven], "newest first");
 }
 
 pub(crate) async fn a_second_active_binding_is_refused(metadata: &dyn Metadata) {
-    let first = create(metadata, 7, "s3", at(1)).await;
-    let second = metadata.create_binding(new(7, "gcs"), at(2)).await.unwrap();
+    let first = create(metadata, number(7), "s3", at(1)).await;
+    let second = metadata.create_binding(new(number(7), "gcs"), at(2)).await.unwrap();
     assert_eq!(second, BindingChanged::AlreadyActive);
-    assert_eq!(metadata.list_bindings(Some(7)).await.unwrap(), [first]);
+    assert_eq!(metadata.list_bindings(Some(number(7))).await.unwrap(), [first]);
 }
 
 pub(crate) async fn of_concurrent_creations_one_is_done(metadata: &dyn Metadata) {
-    let creations = (0..8).map(|_| metadata.create_binding(new(7, "s3"), at(1)));
+    let creations = (0..8).map(|_| metadata.create_binding(new(number(7), "s3"), at(1)));
     let outcomes = futures_util::future::join_all(creations).await;
     let done = outcomes.iter().filter(|outcome| matches!(outcome, Ok(BindingChanged::Done(_))));
     let refused =
         outcomes.iter().filter(|outcome| matches!(outcome, Ok(BindingChanged::AlreadyActive)));
     assert_eq!((done.count(), refused.count()), (1, 7));
-    assert_eq!(metadata.list_bindings(Some(7)).await.unwrap().len(), 1);
+    assert_eq!(metadata.list_bindings(Some(number(7))).await.unwrap().len(), 1);
 }
 
 pub(crate) async fn a_change_leaves_the_rest_as_it_was(metadata: &dyn Metadata) {
-    let mut expected = create(metadata, 7, "s3", at(1)).await;
-    let unchanged = metadata.change_binding(7, BindingChange::default(), &[], at(2)).await.unwrap();
+    let mut expected = create(metadata, number(7), "s3", at(1)).await;
+    let unchanged =
+        metadata.change_binding(number(7), BindingChange::default(), &[], at(2)).await.unwrap();
     assert_eq!(done(unchanged), expected);
 
     let change = BindingChange { provider: Some(provider("gcs")), ..resume() };
     expected.provider = provider("gcs");
-    assert_eq!(done(metadata.change_binding(7, change, &[], at(3)).await.unwrap()), expected);
+    assert_eq!(
+        done(metadata.change_binding(number(7), change, &[], at(3)).await.unwrap()),
+        expected
+    );
 
     let change = BindingChange {
         organization_name: Some("New".into()),
@@ -91,53 +98,59 @@ pub(crate) async fn a_change_leaves_the_rest_as_it_was(metadata: &dyn Metadata) 
     };
     expected.organization_name = "New".into();
     expected.sync_enabled = false;
-    assert_eq!(done(metadata.change_binding(7, change, &[], at(4)).await.unwrap()), expected);
-    assert_eq!(metadata.active_binding(7).await.unwrap(), Some(expected));
+    assert_eq!(
+        done(metadata.change_binding(number(7), change, &[], at(4)).await.unwrap()),
+        expected
+    );
+    assert_eq!(metadata.active_binding(number(7)).await.unwrap(), Some(expected));
 }
 
 pub(crate) async fn a_terminated_binding_resumes_with_its_id_and_start(metadata: &dyn Metadata) {
-    let created = create(metadata, 7, "s3", at(1)).await;
-    let ended = done(metadata.change_binding(7, terminate(), &[], at(5)).await.unwrap());
+    let created = create(metadata, number(7), "s3", at(1)).await;
+    let ended = done(metadata.change_binding(number(7), terminate(), &[], at(5)).await.unwrap());
     assert_eq!(ended, Binding { is_active: false, effective_to: Some(at(5)), ..created.clone() });
-    assert_eq!(metadata.active_binding(7).await.unwrap(), None);
-    assert_eq!(metadata.list_bindings(Some(7)).await.unwrap(), [ended]);
+    assert_eq!(metadata.active_binding(number(7)).await.unwrap(), None);
+    assert_eq!(metadata.list_bindings(Some(number(7))).await.unwrap(), [ended]);
 
     let change = BindingChange { sync_enabled: Some(false), ..resume() };
-    let resumed = metadata.change_binding(7, change, &[provider("s3")], at(9)).await.unwrap();
+    let resumed =
+        metadata.change_binding(number(7), change, &[provider("s3")], at(9)).await.unwrap();
     let expected = Binding { sync_enabled: false, ..created };
     assert_eq!(done(resumed), expected);
-    assert_eq!(metadata.active_binding(7).await.unwrap(), Some(expected));
+    assert_eq!(metadata.active_binding(number(7)).await.unwrap(), Some(expected));
 }
 
 pub(crate) async fn resuming_needs_an_active_provider(metadata: &dyn Metadata) {
-    create(metadata, 7, "s3", at(1)).await;
-    metadata.change_binding(7, terminate(), &[], at(2)).await.unwrap();
-    let refused = metadata.change_binding(7, resume(), &[provider("LOCAL")], at(3)).await.unwrap();
+    create(metadata, number(7), "s3", at(1)).await;
+    metadata.change_binding(number(7), terminate(), &[], at(2)).await.unwrap();
+    let refused =
+        metadata.change_binding(number(7), resume(), &[provider("LOCAL")], at(3)).await.unwrap();
     assert_eq!(refused, BindingChanged::ProviderInactive(provider("s3")));
-    assert_eq!(metadata.active_binding(7).await.unwrap(), None);
+    assert_eq!(metadata.active_binding(number(7)).await.unwrap(), None);
 
     let change = BindingChange { provider: Some(ProviderCode::local()), ..resume() };
     let resumed =
-        metadata.change_binding(7, change, &[ProviderCode::local()], at(4)).await.unwrap();
+        metadata.change_binding(number(7), change, &[ProviderCode::local()], at(4)).await.unwrap();
     assert_eq!(done(resumed).provider, ProviderCode::local(), "the provider it will have counts");
 }
 
 pub(crate) async fn without_a_binding_there_is_nothing_to_change(metadata: &dyn Metadata) {
     let none = BindingChanged::NoneActive;
     let active = [provider("s3")];
-    assert_eq!(metadata.change_binding(7, resume(), &active, at(1)).await.unwrap(), none);
-    create(metadata, 7, "s3", at(1)).await;
-    metadata.change_binding(7, terminate(), &active, at(2)).await.unwrap();
+    assert_eq!(metadata.change_binding(number(7), resume(), &active, at(1)).await.unwrap(), none);
+    create(metadata, number(7), "s3", at(1)).await;
+    metadata.change_binding(number(7), terminate(), &active, at(2)).await.unwrap();
     for change in [BindingChange::default(), terminate()] {
-        assert_eq!(metadata.change_binding(7, change, &active, at(3)).await.unwrap(), none);
+        assert_eq!(metadata.change_binding(number(7), change, &active, at(3)).await.unwrap(), none);
     }
 }
 
 pub(crate) async fn the_newest_terminated_binding_resumes(metadata: &dyn Metadata) {
-    create(metadata, 7, "s3", at(1)).await;
-    metadata.change_binding(7, terminate(), &[], at(2)).await.unwrap();
-    let newest = create(metadata, 7, "gcs", at(3)).await;
-    metadata.change_binding(7, terminate(), &[], at(4)).await.unwrap();
-    let resumed = metadata.change_binding(7, resume(), &[provider("gcs")], at(5)).await.unwrap();
+    create(metadata, number(7), "s3", at(1)).await;
+    metadata.change_binding(number(7), terminate(), &[], at(2)).await.unwrap();
+    let newest = create(metadata, number(7), "gcs", at(3)).await;
+    metadata.change_binding(number(7), terminate(), &[], at(4)).await.unwrap();
+    let resumed =
+        metadata.change_binding(number(7), resume(), &[provider("gcs")], at(5)).await.unwrap();
     assert_eq!(done(resumed), newest);
 }

@@ -104,7 +104,7 @@ pub(crate) async fn an_update_that_grows_is_checked_against_the_quota(metadata: 
 
 pub(crate) async fn an_update_placed_by_another_binding_is_refused(metadata: &dyn Metadata) {
     let binding = NewBinding {
-        organization_id: 7,
+        organization: number(7),
         organization_name: "Seven".into(),
         provider: provider("s3"),
         sync_enabled: false,
@@ -113,7 +113,7 @@ pub(crate) async fn an_update_placed_by_another_binding_is_refused(metadata: &dy
     let record = put(metadata, ready("7")).await;
     let placed = |active: Option<(&str, bool)>| UpdateFile {
         binding: Some(BindingSeen {
-            organization: Some(7),
+            organization: Some(number(7)),
             active: active.map(|(code, sync_enabled)| (provider(code), sync_enabled)),
         }),
         ..change(&record, replaced(&record, 5, at(1)))

@@ -92,7 +92,7 @@ pub(crate) async fn the_quota_lets_the_last_byte_in(metadata: &dyn Metadata) {
 pub(crate) async fn an_insert_placed_by_another_binding_is_refused(metadata: &dyn Metadata) {
     let placed = |active: Option<(&str, bool)>| InsertFiles {
         binding: BindingSeen {
-            organization: Some(7),
+            organization: Some(number(7)),
             active: active.map(|(code, sync_enabled)| (provider(code), sync_enabled)),
         },
         ..insert([ready("7")])
@@ -102,7 +102,7 @@ pub(crate) async fn an_insert_placed_by_another_binding_is_refused(metadata: &dy
     assert_eq!(outcome(Some(("s3", true))).await, Inserted::BindingChanged);
 
     let binding = NewBinding {
-        organization_id: 7,
+        organization: number(7),
         organization_name: "Seven".into(),
         provider: provider("s3"),
         sync_enabled: true,
@@ -117,7 +117,7 @@ pub(crate) async fn an_insert_placed_by_another_binding_is_refused(metadata: &dy
     }
 
     let terminate = BindingChange { is_active: Some(false), ..BindingChange::default() };
-    metadata.change_binding(7, terminate, &[], at(1)).await.unwrap();
+    metadata.change_binding(number(7), terminate, &[], at(1)).await.unwrap();
     assert_eq!(outcome(Some(("s3", true))).await, Inserted::BindingChanged);
     assert_eq!(outcome(None).await, Inserted::Done);
 }

@@ -4,9 +4,9 @@ use super::*;
 use crate::domain::binding::{BindingChange, NewBinding};
 use crate::domain::status::SyncStatus;
 
-pub(super) async fn bind(metadata: &dyn Metadata, organization_id: i64, code: &str) {
+pub(super) async fn bind(metadata: &dyn Metadata, organization: i64, code: &str) {
     let binding = NewBinding {
-        organization_id,
+        organization: number(organization),
         organization_name: "name".into(),
         provider: provider(code),
         sync_enabled: true,
@@ -23,7 +23,7 @@ pub(crate) async fn files_with_nowhere_to_go_are_settled(metadata: &dyn Metadata
     bind(metadata, 2, "LOCAL").await;
     bind(metadata, 4, "s3").await;
     let terminate = BindingChange { is_active: Some(false), ..BindingChange::default() };
-    metadata.change_binding(4, terminate, &[], at(1)).await.unwrap();
+    metadata.change_binding(number(4), terminate, &[], at(1)).await.unwrap();
     let mut waiting = Vec::new();
     for organization in ["acme", "0", "1", "2", "4", "9007199254740992"] {
         let record = put(metadata, ready(organization)).await;

@@ -5,6 +5,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::domain::binding::{Binding, BindingChange, NewBinding};
 use crate::domain::clock::Timestamp;
+use crate::domain::id::OrganizationNumber;
 use crate::domain::provider::ProviderCode;
 use crate::metadata::BindingChanged;
 
@@ -38,13 +39,19 @@ const INSERT: &str = "INSERT INTO bindings
 pub(super) const UPDATE: &str = "UPDATE bindings SET organization_name = ?2, storage_provider = ?3,
      sync_enabled = ?4, is_active = ?5, effective_to = ?6 WHERE id = ?1";
 
-pub(super) fn active(sql: &Connection, organization: i64) -> Result<Option<Binding>, Fault> {
-    row::first(sql, ACTIVE, [organization], binding)
+pub(super) fn active(
+    sql: &Connection,
+    organization: OrganizationNumber,
+) -> Result<Option<Binding>, Fault> {
+    row::first(sql, ACTIVE, [organization.get()], binding)
 }
 
-pub(super) fn list(sql: &Connection, organization: Option<i64>) -> Result<Vec<Binding>, Fault> {
+pub(super) fn list(
+    sql: &Connection,
+    organization: Option<OrganizationNumber>,
+) -> Result<Vec<Binding>, Fault> {
     match organization {
-        Some(organization) => row::collect(sql, LIST_OF_ONE, [organization], binding),
+        Some(organization) => row::collect(sql, LIST_OF_ONE, [organization.get()], binding),
         None => row::collect(sql, LIST, [], binding),
     }
 }
@@ -55,7 +62,7 @@ pub(super) fn create(
     now: Timestamp,
 ) -> Result<BindingChanged, Fault> {
     let params = params![
-        new.organization_id,
+        new.organization.get(),
         new.organization_name,
         new.provider.as_str(),
         new.sync_enabled,
@@ -64,7 +71,7 @@ pub(super) fn create(
     match row::execute(sql, INSERT, params) {
         Ok(_) => Ok(BindingChanged::Done(Binding {
             id: sql.last_insert_rowid(),
-            organization_id: new.organization_id,
+            organization: new.organization,
             organization_name: new.organization_name.clone(),
             provider: new.provider.clone(),
             sync_enabled: new.sync_enabled,
@@ -79,7 +86,7 @@ pub(super) fn create(
 
 pub(super) fn change(
     sql: &Connection,
-    organization: i64,
+    organization: OrganizationNumber,
     change: &BindingChange,
     active_providers: &[ProviderCode],
     now: Timestamp,
@@ -95,7 +102,7 @@ pub(super) fn change(
     if change.is_active != Some(true) {
         return Ok(BindingChanged::NoneActive);
     }
-    let Some(mut binding) = row::first(sql, NEWEST, [organization], binding)? else {
+    let Some(mut binding) = row::first(sql, NEWEST, [organization.get()], binding)? else {
         return Ok(BindingChanged::NoneActive);
     };
     apply(&mut binding, change);
@@ -142,7 +149,7 @@ fn binding(row: &Row<'_>) -> Result<Binding, Fault> {
 fn read(row: &Row<'_>) -> Result<Binding, Source> {
     Ok(Binding {
         id: row.get(0)?,
-        organization_id: row.get(1)?,
+        organization: row.get::<_, i64>(1)?.try_into()?,
         organization_name: row.get(2)?,
         provider: row::parse(row, 3)?,
         sync_enabled: row.get(4)?,

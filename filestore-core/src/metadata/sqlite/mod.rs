@@ -33,7 +33,7 @@ use crate::domain::binding::{Binding, BindingChange, NewBinding};
 use crate::domain::clock::Timestamp;
 use crate::domain::config::Durability;
 use crate::domain::error::Result;
-use crate::domain::id::{BlobId, FileId, OrganizationId};
+use crate::domain::id::{BlobId, FileId, OrganizationId, OrganizationNumber};
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
@@ -171,11 +171,14 @@ impl Metadata for SqliteMetadata {
             .await
     }
 
-    async fn active_binding(&self, organization: i64) -> Result<Option<Binding>> {
+    async fn active_binding(&self, organization: OrganizationNumber) -> Result<Option<Binding>> {
         self.readers.run("reading a binding", move |sql| bindings::active(sql, organization)).await
     }
 
-    async fn list_bindings(&self, organization: Option<i64>) -> Result<Vec<Binding>> {
+    async fn list_bindings(
+        &self,
+        organization: Option<OrganizationNumber>,
+    ) -> Result<Vec<Binding>> {
         self.readers.run("listing bindings", move |sql| bindings::list(sql, organization)).await
     }
 
@@ -187,7 +190,7 @@ impl Metadata for SqliteMetadata {
 
     async fn change_binding(
         &self,
-        organization: i64,
+        organization: OrganizationNumber,
         change: BindingChange,
         active_providers: &[ProviderCode],
         now: Timestamp,

@@ -85,7 +85,7 @@ pub(super) fn destination(
     organization: &OrganizationId,
     holder: &ProviderCode,
 ) -> Result<Option<ProviderCode>, Fault> {
-    let Some(number) = organization.binding_organization() else { return Ok(None) };
+    let Some(number) = organization.number() else { return Ok(None) };
     let bound = bindings::active(sql, number)?.map(|binding| binding.provider);
     Ok(bound.filter(|provider| !provider.is_local() && provider != holder))
 }

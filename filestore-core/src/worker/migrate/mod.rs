@@ -16,7 +16,7 @@ use super::progress::Progress;
 use super::sync::meter;
 use crate::FileStore;
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::id::{FileId, OrganizationId};
+use crate::domain::id::{FileId, OrganizationId, OrganizationNumber};
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
 use crate::domain::report::{
@@ -43,7 +43,11 @@ pub struct MigrateOptions {
 impl FileStore {
     /// What a migration of the organization to `to` would move; changes nothing. Errors as
     /// [`migrate_run`](Self::migrate_run), but for a target that takes no files: the plan says so.
-    pub async fn migrate_plan(&self, organization: i64, to: &ProviderCode) -> Result<MigratePlan> {
+    pub async fn migrate_plan(
+        &self,
+        organization: OrganizationNumber,
+        to: &ProviderCode,
+    ) -> Result<MigratePlan> {
         let organization = self.migration_of(organization, to).await?;
         let mut plan = MigratePlan::new(to.clone());
         for holding in self.inner().metadata.holdings(&organization).await? {
@@ -71,7 +75,7 @@ impl FileStore {
     /// `ProviderUnavailable` or `ProviderInactive` if `to` takes no files.
     pub async fn migrate_run(
         &self,
-        organization: i64,
+        organization: OrganizationNumber,
         to: &ProviderCode,
         options: MigrateOptions,
         stop: &(dyn Fn() -> bool + Sync),
@@ -104,14 +108,14 @@ impl FileStore {
     }
 
     /// Where the organization's files are, and whether a migration is under way.
-    pub async fn migrate_status(&self, organization: i64) -> Result<MigrateStatus> {
+    pub async fn migrate_status(&self, organization: OrganizationNumber) -> Result<MigrateStatus> {
         let number = organization;
-        let organization = OrganizationId::of_binding(number)?;
+        let organization = OrganizationId::from(number);
         let running = self.inner().migrations.progress(&organization);
         let bound = self.inner().metadata.active_binding(number).await?;
         let holdings = self.inner().metadata.holdings(&organization).await?;
         Ok(MigrateStatus {
-            organization_id: number,
+            organization: number,
             bound_to: bound.map(|binding| binding.provider),
             holdings: holdings.iter().map(|holding| self.holding(holding)).collect(),
             running,
@@ -125,16 +129,20 @@ impl FileStore {
 
     /// Tells the migration of the organization that is under way to stop: it finishes its copies and
     /// returns its report to whoever runs it. False if none is under way.
-    pub fn migrate_stop(&self, organization: i64) -> Result<bool> {
-        let organization = OrganizationId::of_binding(organization)?;
-        Ok(self.inner().migrations.stop(&organization))
+    pub fn migrate_stop(&self, organization: OrganizationNumber) -> bool {
+        let organization = OrganizationId::from(organization);
+        self.inner().migrations.stop(&organization)
     }
 
     /// The organization as files name it, if `to` is where its new files go.
-    async fn migration_of(&self, organization: i64, to: &ProviderCode) -> Result<OrganizationId> {
+    async fn migration_of(
+        &self,
+        organization: OrganizationNumber,
+        to: &ProviderCode,
+    ) -> Result<OrganizationId> {
         let (organization, bound) = match self.bound(organization).await {
             Err(error) if error.kind() == ErrorKind::NoActiveBinding && to.is_local() => {
-                return OrganizationId::of_binding(organization);
+                return Ok(organization.into());
             }
             bound => bound?,
         };
@@ -149,8 +157,11 @@ impl FileStore {
     }
 
     /// The organization as files name it, and the provider it is bound to.
-    pub(super) async fn bound(&self, organization: i64) -> Result<(OrganizationId, ProviderCode)> {
-        let id = OrganizationId::of_binding(organization)?;
+    pub(super) async fn bound(
+        &self,
+        organization: OrganizationNumber,
+    ) -> Result<(OrganizationId, ProviderCode)> {
+        let id = OrganizationId::from(organization);
         match self.inner().metadata.active_binding(organization).await? {
             Some(binding) => Ok((id, binding.provider)),
             None => Err(Error::new(
@@ -199,7 +210,7 @@ struct Run {
     store: FileStore,
     entry: RegisteredMigration,
     /// The organization as its bindings name it.
-    number: i64,
+    number: OrganizationNumber,
     pace: Option<Arc<Pace>>,
     progress: Arc<dyn Progress>,
     report: MigrateReport,

@@ -17,6 +17,10 @@ fn disk() -> ProviderCode {
     "disk".parse().unwrap()
 }
 
+fn seven() -> OrganizationNumber {
+    7.try_into().unwrap()
+}
+
 /// A store whose organization 7 is bound to the directory `disk` beside it.
 async fn bound(home: &Path) -> FileStore {
     let root = home.join("disk").to_str().unwrap().to_owned();
@@ -26,12 +30,12 @@ async fn bound(home: &Path) -> FileStore {
     config.sync.concurrency = 2;
     let store = FileStore::builder(home.join("data")).config(config).open().await.unwrap();
     let binding = NewBinding {
-        organization_id: 7,
+        organization: seven(),
         organization_name: "x".into(),
         provider: disk(),
         sync_enabled: true,
     };
-    if store.list_bindings(Some(7)).await.unwrap().is_empty() {
+    if store.list_bindings(Some(seven())).await.unwrap().is_empty() {
         store.create_binding(binding).await.unwrap();
     }
     store
@@ -62,7 +66,7 @@ async fn a_run_that_is_stopped_goes_on_where_it_was() {
     let after_four = || asked.fetch_add(1, Ordering::SeqCst) >= 4;
     let options = MigrateOptions::default();
     let disk = disk();
-    let run = store.migrate_run(7, &disk, options, &after_four, Arc::new(NoProgress));
+    let run = store.migrate_run(seven(), &disk, options, &after_four, Arc::new(NoProgress));
     let report = run.await.unwrap();
     assert!(report.stopped);
     assert_eq!((report.moved_files, report.left_files), (4, 6));
@@ -71,7 +75,7 @@ async fn a_run_that_is_stopped_goes_on_where_it_was() {
 
     let store = bound(home.path()).await;
     let report =
-        store.migrate_run(7, &disk, options, &|| false, Arc::new(NoProgress)).await.unwrap();
+        store.migrate_run(seven(), &disk, options, &|| false, Arc::new(NoProgress)).await.unwrap();
     assert_eq!((report.moved_files, report.left_files, report.stopped), (6, 0, false));
     assert_eq!(objects(home.path()), 10);
 }
@@ -84,12 +88,13 @@ async fn one_organization_has_one_migration_at_a_time() {
     let organization = "7".parse().unwrap();
     let entry = store.inner().migrations.begin(&organization, &disk()).unwrap();
     let options = MigrateOptions::default();
-    let second = store.migrate_run(7, &disk(), options, &|| false, Arc::new(NoProgress)).await;
+    let second =
+        store.migrate_run(seven(), &disk(), options, &|| false, Arc::new(NoProgress)).await;
     assert_eq!(second.unwrap_err().kind(), ErrorKind::Conflict);
-    assert!(store.migrate_status(7).await.unwrap().running.is_some());
+    assert!(store.migrate_status(seven()).await.unwrap().running.is_some());
     drop(entry);
-    assert!(store.migrate_status(7).await.unwrap().running.is_none());
-    store.migrate_run(7, &disk(), options, &|| false, Arc::new(NoProgress)).await.unwrap();
+    assert!(store.migrate_status(seven()).await.unwrap().running.is_none());
+    store.migrate_run(seven(), &disk(), options, &|| false, Arc::new(NoProgress)).await.unwrap();
 }
 
 #[tokio::test]
@@ -101,7 +106,7 @@ async fn a_rate_holds_copies_back() {
     }
     let began = Instant::now();
     let options = MigrateOptions { bytes_per_second: Some(100_000) };
-    store.migrate_run(7, &disk(), options, &|| false, Arc::new(NoProgress)).await.unwrap();
+    store.migrate_run(seven(), &disk(), options, &|| false, Arc::new(NoProgress)).await.unwrap();
     // The third file may only begin when the first two are paid for: no machine is faster.
     assert!(began.elapsed() >= Duration::from_millis(200));
 }
@@ -115,16 +120,16 @@ async fn damaged_bytes_are_found_and_not_moved_home() {
     let key = store.record(id, &Scope::All).await.unwrap().blob.key.clone();
     std::fs::write(home.path().join("disk").join(key.as_str()), b"as it is!").unwrap();
 
-    let report = store.migrate_verify(7, &disk(), Arc::new(NoProgress)).await.unwrap();
+    let report = store.migrate_verify(seven(), &disk(), Arc::new(NoProgress)).await.unwrap();
     assert_eq!(report.failures[0].file_id, id);
     let change = crate::domain::binding::BindingChange {
         provider: Some(ProviderCode::local()),
         ..crate::domain::binding::BindingChange::default()
     };
-    store.update_binding(7, change).await.unwrap();
+    store.update_binding(seven(), change).await.unwrap();
     let options = MigrateOptions::default();
     let local = ProviderCode::local();
-    let run = store.migrate_run(7, &local, options, &|| false, Arc::new(NoProgress));
+    let run = store.migrate_run(seven(), &local, options, &|| false, Arc::new(NoProgress));
     let report = run.await.unwrap();
     assert_eq!((report.moved_files, report.left_files, report.failures.len()), (0, 1, 1));
     assert_eq!(store.record(id, &Scope::All).await.unwrap().blob.key, key);
@@ -183,7 +188,8 @@ async fn a_run_ends_when_the_organization_is_bound_elsewhere() {
         false
     };
     let disk = disk();
-    let run = store.migrate_run(7, &disk, MigrateOptions::default(), &rebind, Arc::new(NoProgress));
+    let run =
+        store.migrate_run(seven(), &disk, MigrateOptions::default(), &rebind, Arc::new(NoProgress));
     let report = run.await.unwrap();
     assert!(report.stopped, "{report:?}");
     assert_eq!((report.moved_files, report.left_files), (PAGE as u64, 10));

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use super::PAGE;
 use crate::FileStore;
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::id::{FileId, OrganizationId};
+use crate::domain::id::{FileId, OrganizationId, OrganizationNumber};
 use crate::domain::listing::ListFilter;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
@@ -23,11 +23,11 @@ impl FileStore {
     /// record's. Progress counts files, and bytes beside them.
     pub async fn migrate_verify(
         &self,
-        organization: i64,
+        organization: OrganizationNumber,
         to: &ProviderCode,
         progress: Arc<dyn Progress>,
     ) -> Result<MigrateVerifyReport> {
-        let organization = OrganizationId::of_binding(organization)?;
+        let organization = OrganizationId::from(organization);
         let mut report = MigrateVerifyReport::default();
         let held = self.inner().metadata.holdings(&organization).await?;
         let ready = held.iter().filter(|holding| holding.status == Status::Ready);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use filestore_core::Result;
 use filestore_core::api::{MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport};
+use filestore_core::domain::id::OrganizationNumber;
 use filestore_core::domain::provider::ProviderCode;
 use filestore_core::worker::migrate::MigrateOptions;
 use filestore_core::{Error, FileStore};
@@ -18,7 +19,6 @@ use crate::request::call::Call;
 use crate::request::incoming::Body;
 use crate::request::json::read_json;
 use crate::request::object::{Object, required};
-use crate::routes::bindings::organization_number;
 use crate::routes::filters::{get, post};
 
 /// `/migrate/plan`, `/run`, `/stop`, `/status` and `/verify`.
@@ -56,7 +56,7 @@ async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
 async fn stop(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let json = read_json(&call, body).await?;
     let organization = organization(&Object::parse(&json, &["organizationId"])?)?;
-    call.store().migrate_stop(organization)?;
+    call.store().migrate_stop(organization);
     let status = call.store().migrate_status(organization).await?;
     reply::ok(&MigrateStatus::from(status))
 }
@@ -78,11 +78,11 @@ async fn verify(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     .await
 }
 
-fn asked_organization(query: &Query) -> Result<i64> {
-    organization_number(required("organizationId", query.get("organizationId"))?)
+fn asked_organization(query: &Query) -> Result<OrganizationNumber> {
+    required("organizationId", query.get("organizationId"))?.parse()
 }
 
-fn whither(store: &FileStore, object: &Object) -> Result<(i64, ProviderCode)> {
+fn whither(store: &FileStore, object: &Object) -> Result<(OrganizationNumber, ProviderCode)> {
     let organization = organization(object)?;
     let to = required("to", object.text("to")?)?;
     Ok((organization, target(store, &to)?))

@@ -8,7 +8,7 @@ mod sync;
 use std::sync::Arc;
 
 use filestore_core::api::{PurgeReport, PurgeRunRequest, VariantCacheReport};
-use filestore_core::domain::binding::check_organization;
+use filestore_core::domain::id::OrganizationNumber;
 use filestore_core::worker::NoProgress;
 use filestore_core::{Error, Result};
 use warp::reply::Response;
@@ -76,9 +76,8 @@ async fn expect_nothing(call: &Call, body: Body) -> Result<(), Failure> {
 }
 
 /// The organization a request must name.
-fn organization(object: &Object) -> Result<i64> {
-    let number = required("organizationId", object.integer("organizationId")?)?;
-    check_organization(number).map(|()| number)
+fn organization(object: &Object) -> Result<OrganizationNumber> {
+    required("organizationId", object.integer("organizationId")?)?.try_into()
 }
 
 /// Runs the work in a task of its own: a caller that goes away does not leave it half done, with

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use filestore_core::Result;
 use filestore_core::api::{SyncQueueReport, SyncReport, SyncStatusReport};
+use filestore_core::domain::id::OrganizationNumber;
 use filestore_core::worker::NoProgress;
 use warp::reply::Response;
 use warp::{Filter, Rejection};
@@ -40,7 +41,7 @@ async fn enqueue(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     reply::ok(&SyncQueueReport { queued })
 }
 
-fn named(json: &[u8]) -> Result<i64> {
+fn named(json: &[u8]) -> Result<OrganizationNumber> {
     organization(&Object::parse(json, &["organizationId"])?)
 }
 
@@ -52,7 +53,7 @@ async fn retry(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     reply::ok(&SyncQueueReport { queued })
 }
 
-fn maybe_named(json: &[u8]) -> Result<Option<i64>> {
+fn maybe_named(json: &[u8]) -> Result<Option<OrganizationNumber>> {
     let object = Object::parse(json, &["organizationId"])?;
     object.integer("organizationId")?.map(|_| organization(&object)).transpose()
 }
@@ -68,9 +69,12 @@ mod tests {
 
     #[test]
     fn an_organization_is_required_to_enqueue_and_not_to_retry() {
-        assert_eq!(named(br#"{"organizationId":7}"#).unwrap(), 7);
+        assert_eq!(named(br#"{"organizationId":7}"#).unwrap().get(), 7);
         assert_eq!(named(b"{}").unwrap_err().kind(), ErrorKind::MissingField);
-        assert_eq!(maybe_named(br#"{"organizationId":7}"#).unwrap(), Some(7));
+        assert_eq!(
+            maybe_named(br#"{"organizationId":7}"#).unwrap().map(OrganizationNumber::get),
+            Some(7)
+        );
         assert_eq!(maybe_named(b"{}").unwrap(), None);
         for bad in
             [r#"{"organizationId":0}"#, r#"{"organizationId":"7"}"#, r#"{"organizationId":null}"#]
