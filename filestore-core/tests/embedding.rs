@@ -6,7 +6,7 @@ use filestore_core::domain::config::StoreConfig;
 use filestore_core::domain::scope::Scope;
 use filestore_core::domain::status::{PurgeStatus, Status, SyncStatus};
 use filestore_core::service::{
-    BatchItem, Change, ListRequest, NewBatch, NewUpload, PartHints, Replacement, Uploaded,
+    BatchItem, Change, GivenName, ListRequest, NewBatch, NewUpload, Replacement, Uploaded,
 };
 use filestore_core::worker::NoProgress;
 use filestore_core::{ErrorKind, FileStore};
@@ -30,12 +30,7 @@ fn files_below(dir: &Path) -> usize {
 }
 
 async fn replacement(store: &FileStore, bytes: &'static [u8]) -> Replacement {
-    Replacement {
-        staged: store.stage_bytes(bytes.into()).await.unwrap(),
-        original_name: None,
-        mime_type: None,
-        hints: PartHints::default(),
-    }
+    Replacement::new(store.stage_bytes(bytes.into()).await.unwrap())
 }
 
 #[tokio::test]
@@ -62,11 +57,7 @@ async fn a_batch_is_all_or_nothing() {
         let staged = store.stage_bytes(format!("item {index}").into()).await.unwrap();
         items.push((BatchItem { index, ..BatchItem::default() }, staged));
     }
-    let batch = || NewBatch {
-        organization_id: "acme".parse().unwrap(),
-        sub_system: "docs".parse().unwrap(),
-        idempotency: None,
-    };
+    let batch = || NewBatch::new("acme".parse().unwrap(), "docs".parse().unwrap());
     let Uploaded::New(records) = store.commit_batch(batch(), items).await.unwrap() else {
         panic!("nothing to replay")
     };
@@ -77,10 +68,13 @@ async fn a_batch_is_all_or_nothing() {
     assert_eq!(texts, ["item 3", "item 7"], "answered in ascending order of the index");
 
     let staged = store.stage_bytes("x".into()).await.unwrap();
-    let bad = BatchItem { index: 9, original_name: Some("a\nb".into()), ..BatchItem::default() };
+    let given = GivenName { name: Some("a\nb".into()), ..GivenName::default() };
+    let bad = BatchItem { index: 9, given };
     let error = store.commit_batch(batch(), vec![(bad, staged)]).await.unwrap_err();
     assert_eq!(error.details().item, Some(9));
-    assert_eq!(error.details().field.as_deref(), Some("items[9].original_name"));
+    assert_eq!(error.details().field.as_deref(), Some("original_name"));
+    let shown = filestore_core::api::field_name(&error);
+    assert_eq!(shown.as_deref(), Some("items[9].original_name"));
     store.close().await;
     assert_eq!(files_below(&dir.path().join("blobs")), 2);
 }

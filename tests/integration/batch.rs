@@ -242,11 +242,7 @@ async fn a_batch_over_its_byte_limit_is_refused_as_a_whole() {
 #[tokio::test]
 async fn the_core_refuses_an_empty_batch_as_the_server_does() {
     let server = TestServer::start().await;
-    let batch = NewBatch {
-        organization_id: "acme".parse().unwrap(),
-        sub_system: "gallery".parse().unwrap(),
-        idempotency: None,
-    };
+    let batch = NewBatch::new("acme".parse().unwrap(), "gallery".parse().unwrap());
     let nothing: Vec<(BatchItem, _)> = Vec::new();
     let error = server.store().commit_batch(batch, nothing).await.unwrap_err();
     assert_eq!(error.kind(), filestore_core::ErrorKind::MissingField);

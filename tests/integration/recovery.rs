@@ -153,11 +153,7 @@ async fn a_batch_caught_between_its_renames_is_whole_after_the_next_start() {
         items.push((BatchItem { index, ..BatchItem::default() }, staged));
     }
 
-    let batch = NewBatch {
-        organization_id: "acme".parse().unwrap(),
-        sub_system: "gallery".parse().unwrap(),
-        idempotency: None,
-    };
+    let batch = NewBatch::new("acme".parse().unwrap(), "gallery".parse().unwrap());
 
     let Uploaded::New(records) = store.commit_batch(batch, items).await.unwrap() else {
         panic!("a batch without a key is never replayed");
@@ -260,11 +256,10 @@ async fn a_dropped_blob_is_removed_after_its_grace_and_not_before() {
 }
 
 async fn replace(store: &FileStore, id: FileId, bytes: &'static str) {
-    use filestore_core::service::{Change, PartHints, Replacement};
+    use filestore_core::service::{Change, Replacement};
     let staged = store.stage_bytes(bytes.into()).await.unwrap();
-    let new =
-        Replacement { staged, original_name: None, mime_type: None, hints: PartHints::default() };
-    store.change(id, &Scope::All, Change::Replace(new), None).await.unwrap();
+    let new = Change::Replace(Replacement::new(staged));
+    store.change(id, &Scope::All, new, None).await.unwrap();
 }
 
 #[tokio::test]

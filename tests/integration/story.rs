@@ -7,7 +7,7 @@ use filestore_core::api::FileRecord;
 use filestore_core::domain::listing::ListFilter;
 use filestore_core::domain::scope::Scope;
 use filestore_core::service::{
-    BatchItem, Change, ListRequest, NewBatch, NewUpload, PartHints, Replacement, Uploaded,
+    BatchItem, Change, GivenName, ListRequest, NewBatch, NewUpload, Replacement, Uploaded,
 };
 use filestore_core::variant::{Variant, VariantSize};
 use filestore_core::worker::NoProgress;
@@ -177,19 +177,12 @@ impl Target for Direct {
     async fn batch(&self, items: &[(&str, &str)]) -> Vec<FileRecord> {
         let mut staged = Vec::new();
         for (index, (name, text)) in (0..).zip(items) {
-            let item = BatchItem {
-                index,
-                original_name: Some((*name).to_owned()),
-                ..BatchItem::default()
-            };
+            let given = GivenName { name: Some((*name).to_owned()), ..GivenName::default() };
+            let item = BatchItem { index, given };
             staged.push((item, self.store.stage_bytes((*text).to_owned().into()).await.unwrap()));
         }
 
-        let batch = NewBatch {
-            organization_id: "acme".parse().unwrap(),
-            sub_system: "gallery".parse().unwrap(),
-            idempotency: None,
-        };
+        let batch = NewBatch::new("acme".parse().unwrap(), "gallery".parse().unwrap());
 
         match self.store.commit_batch(batch, staged).await.unwrap() {
             Uploaded::New(records) => records.iter().map(Into::into).collect(),
@@ -215,13 +208,7 @@ impl Target for Direct {
 
     async fn replace(&self, id: &str, bytes: &[u8]) {
         let staged = self.store.stage_bytes(bytes.to_vec().into()).await.unwrap();
-        let new = Replacement {
-            staged,
-            original_name: None,
-            mime_type: None,
-            hints: PartHints::default(),
-        };
-        self.change(id, Change::Replace(new)).await.unwrap();
+        self.change(id, Change::Replace(Replacement::new(staged))).await.unwrap();
     }
 
     async fn variant(&self, id: &str) -> Result<Vec<u8>, String> {

@@ -185,9 +185,10 @@ impl From<core::Error> for Failure {
         let message = if exit == Exit::Failed { error.chain() } else { error.message().to_owned() };
         let mut failure = Self::new(exit, message);
         let details = error.details();
-        failure.0.hint = hint::of(error.kind().code(), details.field.as_deref(), &details.allowed);
+        let field = core::api::field_name(&error);
+        failure.0.hint = hint::of(error.kind().code(), field.as_deref(), &details.allowed);
         failure.0.code = Some(error.kind().code().to_owned());
-        failure.0.field.clone_from(&details.field);
+        failure.0.field = field;
         failure.0.item = details.item.and_then(|item| usize::try_from(item).ok());
         failure
     }

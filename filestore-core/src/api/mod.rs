@@ -18,6 +18,8 @@ pub use admin::{
     SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport, WorkFailure,
 };
 pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply, UpdateBinding};
+#[cfg(feature = "store")]
+pub use convert::field_name;
 pub use file::{ChangeReply, DeleteReply, FileRecord, HealthReply, ListReply, ReadyReply};
 pub use problem::Problem;
 

@@ -69,7 +69,7 @@ impl BindingChange {
 /// As with a file's name, control characters are refused: no name has them, and not every database
 /// can keep them (PostgreSQL's text has no U+0000).
 fn check_name(name: &str) -> Result<()> {
-    let field = "organizationName";
+    let field = "organization_name";
     if name.chars().any(char::is_control) {
         return Err(Error::invalid(field, "organizationName has a control character"));
     }
@@ -91,7 +91,7 @@ mod tests {
         }
         for bad in ["", &"é".repeat(256), "a\0", "a\nb", "\u{1b}[31m", "\u{85}"] {
             let error = check_name(bad).unwrap_err();
-            assert_eq!(error.details().field.as_deref(), Some("organizationName"), "{bad:?}");
+            assert_eq!(error.details().field.as_deref(), Some("organization_name"), "{bad:?}");
         }
     }
 }

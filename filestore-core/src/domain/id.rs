@@ -164,7 +164,7 @@ impl OrganizationNumber {
     }
 
     fn out_of_range() -> Error {
-        Error::invalid("organizationId", "organizationId is an integer from 1 to 9007199254740991")
+        Error::invalid("organization", "organizationId is an integer from 1 to 9007199254740991")
     }
 }
 
@@ -337,7 +337,7 @@ mod tests {
         }
         for bad in [0, -1, 1 << 53, i64::MIN, i64::MAX] {
             let error = OrganizationNumber::try_from(bad).unwrap_err();
-            assert_eq!(error.details().field.as_deref(), Some("organizationId"), "{bad}");
+            assert_eq!(error.details().field.as_deref(), Some("organization"), "{bad}");
         }
     }
 

@@ -36,7 +36,7 @@ impl FromStr for ProviderCode {
         let known = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
         if text.is_empty() || text.len() > 64 || !text.bytes().all(known) {
             return Err(Error::invalid(
-                "storageProvider",
+                "provider",
                 "a provider code is 1 to 64 characters of A-Z a-z 0-9 . _ -",
             ));
         }

@@ -59,15 +59,15 @@ fn done(outcome: BindingChanged) -> Result<Binding> {
             ErrorKind::BindingAlreadyActive,
             "the organization has an active binding; update or terminate it",
         )
-        .with_field("organizationId")),
+        .with_field("organization")),
         BindingChanged::NoneActive => {
             Err(Error::new(ErrorKind::NoActiveBinding, "the organization has no active binding")
-                .with_field("organizationId"))
+                .with_field("organization"))
         }
         BindingChanged::ProviderInactive(code) => Err(Error::new(
             ErrorKind::ProviderInactive,
             format!("the provider takes no new files: {code}"),
         )
-        .with_field("storageProvider")),
+        .with_field("provider")),
     }
 }

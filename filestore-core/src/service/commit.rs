@@ -1,252 +1,286 @@
-//! The commit of new files: steps U5 and U6, for one file or a whole batch.
+//! The commit of new files, one or a whole batch.
 //!
-//! What was staged is kept *before* the commit is tried, and discarded only when it is certain that
+//! Staged bytes are kept *before* the commit is attempted, and discarded only when it is certain that
 //! nothing was committed: whatever is interrupted here, no record loses its bytes. If the failure
 //! does not say, the database is asked; if that fails too the bytes stay in staging, and the next
 //! start finds the record or removes them.
 
 use super::FileStore;
+use super::arrived::{Arrived, Naming};
+use super::cloud_write::Refusal;
 use super::idempotency::{Fingerprint, IdempotencyGuard};
-use super::placement::Placement;
+use super::placement::{MayLeave, Placement};
 use super::quota::over_quota;
-use super::upload::{BatchItem, Uploaded};
+use super::request::{GivenName, Uploaded};
+use super::settled::until_settled;
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::id::{BlobId, FileId, OrganizationId, Sha256, SubSystem};
+use crate::domain::id::{BlobId, FileId, OrganizationId, SubSystem};
 use crate::domain::lifecycle::FileState;
-use crate::domain::media;
 use crate::domain::path::BlobKey;
-use crate::domain::provider::ProviderCode;
-use crate::domain::record::{Blob, Dimensions, FileRecord};
+use crate::domain::record::FileRecord;
+use crate::domain::reply::StoredReply;
 use crate::domain::status::Location;
 use crate::metadata::{IdempotencyEntry, InsertFiles, Inserted};
 use crate::storage::StagedBlob;
-use crate::{api, variant};
 
 /// How often an insert is placed anew because the binding changed under it.
-const PLACEMENT_TRIES: usize = 5;
+const PLACEMENTS: usize = 5;
 
-/// Staged items on their way to becoming records.
-pub(super) struct Job {
+/// Files on their way to becoming records; `B` stands for the bytes of each.
+pub(super) struct StagedFiles<B = StagedBlob> {
     pub(super) organization_id: OrganizationId,
     pub(super) sub_system: SubSystem,
     pub(super) temp: bool,
-    pub(super) items: Vec<(BatchItem, StagedBlob)>,
+    pub(super) files: OneOrMore<NewFile<B>>,
     pub(super) reply: ReplyShape,
 }
 
-/// What a reply to be remembered looks like.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum ReplyShape {
-    One,
-    Many,
+/// One file on its way to becoming a record.
+pub(super) struct NewFile<B = StagedBlob> {
+    /// The item's number in its batch.
+    pub(super) index: Option<u32>,
+    pub(super) given: GivenName,
+    pub(super) bytes: B,
 }
 
+/// A list that is never empty.
+#[derive(Debug, Clone)]
+pub(super) struct OneOrMore<T> {
+    pub(super) first: T,
+    rest: Vec<T>,
+}
+
+/// The shape of a reply to be remembered.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ReplyShape {
+    /// One record.
+    Record,
+    /// An array of records.
+    List,
+}
+
+/// An idempotency key in use, with the fingerprint of the request that uses it.
+struct Keyed {
+    guard: IdempotencyGuard,
+    fingerprint: [u8; 32],
+}
+
+type Committed = Uploaded<OneOrMore<FileRecord>>;
+
 impl FileStore {
+    /// Commits the files, or finds the reply to an earlier request with the same key.
     pub(super) async fn commit(
         &self,
-        job: Job,
+        files: StagedFiles,
         guard: Option<IdempotencyGuard>,
-    ) -> Result<Uploaded> {
-        let keyed = guard.map(|guard| (guard, job.fingerprint()));
-        if let Some((guard, fingerprint)) = &keyed
-            && let Some(replayed) = self.replay(guard, fingerprint).await?
+    ) -> Result<Committed> {
+        let keyed = guard.map(|guard| Keyed { guard, fingerprint: files.fingerprint() });
+        if let Some(Keyed { guard, fingerprint }) = &keyed
+            && let Some(reply) = self.replay(guard, fingerprint).await?
         {
-            return Ok(replayed);
+            return Ok(Uploaded::Replayed(reply));
         }
+
         let store = self.clone();
         // From here on nothing is cancelled. The guard lives until the outcome is known.
-        let committed = tokio::spawn(async move { store.insert(job, keyed.as_ref()).await });
+        let committed = tokio::spawn(async move { store.insert(files, keyed.as_ref()).await });
         committed.await.map_err(|error| Error::internal("committing an upload", error))?
     }
 
-    async fn insert(
-        &self,
-        job: Job,
-        keyed: Option<&(IdempotencyGuard, [u8; 32])>,
-    ) -> Result<Uploaded> {
-        let (files, staged) = job.take().await;
+    async fn insert(&self, files: StagedFiles, keyed: Option<&Keyed>) -> Result<Committed> {
+        let (files, staged) = files.arrive().await;
         let kept: Vec<BlobId> = staged.into_iter().map(StagedBlob::keep).collect();
         let outcome = self.insert_kept(&files, keyed).await;
+
         match &outcome {
             Ok(Uploaded::New(records)) => {
-                if records[0].blob.provider.is_local() {
+                if records.first.blob.provider.is_local() {
                     self.inner.publish_soon(records.iter().map(|record| record.blob.key.clone()));
                 } else {
                     self.inner.discard(kept).await;
                 }
-                for record in records {
+                for record in records.iter() {
                     self.prepare_variants(record);
                 }
             }
             Ok(Uploaded::Replayed(_)) => self.inner.discard(kept).await,
-            Err(error) => self.inner.undo(kept, error).await,
+            Err(error) => self.inner.discard_uncommitted(kept, error).await,
         }
         outcome
     }
 
     async fn insert_kept(
         &self,
-        files: &Files,
-        keyed: Option<&(IdempotencyGuard, [u8; 32])>,
-    ) -> Result<Uploaded> {
+        files: &StagedFiles<Arrived>,
+        keyed: Option<&Keyed>,
+    ) -> Result<Committed> {
+        let may_leave = if files.temp { MayLeave::No } else { MayLeave::Yes };
+        until_settled("the organization's binding", PLACEMENTS, || async {
+            let place = self.inner.place(&files.organization_id, may_leave).await?;
+            self.insert_at(&place, files, keyed).await
+        })
+        .await
+    }
+
+    /// Inserts the records with their bytes at `place`; `None` if the binding changed meanwhile.
+    async fn insert_at(
+        &self,
+        place: &Placement,
+        files: &StagedFiles<Arrived>,
+        keyed: Option<&Keyed>,
+    ) -> Result<Option<Committed>> {
         let quota_bytes = self.inner.config.quota_bytes;
-        for _ in 0..PLACEMENT_TRIES {
-            let place = self.inner.place(&files.organization_id, !files.temp).await?;
-            let records = files.records(self, &place);
-            let idempotency = match keyed {
-                Some((guard, fingerprint)) => {
-                    Some(self.idempotency_entry(guard, *fingerprint, files.reply, &records)?)
-                }
-                None => None,
-            };
-            if place.location == Location::Cloud {
-                self.inner.write_through(&records, &files.staged_keys()).await?;
+        let records = files.records(self, place);
+        let listed = records.clone().into_vec();
+        let idempotency = match keyed {
+            Some(keyed) => Some(self.idempotency_entry(keyed, files.reply, &records)?),
+            None => None,
+        };
+        if place.location == Location::Cloud {
+            self.inner.write_through(&listed, &files.staged_keys()).await?;
+        }
+
+        let insert = InsertFiles {
+            records: listed.clone(),
+            binding: place.seen.clone(),
+            quota_bytes,
+            idempotency,
+        };
+        let inserted = self.inner.metadata.insert_files(insert).await;
+        if !matches!(inserted, Ok(Inserted::Done)) {
+            let refusal = Refusal::of(&inserted);
+            self.inner.withdraw_refused(&place.provider, &listed, refusal).await;
+        }
+
+        match inserted? {
+            Inserted::Done => {
+                self.inner.wake_sync(&place.seen);
+                Ok(Some(Uploaded::New(records)))
             }
-            let binding = place.seen.clone();
-            let insert =
-                InsertFiles { records: records.clone(), binding, quota_bytes, idempotency };
-            let inserted = self.inner.metadata.insert_files(insert).await;
-            if !matches!(inserted, Ok(Inserted::Done)) {
-                self.inner.take_back(&place.provider, &records, inserted.is_ok()).await;
-            }
-            match inserted? {
-                Inserted::Done => {
-                    self.inner.wake_sync(&place.seen);
-                    return Ok(Uploaded::New(records));
-                }
-                Inserted::BindingChanged => {}
-                Inserted::OverQuota => return Err(over_quota(quota_bytes.unwrap_or_default())),
-                Inserted::IdempotencyTaken => {
-                    let (guard, fingerprint) = keyed.expect("only keyed inserts collide");
-                    return self.replay(guard, fingerprint).await?.ok_or_else(|| {
-                        Error::new(ErrorKind::Conflict, "the idempotency key expired just now")
-                    });
-                }
+            Inserted::BindingChanged => Ok(None),
+            Inserted::OverQuota => Err(over_quota(quota_bytes.unwrap_or_default())),
+            Inserted::IdempotencyTaken => {
+                let Keyed { guard, fingerprint } = keyed.expect("only keyed inserts collide");
+                let reply = self.replay(guard, fingerprint).await?.ok_or_else(|| {
+                    Error::new(ErrorKind::Conflict, "the idempotency key expired just now")
+                })?;
+                Ok(Some(Uploaded::Replayed(reply)))
             }
         }
-        Err(Error::new(ErrorKind::Conflict, "the organization's binding keeps changing"))
     }
 
     fn idempotency_entry(
         &self,
-        guard: &IdempotencyGuard,
-        fingerprint: [u8; 32],
+        keyed: &Keyed,
         shape: ReplyShape,
-        records: &[FileRecord],
+        records: &OneOrMore<FileRecord>,
     ) -> Result<IdempotencyEntry> {
+        let reply = match shape {
+            ReplyShape::Record => StoredReply::of_file(&records.first)?,
+            ReplyShape::List => StoredReply::of_batch(&records.clone().into_vec())?,
+        };
+
         Ok(IdempotencyEntry {
-            organization: guard.organization.clone(),
-            key: guard.key.clone(),
-            fingerprint,
-            file_ids: records.iter().map(|record| record.file_id).collect(),
-            reply: shape.encode(records)?,
+            organization: keyed.guard.organization.clone(),
+            key: keyed.guard.key.clone(),
+            fingerprint: keyed.fingerprint,
+            file_ids: reply.file_ids().to_vec(),
+            reply: reply.into_json(),
             expires_at: Timestamp::now().plus(self.inner.config.idempotency_ttl),
         })
     }
 }
 
-/// Whether after this error it is certain that nothing was committed: every kind but a fault of the
-/// service, which may have struck during the commit itself.
+/// Returns true if after this error it is certain that nothing was committed: every kind but a fault
+/// of the service, which may have struck during the commit itself.
 pub(super) fn leaves_nothing(error: &Error) -> bool {
     error.kind() != ErrorKind::Internal
 }
 
-impl ReplyShape {
-    fn encode(self, records: &[FileRecord]) -> Result<Vec<u8>> {
-        let shown: Vec<api::FileRecord> = records.iter().map(Into::into).collect();
-        match self {
-            Self::One => serde_json::to_vec(&shown[0]),
-            Self::Many => serde_json::to_vec(&shown),
-        }
-        .map_err(|error| Error::internal("encoding a reply", error))
-    }
-}
-
-impl Job {
+impl StagedFiles {
     fn fingerprint(&self) -> [u8; 32] {
         let mut print = Fingerprint::default();
         print.field(Some(match self.reply {
-            ReplyShape::One => "upload",
-            ReplyShape::Many => "batch",
+            ReplyShape::Record => "upload",
+            ReplyShape::List => "batch",
         }));
         print.field(Some(self.organization_id.as_str()));
         print.field(Some(self.sub_system.as_str()));
         print.field(self.temp.then_some("temp"));
-        for (item, staged) in &self.items {
-            print.field(Some(&item.index.to_string()));
-            print.field(item.original_name.as_deref());
-            print.field(item.mime_type.as_deref());
-            print.field(item.hints.file_name.as_deref());
-            print.field(Some(&staged.sha256.to_hex()));
+
+        for file in self.files.iter() {
+            // Stored fingerprints have a single file as item 0.
+            print.field(Some(&file.index.unwrap_or(0).to_string()));
+            print.field(file.given.name.as_deref());
+            print.field(file.given.mime_type.as_deref());
+            print.field(file.given.hints.file_name.as_deref());
+            print.field(Some(&file.bytes.sha256.to_hex()));
         }
         print.finish()
     }
 
-    /// Parts what the records need from what stands for the staged files.
-    async fn take(self) -> (Files, Vec<StagedBlob>) {
-        let mut items = Vec::with_capacity(self.items.len());
-        let mut staged = Vec::with_capacity(self.items.len());
-        for (item, blob) in self.items {
-            items.push((item, Arrived::of(&blob).await));
-            staged.push(blob);
+    /// Examines the bytes, and parts what the records need from the handles of the staged files.
+    async fn arrive(self) -> (StagedFiles<Arrived>, Vec<StagedBlob>) {
+        let mut staged = Vec::new();
+        let first = self.files.first.arrive(&mut staged).await;
+        let mut rest = Vec::with_capacity(self.files.rest.len());
+        for file in self.files.rest {
+            rest.push(file.arrive(&mut staged).await);
         }
-        let files = Files {
+
+        let files = StagedFiles {
             organization_id: self.organization_id,
             sub_system: self.sub_system,
             temp: self.temp,
-            items,
+            files: OneOrMore { first, rest },
             reply: self.reply,
         };
         (files, staged)
     }
 }
 
-/// Files whose bytes are staged.
-struct Files {
-    organization_id: OrganizationId,
-    sub_system: SubSystem,
-    temp: bool,
-    items: Vec<(BatchItem, Arrived)>,
-    reply: ReplyShape,
+impl NewFile {
+    async fn arrive(self, staged: &mut Vec<StagedBlob>) -> NewFile<Arrived> {
+        let bytes = Arrived::of(&self.bytes).await;
+        staged.push(self.bytes);
+        NewFile { index: self.index, given: self.given, bytes }
+    }
 }
 
-impl Files {
+impl StagedFiles<Arrived> {
     fn key(&self, now: Timestamp, blob_id: BlobId) -> BlobKey {
         BlobKey::new(&self.organization_id, &self.sub_system, now, blob_id)
     }
 
-    /// Keys under which the staged bytes are found.
+    /// Returns the keys under which the staged bytes are found.
     fn staged_keys(&self) -> Vec<BlobKey> {
         let now = Timestamp::now();
-        self.items.iter().map(|(_, arrived)| self.key(now, arrived.blob_id)).collect()
+        self.files.iter().map(|file| self.key(now, file.bytes.blob_id)).collect()
     }
 
-    fn records(&self, store: &FileStore, place: &Placement) -> Vec<FileRecord> {
+    fn records(&self, store: &FileStore, place: &Placement) -> OneOrMore<FileRecord> {
         let now = Timestamp::now();
-        self.items
-            .iter()
-            .map(|(item, arrived)| self.record(item, arrived, store, place, now))
-            .collect()
+        self.files.map(|file| self.record(file, store, place, now))
     }
 
     fn record(
         &self,
-        item: &BatchItem,
-        arrived: &Arrived,
+        file: &NewFile<Arrived>,
         store: &FileStore,
         place: &Placement,
         now: Timestamp,
     ) -> FileRecord {
         let file_id = FileId::generate(now);
-        let limit = store.config().limits.original_name_chars;
-        let naming = Naming::choose(item, arrived, limit, || file_id.to_string());
-        let key = self.key(now, place.blob_id(arrived.blob_id, now));
+        let naming =
+            Naming::choose(&file.given, &file.bytes, store.name_limit(), || file_id.to_string());
+        let key = self.key(now, place.blob_id(file.bytes.blob_id, now));
         let state = if self.temp {
             FileState::uploaded_temp()
         } else {
             FileState::uploaded(place.location)
         };
+
         FileRecord {
             file_id,
             organization_id: self.organization_id.clone(),
@@ -254,7 +288,7 @@ impl Files {
             original_name: naming.original_name,
             mime_type: naming.mime_type,
             ext: naming.ext,
-            blob: arrived.blob(key, place.provider.clone(), now),
+            blob: file.bytes.blob(key, place.provider.clone(), now),
             state,
             version: 1,
             created_at: now,
@@ -264,73 +298,30 @@ impl Files {
     }
 }
 
-/// What is known of bytes that arrived.
-pub(super) struct Arrived {
-    pub(super) blob_id: BlobId,
-    size_bytes: u64,
-    sha256: Sha256,
-    sniffed: Option<&'static str>,
-    dimensions: Option<Dimensions>,
-}
-
-impl Arrived {
-    /// Sniffs the type, and looks for the dimensions of what may be an image.
-    pub(super) async fn of(staged: &StagedBlob) -> Self {
-        let sniffed = media::sniff(&staged.head);
-        let is_image = sniffed.is_some_and(|mime| mime.starts_with("image/"));
-        Self {
-            blob_id: staged.blob_id,
-            size_bytes: staged.size_bytes,
-            sha256: staged.sha256,
-            sniffed,
-            dimensions: if is_image { dimensions(staged).await } else { None },
-        }
+impl<T> OneOrMore<T> {
+    /// Makes a list of one.
+    pub(super) fn one(first: T) -> Self {
+        Self { first, rest: Vec::new() }
     }
 
-    pub(super) fn blob(&self, key: BlobKey, provider: ProviderCode, now: Timestamp) -> Blob {
-        Blob {
-            provider,
-            key,
-            size_bytes: self.size_bytes,
-            sha256: self.sha256,
-            sniffed_type: self.sniffed.map(str::to_owned),
-            dimensions: self.dimensions,
-            stored_at: now,
-        }
+    /// Makes a list of what `all` yields; `None` if that is nothing.
+    pub(super) fn from_iter(all: impl IntoIterator<Item = T>) -> Option<Self> {
+        let mut all = all.into_iter();
+        Some(Self { first: all.next()?, rest: all.collect() })
     }
-}
 
-async fn dimensions(staged: &StagedBlob) -> Option<Dimensions> {
-    let file = staged.open().ok()?;
-    tokio::task::spawn_blocking(move || variant::probe(&file)).await.ok().flatten()
-}
+    /// Makes a plain list.
+    pub(super) fn into_vec(self) -> Vec<T> {
+        let mut all = self.rest;
+        all.insert(0, self.first);
+        all
+    }
 
-/// Name, type and extension of a new blob.
-pub(super) struct Naming {
-    pub(super) original_name: String,
-    pub(super) mime_type: String,
-    pub(super) ext: String,
-}
+    fn iter(&self) -> impl Iterator<Item = &T> {
+        std::iter::once(&self.first).chain(&self.rest)
+    }
 
-impl Naming {
-    pub(super) fn choose(
-        item: &BatchItem,
-        arrived: &Arrived,
-        name_limit: usize,
-        otherwise: impl FnOnce() -> String,
-    ) -> Self {
-        let part_name = || media::name_from_part(item.hints.file_name.as_deref()?, name_limit);
-        let original_name = item.original_name.clone().or_else(part_name).unwrap_or_else(otherwise);
-        let part_type = item.hints.content_type.as_deref();
-        Self {
-            mime_type: media::choose_type(
-                item.mime_type.as_deref(),
-                arrived.sniffed,
-                part_type,
-                &original_name,
-            ),
-            ext: media::extension(&original_name, arrived.sniffed),
-            original_name,
-        }
+    fn map<U>(&self, mut make: impl FnMut(&T) -> U) -> OneOrMore<U> {
+        OneOrMore { first: make(&self.first), rest: self.rest.iter().map(make).collect() }
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::FileStore;
+use super::settled::until_settled;
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::FileId;
@@ -12,56 +13,62 @@ use crate::domain::scope::Scope;
 use crate::domain::status::Status;
 use crate::metadata::{Expected, UpdateFile, Updated};
 
-/// How often a change is decided again after losing to someone.
+/// How often a change is decided again after losing to another change.
 const DECISIONS: usize = 8;
 
 impl FileStore {
     /// Marks a file for purge; from then on its content is `NotFound`. A second call finds the mark
     /// and answers the same; after the record is gone the file is `NotFound`.
     pub async fn delete(&self, id: FileId, scope: &Scope) -> Result<Arc<FileRecord>> {
-        for _ in 0..DECISIONS {
+        until_settled("the file", DECISIONS, || async {
             let old = self.info(id, scope).await?;
             if old.state.is_deleted() {
-                return Ok(old);
+                return Ok(Some(old));
             }
+
             let mut next = (*old).clone();
             next.state = old.state.delete();
-            if let Some(record) = self.mark(&old, next).await? {
+            let marked = self.mark(&old, next).await?;
+            if marked.is_some() {
                 self.inner.purge_wanted.notify_one();
-                return Ok(record);
             }
-        }
-        Err(Error::new(ErrorKind::Conflict, "the file keeps changing"))
+            Ok(marked)
+        })
+        .await
     }
 
     /// Takes the mark off again; a file without it stays as it is, so that a second call finds what
     /// the first has done. `AlreadyPurging` once the purge has claimed the file. An expired TEMP file
     /// gets a new time to live.
     pub async fn restore(&self, id: FileId, scope: &Scope) -> Result<Arc<FileRecord>> {
-        for _ in 0..DECISIONS {
+        until_settled("the file", DECISIONS, || async {
             let old = self.info(id, scope).await?;
             if !old.state.is_deleted() {
-                return Ok(old);
+                return Ok(Some(old));
             }
-            let mut next = (*old).clone();
-            next.state = old.state.restore();
-            let now = Timestamp::now();
-            if next.state.status() == Status::Temp && next.expires_at.is_none_or(|at| at <= now) {
-                next.expires_at = Some(now.plus(self.inner.config.temp_ttl));
+
+            let marked = self.mark(&old, self.restored(&old)).await?;
+            if marked.is_none() && *self.info(id, scope).await? == *old {
+                let message = "the purge has claimed the file already";
+                return Err(Error::new(ErrorKind::AlreadyPurging, message));
             }
-            if let Some(record) = self.mark(&old, next).await? {
-                return Ok(record);
-            }
-            if *self.info(id, scope).await? == *old {
-                return Err(Error::new(
-                    ErrorKind::AlreadyPurging,
-                    "the purge has claimed the file already",
-                ));
-            }
-        }
-        Err(Error::new(ErrorKind::Conflict, "the file keeps changing"))
+            Ok(marked)
+        })
+        .await
     }
 
+    fn restored(&self, old: &FileRecord) -> FileRecord {
+        let mut next = old.clone();
+        next.state = old.state.restore();
+
+        let now = Timestamp::now();
+        if next.state.status() == Status::Temp && next.expires_at.is_none_or(|at| at <= now) {
+            next.expires_at = Some(now.plus(self.inner.config.temp_ttl));
+        }
+        next
+    }
+
+    /// Commits `next`, which differs from `old` in its mark; `None` if the file changed meanwhile.
     async fn mark(
         &self,
         old: &FileRecord,

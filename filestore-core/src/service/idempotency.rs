@@ -10,22 +10,22 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256 as Hasher};
 
 use super::FileStore;
-use super::upload::Uploaded;
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::OrganizationId;
+use crate::domain::reply::StoredReply;
 
 /// The longest key, in bytes.
 const KEY_BYTES: usize = 255;
 
 /// Keys of requests that run now.
 #[derive(Debug, Default)]
-pub(super) struct Running(Mutex<HashSet<(OrganizationId, String)>>);
+pub(super) struct KeysInUse(Mutex<HashSet<(OrganizationId, String)>>);
 
 /// The right to be the one request that runs under a key. Dropping it lets the next one in.
 #[derive(Debug)]
 pub struct IdempotencyGuard {
-    running: Arc<Running>,
+    running: Arc<KeysInUse>,
     pub(super) organization: OrganizationId,
     pub(super) key: String,
 }
@@ -54,7 +54,7 @@ impl FileStore {
             || !key.bytes().all(|b| (0x20..0x7F).contains(&b))
         {
             return Err(Error::invalid(
-                "Idempotency-Key",
+                "idempotency_key",
                 format!("an idempotency key is 1 to {KEY_BYTES} printable ascii characters"),
             )
             .with_limit(KEY_BYTES as u64));
@@ -82,19 +82,19 @@ impl FileStore {
         &self,
         guard: &IdempotencyGuard,
         fingerprint: &[u8; 32],
-    ) -> Result<Option<Uploaded>> {
+    ) -> Result<Option<StoredReply>> {
         let now = Timestamp::now();
         let entry = self.inner.metadata.idempotency(&guard.organization, &guard.key, now).await?;
         match entry {
             None => Ok(None),
             Some(entry) if entry.fingerprint == *fingerprint => {
-                Ok(Some(Uploaded::Replayed(entry.reply)))
+                Ok(Some(StoredReply::new(entry.file_ids, entry.reply)))
             }
             Some(_) => Err(Error::new(
                 ErrorKind::IdempotencyMismatch,
                 "this idempotency key was used with another content",
             )
-            .with_field("Idempotency-Key")),
+            .with_field("idempotency_key")),
         }
     }
 }

@@ -42,7 +42,7 @@ impl Migrations {
         let mut entries = self.0.lock();
         if entries.contains_key(organization) {
             let message = format!("a migration of organization {organization} is under way");
-            return Err(Error::new(ErrorKind::Conflict, message).with_field("organizationId"));
+            return Err(Error::new(ErrorKind::Conflict, message).with_field("organization"));
         }
 
         let progress = Arc::new(MigrationProgress {

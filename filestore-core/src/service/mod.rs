@@ -3,22 +3,33 @@
 //! [`FileStore`] is the facade: cheap to clone, safe to share. A use case reads the record, lets the
 //! lifecycle decide, makes bytes durable, commits once, and leaves the rest to redo.
 //!
+//! # Taking back
+//! Six verbs, each with one meaning, here and in the strata below:
+//!
+//! | verb | is said of |
+//! |---|---|
+//! | discard | staged bytes that no record will name |
+//! | withdraw | an object at a provider that no record will refer to |
+//! | release | a claim or a lease, given back as if it had never been made |
+//! | postpone | a failed piece of work, to a later time |
+//! | forget | an entry in memory or in a cache |
+//! | cancel | work under way |
+//!
 //! # Cancellation
 //! A future that is dropped before the commit leaves nothing. From the commit on a use case runs in
 //! a task of its own, so that a caller that goes away cannot part a record from its bytes.
 
+mod request;
 mod open;
 pub(crate) mod recovery;
+mod settled;
 mod placement;
-pub(crate) mod writing;
-pub(crate) mod moving;
-mod traffic;
-pub(crate) mod migrations;
+mod upload;
+mod arrived;
+mod commit;
+mod publish;
 mod idempotency;
 mod quota;
-mod upload;
-mod commit;
-mod publishing;
 mod change;
 mod read;
 mod listing;
@@ -26,6 +37,10 @@ mod variant;
 mod delete;
 mod bindings;
 mod providers;
+pub(crate) mod cloud_write;
+pub(crate) mod relocate;
+pub(crate) mod migrations;
+mod traffic;
 
 use std::sync::Arc;
 
@@ -38,17 +53,19 @@ use crate::storage::{DataDir, LocalStore, ProviderRegistry};
 use crate::variant::VariantEngine;
 
 use self::migrations::Migrations;
-use self::publishing::Publishing;
+use self::publish::PublishQueue;
 use self::traffic::Traffic;
 
 pub use crate::storage::ByteStream;
-pub use change::{Change, Changed, IfMatch, Replacement};
+pub use change::Changed;
 pub use idempotency::IdempotencyGuard;
 pub use listing::{FilePage, ListRequest};
 pub use open::FileStoreBuilder;
 pub use quota::QuotaReservation;
 pub use read::Opened;
-pub use upload::{BatchItem, NewBatch, NewUpload, PartHints, Uploaded};
+pub use request::{
+    BatchItem, Change, GivenName, IfMatch, NewBatch, NewUpload, PartHints, Replacement, Uploaded,
+};
 
 /// A store of files. Cheap to clone; all clones are the same store.
 ///
@@ -78,7 +95,7 @@ pub(crate) struct Inner {
     pub(crate) local: LocalStore,
     pub(crate) variants: VariantEngine,
     pub(crate) providers: ProviderRegistry,
-    pub(crate) publishing: Arc<Publishing>,
+    pub(crate) publishing: Arc<PublishQueue>,
     /// Wakes the purge worker.
     pub(crate) purge_wanted: Notify,
     /// Wakes the sync worker.
@@ -87,7 +104,7 @@ pub(crate) struct Inner {
     pub(crate) traffic: Traffic,
     /// The migrations under way, by organization.
     pub(crate) migrations: Migrations,
-    idempotency: Arc<idempotency::Running>,
+    idempotency: Arc<idempotency::KeysInUse>,
     quota: Arc<quota::Ledger>,
 }
 

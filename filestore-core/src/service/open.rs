@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use super::commit::leaves_nothing;
 use super::migrations::Migrations;
-use super::publishing::Publishing;
+use super::publish::PublishQueue;
 use super::traffic::Traffic;
 use super::{FileStore, Inner, idempotency, quota, recovery};
 use crate::domain::config::StoreConfig;
@@ -65,12 +65,12 @@ impl FileStoreBuilder {
                 local,
                 variants,
                 providers,
-                publishing: Arc::new(Publishing::new()),
+                publishing: Arc::new(PublishQueue::new()),
                 purge_wanted: Notify::new(),
                 sync_wanted: Notify::new(),
                 traffic: Traffic::default(),
                 migrations: Migrations::default(),
-                idempotency: Arc::new(idempotency::Running::default()),
+                idempotency: Arc::new(idempotency::KeysInUse::default()),
                 quota: Arc::new(quota::Ledger::default()),
             }),
         };
@@ -107,7 +107,7 @@ impl Inner {
     /// Settles staged blobs after their commit failed with `error`: those that no record names go. Where
     /// the error leaves it open whether it was committed the database is asked; if it does not
     /// answer either, they stay until the next start, which asks again.
-    pub(super) async fn undo(&self, staged: Vec<BlobId>, error: &Error) {
+    pub(super) async fn discard_uncommitted(&self, staged: Vec<BlobId>, error: &Error) {
         if leaves_nothing(error) {
             return self.discard(staged).await;
         }
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use crate::domain::error::ErrorKind;
     use crate::domain::scope::Scope;
-    use crate::service::{Change, NewUpload, PartHints, Replacement};
+    use crate::service::{Change, NewUpload, Replacement};
 
     fn staged_names(store: &FileStore) -> usize {
         std::fs::read_dir(store.data_dir().path().join("staging")).unwrap().count()
@@ -170,9 +170,7 @@ mod tests {
         assert_eq!((error.kind(), staged_names(&store)), (ErrorKind::Internal, 0));
 
         let staged = store.stage_bytes("new".into()).await.unwrap();
-        let hints = PartHints::default();
-        let change =
-            Change::Replace(Replacement { staged, original_name: None, mime_type: None, hints });
+        let change = Change::Replace(Replacement::new(staged));
         let error = store.change(record.file_id, &Scope::All, change, None).await.unwrap_err();
         assert_eq!((error.kind(), staged_names(&store)), (ErrorKind::Internal, 0));
         assert_eq!(store.read(record.file_id, &Scope::All).await.unwrap(), "old");
@@ -190,7 +188,7 @@ mod tests {
         let nobodys = store.stage_bytes("nobody's".into()).await.unwrap().keep();
 
         let unknown = Error::internal("committing", "no answer");
-        store.inner.undo(vec![key.blob_id(), nobodys], &unknown).await;
+        store.inner.discard_uncommitted(vec![key.blob_id(), nobodys], &unknown).await;
         assert!(stored.exists());
         assert_eq!(staged_names(&store), 0);
     }
@@ -201,7 +199,10 @@ mod tests {
         let store = FileStore::open(dir.path()).await.unwrap();
         let id = store.stage_bytes("x".into()).await.unwrap().keep();
         store.close().await;
-        store.inner.undo(vec![id], &Error::internal("committing", "no answer")).await;
+        store
+            .inner
+            .discard_uncommitted(vec![id], &Error::internal("committing", "no answer"))
+            .await;
         assert_eq!(staged_names(&store), 1);
     }
 

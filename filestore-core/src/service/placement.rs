@@ -25,6 +25,21 @@ pub(super) struct Placement {
     pub(super) seen: BindingSeen,
 }
 
+/// Permission of a blob to leave the local disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MayLeave {
+    /// The blob may go to a provider.
+    Yes,
+    /// The blob stays LOCAL whatever the binding: its file is TEMP or THUMBNAIL.
+    No,
+}
+
+impl From<bool> for MayLeave {
+    fn from(may: bool) -> Self {
+        if may { Self::Yes } else { Self::No }
+    }
+}
+
 impl Placement {
     /// What names the blob: its staged id, or a new one for each object that is written to a provider.
     pub(super) fn blob_id(&self, staged: BlobId, now: Timestamp) -> BlobId {
@@ -43,7 +58,7 @@ impl Inner {
     pub(super) async fn place(
         &self,
         organization: &OrganizationId,
-        may_leave: bool,
+        may_leave: MayLeave,
     ) -> Result<Placement> {
         let number = organization.number();
         let active = match number {
@@ -57,7 +72,9 @@ impl Inner {
             )
             .with_field("organization_id"));
         }
-        let through = active.as_ref().filter(|binding| may_leave && is_written_through(binding));
+        let through = active
+            .as_ref()
+            .filter(|binding| may_leave == MayLeave::Yes && is_written_through(binding));
         let (location, provider) = match through {
             Some(binding) => {
                 self.providers.cloud_for_new(&binding.provider)?;

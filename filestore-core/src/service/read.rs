@@ -11,8 +11,9 @@ use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, StreamExt};
 
 use super::FileStore;
+use super::settled::until_settled;
 use crate::domain::disposition::Disposition;
-use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::error::{Error, Result};
 use crate::domain::id::FileId;
 use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
@@ -21,7 +22,7 @@ use crate::storage::cloud::PresignRequest;
 use crate::storage::{BlobRead, BlobStore, ByteStream, LocalBlob};
 
 /// How often a read starts over because the record changed under it.
-const READ_TRIES: usize = 4;
+const READS: usize = 4;
 
 /// The bytes of a record, ready to be read.
 pub enum Opened {
@@ -147,20 +148,36 @@ impl FileStore {
         scope: &Scope,
         range: Option<Range<u64>>,
     ) -> Result<(Arc<FileRecord>, ByteStream)> {
-        for _ in 0..READ_TRIES {
-            let record = self.record(id, scope).await?;
+        let wanted = &range;
+        self.with_record(id, scope, |record| async move {
             let size = record.blob.size_bytes;
             let range =
-                range.clone().map_or(0..size, |range| range.start.min(size)..range.end.min(size));
+                wanted.clone().map_or(0..size, |range| range.start.min(size)..range.end.min(size));
             let bytes = match self.read_content(&record, range.clone()).await? {
                 Opened::Small(bytes) => stream::once(async { Ok(bytes) }).boxed(),
                 Opened::Local(blob) => blob.into_stream(range).boxed(),
                 Opened::Remote(bytes) => bytes,
-                Opened::Changed => continue,
+                Opened::Changed => return Ok(None),
             };
-            return Ok((record, bytes));
-        }
-        Err(Error::new(ErrorKind::Conflict, "the file keeps changing"))
+            Ok(Some((record, bytes)))
+        })
+        .await
+    }
+
+    /// Looks a file up and lets `attempt` work on its record, starting over while the record changes:
+    /// then an attempt returns `None`. `Conflict` if it keeps changing.
+    pub async fn with_record<T, E, F>(
+        &self,
+        id: FileId,
+        scope: &Scope,
+        attempt: impl Fn(Arc<FileRecord>) -> F,
+    ) -> Result<T, E>
+    where
+        E: From<Error>,
+        F: Future<Output = Result<Option<T>, E>>,
+    {
+        until_settled("the file", READS, || async { attempt(self.record(id, scope).await?).await })
+            .await
     }
 
     /// All bytes of a file, in memory.

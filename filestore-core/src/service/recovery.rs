@@ -28,7 +28,7 @@ pub(crate) async fn recover(store: &FileStore) -> Result<()> {
     if forward + undone > 0 {
         tracing::info!(forward, undone, "recovered staged uploads");
     }
-    abandon_writes(store, Timestamp::now()).await;
+    withdraw_stale_writes(store, Timestamp::now()).await;
     match inner.metadata.clear_leases().await {
         // They end by themselves; what is stored can be read meanwhile.
         Err(error) if error.kind() == ErrorKind::StorageFull => {
@@ -43,7 +43,7 @@ pub(crate) async fn recover(store: &FileStore) -> Result<()> {
 
 /// Hands objects whose writes began before `begun_before`, and which no record refers to, over to the
 /// dropped blobs. No process that wrote them is there any more; what it sent may still arrive.
-pub(crate) async fn abandon_writes(store: &FileStore, begun_before: Timestamp) {
+pub(crate) async fn withdraw_stale_writes(store: &FileStore, begun_before: Timestamp) {
     let inner = store.inner();
     let not_before = Timestamp::now().plus(inner.config.blob_grace);
     loop {

@@ -98,15 +98,14 @@ impl FileStore {
         size: VariantSize,
         fit: Fit,
     ) -> Result<(Arc<FileRecord>, Variant)> {
-        let mut tries = 3;
-        loop {
-            let record = self.record(id, scope).await?;
+        self.with_record(id, scope, |record| async move {
             match self.variant(&record, size, fit).await {
-                Ok(variant) => return Ok((record, variant)),
-                Err(error) if error.kind() == ErrorKind::Conflict && tries > 0 => tries -= 1,
-                Err(error) => return Err(error),
+                Ok(variant) => Ok(Some((record, variant))),
+                Err(error) if error.kind() == ErrorKind::Conflict => Ok(None),
+                Err(error) => Err(error),
             }
-        }
+        })
+        .await
     }
 
     /// What the variant cache holds.

@@ -104,12 +104,12 @@ impl ProviderRegistry {
     pub fn check_for_binding(&self, code: &ProviderCode) -> Result<()> {
         match self.get(code) {
             Some(provider) if provider.is_active => Ok(()),
-            Some(_) => Err(inactive(code).with_field("storageProvider")),
+            Some(_) => Err(inactive(code).with_field("provider")),
             None => Err(Error::new(
                 ErrorKind::UnknownProvider,
                 format!("no provider has the code {code}"),
             )
-            .with_field("storageProvider")
+            .with_field("provider")
             .with_allowed(self.active().into_iter().map(|provider| provider.code.as_str()))),
         }
     }
@@ -144,7 +144,7 @@ mod tests {
     fn an_unknown_provider_is_refused_with_the_codes_that_would_do() {
         let error = with_clouds().check_for_binding(&"nope".parse().unwrap()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::UnknownProvider);
-        assert_eq!(error.details().field.as_deref(), Some("storageProvider"));
+        assert_eq!(error.details().field.as_deref(), Some("provider"));
         assert_eq!(error.details().allowed, ["LOCAL", "s3-eu"]);
     }
 

@@ -62,7 +62,7 @@ impl FileStore {
         progress.start(Some(plan.expired + plan.purged + plan.blobs_removed));
         let mut report =
             PurgeReport { expired: self.expire_temp().await?, ..PurgeReport::default() };
-        let run = Run { store: self, owner: Ulid::generate().to_string(), progress };
+        let run = PurgeRun { store: self, owner: Ulid::generate().to_string(), progress };
         while !stop() && run.purge_some(&mut report).await? {}
         while !stop() && run.remove_blobs(&mut report).await? {}
         let now = Timestamp::now();
@@ -84,13 +84,13 @@ impl FileStore {
     }
 }
 
-struct Run<'a> {
+struct PurgeRun<'a> {
     store: &'a FileStore,
     owner: String,
     progress: &'a dyn Progress,
 }
 
-impl Run<'_> {
+impl PurgeRun<'_> {
     /// Purges one claim's worth; false when nothing was due.
     async fn purge_some(&self, report: &mut PurgeReport) -> Result<bool> {
         let inner = self.store.inner();
@@ -108,7 +108,7 @@ impl Run<'_> {
                     report.purged_bytes += claim.record.blob.size_bytes;
                     absent.push(claim.record.file_id);
                 }
-                Err(error) => self.put_off(claim, &error, report).await?,
+                Err(error) => self.postpone(claim, &error, report).await?,
             }
         }
         report.purged += inner.metadata.finish_purges(&self.owner, &absent).await?;
@@ -190,7 +190,7 @@ impl Run<'_> {
         cloud.remove(vec![key.clone()]).await.pop().expect("each key has its outcome")
     }
 
-    async fn put_off(
+    async fn postpone(
         &self,
         claim: &PurgeClaim,
         error: &Error,
@@ -283,7 +283,7 @@ mod tests {
         let inner = store.inner();
         let claims =
             inner.metadata.claim_purges("later", due, due, due.plus(LEASE), CLAIMS).await.unwrap();
-        let run = Run { store: &store, owner: "later".into(), progress: &NoProgress };
+        let run = PurgeRun { store: &store, owner: "later".into(), progress: &NoProgress };
         assert!(
             run.remove_bytes(&claims, &mut PurgeReport::default()).await.iter().all(Result::is_ok)
         );

@@ -22,7 +22,7 @@ use crate::domain::provider::ProviderCode;
 use crate::domain::report::{SyncReport, SyncStatusReport, WorkFailure};
 use crate::domain::status::SyncStatus;
 use crate::metadata::SyncClaim;
-use crate::service::moving::{Meter, Moved};
+use crate::service::relocate::{CopyMeter, Moved};
 
 /// Files settled or queued in one transaction: small, so that uploads do not wait long behind it.
 const PAGE: usize = 500;
@@ -53,7 +53,7 @@ impl FileStore {
         self.settle(stop, &*progress, &mut report).await?;
         let targets = self.providers().active_clouds();
         if !targets.is_empty() {
-            let run = Run::new(self.clone(), targets, progress);
+            let run = SyncRun::new(self.clone(), targets, progress);
             run.copy(stop, &mut report).await?;
         }
         let counts = metadata.sync_counts().await?;
@@ -123,7 +123,7 @@ impl FileStore {
 }
 
 /// One run: claims of one owner.
-struct Run {
+struct SyncRun {
     store: FileStore,
     owner: String,
     targets: Vec<ProviderCode>,
@@ -135,7 +135,7 @@ struct Run {
     last: Option<OrganizationId>,
 }
 
-impl Run {
+impl SyncRun {
     fn new(store: FileStore, targets: Vec<ProviderCode>, progress: Arc<dyn Progress>) -> Self {
         Self {
             store,
@@ -265,9 +265,9 @@ impl Run {
 }
 
 /// Counts the bytes of a copy for whoever watches.
-pub(super) fn meter(store: &FileStore, progress: &Arc<dyn Progress>) -> Meter {
+pub(super) fn meter(store: &FileStore, progress: &Arc<dyn Progress>) -> CopyMeter {
     let (store, progress) = (store.clone(), Arc::clone(progress));
-    Meter::new(move |bytes| {
+    CopyMeter::new(move |bytes| {
         store.inner().traffic.add_bytes(bytes);
         progress.add_bytes(bytes);
     })

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::FileStore;
 use crate::domain::clock::Timestamp;
 use crate::domain::error::Result;
-use crate::service::recovery::abandon_writes;
+use crate::service::recovery::withdraw_stale_writes;
 
 /// A write that is older has broken off without a word.
 const WRITE_AGE: Duration = Duration::from_hours(24);
@@ -18,7 +18,7 @@ impl FileStore {
         let inner = self.inner();
         let published = self.publish_again().await;
         inner.local.refill_reserve().await;
-        abandon_writes(self, Timestamp::now().minus(WRITE_AGE)).await;
+        withdraw_stale_writes(self, Timestamp::now().minus(WRITE_AGE)).await;
         while inner.metadata.forget_idempotency(Timestamp::now(), 500).await? == 500 {}
         published
     }

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use filestore_core::api::Problem;
+use filestore_core::api::{Problem, field_name};
 use filestore_core::domain::error::Details;
 use filestore_core::{Error, ErrorKind};
 use http::header::{
@@ -147,7 +147,7 @@ impl Failure {
 
     fn details(&self) -> Details {
         match self {
-            Self::Core(error) => error.details().clone(),
+            Self::Core(error) => Details { field: field_name(error), ..error.details().clone() },
             Self::MethodNotAllowed(allow) => Details {
                 allowed: allow.split(", ").map(str::to_owned).collect(),
                 ..Details::default()

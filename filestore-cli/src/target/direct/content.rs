@@ -7,12 +7,11 @@ use filestore_core::domain::id::{FileId, OrganizationId, Sha256, SubSystem};
 use filestore_core::domain::media;
 use filestore_core::domain::scope::Scope;
 use filestore_core::service::{
-    self, BatchItem, NewBatch, NewUpload, PartHints, Replacement, Uploaded,
+    self, BatchItem, GivenName, NewBatch, NewUpload, PartHints, Replacement, Uploaded,
 };
 use filestore_core::storage::StagedBlob;
 use filestore_core::variant::{self, VariantSize};
 use futures_util::StreamExt;
-use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256 as Hasher};
 use tokio::io::AsyncReadExt;
 
@@ -39,16 +38,12 @@ impl Direct {
         new.sha256 = upload.sha256.map(|hex| hex.parse::<Sha256>()).transpose()?;
         new.temp = upload.lifetime == Lifetime::Temporary;
         new.idempotency = guard;
-        (new.original_name, new.hints) = self.name(&upload.item);
-        new.mime_type.clone_from(&upload.item.mime_type);
+        new.given = self.given(&upload.item);
 
         let staged = self.stage(&upload.item, meter).await?;
         match self.store.commit_upload(new, staged).await? {
-            Uploaded::New(records) => {
-                let record = records.first().expect("one upload has one record");
-                Ok(record.into())
-            }
-            Uploaded::Replayed(reply) => replayed(&reply),
+            Uploaded::New(record) => Ok((&record).into()),
+            Uploaded::Replayed(reply) => FileRecord::try_from(&reply).map_err(unreadable),
         }
     }
 
@@ -61,16 +56,15 @@ impl Direct {
 
         let mut items = Vec::with_capacity(batch.items.len());
         for (index, item) in (0..).zip(&batch.items) {
-            let (original_name, hints) = self.name(item);
-            let described =
-                BatchItem { index, original_name, mime_type: item.mime_type.clone(), hints };
+            let described = BatchItem { index, given: self.given(item) };
             items.push((described, self.stage(item, &meter.part()).await?));
         }
 
-        let new = NewBatch { organization_id, sub_system, idempotency };
+        let mut new = NewBatch::new(organization_id, sub_system);
+        new.idempotency = idempotency;
         match self.store.commit_batch(new, items).await? {
             Uploaded::New(records) => Ok(records.iter().map(Into::into).collect()),
-            Uploaded::Replayed(reply) => replayed(&reply),
+            Uploaded::Replayed(reply) => Vec::try_from(&reply).map_err(unreadable),
         }
     }
 
@@ -159,9 +153,8 @@ impl Direct {
     }
 
     async fn replacement(&self, item: &Item, meter: &Meter) -> Result<Replacement> {
-        let (original_name, hints) = self.name(item);
-        let mime_type = item.mime_type.clone();
-        Ok(Replacement { staged: self.stage(item, meter).await?, original_name, mime_type, hints })
+        let given = self.given(item);
+        Ok(Replacement { staged: self.stage(item, meter).await?, given })
     }
 
     /// Reads all of the item's bytes and makes them durable in staging.
@@ -184,15 +177,16 @@ impl Direct {
 
     /// Chooses the name to store: the given one; else the file's own, as a name if it is valid, and
     /// as a hint otherwise, from which the core makes a name.
-    fn name(&self, item: &Item) -> (Option<String>, PartHints) {
+    fn given(&self, item: &Item) -> GivenName {
         let limit = self.store.config().limits.original_name_chars;
-        match (item.name.clone(), item.input.file_name()) {
+        let (name, hints) = match (item.name.clone(), item.input.file_name()) {
             (Some(name), _) => (Some(name), PartHints::default()),
             (None, Some(own)) if media::check_name(&own, limit).is_ok() => {
                 (Some(own), PartHints::default())
             }
             (None, own) => (None, PartHints { file_name: own, content_type: None }),
-        }
+        };
+        GivenName { name, mime_type: item.mime_type.clone(), hints }
     }
 }
 
@@ -200,8 +194,7 @@ fn parse_place(place: &Place) -> Result<(OrganizationId, SubSystem)> {
     Ok((place.organization_id.parse::<OrganizationId>()?, place.sub_system.parse::<SubSystem>()?))
 }
 
-/// The stored reply to an earlier upload with the same idempotency key.
-fn replayed<T: DeserializeOwned>(reply: &[u8]) -> Result<T> {
-    serde_json::from_slice(reply)
-        .map_err(|e| Failure::failed(format!("the stored reply is not readable: {e}")))
+/// Explains a stored reply to an earlier upload that is none.
+fn unreadable(error: serde_json::Error) -> Failure {
+    Failure::failed(format!("the stored reply is not readable: {error}"))
 }

@@ -9,3 +9,7 @@ mod provider;
 mod check;
 mod variant;
 mod report;
+mod reply;
+mod field;
+
+pub use field::field_name;

@@ -25,7 +25,7 @@ use crate::domain::report::{
 use crate::domain::status::{Status, SyncStatus};
 use crate::metadata::Holding;
 use crate::service::migrations::RegisteredMigration;
-use crate::service::moving::{Moved, Pace};
+use crate::service::relocate::{Moved, RateLimit};
 
 /// Files looked at in one query.
 const PAGE: usize = 200;
@@ -89,10 +89,11 @@ impl FileStore {
         let stop: &(dyn Fn() -> bool + Sync) = &|| stop() || shared.is_told_to_stop();
         let left = self.elsewhere(&organization, to).await?;
         progress.start(Some(left.files));
-        let pace = options.bytes_per_second.map(|rate| Arc::new(Pace::new(rate)));
+        let limit = options.bytes_per_second.map(|rate| Arc::new(RateLimit::new(rate)));
         let report = MigrateReport::default();
         let store = self.clone();
-        let mut run = Run { store, entry, number, pace, progress, report, is_rebound: false };
+        let mut run =
+            MigrateRun { store, entry, number, limit, progress, report, is_rebound: false };
         for _ in 0..PASSES {
             if run.pass(stop).await? == 0 || stop() || run.is_rebound {
                 break;
@@ -168,7 +169,7 @@ impl FileStore {
                 ErrorKind::NoActiveBinding,
                 format!("organization {organization} has no active binding"),
             )
-            .with_field("organizationId")),
+            .with_field("organization")),
         }
     }
 
@@ -206,12 +207,12 @@ struct Amount {
     bytes: u64,
 }
 
-struct Run {
+struct MigrateRun {
     store: FileStore,
     entry: RegisteredMigration,
     /// The organization as its bindings name it.
     number: OrganizationNumber,
-    pace: Option<Arc<Pace>>,
+    limit: Option<Arc<RateLimit>>,
     progress: Arc<dyn Progress>,
     report: MigrateReport,
     /// The organization is bound to another provider by now: the rest stays where it is.
@@ -220,7 +221,7 @@ struct Run {
 
 type Outcome = (FileId, u64, Result<Moved>);
 
-impl Run {
+impl MigrateRun {
     /// Looks at every file that is elsewhere, once; returns how many changed under it.
     async fn pass(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Result<u64> {
         let store = self.store.clone();
@@ -264,7 +265,7 @@ impl Run {
     fn begin(&self, moves: &mut JoinSet<Outcome>, record: FileRecord) {
         let store = self.store.clone();
         let shared = Arc::clone(self.entry.progress());
-        let meter = meter(&store, &self.progress).at(self.pace.clone());
+        let meter = meter(&store, &self.progress).limited(self.limit.clone());
         moves.spawn(async move {
             let moved = store.inner().move_blob(&record, shared.target(), meter).await;
             if matches!(moved, Ok(Moved::Done)) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use filestore_core::api;
 use filestore_core::domain::config::Limits;
 use filestore_core::domain::id::{OrganizationId, SubSystem};
-use filestore_core::service::{BatchItem, NewBatch, PartHints, Uploaded};
+use filestore_core::service::{BatchItem, GivenName, NewBatch, PartHints, Uploaded};
 use filestore_core::storage::{StagedBlob, StagingWriter};
 use filestore_core::{Error, ErrorKind, Result};
 use tokio::task::JoinSet;
@@ -54,7 +54,7 @@ async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
             let shown: Vec<api::FileRecord> = records.iter().map(Into::into).collect();
             reply::created(&shown)
         }
-        Uploaded::Replayed(reply) => Ok(reply::created_again(reply)),
+        Uploaded::Replayed(reply) => Ok(reply::created_again(reply.into_json())),
     }
 }
 
@@ -177,17 +177,17 @@ impl BatchForm {
             let hints = fields::required(&format!("items[{index}].file"), item.file)
                 .map_err(|e| e.with_item(index))?;
             let staged = self.staged.remove(&index).expect("a file that was received was staged");
-            let item = BatchItem {
-                index,
-                original_name: item.original_name.take().flatten(),
+            let given = GivenName {
+                name: item.original_name.take().flatten(),
                 mime_type: item.mime_type.take().flatten(),
                 hints,
             };
-            items.push((item, staged));
+            items.push((BatchItem { index, given }, staged));
         }
         let mut admission = self.admission;
-        let idempotency = admission.as_mut().and_then(|admission| admission.idempotency.take());
-        Ok((NewBatch { organization_id, sub_system, idempotency }, items, admission))
+        let mut new = NewBatch::new(organization_id, sub_system);
+        new.idempotency = admission.as_mut().and_then(|admission| admission.idempotency.take());
+        Ok((new, items, admission))
     }
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use filestore_core::api::ChangeReply;
 use filestore_core::domain::id::{FileId, Sha256};
-use filestore_core::service::{Change, IfMatch, PartHints, QuotaReservation, Replacement};
+use filestore_core::service::{
+    Change, GivenName, IfMatch, PartHints, QuotaReservation, Replacement,
+};
 use filestore_core::storage::StagedBlob;
 use filestore_core::{Error, Result};
 use http::header::IF_MATCH;
@@ -140,7 +142,8 @@ impl ChangeForm {
         let (original_name, mime_type) =
             (self.original_name.take().flatten(), self.mime_type.take().flatten());
         let change = if let Some((staged, hints)) = self.file.take() {
-            let new = Replacement { staged, original_name, mime_type, hints };
+            let given = GivenName { name: original_name, mime_type, hints };
+            let new = Replacement { staged, given };
             if ready { Change::MakeReady(Some(new)) } else { Change::Replace(new) }
         } else {
             refuse_without_file("original_name", original_name.as_ref())?;

@@ -31,9 +31,6 @@ use crate::reply::{self, Failure, NOSNIFF, cache_control};
 use crate::request::call::Call;
 use crate::routes::filters::{answer, call, get_or_head, not_allowed};
 
-/// How often a reply starts over because the file changed under it.
-const TRIES: usize = 4;
-
 const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
 /// `/files/{fileId}`.
@@ -55,18 +52,15 @@ async fn content(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
     let query = call.query(&["disposition", "v"])?;
     let requested = query.get("disposition").map(str::parse).transpose()?;
     let id: FileId = id.id()?;
-    for _ in 0..TRIES {
-        let record = call.store().record(id, &call.caller.scope).await?;
+    let (call, query) = (&call, &query);
+    let answered = call.store().with_record(id, &call.caller.scope, |record| async move {
         let is_head = call.method == Method::HEAD;
         if let Some(url) = call.store().redirect(&record, is_head, requested).await? {
-            return redirect(&url, call.store().config().presign_ttl);
+            return redirect(&url, call.store().config().presign_ttl).map(Some);
         }
-        let wanted = Wanted { call: &call, record: &record, query: &query, requested };
-        if let Some(reply) = wanted.reply().await? {
-            return Ok(reply);
-        }
-    }
-    Err(Error::new(ErrorKind::Conflict, "the file keeps changing").into())
+        Wanted { call, record: &record, query, requested }.reply().await
+    });
+    answered.await
 }
 
 /// To a presigned URL. No validators: conditions are about the bytes, and those are elsewhere (RFC 9110

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use filestore_core::api;
 use filestore_core::domain::id::{OrganizationId, Sha256, SubSystem};
 use filestore_core::domain::record::FileRecord;
-use filestore_core::service::{NewUpload, PartHints, Uploaded};
+use filestore_core::domain::reply::StoredReply;
+use filestore_core::service::{GivenName, NewUpload, PartHints, Uploaded};
 use filestore_core::storage::StagedBlob;
 use filestore_core::{Error, Result};
 use http::HeaderValue;
@@ -50,7 +51,7 @@ async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     }
     let (new, staged, _admission) = fields.finish()?;
     match call.store().commit_upload(new, staged).await? {
-        Uploaded::New(records) => created(&call, &records[0]),
+        Uploaded::New(record) => created(&call, &record),
         Uploaded::Replayed(reply) => replayed(&call, reply),
     }
 }
@@ -67,12 +68,12 @@ fn created(call: &Call, record: &FileRecord) -> Result<Response, Failure> {
 }
 
 /// The stored reply again, with the headers it had.
-fn replayed(call: &Call, reply: Vec<u8>) -> Result<Response, Failure> {
-    let shown: api::FileRecord =
-        serde_json::from_slice(&reply).map_err(|e| Error::internal("reading a stored reply", e))?;
+fn replayed(call: &Call, reply: StoredReply) -> Result<Response, Failure> {
+    let shown = api::FileRecord::try_from(&reply)
+        .map_err(|e| Error::internal("reading a stored reply", e))?;
     let sha256: Sha256 =
         shown.sha256.parse().map_err(|e| Error::internal("reading a stored reply", e))?;
-    let response = reply::created_again(reply);
+    let response = reply::created_again(reply.into_json());
     Ok(with_location(call, response, &shown.file_id, EntityTag::of(&sha256).to_header()))
 }
 
@@ -141,15 +142,14 @@ impl UploadForm {
         let sub_system = fields::required("sub_system", self.sub_system)?;
         let (staged, hints) = fields::required("file", self.file)?;
         let mut admission = self.admission;
-        let new = NewUpload {
-            original_name: self.original_name.take().flatten(),
+        let mut new = NewUpload::new(organization, sub_system).with_given(GivenName {
+            name: self.original_name.take().flatten(),
             mime_type: self.mime_type.take().flatten(),
             hints,
-            temp: self.upload_temp.take().unwrap_or(false),
-            sha256: self.sha256.take(),
-            idempotency: admission.as_mut().and_then(|admission| admission.idempotency.take()),
-            ..NewUpload::new(organization, sub_system)
-        };
+        });
+        new.temp = self.upload_temp.take().unwrap_or(false);
+        new.sha256 = self.sha256.take();
+        new.idempotency = admission.as_mut().and_then(|admission| admission.idempotency.take());
         Ok((new, staged, admission))
     }
 }

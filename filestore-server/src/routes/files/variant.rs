@@ -25,9 +25,6 @@ use crate::reply::{self, Failure, NOSNIFF, cache_control};
 use crate::request::call::Call;
 use crate::routes::filters::{READ_ONLY, answer, call, get_or_head, not_allowed};
 
-/// How often a reply starts over because the file changed under it.
-const TRIES: usize = 4;
-
 /// `/files/{fileId}/{width}/{height}`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     let path = warp::path!("files" / IdSegment / Segment / Segment);
@@ -48,13 +45,11 @@ async fn variant(
     let query = call.query(&["fit", "v"])?;
     let fit = query.get("fit").map(str::parse).transpose()?.unwrap_or_default();
     let id = id.id()?;
-    for _ in 0..TRIES {
-        let record = call.store().record(id, &call.caller.scope).await?;
-        if let Some(reply) = reply(&call, &record, size, fit, query.get("v")).await? {
-            return Ok(reply);
-        }
-    }
-    Err(Error::new(ErrorKind::Conflict, "the file keeps changing").into())
+    let (call, version) = (&call, query.get("v"));
+    let answered = call.store().with_record(id, &call.caller.scope, |record| async move {
+        reply(call, &record, size, fit, version).await
+    });
+    answered.await
 }
 
 /// The reply for `record`; `None` if it changed meanwhile.

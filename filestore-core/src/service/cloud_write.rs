@@ -23,6 +23,22 @@ use crate::storage::{BlobInfo, BlobStore, ByteStream, Priority};
 /// Objects of one batch that are written at the same time.
 const AT_ONCE: usize = 4;
 
+/// The failure of a commit, as far as objects written for it are concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Nothing was committed: the database said so.
+    Certain,
+    /// The records may have been committed. If they were, the notes of their writes are gone.
+    Unknown,
+}
+
+impl Refusal {
+    /// Reads the answer of the database to a commit that was not done.
+    pub(super) fn of<T>(answer: &Result<T>) -> Self {
+        if answer.is_ok() { Self::Certain } else { Self::Unknown }
+    }
+}
+
 impl Inner {
     /// Writes the bytes under `staged` keys to the provider that `records` name, each under its
     /// record's key: all or none.
@@ -41,7 +57,8 @@ impl Inner {
         self.metadata.begin_writes(records.iter().map(intent).collect()).await?;
         let written = self.write_each(records, staged).await;
         if written.is_err() {
-            self.abandon(records.iter().map(|record| record.blob.key.clone()).collect()).await;
+            self.withdraw_later(records.iter().map(|record| record.blob.key.clone()).collect())
+                .await;
         }
         written
     }
@@ -63,19 +80,22 @@ impl Inner {
             .await
     }
 
-    /// Takes back the objects written for `records`, which were not committed; if that is not certain,
-    /// their notes say so later.
-    pub(super) async fn take_back(
+    /// Withdraws the objects written for `records` after a commit that failed.
+    pub(super) async fn withdraw_refused(
         &self,
         provider: &ProviderCode,
         records: &[FileRecord],
-        is_certain: bool,
+        refusal: Refusal,
     ) {
         if provider.is_local() {
             return;
         }
+
         let keys = records.iter().map(|record| record.blob.key.clone()).collect();
-        if is_certain { self.withdraw(provider, keys).await } else { self.abandon(keys).await }
+        match refusal {
+            Refusal::Certain => self.withdraw(provider, keys).await,
+            Refusal::Unknown => self.withdraw_later(keys).await,
+        }
     }
 
     /// Writes `source`, the blob of `record`, to `provider` under `key`, which is noted, and verifies it.
@@ -139,7 +159,7 @@ impl Inner {
 
     /// Gives up objects whose write failed, so that nobody knows what is there: they are removed after
     /// the grace, when no late write can land any more.
-    pub(crate) async fn abandon(&self, keys: Vec<BlobKey>) {
+    pub(crate) async fn withdraw_later(&self, keys: Vec<BlobKey>) {
         let not_before = Timestamp::now().plus(self.config.blob_grace);
         if let Err(error) = self.metadata.abandon_writes(&keys, not_before).await {
             // The next start, or upkeep, finds the notes.
@@ -155,7 +175,7 @@ impl Inner {
                 tracing::debug!(%provider, error = %error.chain(), "an object that nobody needs stays for now");
             }
         }
-        self.abandon(keys).await;
+        self.withdraw_later(keys).await;
     }
 }
 

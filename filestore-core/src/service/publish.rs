@@ -19,7 +19,7 @@ use crate::domain::error::ErrorKind;
 use crate::domain::path::BlobKey;
 
 /// Committed blobs on their way to their final names.
-pub(crate) struct Publishing {
+pub(crate) struct PublishQueue {
     waiting: Mutex<Vec<BlobKey>>,
     /// Whether somebody takes rounds from `waiting`. Changed only while that is locked.
     running: watch::Sender<bool>,
@@ -27,7 +27,7 @@ pub(crate) struct Publishing {
     pub(crate) failed: Mutex<HashSet<BlobKey>>,
 }
 
-impl Publishing {
+impl PublishQueue {
     pub(super) fn new() -> Self {
         Self {
             waiting: Mutex::new(Vec::new()),
@@ -70,7 +70,7 @@ impl Publishing {
 /// Takes rounds until nothing waits. Ends them also where they are cut off, as by the end of the
 /// runtime: whoever publishes next then takes up what waits.
 struct Rounds {
-    publishing: Arc<Publishing>,
+    publishing: Arc<PublishQueue>,
     /// Weak between rounds, so that a store that is closed and dropped releases its directory there
     /// and then.
     inner: Weak<Inner>,

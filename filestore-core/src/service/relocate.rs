@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 use super::Inner;
-use super::writing::damaged;
+use super::cloud_write::damaged;
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::BlobId;
@@ -34,38 +34,38 @@ pub(crate) enum Moved {
 
 /// Told how many bytes of a copy have been read, as they are, and may hold it back.
 #[derive(Clone)]
-pub(crate) struct Meter {
+pub(crate) struct CopyMeter {
     count: Arc<dyn Fn(u64) + Send + Sync>,
-    pace: Option<Arc<Pace>>,
+    limit: Option<Arc<RateLimit>>,
 }
 
-impl Meter {
+impl CopyMeter {
     /// Counts only.
     pub(crate) fn new(count: impl Fn(u64) + Send + Sync + 'static) -> Self {
-        Self { count: Arc::new(count), pace: None }
+        Self { count: Arc::new(count), limit: None }
     }
 
-    /// Together with all others of `pace` no faster than it says.
-    pub(crate) fn at(self, pace: Option<Arc<Pace>>) -> Self {
-        Self { pace, ..self }
+    /// Holds the copy back, together with all others of `limit`, to its rate.
+    pub(crate) fn limited(self, limit: Option<Arc<RateLimit>>) -> Self {
+        Self { limit, ..self }
     }
 
     async fn pass(&self, bytes: u64) {
-        if let Some(pace) = &self.pace {
-            pace.wait_for(bytes).await;
+        if let Some(limit) = &self.limit {
+            limit.wait_for(bytes).await;
         }
         (self.count)(bytes);
     }
 }
 
 /// A rate that several copies share.
-pub(crate) struct Pace {
+pub(crate) struct RateLimit {
     bytes_per_second: u64,
     /// When the bytes let through so far are paid for.
     free_at: Mutex<Instant>,
 }
 
-impl Pace {
+impl RateLimit {
     pub(crate) fn new(bytes_per_second: u64) -> Self {
         Self { bytes_per_second: bytes_per_second.max(1), free_at: Mutex::new(Instant::now()) }
     }
@@ -90,7 +90,7 @@ impl Inner {
         self: &Arc<Self>,
         record: &FileRecord,
         target: &ProviderCode,
-        meter: Meter,
+        meter: CopyMeter,
     ) -> Result<Moved> {
         if target.is_local() {
             return self.move_home(record, meter).await;
@@ -114,7 +114,7 @@ impl Inner {
         record: &FileRecord,
         target: &ProviderCode,
         key: BlobKey,
-        meter: Meter,
+        meter: CopyMeter,
     ) -> Result<Moved> {
         let copied = match self.blob_bytes(&record.blob).await {
             Ok(source) => {
@@ -124,7 +124,7 @@ impl Inner {
             Err(error) => Err(error),
         };
         if let Err(error) = copied {
-            self.abandon(vec![key]).await;
+            self.withdraw_later(vec![key]).await;
             return Err(error);
         }
         let flipped = self.flip(record, target, key.clone()).await;
@@ -132,12 +132,12 @@ impl Inner {
             Ok(Moved::Done) => {}
             Ok(Moved::Lost) => self.withdraw(target, vec![key]).await,
             // If it was committed after all the note is gone, and this does nothing.
-            Err(_) => self.abandon(vec![key]).await,
+            Err(_) => self.withdraw_later(vec![key]).await,
         }
         flipped
     }
 
-    async fn move_home(self: &Arc<Self>, record: &FileRecord, meter: Meter) -> Result<Moved> {
+    async fn move_home(self: &Arc<Self>, record: &FileRecord, meter: CopyMeter) -> Result<Moved> {
         let blob = &record.blob;
         let mut source = metered(self.blob_bytes(blob).await?, meter);
         let mut writer =
@@ -159,7 +159,7 @@ impl Inner {
             match &flipped {
                 Ok(Moved::Done) => inner.publish_soon([key]),
                 Ok(Moved::Lost) => inner.discard(vec![kept]).await,
-                Err(error) => inner.undo(vec![kept], error).await,
+                Err(error) => inner.discard_uncommitted(vec![kept], error).await,
             }
             flipped
         });
@@ -202,7 +202,7 @@ impl Inner {
     }
 }
 
-fn metered(source: ByteStream, meter: Meter) -> ByteStream {
+fn metered(source: ByteStream, meter: CopyMeter) -> ByteStream {
     source
         .then(move |chunk| {
             let meter = meter.clone();

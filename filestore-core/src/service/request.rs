@@ -1,0 +1,222 @@
+//! Requests: what an application hands in with an upload, a batch or a change, and what it gets back.
+
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::{OrganizationId, Sha256, SubSystem};
+use crate::domain::media;
+use crate::domain::record::FileRecord;
+use crate::domain::reply::StoredReply;
+use crate::storage::StagedBlob;
+
+use super::idempotency::IdempotencyGuard;
+
+/// A file to upload: everything but its bytes.
+///
+/// ```
+/// use filestore_core::service::NewUpload;
+///
+/// # fn main() -> filestore_core::Result<()> {
+/// let new = NewUpload::new("42".parse()?, "gallery".parse()?)
+///     .with_name("portrait.jpg")
+///     .with_mime_type("image/jpeg")
+///     .temp();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct NewUpload {
+    /// The organization that the file belongs to.
+    pub organization_id: OrganizationId,
+    /// The part of the application that the file belongs to.
+    pub sub_system: SubSystem,
+    /// The file's name and type, as far as they were given.
+    pub given: GivenName,
+    /// True for a TEMP file: local only, expires.
+    pub temp: bool,
+    /// The digest that the bytes must have.
+    pub sha256: Option<Sha256>,
+    /// The claim on an idempotency key, which makes the upload safe to send twice.
+    pub idempotency: Option<IdempotencyGuard>,
+}
+
+impl NewUpload {
+    /// Describes an ordinary upload without a name.
+    pub fn new(organization_id: OrganizationId, sub_system: SubSystem) -> Self {
+        Self {
+            organization_id,
+            sub_system,
+            given: GivenName::default(),
+            temp: false,
+            sha256: None,
+            idempotency: None,
+        }
+    }
+
+    /// Sets the file's name; see [`GivenName::name`].
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.given.name = Some(name.into());
+        self
+    }
+
+    /// Sets the file's media type; see [`GivenName::mime_type`].
+    #[must_use]
+    pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.given.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Sets name, type and hints at once.
+    #[must_use]
+    pub fn with_given(mut self, given: GivenName) -> Self {
+        self.given = given;
+        self
+    }
+
+    /// Makes the file TEMP: local only, expires.
+    #[must_use]
+    pub fn temp(mut self) -> Self {
+        self.temp = true;
+        self
+    }
+
+    /// Sets the digest that the bytes must have.
+    #[must_use]
+    pub fn with_sha256(mut self, sha256: Sha256) -> Self {
+        self.sha256 = Some(sha256);
+        self
+    }
+
+    /// Makes the upload safe to send twice.
+    #[must_use]
+    pub fn with_idempotency(mut self, guard: IdempotencyGuard) -> Self {
+        self.idempotency = Some(guard);
+        self
+    }
+}
+
+/// The name and type of a file, as far as they were given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GivenName {
+    /// The name the user gave; see [`media::check_name`].
+    pub name: Option<String>,
+    /// The media type the user gave; see [`media::check_mime_type`].
+    pub mime_type: Option<String>,
+    /// Hints of the transport, for what the user did not give.
+    pub hints: PartHints,
+}
+
+impl GivenName {
+    /// Refuses a name of more than `name_chars` characters or with control characters, and a media
+    /// type that is none, with `InvalidField`.
+    pub(super) fn check(&self, name_chars: usize) -> Result<()> {
+        if let Some(name) = &self.name {
+            media::check_name(name, name_chars)?;
+        }
+        self.mime_type.as_ref().map_or(Ok(()), |mime| media::check_mime_type("mime_type", mime))
+    }
+}
+
+/// Hints of the transport about a file, used where the user gave no name or type.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PartHints {
+    /// The part's file name, percent-decoded; see [`media::name_from_part`].
+    pub file_name: Option<String>,
+    /// The part's Content-Type.
+    pub content_type: Option<String>,
+}
+
+/// The properties that the items of a batch share.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct NewBatch {
+    /// The organization that the files belong to.
+    pub organization_id: OrganizationId,
+    /// The part of the application that the files belong to.
+    pub sub_system: SubSystem,
+    /// The claim on an idempotency key, which makes the batch safe to send twice.
+    pub idempotency: Option<IdempotencyGuard>,
+}
+
+impl NewBatch {
+    /// Describes a batch.
+    pub fn new(organization_id: OrganizationId, sub_system: SubSystem) -> Self {
+        Self { organization_id, sub_system, idempotency: None }
+    }
+
+    /// Makes the batch safe to send twice.
+    #[must_use]
+    pub fn with_idempotency(mut self, guard: IdempotencyGuard) -> Self {
+        self.idempotency = Some(guard);
+        self
+    }
+}
+
+/// One item of a batch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BatchItem {
+    /// The item's number, named in errors. Items are answered in ascending order.
+    pub index: u32,
+    /// The file's name and type, as far as they were given.
+    pub given: GivenName,
+}
+
+/// The outcome of an upload: of one file (`T` is its record) or of a batch (`T` is a list).
+#[derive(Debug, Clone)]
+pub enum Uploaded<T> {
+    /// The record or records as they were committed, in the order of the items.
+    New(T),
+    /// The reply to an earlier request with the same idempotency key and content.
+    Replayed(StoredReply),
+}
+
+/// A change of a file.
+#[derive(Debug)]
+pub enum Change {
+    /// TEMP becomes THUMBNAIL.
+    MakeThumbnail,
+    /// Any status becomes READY, with new bytes if given.
+    MakeReady(Option<Replacement>),
+    /// The file gets new bytes and keeps its status.
+    Replace(Replacement),
+}
+
+/// New bytes for a file.
+#[derive(Debug)]
+pub struct Replacement {
+    /// The bytes, durable in staging.
+    pub staged: StagedBlob,
+    /// The name and type that come with the bytes; without a name the file keeps its own.
+    pub given: GivenName,
+}
+
+impl Replacement {
+    /// Replaces a file's bytes by `staged`.
+    pub fn new(staged: StagedBlob) -> Self {
+        Self { staged, given: GivenName::default() }
+    }
+}
+
+/// The content that a change may be made to (RFC 9110 §13.1.1, over the entity tag's digests).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IfMatch {
+    /// `*`: any content.
+    Any,
+    /// Only content with one of these digests. Tags that are no digest match nothing.
+    OneOf(Vec<Sha256>),
+}
+
+impl IfMatch {
+    /// Refuses a record whose content is none of the wanted with `PreconditionFailed`.
+    pub(super) fn check(&self, record: &FileRecord) -> Result<()> {
+        match self {
+            Self::Any => Ok(()),
+            Self::OneOf(sums) if sums.contains(&record.blob.sha256) => Ok(()),
+            Self::OneOf(_) => Err(Error::new(
+                ErrorKind::PreconditionFailed,
+                "the file's content is another one by now",
+            )
+            .with_field("if_match")),
+        }
+    }
+}
