@@ -7,9 +7,9 @@ use memchr::memchr;
 
 /// The intervals of one scan: the bytes between its restart markers.
 pub(super) struct Intervals<'a> {
-    /// What is left of the scan; `None` once the last interval was handed out.
+    /// The bytes left of the scan; `None` once the last interval was handed out.
     rest: Option<&'a [u8]>,
-    /// Which interval comes next, counted from 0.
+    /// The number of the next interval, counted from 0.
     next: usize,
     /// An interval without its stuffing, followed by zeros for the last refill.
     bytes: Vec<u8>,
@@ -19,13 +19,13 @@ pub(super) struct Intervals<'a> {
 const PADDING: [u8; 8] = [0; 8];
 
 impl<'a> Intervals<'a> {
-    /// Over the bytes between a scan's header and the next marker that is not a restart.
+    /// Cuts the bytes between a scan's header and the next marker that is not a restart.
     pub(super) fn new(scan: &'a [u8]) -> Self {
         Self { rest: Some(scan), next: 0, bytes: Vec::new() }
     }
 
-    /// The number of the next interval, `None` behind the last one. Numbers are skipped where the
-    /// markers' own count (modulo 8) shows that some were lost.
+    /// Returns the number of the next interval, `None` behind the last one. Numbers are skipped
+    /// where the markers' own count (modulo 8) shows that some were lost.
     pub(super) fn next(&self) -> Option<usize> {
         self.rest.map(|_| self.next)
     }
@@ -35,11 +35,12 @@ impl<'a> Intervals<'a> {
         self.walk(|_| {});
     }
 
-    /// The bits of the next interval.
+    /// Returns the bits of the next interval.
     pub(super) fn read(&mut self) -> Bits<'_> {
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
         self.walk(|run| bytes.extend_from_slice(run));
+
         let len = bytes.len();
         bytes.extend_from_slice(&PADDING);
         self.bytes = bytes;
@@ -49,6 +50,7 @@ impl<'a> Intervals<'a> {
     /// Gives `take` the runs of bytes up to the next restart marker, and steps over that.
     fn walk(&mut self, mut take: impl FnMut(&[u8])) {
         let Some(mut rest) = self.rest.take() else { return };
+
         while let Some(found) = memchr(0xFF, rest) {
             match rest.get(found + 1) {
                 Some(0) => {
@@ -62,11 +64,7 @@ impl<'a> Intervals<'a> {
                 }
                 Some(marker @ 0xD0..=0xD7) => {
                     take(&rest[..found]);
-                    let lost = usize::from(
-                        marker.wrapping_sub(0xD0).wrapping_sub((self.next % 8) as u8) & 7,
-                    );
-                    // More than a few is a marker with a damaged number, not so many lost ones.
-                    self.next += 1 + if lost < 4 { lost } else { 0 };
+                    self.next += 1 + self.lost_before(*marker);
                     self.rest = Some(&rest[found + 2..]);
                     return;
                 }
@@ -79,7 +77,15 @@ impl<'a> Intervals<'a> {
                 }
             }
         }
+
         take(rest);
+    }
+
+    /// Counts the intervals lost before a restart `marker`, by its number.
+    fn lost_before(&self, marker: u8) -> usize {
+        let lost = usize::from(marker.wrapping_sub(0xD0).wrapping_sub((self.next % 8) as u8) & 7);
+        // More than a few is a marker with a damaged number, not so many lost ones.
+        if lost < 4 { lost } else { 0 }
     }
 }
 
@@ -89,16 +95,16 @@ pub(super) struct Bits<'a> {
     bytes: &'a [u8],
     /// Bytes of the interval alone.
     len: usize,
-    /// The next byte to load; stands behind `bytes` after zeros were made up.
+    /// The place of the next byte to load; behind `bytes` after zeros were made up.
     at: usize,
-    /// The next bits, at the top. What lies below `count` bits is what follows them, or 0.
+    /// The next bits, at the top. Below `count` bits stand those that follow, or 0.
     buffer: u64,
-    /// How many bits of `buffer` are accounted for, at most 63.
+    /// The bits of `buffer` that are accounted for, at most 63.
     count: u32,
 }
 
 impl Bits<'_> {
-    /// How many bits there are at least after a refill: seven bytes.
+    /// The bits that are there at least after a refill: seven bytes.
     pub(super) const FULL: u32 = 56;
 
     /// Makes [`FULL`](Self::FULL) bits available.
@@ -125,7 +131,7 @@ impl Bits<'_> {
         }
     }
 
-    /// The next `count` bits, 1 to 32, without passing them.
+    /// Returns the next `count` bits, 1 to 32, without passing them.
     #[inline(always)]
     pub(super) fn peek(&self, count: u32) -> usize {
         (self.buffer >> (64 - count)) as usize
@@ -161,7 +167,7 @@ impl Bits<'_> {
         value
     }
 
-    /// Whether more was taken than the interval has.
+    /// Returns true if more was taken than the interval has.
     #[inline]
     pub(super) fn is_overdrawn(&self) -> bool {
         8 * self.at > 8 * self.len + self.count as usize

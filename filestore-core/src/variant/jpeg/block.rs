@@ -5,10 +5,10 @@ use super::idct::{Transform, mean};
 use super::markers::ZIGZAG;
 use super::scale::Part;
 
-/// Where a coefficient goes that is not needed.
+/// The place of coefficients that are not needed.
 pub(super) const NOWHERE: u8 = 64;
 
-/// Which coefficients are needed at scale N/8, and where they go.
+/// The coefficients needed at scale N/8, and their places.
 #[derive(Debug, Clone)]
 pub(super) struct Needed {
     /// For each place in zigzag order (and for what lies behind the block's end) its place in
@@ -23,6 +23,7 @@ pub(super) struct Needed {
 impl Needed {
     pub(super) fn new(n: u8) -> Self {
         let mut needed = Self { places: [NOWHERE; 2 * END], mask: 0, last: 0 };
+
         for (at, natural) in ZIGZAG.iter().enumerate() {
             let (x, y) = (natural % 8, natural / 8);
             if x < n && y < n {
@@ -80,7 +81,7 @@ impl Inverse {
         }
     }
 
-    /// [`put`](Self::put) for a block that has no coefficient but the first.
+    /// Puts a block into `plane`, as [`put`](Self::put) does, that has no coefficient but the first.
     #[inline(always)]
     pub(super) fn put_flat(&self, dc: f32, plane: &mut Plane, x: u32, y: u32) {
         let sample = mean(dc);
@@ -107,7 +108,7 @@ fn rows<const N: usize>(coefficients: &Coefficients) -> &[[f32; N]; N] {
 #[derive(Debug)]
 pub(super) struct Plane {
     part: Part,
-    /// Rows without padding; what was not decoded is grey.
+    /// Rows without padding; parts that were not decoded are grey.
     pub(super) samples: Vec<u8>,
 }
 
@@ -116,18 +117,20 @@ impl Plane {
         Self { part, samples: vec![128; part.width as usize * part.height as usize] }
     }
 
-    /// Block `x`, `y` of the component; what lies outside the part is dropped.
+    /// Puts block `x`, `y` of the component in its place. Samples outside the part are left out.
     #[inline(always)]
     fn put<const N: usize>(&mut self, x: u32, y: u32, block: &[[u8; N]; N]) {
         let Part { columns, rows, width, height, .. } = self.part;
         if x < columns.0 || y < rows.0 {
             return;
         }
+
         let (left, top) = ((x - columns.0) as usize * N, (y - rows.0) as usize * N);
         let (width, height) = (width as usize, height as usize);
         if left >= width || top >= height {
             return;
         }
+
         let start = top * width + left;
         if left + N <= width && top + N <= height {
             // One check for all rows.
@@ -139,9 +142,8 @@ impl Plane {
             }
         } else {
             let kept = N.min(width - left);
-            for (line, row) in
-                block.iter().zip(self.samples[start..].chunks_mut(width)).take(height - top)
-            {
+            let rows = self.samples[start..].chunks_mut(width);
+            for (line, row) in block.iter().zip(rows).take(height - top) {
                 row[..kept].copy_from_slice(&line[..kept]);
             }
         }

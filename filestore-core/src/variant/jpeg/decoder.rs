@@ -5,19 +5,21 @@ use std::rc::Rc;
 use super::block::{Inverse, Needed, Plane};
 use super::huffman::{AcTable, Codes, Coding, DcTable, END};
 use super::markers::{
-    Frame, FrameComponent, Item, Scan, Segments, huffman_tables, quantization_tables,
+    Class, Frame, FrameComponent, Item, Scan, Segments, huffman_tables, quantization_tables,
 };
-use super::progressive::{AcFirst, AcRefinement, DcLane, DcScan, Held};
+use super::progressive::{AcFirst, AcRefinement, DcComponent, DcScan, Held};
 use super::scale::{Part, largest_sampling};
 use super::sequential::{self, Decoders};
-use super::walk::{Grid, Lane, Late};
+use super::walk::{ComponentGrid, Grid, Late, Unwanted};
 
-/// See [`slack`].
+/// The [`slack`] of luminance.
 const LUMINANCE_SLACK: f32 = 12.0;
-/// The same for chrominance, which WebP keeps at half the size.
+/// The [`slack`] of chrominance, which WebP keeps at half the size.
 const CHROMINANCE_SLACK: f32 = 16.0;
-/// How many tables of each kind there may be.
+/// The most tables of each kind.
 const TABLES: usize = 4;
+/// The marker of a progressive frame with Huffman coding.
+const PROGRESSIVE: u8 = 0xC2;
 
 /// The state between scans.
 pub(super) struct Decoder<'a> {
@@ -42,41 +44,38 @@ struct Component {
     sampling: (u32, u32),
     /// Blocks across and down that show something.
     blocks: (u32, u32),
-    /// Dequantization in zigzag order, from its first scan on; behind the block's end come zeros.
+    /// Dequantization in zigzag order, from the first scan on; behind the block's end come zeros.
     factors: Option<[f32; 2 * END]>,
-    /// Taken out while a scan works on it.
+    /// The decoded samples. Taken out while a scan works on them.
     plane: Option<Plane>,
-    /// The same, for progressive frames.
+    /// The coefficients, for progressive frames. Taken out while a scan works on them.
     held: Option<Held>,
 }
 
+impl Component {
+    fn new(frame: &Frame, component: &FrameComponent, part: Part) -> Self {
+        let largest = largest_sampling(frame);
+        let sampling = (u32::from(component.h), u32::from(component.v));
+        let blocks = (
+            (frame.width * sampling.0).div_ceil(8 * largest.0),
+            (frame.height * sampling.1).div_ceil(8 * largest.1),
+        );
+        let held = (frame.marker == PROGRESSIVE)
+            .then(|| Held::new((blocks.0, part.rows.1.min(blocks.1)), part.n));
+
+        Self { part, sampling, blocks, factors: None, plane: Some(Plane::new(part)), held }
+    }
+}
+
 impl<'a> Decoder<'a> {
-    /// For the `parts` of the components of `frame`, which is that of `segments`.
+    /// Prepares to decode the `parts` of the components of `frame`, which is that of `segments`.
     pub(super) fn new(
         frame: &'a Frame,
         parts: &[Part],
         segments: &'a Segments,
         file: &'a [u8],
     ) -> Self {
-        let is_progressive = frame.marker == PROGRESSIVE;
-        let largest = largest_sampling(frame);
-        let component = |(component, part): (&FrameComponent, &Part)| {
-            let sampling = (u32::from(component.h), u32::from(component.v));
-            let blocks = (
-                (frame.width * sampling.0).div_ceil(8 * largest.0),
-                (frame.height * sampling.1).div_ceil(8 * largest.1),
-            );
-            let held =
-                is_progressive.then(|| Held::new((blocks.0, part.rows.1.min(blocks.1)), part.n));
-            Component {
-                part: *part,
-                sampling,
-                blocks,
-                factors: None,
-                plane: Some(Plane::new(*part)),
-                held,
-            }
-        };
+        let components = frame.components.iter().zip(parts);
         Self {
             frame,
             segments,
@@ -85,24 +84,20 @@ impl<'a> Decoder<'a> {
             dc_tables: [const { None }; TABLES],
             ac_tables: [const { None }; TABLES],
             restart_interval: 0,
-            components: frame.components.iter().zip(parts).map(component).collect(),
+            components: components
+                .map(|(component, part)| Component::new(frame, component, *part))
+                .collect(),
         }
     }
 
-    /// The samples of each component, as its part says; `None` if there is no data at all.
+    /// Decodes the samples of each component, as its part says; `None` if there is no data at all.
     pub(super) fn run(mut self, is_late: &dyn Fn() -> bool) -> Result<Option<Vec<Vec<u8>>>, Late> {
-        let file = self.file;
+        let segments = self.segments;
         let mut read = 0;
-        for item in &self.segments.items {
+        for item in &segments.items {
             match item {
-                Item::Quantization(range) => {
-                    quantization_tables(&file[range.clone()], |number, values| {
-                        if let Some(table) = self.quantization.get_mut(number) {
-                            *table = Some(values);
-                        }
-                    })
-                }
-                Item::Huffman(range) => self.set_codes(&file[range.clone()]),
+                Item::Quantization(range) => self.set_quantization(&self.file[range.clone()]),
+                Item::Huffman(range) => self.set_codes(&self.file[range.clone()]),
                 Item::RestartInterval(interval) => self.restart_interval = *interval,
                 Item::Scan(scan) => {
                     self.latch_factors(scan);
@@ -110,128 +105,147 @@ impl<'a> Decoder<'a> {
                 }
             }
         }
+
         if read == 0 {
             return Ok(None);
         }
         if self.frame.marker == PROGRESSIVE {
             self.put_held(is_late)?;
         }
-        Ok(Some(
-            self.components
-                .into_iter()
-                .filter_map(|component| Some(component.plane?.samples))
-                .collect(),
-        ))
+        let planes = self.components.into_iter().filter_map(|component| component.plane);
+        Ok(Some(planes.map(|plane| plane.samples).collect()))
     }
 
-    fn set_codes(&mut self, payload: &[u8]) {
-        huffman_tables(payload, |is_ac, number, counts, symbols| {
-            let codes = Codes::new(counts, symbols);
-            match (is_ac, self.dc_tables.get_mut(number), self.ac_tables.get_mut(number)) {
-                (false, Some(table), _) => *table = codes.map(|codes| Table { codes, made: None }),
-                (true, _, Some(table)) => *table = codes.map(|codes| Table { codes, made: None }),
-                _ => {}
+    fn set_quantization(&mut self, payload: &[u8]) {
+        quantization_tables(payload, |number, values| {
+            if let Some(table) = self.quantization.get_mut(number) {
+                *table = Some(values);
             }
         });
     }
 
-    /// A component keeps the table that its first scan finds.
+    fn set_codes(&mut self, payload: &[u8]) {
+        huffman_tables(payload, |class, number, counts, symbols| {
+            let codes = Codes::new(counts, symbols);
+            match class {
+                Class::Dc => set_table(&mut self.dc_tables, number, codes),
+                Class::Ac => set_table(&mut self.ac_tables, number, codes),
+            }
+        });
+    }
+
+    /// Fixes the quantization of the components of a scan: each keeps the table that its first scan
+    /// finds.
     fn latch_factors(&mut self, scan: &Scan) {
         for of_scan in &scan.components {
-            let table = usize::from(self.frame.components[of_scan.index].table);
-            let component = &mut self.components[of_scan.index];
-            if let (None, Some(Some(values))) = (component.factors, self.quantization.get(table)) {
-                let mut factors = [0.0; 2 * END];
-                for (factor, value) in factors.iter_mut().zip(values) {
-                    *factor = f32::from(*value);
-                }
-                component.factors = Some(factors);
-                if let Some(held) = &mut component.held {
-                    let index = of_scan.index;
-                    let is_its =
-                        |scan: &&Scan| scan.components.iter().any(|other| other.index == index);
-                    let slack = if component.part.n == 8 { 0.0 } else { slack(index) };
-                    held.choose(self.segments.scans().filter(is_its), &factors, slack);
-                }
+            let index = of_scan.index;
+            let table = usize::from(self.frame.components[index].table);
+            let component = &mut self.components[index];
+            let (None, Some(Some(values))) = (component.factors, self.quantization.get(table))
+            else {
+                continue;
+            };
+
+            let mut factors = [0.0; 2 * END];
+            for (factor, value) in factors.iter_mut().zip(values) {
+                *factor = f32::from(*value);
+            }
+            component.factors = Some(factors);
+
+            if let Some(held) = &mut component.held {
+                let scans = self.segments.scans().filter(|scan| has_component(scan, index));
+                let slack = if component.part.n == 8 { 0.0 } else { slack(index) };
+                held.choose(scans, &factors, slack);
             }
         }
     }
 
-    /// Reads a scan if it is needed and all its tables are there. How many MCUs were read.
+    /// Reads a scan if it is needed and all its tables are there. Returns the number of MCUs read.
     fn scan(&mut self, scan: &Scan, is_late: &dyn Fn() -> bool) -> Result<Option<usize>, Late> {
-        let data = &self.file[scan.data.clone()];
-        let grid = self.grid(scan);
         if self.frame.marker != PROGRESSIVE {
-            let Some(mut decoders) = self.sequential(scan) else { return Ok(None) };
-            let read = grid.walk(data, true, is_late, &mut decoders);
-            for (decoder, of_scan) in decoders.0.into_iter().zip(&scan.components) {
-                self.components[of_scan.index].plane = Some(decoder.plane);
-            }
-            return read.map(Some);
+            self.sequential_scan(scan, is_late)
+        } else if scan.band.start == 0 {
+            self.dc_scan(scan, is_late)
+        } else {
+            self.ac_scan(scan, is_late)
         }
-        if scan.band.start == 0 {
-            let Some(mut dc) = self.dc_scan(scan) else { return Ok(None) };
-            let read = grid.walk(data, true, is_late, &mut dc);
-            for (lane, of_scan) in dc.lanes.into_iter().zip(&scan.components) {
-                self.components[of_scan.index].held = Some(lane.held);
-            }
-            return read.map(Some);
-        }
-        self.ac_scan(scan, &grid, is_late)
     }
 
-    fn ac_scan(
+    fn sequential_scan(
         &mut self,
         scan: &Scan,
-        grid: &Grid,
         is_late: &dyn Fn() -> bool,
     ) -> Result<Option<usize>, Late> {
+        let Some(mut decoders) = self.sequential_decoders(scan) else { return Ok(None) };
         let data = &self.file[scan.data.clone()];
+        let read = self.grid(scan).walk(data, Unwanted::Skipped, is_late, &mut decoders);
+
+        for (decoder, of_scan) in decoders.0.into_iter().zip(&scan.components) {
+            self.components[of_scan.index].plane = Some(decoder.plane);
+        }
+        read.map(Some)
+    }
+
+    fn dc_scan(&mut self, scan: &Scan, is_late: &dyn Fn() -> bool) -> Result<Option<usize>, Late> {
+        let Some(mut dc) = self.dc_components(scan) else { return Ok(None) };
+        let data = &self.file[scan.data.clone()];
+        let read = self.grid(scan).walk(data, Unwanted::Skipped, is_late, &mut dc);
+
+        for (component, of_scan) in dc.components.into_iter().zip(&scan.components) {
+            self.components[of_scan.index].held = Some(component.held);
+        }
+        read.map(Some)
+    }
+
+    fn ac_scan(&mut self, scan: &Scan, is_late: &dyn Fn() -> bool) -> Result<Option<usize>, Late> {
         let of_scan = scan.components[0];
-        let Some(held) = self.components[of_scan.index].held.take() else { return Ok(None) };
-        if !held.wants(scan) {
-            self.components[of_scan.index].held = Some(held);
+        if !self.components[of_scan.index].held.as_ref().is_some_and(|held| held.wants(scan)) {
             return Ok(None);
         }
-        let Some(table) = self.ac_table(of_scan.ac_table) else {
-            self.components[of_scan.index].held = Some(held);
-            return Ok(None);
-        };
-        let (band, low, may_pass) = (scan.band.clone(), scan.low, !held.has_history());
+        let Some(table) = self.ac_table(of_scan.ac_table) else { return Ok(None) };
+        let Some(held) = self.components[of_scan.index].held.take() else { return Ok(None) };
+
+        let data = &self.file[scan.data.clone()];
+        let grid = self.grid(scan);
+        let unwanted = if held.has_history() { Unwanted::Read } else { Unwanted::Skipped };
+        let (band, low) = (scan.band.clone(), scan.low);
         let (read, mut held) = if scan.high == 0 {
             let mut blocks = AcFirst { table, held, band, low, ended: 0 };
-            (grid.walk(data, may_pass, is_late, &mut blocks), blocks.held)
+            (grid.walk(data, unwanted, is_late, &mut blocks), blocks.held)
         } else {
             let mut blocks = AcRefinement { table, held, band, low, ended: 0 };
-            (grid.walk(data, may_pass, is_late, &mut blocks), blocks.held)
+            (grid.walk(data, unwanted, is_late, &mut blocks), blocks.held)
         };
+
         held.note(scan);
         self.components[of_scan.index].held = Some(held);
         read.map(Some)
     }
 
     fn grid(&self, scan: &Scan) -> Grid {
-        let largest = largest_sampling(self.frame);
-        let mcus =
-            (self.frame.width.div_ceil(8 * largest.0), self.frame.height.div_ceil(8 * largest.1));
-        let alone = scan.components.len() == 1;
-        let lane = |index: usize| {
-            let Component { part, sampling, .. } = &self.components[index];
-            Lane {
-                size: if alone { (1, 1) } else { *sampling },
+        let is_alone = scan.components.len() == 1;
+        let components = scan.components.iter().map(|of_scan| {
+            let Component { part, sampling, .. } = &self.components[of_scan.index];
+            ComponentGrid {
+                size: if is_alone { (1, 1) } else { *sampling },
                 columns: part.columns,
                 rows: part.rows,
             }
-        };
+        });
+
+        let largest = largest_sampling(self.frame);
+        let mcus =
+            (self.frame.width.div_ceil(8 * largest.0), self.frame.height.div_ceil(8 * largest.1));
         Grid {
             // A component alone has MCUs of one block, and none that show nothing.
-            size: if alone { self.components[scan.components[0].index].blocks } else { mcus },
-            lanes: scan.components.iter().map(|of_scan| lane(of_scan.index)).collect(),
+            size: if is_alone { self.components[scan.components[0].index].blocks } else { mcus },
+            components: components.collect(),
             restart_interval: self.restart_interval,
         }
     }
 
-    fn sequential(&mut self, scan: &Scan) -> Option<Decoders> {
+    /// Takes the planes of a scan's components; `None`, and takes none, if a table is missing.
+    fn sequential_decoders(&mut self, scan: &Scan) -> Option<Decoders> {
         let mut tables = Vec::new();
         for of_scan in &scan.components {
             let factors = self.components[of_scan.index].factors?;
@@ -241,6 +255,7 @@ impl<'a> Decoder<'a> {
                 factors,
             ));
         }
+
         let mut decoders = Vec::new();
         for ((dc, ac, factors), of_scan) in tables.into_iter().zip(&scan.components) {
             let component = &mut self.components[of_scan.index];
@@ -257,20 +272,19 @@ impl<'a> Decoder<'a> {
         Some(Decoders(decoders))
     }
 
-    fn dc_scan(&mut self, scan: &Scan) -> Option<DcScan> {
+    /// Takes the coefficients of a scan's components; `None`, and takes none, if a table is missing.
+    fn dc_components(&mut self, scan: &Scan) -> Option<DcScan> {
         let mut tables = Vec::new();
         for of_scan in &scan.components {
             tables.push(if scan.high == 0 { Some(self.dc_table(of_scan.dc_table)?) } else { None });
         }
-        let mut lanes = Vec::new();
+
+        let mut components = Vec::new();
         for (table, of_scan) in tables.into_iter().zip(&scan.components) {
-            lanes.push(DcLane {
-                table,
-                held: self.components[of_scan.index].held.take()?,
-                prediction: 0,
-            });
+            let held = self.components[of_scan.index].held.take()?;
+            components.push(DcComponent { table, held, prediction: 0 });
         }
-        Some(DcScan { lanes, low: scan.low })
+        Some(DcScan { components, low: scan.low })
     }
 
     fn dc_table(&mut self, number: usize) -> Option<Rc<DcTable>> {
@@ -285,7 +299,7 @@ impl<'a> Decoder<'a> {
         Some(made.get_or_insert_with(|| Rc::new(AcTable::new(codes.clone(), coding))).clone())
     }
 
-    /// Makes samples of all that is held.
+    /// Makes samples of all held coefficients.
     fn put_held(&mut self, is_late: &dyn Fn() -> bool) -> Result<(), Late> {
         for component in &mut self.components {
             let Component {
@@ -304,11 +318,19 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// The frame of a progressive picture with Huffman coding.
-const PROGRESSIVE: u8 = 0xC2;
+/// Replaces a table, or removes it if its codes do not fit.
+fn set_table<T>(tables: &mut [Option<Table<T>>], number: usize, codes: Option<Codes>) {
+    if let Some(table) = tables.get_mut(number) {
+        *table = codes.map(|codes| Table { codes, made: None });
+    }
+}
 
-/// How large a step of a coefficient may be, at quantization 1, before the bits below it are read.
-/// Eight is one level of a sample.
+fn has_component(scan: &Scan, index: usize) -> bool {
+    scan.components.iter().any(|other| other.index == index)
+}
+
+/// Returns the largest step that a coefficient may be off, at quantization 1, so that the bits below
+/// that step are not read. Eight is one level of a sample.
 fn slack(component: usize) -> f32 {
     if component == 0 { LUMINANCE_SLACK } else { CHROMINANCE_SLACK }
 }

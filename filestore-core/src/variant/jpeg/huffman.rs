@@ -1,7 +1,7 @@
 //! Huffman tables (ITU-T T.81, annexes C and F) as look-ups of whole coefficients.
 //!
-//! A look-up of [`LOOK`] bits gives a code together with the bits that follow it: the value, how
-//! far it is in the block, and how much it takes. A second one, of [`SKIP`] bits, passes over as
+//! A look-up of [`LOOK`] bits gives a code together with the bits that follow it: the value, its
+//! distance in the block, and the bits it takes. A second look-up, of [`SKIP`] bits, passes over as
 //! many coefficients as fit, for those that a reduced picture does not need.
 
 use super::bits::Bits;
@@ -11,7 +11,7 @@ const LOOK: u32 = 12;
 /// Bits of the look-up that passes over several.
 const SKIP: u32 = 13;
 
-/// Where a block ends, in zigzag order.
+/// The end of a block, in zigzag order.
 pub(super) const END: usize = 64;
 
 /// The data makes no sense: the rest of its interval is lost.
@@ -23,16 +23,16 @@ pub(super) struct Broken;
 pub(super) struct Codes {
     /// Code and length for every start of [`LOOK`] bits: `length << 8 | symbol`, 0 for longer ones.
     short: Box<[u16; 1 << LOOK]>,
-    /// The first code of each length that is too large for it, in the top of 16 bits.
+    /// The first code that is too large for each length, in the top of 16 bits.
     ends: [u32; 17],
-    /// Where the symbols of each length start, less its first code.
+    /// The index of each length's first symbol, less the length's first code.
     starts: [i32; 17],
     symbols: Vec<u8>,
 }
 
 impl Codes {
-    /// From how many codes there are of each length, 1 to 16 bits, and their symbols. `None` if
-    /// they do not fit.
+    /// Builds the codes from their number of each length, 1 to 16 bits, and their symbols. `None`
+    /// if they do not fit.
     pub(super) fn new(counts: &[u8; 16], symbols: &[u8]) -> Option<Self> {
         let mut codes = Self {
             short: Box::new([0; 1 << LOOK]),
@@ -41,6 +41,7 @@ impl Codes {
             symbols: symbols.to_vec(),
         };
         let (mut code, mut index) = (0u32, 0usize);
+
         for length in 1..=16u32 {
             let count = usize::from(counts[length as usize - 1]);
             codes.starts[length as usize] = index as i32 - code as i32;
@@ -55,14 +56,16 @@ impl Codes {
                 }
                 code += 1;
             }
+
             index += count;
             codes.ends[length as usize] = code << (16 - length);
             code <<= 1;
         }
+
         Some(codes)
     }
 
-    /// The next symbol. Needs 16 bits and takes no more.
+    /// Reads the next symbol. Needs 16 bits and takes no more.
     #[inline]
     pub(super) fn symbol(&self, bits: &mut Bits<'_>) -> Result<u8, Broken> {
         let entry = self.short[bits.peek(LOOK)];
@@ -92,14 +95,14 @@ impl Codes {
     }
 }
 
-/// The value that `size` bits stand for (T.81, F.2.2.1, EXTEND).
+/// Returns the value that `size` bits stand for (T.81, F.2.2.1, EXTEND).
 #[inline(always)]
 fn extend(bits: u32, size: u32) -> i32 {
     let value = bits as i32;
     if size > 0 && bits >> (size - 1) == 0 { value - (1 << size) + 1 } else { value }
 }
 
-/// The table of DC differences.
+/// A table of DC differences.
 #[derive(Debug)]
 pub(super) struct DcTable {
     codes: Codes,
@@ -120,7 +123,7 @@ impl DcTable {
         Self { codes, single }
     }
 
-    /// The next difference. Needs 32 bits and takes no more.
+    /// Reads the next difference. Needs 32 bits and takes no more.
     #[inline(always)]
     pub(super) fn difference(&self, bits: &mut Bits<'_>) -> Result<i32, Broken> {
         let entry = self.single[bits.peek(LOOK)];
@@ -139,13 +142,13 @@ impl DcTable {
 /// One step in a block's AC coefficients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step {
-    /// How many places it advances, its own included; [`END`] for "end of block".
+    /// The places that the step advances, its own included; [`END`] for "end of block".
     pub(super) advance: usize,
     /// The coefficient in the last of these places; 0 if there is none.
     pub(super) value: i32,
 }
 
-/// The table of AC coefficients.
+/// A table of AC coefficients.
 #[derive(Debug)]
 pub(super) struct AcTable {
     pub(super) codes: Codes,
@@ -156,12 +159,12 @@ pub(super) struct AcTable {
     several: Box<[u16; 1 << SKIP]>,
 }
 
-/// Added to the advance of steps that end with "end of block".
+/// The addition to the advance of steps that end with "end of block".
 const ENDED: usize = 128;
 /// An advance that steps cannot have.
 const NOTHING: u16 = 64 << 8;
 
-/// Which frame a table belongs to: progressive ones have runs of ended blocks.
+/// The kind of frame that a table belongs to: progressive ones have runs of ended blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Coding {
     Sequential,
@@ -181,7 +184,7 @@ impl AcTable {
         Self { codes, single, several }
     }
 
-    /// The entry of `single` for codes that start with `start`.
+    /// Computes the entry of `single` for codes that start with `start`.
     fn first(codes: &Codes, start: u32, coding: Coding) -> u32 {
         let entry = codes.short[start as usize];
         let (length, run, size) =
@@ -191,12 +194,13 @@ impl AcTable {
         {
             return 0;
         }
+
         let value = extend(start >> (LOOK - length - size) & ((1 << size) - 1), size);
         let advance = if size == 0 && run < 15 { END as u32 } else { run + 1 };
         (value as u32) << 16 | advance << 8 | (length + size)
     }
 
-    /// The entry of `several` for codes that start with `start`.
+    /// Computes the entry of `several` for codes that start with `start`.
     fn fitting(single: &[u32; 1 << LOOK], start: u32) -> u16 {
         let (mut used, mut advance) = (0, 0);
         while used < SKIP {
@@ -206,6 +210,7 @@ impl AcTable {
             if entry == 0 || used + bits > SKIP {
                 break;
             }
+
             if step == END {
                 return ((ENDED + advance) as u16) << 8 | (used + bits) as u16;
             }
@@ -218,7 +223,7 @@ impl AcTable {
         if used == 0 { NOTHING } else { (advance as u16) << 8 | used as u16 }
     }
 
-    /// The next step of a sequential block. Needs 32 bits and takes no more.
+    /// Reads the next step of a sequential block. Needs 32 bits and takes no more.
     #[inline(always)]
     pub(super) fn step(&self, bits: &mut Bits<'_>) -> Result<Step, Broken> {
         let entry = self.single[bits.peek(LOOK)];
@@ -241,6 +246,7 @@ impl AcTable {
     #[inline(always)]
     pub(super) fn skip(&self, bits: &mut Bits<'_>, mut at: usize) -> Result<(), Broken> {
         const STEPS: u32 = Bits::FULL / SKIP;
+
         while at < END {
             bits.refill();
             for _ in 0..STEPS {
@@ -263,8 +269,8 @@ impl AcTable {
         Ok(())
     }
 
-    /// The next step of a block in the first scan of some AC coefficients. Where a run of ended
-    /// blocks begins, `ended` becomes how many there are after this one. Needs 32 bits.
+    /// Reads the next step of a block in the first scan of some AC coefficients. Where a run of ended
+    /// blocks begins, `ended` becomes the number of those after this one. Needs 32 bits.
     #[inline(always)]
     pub(super) fn progressive_step(
         &self,
@@ -290,8 +296,9 @@ impl AcTable {
         Ok(Step { advance: run as usize + 1, value: extend(bits.take(size), size) })
     }
 
-    /// Passes over several coefficients of a block in the first scan of those up to `end`: the place
-    /// behind them. `None` if they need a closer look. Needs and takes [`SKIP`] bits at most.
+    /// Passes over several coefficients of a block in the first scan of those up to `end`, and
+    /// returns the place behind them. `None` if they need a closer look. Needs and takes [`SKIP`]
+    /// bits at most.
     #[inline(always)]
     pub(super) fn pass_several(&self, bits: &mut Bits<'_>, at: usize, end: usize) -> Option<usize> {
         let entry = self.several[bits.peek(SKIP)];

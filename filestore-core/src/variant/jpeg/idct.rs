@@ -6,17 +6,17 @@
 
 use std::f64::consts::PI;
 
-/// What is added to 0 for the middle of the range.
+/// The middle of a sample's range, which a coefficient of 0 stands for.
 const MIDDLE: f32 = 128.0;
-/// Adding this leaves a number's rounded value in the lowest bits (1.5 · 2²³).
+/// The number that, added to another, leaves its rounded value in the lowest bits (1.5 · 2²³).
 const ROUND: f32 = 12_582_912.0;
 
-/// The N-point transform.
+/// The N-point transform, as tables of its weights.
 #[derive(Debug, Clone)]
 pub(super) struct Transform<const N: usize> {
-    /// What each coefficient adds to each sample: `[coefficient][sample]`.
+    /// The weight of each coefficient in each sample: `[coefficient][sample]`.
     rows: [[f32; N]; N],
-    /// The same, `[sample][coefficient]`.
+    /// The same weights, as `[sample][coefficient]`.
     columns: [[f32; N]; N],
 }
 
@@ -36,10 +36,11 @@ impl<const N: usize> Transform<N> {
         Self { rows, columns }
     }
 
-    /// The samples of dequantized `coefficients`, row by row.
+    /// Transforms dequantized `coefficients` into samples, row by row.
     #[inline(always)]
     pub(super) fn inverse(&self, coefficients: &[[f32; N]; N]) -> [[u8; N]; N] {
         let mut between = [[0.0; N]; N];
+
         // A sample and its mirror image have the same even parts and opposite odd ones.
         for sample in 0..N.div_ceil(2) {
             let (mut even, mut odd) = ([0.0; N], [0.0; N]);
@@ -55,6 +56,7 @@ impl<const N: usize> Transform<N> {
                 between[N - 1 - sample][column] = even[column] - odd[column];
             }
         }
+
         let mut samples = [[0; N]; N];
         for (line, between) in samples.iter_mut().zip(&between) {
             let mut sums = [MIDDLE; N];
@@ -71,7 +73,7 @@ impl<const N: usize> Transform<N> {
     }
 }
 
-/// Rounded, and kept within a byte.
+/// Rounds a value and clamps it to a byte.
 #[inline(always)]
 pub(super) fn to_sample(value: f32) -> u8 {
     let value = if value < 255.0 { value } else { 255.0 };
@@ -79,7 +81,7 @@ pub(super) fn to_sample(value: f32) -> u8 {
     (value + ROUND).to_bits() as u8
 }
 
-/// The only sample of a block at 1/8: its mean.
+/// Returns the only sample of a block at 1/8: its mean.
 #[inline(always)]
 pub(super) fn mean(dequantized_dc: f32) -> u8 {
     to_sample(dequantized_dc * 0.125 + MIDDLE)

@@ -1,5 +1,5 @@
 //! The segments of a whole file (ITU-T T.81, annex B), in a list made before anything is decoded:
-//! which scans are worth reading is known only when all are.
+//! the scans worth reading are known only when all are.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use memchr::memchr;
 
 use super::huffman::END;
 
-/// More segments than this are no picture; real ones have some dozens.
+/// The most segments of a picture; real ones have some dozens.
 const MAX_SEGMENTS: usize = 1 << 14;
 /// Zigzag order (T.81, figure A.6): the natural place of each coefficient.
 pub(super) const ZIGZAG: [u8; END] = [
@@ -16,7 +16,7 @@ pub(super) const ZIGZAG: [u8; END] = [
     52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
 ];
 
-/// What decoding needs of a file.
+/// The parts of a file that decoding needs, as ranges of bytes.
 #[derive(Debug, Default)]
 pub(super) struct Segments {
     pub(super) frame: Option<Frame>,
@@ -24,18 +24,18 @@ pub(super) struct Segments {
     pub(super) items: Vec<Item>,
     /// The ICC profile's chunks, each with its number.
     pub(super) profile: Vec<(u8, Range<usize>)>,
-    /// Where the picture ends: phones append videos and further pictures.
+    /// The end of the picture: phones append videos and further pictures.
     pub(super) end: usize,
 }
 
-/// What stands between the frame's header and the picture's end.
+/// A segment between the frame's header and the picture's end.
 #[derive(Debug)]
 pub(super) enum Item {
     /// Quantization tables: the segment's payload.
     Quantization(Range<usize>),
     /// Huffman tables: the segment's payload.
     Huffman(Range<usize>),
-    /// How many MCUs there are between restart markers, 0 for no markers.
+    /// The number of MCUs between restart markers, 0 for no markers.
     RestartInterval(usize),
     Scan(Scan),
 }
@@ -43,7 +43,7 @@ pub(super) enum Item {
 /// A frame: size and components.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// The marker's code.
+    /// The code of the marker, which names the kind of frame.
     pub(super) marker: u8,
     pub(super) precision: u8,
     pub(super) width: u32,
@@ -57,51 +57,51 @@ pub(super) struct FrameComponent {
     /// Sampling factors, across and down.
     pub(super) h: u8,
     pub(super) v: u8,
-    /// Its quantization table.
+    /// The number of the quantization table.
     pub(super) table: u8,
 }
 
-/// A scan's header, and where its data is.
+/// A scan's header, and the place of its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Scan {
-    /// For each component its place in the frame, DC table and AC table.
+    /// The components in the order in which their blocks come.
     pub(super) components: Vec<ScanComponent>,
-    /// The coefficients it has, in zigzag order.
+    /// The places of its coefficients, in zigzag order.
     pub(super) band: Range<usize>,
     /// The bit it refines, plus 1; 0 for the first scan of its coefficients.
     pub(super) high: u8,
     /// The lowest bit it has.
     pub(super) low: u8,
-    /// The entropy-coded data.
+    /// The range of the entropy-coded data.
     pub(super) data: Range<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ScanComponent {
-    /// Its place in the frame.
+    /// The component's place in the frame.
     pub(super) index: usize,
     pub(super) dc_table: usize,
     pub(super) ac_table: usize,
 }
 
 impl Frame {
-    /// Whether it is what the header's reader said: grey or YCbCr in 8 bits with Huffman coding,
-    /// luminance sampled no more sparsely than chrominance. All else here relies on that.
+    /// Checks what the header's reader said: grey or YCbCr in 8 bits with Huffman coding, luminance
+    /// sampled no more sparsely than chrominance. All else here relies on that.
     pub(super) fn is_regular(&self) -> bool {
         let Some(first) = self.components.first() else { return false };
-        let is_sampled = |component: &FrameComponent| {
-            (1..=first.h.min(4)).contains(&component.h)
-                && (1..=first.v.min(4)).contains(&component.v)
-        };
+
         matches!(self.marker, 0xC0..=0xC2)
             && self.precision == 8
             && matches!(self.components.len(), 1 | 3)
-            && self.components.iter().all(is_sampled)
+            && self.components.iter().all(|component| {
+                (1..=first.h.min(4)).contains(&component.h)
+                    && (1..=first.v.min(4)).contains(&component.v)
+            })
     }
 }
 
 impl Segments {
-    /// The scans.
+    /// Lists the scans in their order.
     pub(super) fn scans(&self) -> impl DoubleEndedIterator<Item = &Scan> {
         self.items.iter().filter_map(|item| match item {
             Item::Scan(scan) => Some(scan),
@@ -109,10 +109,11 @@ impl Segments {
         })
     }
 
-    /// The chunks of the ICC profile in their order, if none is missing (ICC.1, annex B.4).
+    /// Puts the chunks of the ICC profile together, if none is missing (ICC.1, annex B.4).
     pub(super) fn profile(&self, file: &[u8], most: usize) -> Option<Vec<u8>> {
         let mut chunks = self.profile.clone();
         chunks.sort_by_key(|(number, _)| *number);
+
         let in_order = chunks.iter().zip(1u8..).all(|((number, _), due)| *number == due);
         let bytes = chunks.iter().map(|(_, range)| range.len()).sum::<usize>();
         (in_order && bytes > 0 && bytes <= most)
@@ -120,11 +121,12 @@ impl Segments {
     }
 }
 
-/// Lists the segments of `file`. What is broken is left out; a file that ends early has what comes
-/// before. `Err` says what makes the whole of it unreadable.
+/// Lists the segments of `file`. Broken ones are left out; a file that ends early has those that
+/// come before. `Err` says what makes the whole of it unreadable.
 pub(super) fn survey(file: &[u8]) -> Result<Segments, &'static str> {
     let mut segments = Segments { end: file.len(), ..Segments::default() };
     let mut at = 2;
+
     while let Some(found) = file.get(at..).and_then(|rest| memchr(0xFF, rest)) {
         at += found + 1;
         match file.get(at) {
@@ -149,10 +151,11 @@ pub(super) fn survey(file: &[u8]) -> Result<Segments, &'static str> {
             None => break,
         }
     }
+
     Ok(segments)
 }
 
-/// Returns the end of what was read.
+/// Adds a segment to the list, and returns the end of what was read.
 fn read_segment(
     segments: &mut Segments,
     file: &[u8],
@@ -161,6 +164,7 @@ fn read_segment(
 ) -> Result<usize, &'static str> {
     let bytes = &file[payload.clone()];
     let mut end = payload.end;
+
     let item = match marker {
         0xC4 => Item::Huffman(payload),
         0xDB => Item::Quantization(payload),
@@ -188,6 +192,7 @@ fn read_segment(
         }
         _ => return Ok(end),
     };
+
     if segments.items.len() == MAX_SEGMENTS {
         return Err("too many segments");
     }
@@ -195,7 +200,7 @@ fn read_segment(
     Ok(end)
 }
 
-/// Where the next marker is that is neither stuffing nor a restart.
+/// Finds the next marker that is neither stuffing nor a restart.
 fn end_of_scan(file: &[u8], start: usize) -> usize {
     let mut at = start;
     while let Some(found) = file.get(at..).and_then(|rest| memchr(0xFF, rest)) {
@@ -209,8 +214,10 @@ fn end_of_scan(file: &[u8], start: usize) -> usize {
     file.len()
 }
 
+/// Reads a frame's header; `None` if it is cut short.
 fn frame(marker: u8, bytes: &[u8]) -> Option<Frame> {
     let [precision, h1, h0, w1, w0, count, components @ ..] = bytes else { return None };
+
     let components = components.as_chunks::<3>().0.get(..usize::from(*count))?;
     let components = components.iter().map(|[id, sampling, table]| FrameComponent {
         id: *id,
@@ -218,6 +225,7 @@ fn frame(marker: u8, bytes: &[u8]) -> Option<Frame> {
         v: sampling & 15,
         table: *table,
     });
+
     Some(Frame {
         marker,
         precision: *precision,
@@ -227,11 +235,12 @@ fn frame(marker: u8, bytes: &[u8]) -> Option<Frame> {
     })
 }
 
-/// `None` for a scan that makes no sense.
+/// Reads a scan's header; `None` for a scan that makes no sense.
 fn scan(frame: &Frame, bytes: &[u8], data: Range<usize>) -> Option<Scan> {
     let (&count, rest) = bytes.split_first()?;
     let (components, rest) = rest.split_at_checked(2 * usize::from(count))?;
     let &[start, end, approximation] = rest.first_chunk()?;
+
     let mut seen = Vec::new();
     for [id, tables] in components.as_chunks().0 {
         let index = frame.components.iter().position(|component| component.id == *id)?;
@@ -241,6 +250,7 @@ fn scan(frame: &Frame, bytes: &[u8], data: Range<usize>) -> Option<Scan> {
         let (dc_table, ac_table) = (usize::from(tables >> 4), usize::from(tables & 15));
         seen.push(ScanComponent { index, dc_table, ac_table });
     }
+
     let (high, low) = (approximation >> 4, approximation & 15);
     let (start, end) = (usize::from(start), usize::from(end) + 1);
     if frame.marker == 0xC2 {
@@ -251,6 +261,7 @@ fn scan(frame: &Frame, bytes: &[u8], data: Range<usize>) -> Option<Scan> {
         }
         return (count > 0).then_some(Scan { components: seen, band: start..end, high, low, data });
     }
+
     (count > 0).then_some(Scan { components: seen, band: 0..END, high: 0, low: 0, data })
 }
 
@@ -262,6 +273,7 @@ pub(super) fn quantization_tables(mut bytes: &[u8], mut set: impl FnMut(usize, [
         let Some((entries, rest)) = rest.split_at_checked(if wide { 2 * END } else { END }) else {
             return;
         };
+
         for (place, value) in values.iter_mut().enumerate() {
             *value = if wide {
                 u16::from_be_bytes([entries[2 * place], entries[2 * place + 1]])
@@ -269,19 +281,32 @@ pub(super) fn quantization_tables(mut bytes: &[u8], mut set: impl FnMut(usize, [
                 u16::from(entries[place])
             };
         }
+
         set(usize::from(kind & 15), values);
         bytes = rest;
     }
 }
 
-/// Gives `set` each table of a Huffman segment: whether it is for AC, its number, how many codes
-/// there are of each length, and their symbols.
-pub(super) fn huffman_tables(mut bytes: &[u8], mut set: impl FnMut(bool, usize, &[u8; 16], &[u8])) {
+/// The coefficients that a Huffman table is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    Dc,
+    Ac,
+}
+
+/// Gives `set` each table of a Huffman segment: its class, its number, the number of codes of each
+/// length, and their symbols.
+pub(super) fn huffman_tables(
+    mut bytes: &[u8],
+    mut set: impl FnMut(Class, usize, &[u8; 16], &[u8]),
+) {
     while let Some((&kind, rest)) = bytes.split_first() {
         let Some((counts, rest)) = rest.split_first_chunk::<16>() else { return };
         let symbols = counts.iter().map(|count| usize::from(*count)).sum();
         let Some((symbols, rest)) = rest.split_at_checked(symbols) else { return };
-        set(kind >> 4 != 0, usize::from(kind & 15), counts, symbols);
+
+        let class = if kind >> 4 == 0 { Class::Dc } else { Class::Ac };
+        set(class, usize::from(kind & 15), counts, symbols);
         bytes = rest;
     }
 }

@@ -91,7 +91,7 @@ impl<'a> Jpeg<'a> {
         survey(file).map(|segments| Self { file, segments })
     }
 
-    /// Counts the scans.
+    /// Counts the scans, broken ones left out.
     pub(crate) fn scan_count(&self) -> usize {
         self.segments.scans().count()
     }

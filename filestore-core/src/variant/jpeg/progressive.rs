@@ -1,7 +1,7 @@
 //! Scans of progressive frames (ITU-T T.81, annex G): coefficients are held until the last scan.
 //!
-//! Held are the coefficients that the scale needs, and where later scans refine others, one bit for
-//! each of those: whether it is zero is all that reading a refinement needs to know of it.
+//! Keeps the coefficients that the scale needs. Of the others, if later scans refine them, keeps one
+//! bit each (zero or not): a refinement needs no more to be read.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use super::markers::Scan;
 use super::scale::Part;
 use super::walk::{Blocks, Late, Place};
 
-/// What is held of a component.
+/// The coefficients held of a component.
 #[derive(Debug)]
 pub(super) struct Held {
     /// Blocks held, across and down.
@@ -22,27 +22,34 @@ pub(super) struct Held {
     each: usize,
     coefficients: Vec<i16>,
     /// For each block a bit for each place in zigzag order that is not zero; empty if no scan
-    /// refines them.
+    /// refines the coefficients.
     history: Vec<u64>,
     needed: Needed,
     /// The scans of AC to read, by the start of their data.
     chosen: Vec<usize>,
-    /// How much on average is missing of a coefficient that is not zero, in N×N rows: half of what
-    /// the bits not read can add.
+    /// The average that is missing of a coefficient that is not zero, in N×N rows: half of the sum
+    /// that the bits not read can add.
     missing: [f32; END],
 }
 
 impl Held {
-    /// For `size` blocks at scale `n`. Nothing but DC is read until [`choose`](Self::choose).
+    /// Makes room for `size` blocks at scale `n`. Nothing but DC is read until
+    /// [`choose`](Self::choose).
     pub(super) fn new(size: (u32, u32), n: u8) -> Self {
         let each = usize::from(n) * usize::from(n);
-        let coefficients = vec![0; size.0 as usize * size.1 as usize * each];
-        let (needed, missing) = (Needed::new(n), [0.0; END]);
-        Self { size, each, coefficients, history: Vec::new(), needed, chosen: Vec::new(), missing }
+        Self {
+            size,
+            each,
+            coefficients: vec![0; size.0 as usize * size.1 as usize * each],
+            history: Vec::new(),
+            needed: Needed::new(n),
+            chosen: Vec::new(),
+            missing: [0.0; END],
+        }
     }
 
-    /// Chooses which of the component's `scans` to read, before the first of them. A refinement is
-    /// left out if what it adds is below `slack`, in units of a coefficient at quantization 1.
+    /// Chooses the component's `scans` to read, before the first of them. A refinement is left out if
+    /// the step that it adds is below `slack`, in units of a coefficient at quantization 1.
     pub(super) fn choose<'a>(
         &mut self,
         scans: impl DoubleEndedIterator<Item = &'a Scan>,
@@ -52,11 +59,11 @@ impl Held {
         let mut refined = 0;
         for scan in scans.rev().filter(|scan| scan.band.start > 0) {
             let band = from(scan.band.start) & below(scan.band.end);
-            let step = |at: usize| factors[at] * f32::from(1u16 << scan.high);
-            let adds = scan
-                .band
-                .clone()
-                .any(|at| self.needed.mask >> at & 1 == 1 && (scan.high == 0 || step(at) > slack));
+            let adds = scan.band.clone().any(|at| {
+                let step = factors[at] * f32::from(1u16 << scan.high);
+                self.needed.mask >> at & 1 == 1 && (scan.high == 0 || step > slack)
+            });
+
             // Reading a refinement takes knowing all that was there before in its whole band.
             if adds || band & refined != 0 {
                 self.chosen.push(scan.data.start);
@@ -65,19 +72,20 @@ impl Held {
                 }
             }
         }
+
         if refined != 0 {
             self.history = vec![0; self.size.0 as usize * self.size.1 as usize];
         }
     }
 
-    /// The number of a block; `None` for one that only fills up the last MCU or is not held.
+    /// Returns the number of a block; `None` for one that only fills up the last MCU or is not held.
     #[inline(always)]
     fn index(&self, place: Place) -> Option<usize> {
         (place.x < self.size.0 && place.y < self.size.1)
             .then(|| place.y as usize * self.size.0 as usize + place.x as usize)
     }
 
-    /// Whether to read a scan of AC.
+    /// Returns true if a scan of AC is to be read.
     pub(super) fn wants(&self, scan: &Scan) -> bool {
         self.chosen.contains(&scan.data.start)
     }
@@ -91,7 +99,7 @@ impl Held {
         }
     }
 
-    /// Whether later scans refine what is held.
+    /// Returns true if later scans refine the held coefficients.
     pub(super) fn has_history(&self) -> bool {
         !self.history.is_empty()
     }
@@ -111,10 +119,12 @@ impl Held {
                 in_rows[usize::from(*place)] = *factor;
             }
         }
+
         for y in part.rows.0..part.rows.1.min(self.size.1) {
             if is_late() {
                 return Err(Late);
             }
+
             for x in part.columns.0..part.columns.1.min(self.size.0) {
                 let start = (y as usize * self.size.0 as usize + x as usize) * self.each;
                 let block = &self.coefficients[start..start + self.each];
@@ -122,6 +132,7 @@ impl Held {
                     inverse.put_flat(f32::from(block[0]) * in_rows[0], plane, x, y);
                     continue;
                 }
+
                 let mut coefficients: Coefficients = [0.0; NOWHERE as usize + 1];
                 let rows = in_rows.iter().zip(&self.missing);
                 for ((to, value), (factor, missing)) in coefficients.iter_mut().zip(block).zip(rows)
@@ -137,14 +148,14 @@ impl Held {
 
 /// A DC scan of one or more components.
 pub(super) struct DcScan {
-    pub(super) lanes: Vec<DcLane>,
-    /// The bit it has.
+    pub(super) components: Vec<DcComponent>,
+    /// The lowest bit that the scan has.
     pub(super) low: u8,
 }
 
-/// A component in it.
-pub(super) struct DcLane {
-    /// `None` for a refinement.
+/// A component of a DC scan.
+pub(super) struct DcComponent {
+    /// The table of differences; `None` for a refinement.
     pub(super) table: Option<Rc<DcTable>>,
     pub(super) held: Held,
     pub(super) prediction: i32,
@@ -152,21 +163,22 @@ pub(super) struct DcLane {
 
 impl Blocks for DcScan {
     fn restart(&mut self) {
-        for lane in &mut self.lanes {
-            lane.prediction = 0;
+        for component in &mut self.components {
+            component.prediction = 0;
         }
     }
 
     #[inline(always)]
     fn block(&mut self, bits: &mut Bits<'_>, place: Place) -> Result<(), Broken> {
-        let lane = &mut self.lanes[place.lane];
+        let DcComponent { table, held, prediction } = &mut self.components[place.component];
         bits.refill();
-        let at = lane.held.index(place).map(|index| index * lane.held.each);
-        let dc = at.and_then(|at| lane.held.coefficients.get_mut(at));
-        if let Some(table) = &lane.table {
-            lane.prediction = lane.prediction.wrapping_add(table.difference(bits)?);
+        let at = held.index(place).map(|index| index * held.each);
+        let dc = at.and_then(|at| held.coefficients.get_mut(at));
+
+        if let Some(table) = table {
+            *prediction = prediction.wrapping_add(table.difference(bits)?);
             if let Some(dc) = dc {
-                *dc = (lane.prediction << self.low) as i16;
+                *dc = (*prediction << self.low) as i16;
             }
         } else {
             let bit = bits.take(1) << self.low;
@@ -199,12 +211,14 @@ impl Blocks for AcFirst {
             self.ended -= 1;
             return Ok(());
         }
+
         let index = self.held.index(place);
         if self.held.history.is_empty() {
             let is_held = place.is_wanted && index.is_some();
             let last = if is_held { self.held.needed.last } else { 0 };
             return self.read(bits, index.unwrap_or(0), last, |_| {});
         }
+
         let mut history = 0u64;
         self.read(bits, index.unwrap_or(0), END, |at| history |= 1 << at)?;
         if let Some(held) = index.and_then(|index| self.held.history.get_mut(index)) {
@@ -215,8 +229,8 @@ impl Blocks for AcFirst {
 }
 
 impl AcFirst {
-    /// Reads a block: coefficients up to place `last` one by one, giving the places of those that are
-    /// not zero to `seen`, and passes over the rest.
+    /// Reads a block: takes coefficients up to place `last` one by one, gives the places of those that
+    /// are not zero to `seen`, and passes over the rest.
     #[inline(always)]
     fn read(
         &mut self,
@@ -227,16 +241,19 @@ impl AcFirst {
     ) -> Result<(), Broken> {
         let mut at = self.band.start;
         let start = index * self.held.each;
+
         while at < self.band.end {
             if at > last {
                 return self.pass(bits, at);
             }
+
             bits.refill();
             let step = self.table.progressive_step(bits, &mut self.ended)?;
             at += step.advance;
             if at > self.band.end {
                 return Ok(());
             }
+
             let place = self.held.needed.places[at - 1];
             if step.value != 0 {
                 seen(at - 1);
@@ -285,6 +302,7 @@ impl Blocks for AcRefinement {
         let Some(index) = self.held.index(place) else { return Err(Broken) };
         let history = *self.held.history.get(index).ok_or(Broken)?;
         let mut at = self.band.start;
+
         if self.ended == 0 {
             let mut found = history;
             while at < self.band.end {
@@ -295,14 +313,16 @@ impl Blocks for AcRefinement {
                     self.ended = (1 << run) + bits.take(run);
                     break;
                 }
+
                 let is_negative = size != 0 && bits.take(1) == 0;
-                // The place of the zero after so many: what is passed on the way is refined.
+                // The place of the zero after so many: places passed on the way are refined.
                 let mut zeros = !history & from(at) & below(self.band.end);
                 for _ in 0..run {
                     zeros &= zeros.wrapping_sub(1);
                 }
                 let to = zeros.trailing_zeros() as usize;
                 self.correct(bits, index, history & from(at) & below(to.min(self.band.end)));
+
                 if size != 0 && to < self.band.end {
                     found |= 1 << to;
                     self.set(index, to, if is_negative { -1 << self.low } else { 1 << self.low });
@@ -311,6 +331,7 @@ impl Blocks for AcRefinement {
             }
             self.held.history[index] = found;
         }
+
         if self.ended > 0 {
             self.ended -= 1;
             self.correct(bits, index, history & from(at) & below(self.band.end));
@@ -332,6 +353,7 @@ impl AcRefinement {
         if values == 0 {
             return;
         }
+
         while held != 0 {
             let at = held.trailing_zeros() as usize;
             held &= held - 1;
@@ -360,13 +382,13 @@ impl AcRefinement {
     }
 }
 
-/// The places from `at` on, at most 64.
+/// Returns the places from `at` on, at most 64.
 #[inline(always)]
 fn from(at: usize) -> u64 {
     if at < END { u64::MAX << at } else { 0 }
 }
 
-/// The places before `at`, at most 64.
+/// Returns the places before `at`, at most 64.
 #[inline(always)]
 fn below(at: usize) -> u64 {
     !from(at)

@@ -1,4 +1,4 @@
-//! How much of a picture is decoded, and how large. Pure: no data, no pixels.
+//! The parts of a picture that are decoded, and their size. Pure: no data, no pixels.
 //!
 //! Each component has a scale of its own, N/8: the inverse DCT gives N×N samples for a block.
 //! Luminance is decoded somewhat larger than the largest variant wants it; chrominance, which WebP

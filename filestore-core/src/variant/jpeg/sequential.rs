@@ -12,7 +12,7 @@ use super::walk::{Blocks, Place};
 pub(super) struct Decoder {
     pub(super) dc: Rc<DcTable>,
     pub(super) ac: Rc<AcTable>,
-    /// Dequantization, in zigzag order; behind the block's end come zeros.
+    /// Dequantization in zigzag order; behind the block's end come zeros.
     pub(super) factors: [f32; 2 * END],
     pub(super) needed: Needed,
     pub(super) inverse: Inverse,
@@ -32,7 +32,7 @@ impl Blocks for Decoders {
 
     #[inline(always)]
     fn block(&mut self, bits: &mut Bits<'_>, place: Place) -> Result<(), Broken> {
-        self.0[place.lane].block(bits, place)
+        self.0[place.component].block(bits, place)
     }
 }
 
@@ -45,6 +45,7 @@ impl Decoder {
         if self.needed.last == 0 {
             return self.mean(bits, place);
         }
+
         let mut coefficients: Coefficients = [0.0; NOWHERE as usize + 1];
         if self.coefficients(bits, &mut coefficients)? {
             self.inverse.put(&coefficients, &mut self.plane, place.x, place.y);
@@ -78,18 +79,20 @@ impl Decoder {
         Ok(())
     }
 
-    /// Reads the needed coefficients of a block; whether there are any besides the first.
+    /// Reads the needed coefficients of a block. Returns true if there are any besides the first.
     #[inline(always)]
     fn coefficients(&mut self, bits: &mut Bits<'_>, to: &mut Coefficients) -> Result<bool, Broken> {
         bits.refill();
         self.prediction = self.prediction.wrapping_add(self.dc.difference(bits)?);
         to[0] = self.prediction as f32 * self.factors[0];
+
         bits.refill();
         let mut step = self.ac.step(bits)?;
         let mut at = 1 + step.advance;
         if at > END {
             return Ok(false);
         }
+
         loop {
             let last = (at - 1) % (2 * END);
             let place = self.needed.places[last].min(NOWHERE);
@@ -101,6 +104,7 @@ impl Decoder {
             step = self.ac.step(bits)?;
             at += step.advance;
         }
+
         self.ac.skip(bits, at)?;
         Ok(true)
     }

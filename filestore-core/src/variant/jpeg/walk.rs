@@ -1,19 +1,22 @@
 //! The order of a scan's blocks (ITU-T T.81, annex A.2), and which of them are wanted.
 
+use std::ops::Range;
+
 use super::bits::{Bits, Intervals};
 use super::huffman::Broken;
 
-/// Time is over.
+/// The end of the time that decoding has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Late;
 
-/// One component in a scan.
+/// The blocks of one component in a scan.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lane {
+pub(super) struct ComponentGrid {
     /// Blocks in an MCU, across and down.
     pub(super) size: (u32, u32),
-    /// The blocks wanted: the first, and the one behind the last.
+    /// The first wanted block across, and the one behind the last.
     pub(super) columns: (u32, u32),
+    /// The first wanted block down, and the one behind the last.
     pub(super) rows: (u32, u32),
 }
 
@@ -22,7 +25,7 @@ pub(super) struct Lane {
 pub(super) struct Grid {
     /// MCUs across and down.
     pub(super) size: (u32, u32),
-    pub(super) lanes: Vec<Lane>,
+    pub(super) components: Vec<ComponentGrid>,
     /// MCUs between restart markers, 0 for no markers.
     pub(super) restart_interval: usize,
 }
@@ -31,51 +34,58 @@ pub(super) struct Grid {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     /// The component's place in the scan.
-    pub(super) lane: usize,
+    pub(super) component: usize,
     pub(super) x: u32,
     pub(super) y: u32,
-    /// Whether it is wanted. Others are read only for what follows them.
+    /// True for a wanted block. Others are read only for the blocks that follow them.
     pub(super) is_wanted: bool,
 }
 
-/// What a decoder of blocks does, in the order in which a scan has them.
+/// A decoder of blocks, called in the order in which a scan has them.
 pub(super) trait Blocks {
-    /// Forgets what carries over from block to block: a restart interval begins.
+    /// Forgets the state that carries over from block to block: a restart interval begins.
     fn restart(&mut self);
 
-    /// Reads one block.
+    /// Reads the block at `place`.
     fn block(&mut self, bits: &mut Bits<'_>, place: Place) -> Result<(), Broken>;
 }
 
+/// The treatment of whole restart intervals of which nothing is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unwanted {
+    /// They are not read.
+    Skipped,
+    /// They are read, since later scans need to know them.
+    Read,
+}
+
 impl Grid {
-    /// Gives `blocks` those of a scan with this `data` up to the last one wanted. Whole restart
-    /// intervals of which none is wanted are passed over if `may_pass`. Where the data is broken or
-    /// ends, what is left of the restart interval is not given.
+    /// Gives `blocks` those of a scan with this `data` up to the last one wanted. Where the data is
+    /// broken or ends, the rest of the restart interval is not given.
     ///
-    /// Returns how many MCUs were read. `is_late` is asked before every row of them.
+    /// Returns the number of MCUs that were read. `is_late` is asked before every row of them.
     pub(super) fn walk(
         &self,
         data: &[u8],
-        may_pass: bool,
+        unwanted: Unwanted,
         is_late: &dyn Fn() -> bool,
         blocks: &mut impl Blocks,
     ) -> Result<usize, Late> {
         let across = self.size.0 as usize;
         let total = across * self.size.1 as usize;
         let each = if self.restart_interval == 0 { total } else { self.restart_interval };
-        let (columns, rows) = self.wanted();
+        let wanted = self.wanted();
         let mut intervals = Intervals::new(data);
         let mut read = 0;
+
         while let Some(number) = intervals.next() {
             let first = number.saturating_mul(each);
             let end = first.saturating_add(each).min(total);
-            if first >= end || first / across >= rows.1 {
+            if first >= end || first / across >= wanted.rows.1 {
                 break;
             }
-            let (top, bottom) = (first / across, (end - 1) / across);
-            let is_beside = top == bottom
-                && (end - top * across <= columns.0 || first - top * across >= columns.1);
-            if may_pass && (bottom < rows.0 || is_beside) {
+
+            if unwanted == Unwanted::Skipped && wanted.has_none_of(first..end, across) {
                 // The clock is looked at once a row here too, in as far as there are markers.
                 if first % across < each && is_late() {
                     return Err(Late);
@@ -83,30 +93,48 @@ impl Grid {
                 intervals.skip();
                 continue;
             }
+
             blocks.restart();
-            let mut bits = intervals.read();
-            let (mut x, mut y) = (first % across, first / across);
-            if is_late() {
-                return Err(Late);
+            read += self.interval(intervals.read(), first..end, &wanted, is_late, blocks)?;
+        }
+
+        Ok(read)
+    }
+
+    /// Reads the MCUs of one restart interval; returns their number.
+    #[inline(always)]
+    fn interval(
+        &self,
+        mut bits: Bits<'_>,
+        mcus: Range<usize>,
+        wanted: &Wanted,
+        is_late: &dyn Fn() -> bool,
+        blocks: &mut impl Blocks,
+    ) -> Result<usize, Late> {
+        let across = self.size.0 as usize;
+        let (mut x, mut y) = (mcus.start % across, mcus.start / across);
+        if is_late() {
+            return Err(Late);
+        }
+
+        let mut read = 0;
+        for _ in mcus {
+            let is_wanted = wanted.has(x, y);
+            if self.mcu(&mut bits, (x as u32, y as u32), is_wanted, blocks).is_err()
+                || bits.is_overdrawn()
+            {
+                break;
             }
-            for _ in first..end {
-                let is_wanted =
-                    (columns.0..columns.1).contains(&x) && (rows.0..rows.1).contains(&y);
-                if self.mcu(&mut bits, (x as u32, y as u32), is_wanted, blocks).is_err()
-                    || bits.is_overdrawn()
-                {
+
+            read += 1;
+            x += 1;
+            if x == across {
+                (x, y) = (0, y + 1);
+                if y >= wanted.rows.1 {
                     break;
                 }
-                read += 1;
-                x += 1;
-                if x == across {
-                    (x, y) = (0, y + 1);
-                    if y >= rows.1 {
-                        break;
-                    }
-                    if is_late() {
-                        return Err(Late);
-                    }
+                if is_late() {
+                    return Err(Late);
                 }
             }
         }
@@ -121,27 +149,52 @@ impl Grid {
         is_wanted: bool,
         blocks: &mut impl Blocks,
     ) -> Result<(), Broken> {
-        for (index, lane) in self.lanes.iter().enumerate() {
-            for down in 0..lane.size.1 {
-                for across in 0..lane.size.0 {
-                    let (x, y) = (x * lane.size.0 + across, y * lane.size.1 + down);
-                    blocks.block(bits, Place { lane: index, x, y, is_wanted })?;
+        for (component, grid) in self.components.iter().enumerate() {
+            for down in 0..grid.size.1 {
+                for across in 0..grid.size.0 {
+                    let (x, y) = (x * grid.size.0 + across, y * grid.size.1 + down);
+                    blocks.block(bits, Place { component, x, y, is_wanted })?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Columns and rows of MCUs that have wanted blocks.
-    fn wanted(&self) -> ((usize, usize), (usize, usize)) {
-        let union = |spans: &mut dyn Iterator<Item = (u32, u32)>| {
-            let (from, to) = spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or((0, 0));
-            (from as usize, to as usize)
-        };
-        let in_mcus = |(from, to): (u32, u32), size: u32| (from / size, to.div_ceil(size));
-        (
-            union(&mut self.lanes.iter().map(|lane| in_mcus(lane.columns, lane.size.0))),
-            union(&mut self.lanes.iter().map(|lane| in_mcus(lane.rows, lane.size.1))),
-        )
+    fn wanted(&self) -> Wanted {
+        let columns = self.components.iter().map(|grid| in_mcus(grid.columns, grid.size.0));
+        let rows = self.components.iter().map(|grid| in_mcus(grid.rows, grid.size.1));
+        Wanted { columns: union(columns), rows: union(rows) }
     }
+}
+
+/// The columns and rows of MCUs that have wanted blocks: the first, and the one behind the last.
+struct Wanted {
+    columns: (usize, usize),
+    rows: (usize, usize),
+}
+
+impl Wanted {
+    #[inline(always)]
+    fn has(&self, x: usize, y: usize) -> bool {
+        (self.columns.0..self.columns.1).contains(&x) && (self.rows.0..self.rows.1).contains(&y)
+    }
+
+    /// Returns true if none of these MCUs is wanted, of which `across` make a row.
+    fn has_none_of(&self, mcus: Range<usize>, across: usize) -> bool {
+        let (top, bottom) = (mcus.start / across, (mcus.end - 1) / across);
+        let is_beside = top == bottom
+            && (mcus.end - top * across <= self.columns.0
+                || mcus.start - top * across >= self.columns.1);
+        bottom < self.rows.0 || is_beside
+    }
+}
+
+/// Converts a span of blocks to MCUs that have `size` of them.
+fn in_mcus((from, to): (u32, u32), size: u32) -> (u32, u32) {
+    (from / size, to.div_ceil(size))
+}
+
+fn union(spans: impl Iterator<Item = (u32, u32)>) -> (usize, usize) {
+    let (from, to) = spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or((0, 0));
+    (from as usize, to as usize)
 }
