@@ -32,11 +32,11 @@ pub(crate) type HasRoom = Arc<dyn Fn() -> bool + Send + Sync>;
 /// The contents of the variant cache, in numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheReport {
-    /// Entries on disk.
+    /// Variants on disk.
     pub disk_entries: u64,
     /// Bytes of the entries on disk, as the file system counts them.
     pub disk_bytes: u64,
-    /// Entries in memory.
+    /// Variants in memory.
     pub memory_entries: u64,
     /// Bytes of the entries in memory.
     pub memory_bytes: u64,
@@ -52,7 +52,7 @@ pub struct CacheReport {
     pub removed: u64,
 }
 
-/// The caches.
+/// The caches of one engine, side by side.
 pub(crate) struct Caches {
     memory: MemoryCache,
     disk: Arc<DiskCache>,
@@ -178,7 +178,7 @@ impl Caches {
         self.retained.max_bytes()
     }
 
-    /// Counts everything now.
+    /// Counts the contents of all caches now.
     pub(crate) async fn report(&self) -> CacheReport {
         let disk = Arc::clone(&self.disk);
         let on_disk = spawn_blocking(move || disk.count()).await.unwrap_or_default();

@@ -1,16 +1,21 @@
 //! Variants on disk: `<root>/<last two characters of the file id>/<file id>/<key digest>`.
 //!
-//! Purpose: survive a restart and hold far more than memory does. Keyed by file in the path, so a
-//! file's variants are removed without knowing their keys.
+//! # Purpose
+//! Survives a restart and holds far more than memory does. Keyed by file in the path, so a file's
+//! variants are removed without knowing their keys. There is no index in memory: an entry's last use
+//! is the file's time, renewed hourly, and a sweep cuts to 90 % of the budget.
 //!
-//! Locking: none around entries; the file system's rename and unlink are the only steps that
-//! others see. One mutex keeps an estimate of the size and what a running sweep may have missed.
+//! # Locking
+//! None around entries; the file system's rename and unlink are the only steps that others see. One
+//! mutex keeps an estimate of the size, and of the entries that a running sweep may have missed.
 //!
-//! Crash safety: an entry is written under a temporary name and renamed, without any fsync. After
+//! # Crash safety
+//! An entry is written under a temporary name and renamed, without any fsync. After
 //! a power cut it may hold anything; length and checksum in its header make that a miss, never a
 //! wrong picture. Leftover temporary files go when the cache is opened.
 //!
-//! Compatibility: an entry of another format, recipe or quality is a miss and is replaced.
+//! # Compatibility
+//! An entry of another format, recipe or quality is a miss and is replaced.
 
 use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -27,25 +32,26 @@ use crate::domain::id::FileId;
 use crate::variant::Variant;
 use crate::variant::key::{KeyDigest, RECIPE};
 
-/// Where entries are written before they are renamed; no file id ends in these two characters.
+/// The directory where entries are written before they are renamed; those of files have names of two
+/// characters.
 const TEMPORARY: &str = "tmp";
 const MAGIC: [u8; 4] = *b"FSVR";
 /// Magic, format, kind, two reserved bytes, recipe, quality, body length, checksum.
 const HEADER_BYTES: usize = 4 + 1 + 1 + 2 + 4 + 4 + 4 + 16;
 const FORMAT: u8 = 1;
-/// No variant is larger; a longer file is not read.
+/// The size above which a file is not read; no variant is larger.
 const MAX_ENTRY_BYTES: u64 = 16 << 20;
-/// How old the mark of an entry's last use may get before a hit renews it.
+/// The age of the mark of an entry's last use from which a hit renews the mark.
 const TOUCH_AFTER: Duration = Duration::from_hours(1);
 
-/// What besides the key decides how a variant looks.
+/// The settings that, besides the key, decide about a variant's look.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Recipe {
-    /// WebP quality.
+    /// The quality of the WebP file, 0 to 100.
     pub(super) quality: f32,
 }
 
-/// How many entries, and their bytes.
+/// The number of entries, and the bytes they take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Usage {
     pub(super) entries: u64,
@@ -60,12 +66,12 @@ pub(super) struct DiskCache {
     size: Mutex<Size>,
 }
 
-/// How much is there, as far as it is known.
+/// The size of the cache, as far as it is known.
 #[derive(Debug, Default)]
 struct Size {
-    /// Exact after a sweep, else an estimate: it errs only until the next one.
+    /// The size, exact after a sweep, else an estimate that errs until the next one.
     usage: Usage,
-    /// While a sweep runs, what was written since it began: its walk may have missed that.
+    /// The entries written since a running sweep began: its walk may have missed them.
     missed: Option<Usage>,
 }
 
@@ -79,8 +85,8 @@ impl Size {
 }
 
 impl DiskCache {
-    /// Opens the cache at `root`, making the directory if there is none. What it holds is counted
-    /// by the first [`sweep`](Self::sweep), not here.
+    /// Opens the cache at `root`, making the directory if there is none. Its entries are counted by
+    /// the first [`sweep`](Self::sweep), not here.
     pub(super) fn open(root: &Path, recipe: Recipe, budget_bytes: u64) -> Result<Self> {
         let temporary = root.join(TEMPORARY);
         let made = remove_tree(&temporary).and_then(|()| fs::create_dir_all(&temporary));
@@ -88,7 +94,7 @@ impl DiskCache {
         Ok(Self { root: root.to_owned(), recipe, budget_bytes, size: Mutex::default() })
     }
 
-    /// The entry, if it is here and whole. A bad one is removed.
+    /// Reads the entry, if it is here and whole. A bad one is removed.
     pub(super) fn read(&self, file_id: FileId, digest: KeyDigest) -> Option<Variant> {
         let path = self.path(file_id, digest);
         let mut file = File::open(&path).ok()?;
@@ -101,8 +107,8 @@ impl DiskCache {
         None
     }
 
-    /// Writes the entry. A cache that cannot be written to is a cache that misses: what went wrong
-    /// is returned to be logged.
+    /// Writes the entry. A cache that cannot be written to is a cache that misses: the error is
+    /// returned to be logged.
     pub(super) fn write(
         &self,
         file_id: FileId,
@@ -121,7 +127,7 @@ impl DiskCache {
         outcome
     }
 
-    /// Removes one entry.
+    /// Removes one entry, if it is here.
     pub(super) fn remove(&self, file_id: FileId, digest: KeyDigest) {
         let path = self.path(file_id, digest);
         if let Ok(metadata) = fs::metadata(&path) {
@@ -149,7 +155,7 @@ impl DiskCache {
         remove_tree(&directory)
     }
 
-    /// Whether the budget is passed and nobody is seeing to it.
+    /// Returns true if the budget is passed and no sweep runs.
     pub(super) fn is_over_budget(&self) -> bool {
         let size = self.size.lock();
         size.usage.bytes > self.budget_bytes && size.missed.is_none()
@@ -165,18 +171,20 @@ impl DiskCache {
             }
             size.missed = Some(Usage::default());
         }
+
         loop {
             let mut usage = self.walk_and_evict();
+
             let mut size = self.size.lock();
             let missed = size.missed.take().unwrap_or_default();
-            // What the walk did see of these counts twice, until the next sweep.
+            // An entry that the walk did see counts twice, until the next sweep.
             usage.entries += missed.entries;
             usage.bytes += missed.bytes;
             size.usage = usage;
             if missed.bytes == 0 || usage.bytes <= self.budget_bytes {
                 return;
             }
-            // Who wrote these left the budget to this sweep.
+            // The writers of these left the budget to this sweep.
             size.missed = Some(Usage::default());
         }
     }
@@ -184,6 +192,7 @@ impl DiskCache {
     fn walk_and_evict(&self) -> Usage {
         let mut found = Vec::new();
         self.each_entry(|entry| found.push(entry));
+
         let mut usage = Usage {
             entries: found.len() as u64,
             bytes: found.iter().map(|entry| entry.bytes).sum(),
@@ -200,10 +209,11 @@ impl DiskCache {
                 usage.bytes -= entry.bytes;
             }
         }
+
         usage
     }
 
-    /// What is there, counted.
+    /// Counts the entries by walking all directories.
     pub(super) fn count(&self) -> Usage {
         let mut usage = Usage::default();
         self.each_entry(|entry| {
@@ -213,7 +223,7 @@ impl DiskCache {
         usage
     }
 
-    /// Removes everything; returns how much that was.
+    /// Removes everything; returns the entries removed.
     pub(super) fn clear(&self) -> Usage {
         let mut removed = Usage::default();
         self.each_entry(|entry| {
@@ -242,6 +252,7 @@ impl DiskCache {
         let mut entry = Vec::with_capacity(usize::try_from(len).ok()?);
         file.take(MAX_ENTRY_BYTES).read_to_end(&mut entry).ok()?;
         let entry = Bytes::from(entry);
+
         let body = entry.slice_ref(entry.get(HEADER_BYTES..)?);
         let kind = entry[5];
         if entry[..HEADER_BYTES] != self.header(digest, kind, &body)? {
@@ -250,7 +261,7 @@ impl DiskCache {
         unpack(kind, body)
     }
 
-    /// The header that an entry with this body must have, checksum included.
+    /// Builds the header that an entry with this body must have, checksum included.
     fn header(&self, digest: KeyDigest, kind: u8, body: &[u8]) -> Option<[u8; HEADER_BYTES]> {
         let mut header = Vec::with_capacity(HEADER_BYTES);
         header.extend(MAGIC);
@@ -258,6 +269,7 @@ impl DiskCache {
         header.extend(RECIPE.to_le_bytes());
         header.extend(self.recipe.quality.to_le_bytes());
         header.extend(u32::try_from(body.len()).ok()?.to_le_bytes());
+
         let mut hasher = Sha256::new();
         hasher.update(&header);
         hasher.update(digest.0);
@@ -266,7 +278,7 @@ impl DiskCache {
         header.try_into().ok()
     }
 
-    /// Returns how much room the file takes.
+    /// Writes an entry under a temporary name; returns the room that the file takes.
     fn write_temporary(
         &self,
         path: &Path,
@@ -275,6 +287,7 @@ impl DiskCache {
     ) -> io::Result<u64> {
         let (kind, body) = pack(variant);
         let header = self.header(digest, kind, body).ok_or(io::ErrorKind::FileTooLarge)?;
+
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         file.write_all(&header)?;
         file.write_all(body)?;
@@ -316,7 +329,7 @@ impl DiskCache {
         let _ = fs::remove_dir(directory);
     }
 
-    /// Calls `visit` for every entry. What vanishes or cannot be read meanwhile is left out.
+    /// Calls `visit` for every entry. Entries that vanish or cannot be read meanwhile are left out.
     fn each_entry(&self, mut visit: impl FnMut(Found)) {
         for shard in children(&self.root).filter(|shard| shard.file_name() != TEMPORARY) {
             for directory in children(&shard.path()) {
@@ -359,7 +372,7 @@ fn remove_tree(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The room a file of `bytes` takes: whole blocks, and its inode.
+/// Returns the room that a file of `bytes` takes: whole blocks, and its inode.
 fn room(bytes: u64) -> u64 {
     bytes.next_multiple_of(4096)
 }

@@ -1,8 +1,11 @@
 //! Variants in memory, all of a file under one entry.
 //!
-//! Purpose: answer a hot variant without touching the disk. Keyed by file, because that is how variants go: a replaced or purged file loses all of them in
-//! one step, and a file has few. Locking: the cache's own shards for look-ups; one mutex for
-//! insertions, which read, extend and write back.
+//! # Purpose
+//! Answers a hot variant without touching the disk. Keyed by file, because that is how variants go:
+//! a replaced or purged file loses all of them in one step, and a file has few.
+//!
+//! # Locking
+//! The cache's own shards for look-ups; one mutex for insertions, which read, extend and write back.
 
 use std::sync::Arc;
 
@@ -13,14 +16,14 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use crate::domain::id::FileId;
 use crate::variant::{Variant, VariantKey};
 
-/// What an entry weighs besides its bytes.
+/// The weight of an entry besides its bytes.
 const ENTRY_BYTES: u64 = 256;
-/// The weight below which a shard could not hold a file's variants.
+/// The weight below which a shard could not hold a file's variants, in bytes.
 const SHARD_BYTES: u64 = 16 << 20;
 
 type Variants = Arc<[(VariantKey, Variant)]>;
 
-/// The cache.
+/// The variants in memory.
 pub(super) struct MemoryCache {
     files: Cache<FileId, Variants, ByBytes>,
     inserting: Mutex<()>,
@@ -43,7 +46,7 @@ fn body_bytes(variant: &Variant) -> u64 {
 }
 
 impl MemoryCache {
-    /// Holds at most `capacity_bytes`; 0 holds nothing.
+    /// Makes a cache of at most `capacity_bytes`; 0 holds nothing.
     pub(super) fn new(capacity_bytes: u64) -> Self {
         let shards = usize::try_from(capacity_bytes / SHARD_BYTES).unwrap_or(1).clamp(1, 16);
         let options = OptionsBuilder::new()
@@ -54,6 +57,7 @@ impl MemoryCache {
             .shards(shards)
             .build()
             .expect("the two required options are set");
+
         let files = Cache::with_options(
             options,
             ByBytes,
@@ -63,7 +67,7 @@ impl MemoryCache {
         Self { files, inserting: Mutex::new(()) }
     }
 
-    /// The variant, if it is here.
+    /// Returns the variant, if it is here.
     pub(super) fn get(&self, key: &VariantKey) -> Option<Variant> {
         let variants = self.files.get(&key.file_id)?;
         variants.iter().find(|(held, _)| held == key).map(|(_, variant)| variant.clone())
@@ -75,6 +79,7 @@ impl MemoryCache {
         let held = self.files.peek(&key.file_id);
         let others =
             held.iter().flat_map(|held| held.iter()).filter(|(other, _)| other != key).cloned();
+
         let variants = others.chain([(key.clone(), variant.clone())]).collect();
         self.files.insert(key.file_id, variants);
     }
@@ -97,7 +102,7 @@ impl MemoryCache {
         self.files.remove(&file_id);
     }
 
-    /// Forgets everything; returns how many variants that were.
+    /// Forgets everything; returns the number of variants.
     pub(super) fn clear(&self) -> u64 {
         let _inserting = self.inserting.lock();
         let (entries, _) = self.size();
@@ -105,13 +110,12 @@ impl MemoryCache {
         entries
     }
 
-    /// How many variants, and their bytes.
+    /// Counts the variants, and their bytes.
     pub(super) fn size(&self) -> (u64, u64) {
-        let count = |(entries, bytes), (_, variants): (FileId, Variants)| {
+        self.files.iter().fold((0, 0), |(entries, bytes), (_, variants)| {
             let held: u64 = variants.iter().map(|(_, variant)| body_bytes(variant)).sum();
             (entries + variants.len() as u64, bytes + held)
-        };
-        self.files.iter().fold((0, 0), count)
+        })
     }
 }
 

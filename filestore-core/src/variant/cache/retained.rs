@@ -85,7 +85,7 @@ impl RetainedCache {
         self.files.remove(&file_id);
     }
 
-    /// Forgets everything.
+    /// Forgets the pixels of all files.
     pub(super) fn clear(&self) {
         self.files.clear();
     }

@@ -25,7 +25,7 @@ impl Currency {
         Self(Arc::new(move || Box::pin(still_current())))
     }
 
-    /// Asks the caller.
+    /// Asks the caller, who may look into the database.
     pub(super) async fn holds(&self) -> bool {
         (self.0)().await
     }

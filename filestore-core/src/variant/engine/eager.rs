@@ -2,8 +2,11 @@
 //!
 //! # Purpose
 //! A favour to the first client who looks, and best effort: files that wait are forgotten when the
-//! process ends, and given up whenever requests need the threads or the memory. A missing variant is
+//! process ends, and cancelled whenever requests need the threads or the memory. A missing variant is
 //! made when it is asked for. Nothing here delays or fails an upload.
+//!
+//! The work claims its keys when it begins; a claim that is dropped leaves the work to the callers
+//! that wait. It never waits for memory, and stops between two sizes when requests queue.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -54,6 +57,7 @@ impl Shared {
         currency: Currency,
     ) {
         let file_id = keys[0].file_id;
+
         match Arc::clone(&self).prepare(keys, open, currency).await {
             Ok(made) => {
                 self.eager.count_made(made);
@@ -234,7 +238,7 @@ impl Job {
     }
 }
 
-/// Returns the outcome of work that was given up in favour of requests.
+/// Returns the outcome of work that was cancelled in favour of requests.
 fn pressed(why: &str) -> Error {
     Error::new(ErrorKind::Busy, why)
 }

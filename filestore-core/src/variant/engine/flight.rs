@@ -36,7 +36,7 @@ struct Flight<V> {
 enum OnLoss {
     /// They fail: the work was asked for, and panicked, or the runtime shuts down.
     Fail,
-    /// They start the work themselves: it was a favour, and may be given up at any time.
+    /// They start the work themselves: it was a favour, and may be cancelled at any time.
     StartAnew,
 }
 

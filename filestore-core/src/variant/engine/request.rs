@@ -139,7 +139,7 @@ impl Shared {
         let max_bytes = self.caches.max_retained_bytes();
         let (retain, retained) = oneshot::channel();
 
-        let job = move |deadline, report: oneshot::Sender<_>| {
+        let variant = self.run(move |deadline, report: oneshot::Sender<_>| {
             let (rendered, pixels) = match render_first(&rendering, &file, quality, deadline) {
                 Ok((variant, pixels)) => (Ok(variant), pixels),
                 Err(error) => (Err(error), None),
@@ -152,8 +152,8 @@ impl Shared {
                 let _ = retain.send(reduced);
             }
             drop(memory);
-        };
-        Ok(Made { variant: self.run(job).await?, retained: Some(retained) })
+        });
+        Ok(Made { variant: variant.await?, retained: Some(retained) })
     }
 
     /// Waits for decode memory. Waiting as long as a whole rendering may take is too long.

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
@@ -525,8 +526,11 @@ async fn what_is_made_in_advance_gives_way_to_requests_for_the_memory() {
 
 #[tokio::test]
 async fn what_is_made_in_advance_breaks_off_when_requests_wait_for_a_thread() {
-    let mut bench = Bench::with(VariantConfig { threads: 1, ..VariantConfig::default() });
+    // A picture that is too slow for its deadline would be neither made nor dropped.
+    let deadline = Duration::from_secs(600);
+    let mut bench = Bench::with(VariantConfig { threads: 1, deadline, ..VariantConfig::default() });
     bench.picture = Arc::new(jpeg(1600, 1200, &photo(1600, 1200)));
+
     let Shared { eager, flights, pool, .. } = &*bench.engine.shared;
     // On a busy machine the work may end before the request comes: then another file is tried.
     let (keys, made) = loop {

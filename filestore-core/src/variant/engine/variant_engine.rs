@@ -97,8 +97,8 @@ impl VariantEngine {
         }
 
         let (shared, digest) = (Arc::clone(&self.shared), entry.digest);
-        let work = move || shared.obtain(entry, Box::pin(open), Currency::new(still_current));
-        self.shared.flights.join(digest, work).await
+        let (open, currency) = (Box::pin(open), Currency::new(still_current));
+        self.shared.flights.join(digest, move || shared.obtain(entry, open, currency)).await
     }
 
     /// Removes every variant of a file from memory and disk.

@@ -3,6 +3,9 @@
 //! The N-point transform of the lowest coefficients is the block reduced without aliasing. In
 //! floating point, as loops over whole rows: those become vector instructions everywhere, while
 //! 32-bit integer products do not on the oldest x86-64.
+//!
+//! The pass over the columns adds even and odd parts apart: a sample and its mirror image share them,
+//! which halves that pass.
 
 use std::f64::consts::PI;
 

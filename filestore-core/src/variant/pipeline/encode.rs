@@ -1,4 +1,7 @@
 //! Lossy WebP with libwebp: pixels in, a file without any metadata out.
+//!
+//! The settings were chosen by measuring: `benches/compare/README.md` has the tables. libwebp is used
+//! for encoding only; WebP from clients is decoded in safe Rust.
 
 use bytes::Bytes;
 use webp::{Encoder, PixelLayout, WebPConfig};
@@ -7,7 +10,7 @@ use super::libwebp::encode_lossy;
 use crate::domain::error::{Error, Result};
 use crate::variant::pixels::{Layout, Pixels};
 
-/// libwebp's effort, 0 to 6: measured against 4, 2 takes 0.4 of the time for 4 % more bytes.
+/// The effort of libwebp, 0 to 6: measured against 4, 2 takes 0.4 of the time for 4 % more bytes.
 const METHOD: i32 = 2;
 /// The effort for thumbnails, where the difference is a millisecond.
 const THUMBNAIL_METHOD: i32 = 4;
@@ -17,20 +20,21 @@ const THUMBNAIL_SIDE: u32 = 200;
 /// picture, the more of its bytes goes into detail that the resize made sharp, and the closer it is
 /// to the original for them: measured against sharp's, small ones cost more and large ones differ more.
 const SMALL_SIDE: u32 = 300;
-/// How much less that is, of 100: 4 % of the bytes for 5 % more DSSIM.
+/// The quality taken off small pictures, of 100: 4 % of the bytes for 5 % more DSSIM.
 const SMALL_DISCOUNT: f32 = 1.0;
-/// How strongly the decoder smooths block edges, 0 to 100. libwebp's own 60 is too weak for the
+/// The strength with which the decoder smooths block edges, 0 to 100. libwebp's own 60 is too weak for the
 /// rougher choices of [`METHOD`]: 90 takes 3 % off the DSSIM for no time and no bytes.
 const FILTER_STRENGTH: i32 = 90;
-/// How much the bits are moved to where they are seen, 0 to 100. A little above libwebp's own 50:
-/// half a hundredth of the bytes.
+/// The strength with which bits are moved to where they are seen, 0 to 100. A little above libwebp's
+/// own 50: half a hundredth of the bytes.
 const NOISE_SHAPING: i32 = 60;
 
 /// The share of pixels equal to their left neighbour from which lossless coding is tried. Scaled
 /// diagrams, charts and text have 0.7 to 0.98 at 400 and 1000 pixels; of 22 photographs and painted
-/// gradients the most was 0.68, and their lossless files are 6 to 60 times the lossy ones.
+/// gradients the most was 0.68, and their lossless files are 6 to 60 times the lossy ones: they pay
+/// 1 % of the time for the look. Near-lossless coding was rarely smaller and often slower.
 const FLAT_SHARE: f64 = 0.75;
-/// One row in so many is looked at: 0.1 ms for a square of 1000 pixels.
+/// The distance of the rows that are looked at: 0.1 ms for a square of 1000 pixels.
 const ROWS_APART: usize = 4;
 
 /// Encodes `pixels`, which are [`Layout::Rgb`] or [`Layout::Rgba`], at `quality` (0 to 100). Alpha
@@ -43,15 +47,17 @@ pub(crate) fn encode(pixels: &Pixels, quality: f32) -> Result<Bytes> {
     config.sns_strength = NOISE_SHAPING;
     config.filter_strength = FILTER_STRENGTH;
     config.alpha_quality = 100;
+
     let lossy = encode_lossy(pixels, &config)?;
     if !is_flat(pixels) {
         return Ok(lossy);
     }
+
     let lossless = encode_lossless(pixels)?;
     Ok(if lossless.len() <= lossy.len() { lossless } else { lossy })
 }
 
-/// The quality libwebp is asked for, 0 to 100, where `quality` is configured.
+/// Returns the quality that libwebp is asked for, 0 to 100, where `quality` is configured.
 fn quality_at(longer_side: u32, quality: f32) -> f32 {
     let is_discounted = longer_side > THUMBNAIL_SIDE && longer_side <= SMALL_SIDE;
     let discount = if is_discounted { SMALL_DISCOUNT } else { 0.0 };
@@ -62,17 +68,19 @@ fn method_at(longer_side: u32) -> i32 {
     if longer_side <= THUMBNAIL_SIDE { THUMBNAIL_METHOD } else { METHOD }
 }
 
-/// Whether large parts of the picture are of one colour each.
+/// Returns true if large parts of the picture are of one colour each.
 #[expect(clippy::cast_precision_loss, reason = "counts of pixels, far below 2^52")]
 fn is_flat(pixels: &Pixels) -> bool {
     let channels = pixels.layout.channels();
     let rows = pixels.data.chunks_exact(pixels.width as usize * channels).step_by(ROWS_APART);
+
     let (mut equal, mut seen) = (0, 0);
     for row in rows {
         let pairs = row[channels..].chunks_exact(channels).zip(row.chunks_exact(channels));
         seen += pairs.len();
         equal += pairs.filter(|(pixel, left)| pixel == left).count();
     }
+
     equal as f64 >= FLAT_SHARE * seen as f64
 }
 

@@ -5,9 +5,8 @@ use crate::domain::record::Dimensions;
 use crate::variant::geometry::{Geometry, Rectangle};
 use crate::variant::pixels::Pixels;
 
-/// How the stored picture is to be turned to be displayed.
-///
-/// Every orientation is: swap the axes or not, and mirror each stored axis or not.
+/// The turn from the stored picture to the displayed one: swap the axes or not, and mirror each
+/// stored axis or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Orientation {
     axes: Axes,
@@ -23,7 +22,7 @@ enum Axes {
 }
 
 impl Orientation {
-    /// From the tag's value; anything but 1 to 8 is taken as 1, as browsers do.
+    /// Reads the tag's value; anything but 1 to 8 is taken as 1, as browsers do.
     pub(crate) fn from_exif(value: u64) -> Self {
         let (axes, mirror_x, mirror_y) = match value {
             2 => (Axes::Kept, true, false),
@@ -38,7 +37,7 @@ impl Orientation {
         Self { axes, mirror_x, mirror_y }
     }
 
-    /// The displayed size of a picture stored as `stored`.
+    /// Returns the displayed size of a picture stored as `stored`.
     pub(crate) fn displayed(self, stored: Dimensions) -> Dimensions {
         match self.axes {
             Axes::Kept => stored,
@@ -46,7 +45,7 @@ impl Orientation {
         }
     }
 
-    /// The same geometry in the axes of a picture stored as `stored`.
+    /// Turns a geometry into the axes of a picture stored as `stored`.
     pub(crate) fn to_stored(self, displayed: Geometry, stored: Dimensions) -> Geometry {
         let Geometry { crop, target } = displayed;
         let mut crop = match self.axes {
@@ -73,6 +72,7 @@ impl Orientation {
         let channels = stored.layout.channels();
         let (width, height) = (stored.width as usize, stored.height as usize);
         let size = self.displayed(Dimensions { width: stored.width, height: stored.height });
+
         let mut data = Vec::with_capacity(stored.data.len());
         for y in 0..size.height as usize {
             for x in 0..size.width as usize {
@@ -86,6 +86,7 @@ impl Orientation {
                 data.extend_from_slice(&stored.data[start..start + channels]);
             }
         }
+
         Pixels { layout: stored.layout, width: size.width, height: size.height, data }
     }
 }

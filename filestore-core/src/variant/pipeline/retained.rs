@@ -5,6 +5,10 @@
 //! least twice as large on both sides ([`ENOUGH`]). The pixels need not be the same to the last
 //! bit; entity tags of variants are weak. Nothing is ever made of a variant's lossy file.
 //!
+//! Retained pictures stand in memory under a budget of bytes, keyed by file and checked by digest.
+//! They are inserted before the record is asked once more, so that a replace or a purge is never
+//! missed.
+//!
 //! A reduced copy serves every size that a request can ask for. A whole picture of 50 megapixels
 //! takes more than the cache for retained pictures may give to one, so that copy is made instead.
 

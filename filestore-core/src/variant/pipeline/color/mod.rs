@@ -1,4 +1,7 @@
 //! To sRGB: embedded profiles, inks, grey. On the small picture, where it costs little.
+//!
+//! With moxcms, in the version that `image` uses; lcms2 would bring a C library and its build. The
+//! tests hold the colours against LittleCMS: a ΔE*ab (CIE 1976) of at most 2.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -6,7 +9,7 @@ use moxcms::{ColorProfile, DataColorSpace, Layout as CmsLayout, TransformOptions
 
 use crate::variant::pixels::{InkModel, Inks, Layout, Pixels};
 
-/// The same picture in sRGB, as [`Layout::Rgb`] or [`Layout::Rgba`].
+/// Converts a picture to sRGB, as [`Layout::Rgb`] or [`Layout::Rgba`].
 ///
 /// A profile that is broken or belongs to other channels is ignored, as browsers do. Inks without
 /// a usable profile are converted by the plain rule, (1 − ink)·(1 − black).
@@ -19,9 +22,10 @@ pub(crate) fn to_srgb(pixels: Pixels, profile: Option<&[u8]>) -> Pixels {
     converted.unwrap_or_else(|| without_profile(pixels))
 }
 
-/// Inks as profiles mean them: CMYK, 255 is full ink.
+/// Converts inks to the form that profiles mean: CMYK, 255 is full ink.
 fn upright_inks(mut pixels: Pixels) -> Pixels {
     let Layout::Inks(Inks { model, inverted }) = pixels.layout else { return pixels };
+
     for pixel in pixels.data.chunks_exact_mut(4) {
         if model == InkModel::Ycck {
             let complement = ycc_to_rgb([pixel[0], pixel[1], pixel[2]]);
@@ -35,11 +39,12 @@ fn upright_inks(mut pixels: Pixels) -> Pixels {
             }
         }
     }
+
     pixels.layout = Layout::Inks(Inks { model: InkModel::Cmyk, inverted: false });
     pixels
 }
 
-/// ITU-T T.871 (JFIF), section 7.
+/// Converts as ITU-T T.871 (JFIF), section 7.
 fn ycc_to_rgb([y, cb, cr]: [u8; 3]) -> [u8; 3] {
     let (y, cb, cr) = (f32::from(y), f32::from(cb) - 128.0, f32::from(cr) - 128.0);
     [y + 1.402 * cr, y - 0.344_136 * cb - 0.714_136 * cr, y + 1.772 * cb].map(to_byte)
@@ -52,6 +57,7 @@ fn to_byte(value: f32) -> u8 {
 
 fn convert(pixels: &Pixels, profile: &[u8]) -> Option<Pixels> {
     let profile = ColorProfile::new_from_slice(profile).ok()?;
+
     let (from, to, space, layout) = match pixels.layout {
         Layout::Grey => (CmsLayout::Gray, CmsLayout::Rgb, DataColorSpace::Gray, Layout::Rgb),
         Layout::GreyAlpha => {
@@ -64,6 +70,7 @@ fn convert(pixels: &Pixels, profile: &[u8]) -> Option<Pixels> {
     if profile.color_space != space {
         return None;
     }
+
     let transform = profile
         .create_transform_8bit(from, &ColorProfile::new_srgb(), to, TransformOptions::default())
         .ok()?;
@@ -72,15 +79,17 @@ fn convert(pixels: &Pixels, profile: &[u8]) -> Option<Pixels> {
     {
         return None;
     }
+
     let mut data = vec![0; pixels.width as usize * pixels.height as usize * layout.channels()];
     transform.transform(&pixels.data, &mut data).ok()?;
     Some(Pixels { layout, width: pixels.width, height: pixels.height, data })
 }
 
-/// Whether a transform changes no colour by more than rounding: most embedded profiles are sRGB in
-/// one of its many spellings, and those pictures are left as they are.
+/// Returns true if a transform changes no colour by more than rounding: most embedded profiles are
+/// sRGB in one of its many spellings, and those pictures are left as they are.
 fn is_identity(transform: impl Fn(&[u8], &mut [u8]) -> bool, layout: Layout) -> bool {
     const STEPS: [u8; 6] = [0, 51, 102, 153, 204, 255];
+
     let mut colors = Vec::with_capacity(216 * layout.channels());
     for red in STEPS {
         for green in STEPS {
@@ -89,6 +98,7 @@ fn is_identity(transform: impl Fn(&[u8], &mut [u8]) -> bool, layout: Layout) -> 
             }
         }
     }
+
     let mut seen = vec![0; colors.len()];
     transform(&colors, &mut seen)
         && colors.iter().zip(&seen).all(|(was, is)| was.abs_diff(*is) <= 1)
@@ -108,11 +118,15 @@ fn without_profile(pixels: Pixels) -> Pixels {
 }
 
 fn plain_cmyk(inks: &[u8]) -> [u8; 3] {
-    let paper = |ink: u8| 255 - u32::from(ink);
     [inks[0], inks[1], inks[2]].map(|ink| {
         u8::try_from((paper(ink) * paper(inks[3]) + 127) / 255)
             .expect("a product of two bytes over 255")
     })
+}
+
+/// Returns the light that an ink leaves.
+fn paper(ink: u8) -> u32 {
+    255 - u32::from(ink)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::variant::pipeline::image_file::ImageFile;
 use crate::variant::pipeline::refusal::{corrupt, over_memory};
 use crate::variant::pixels::{Layout, Pixels};
 
-/// What the decoder may hold besides rows: an inflated profile and the chunk it came in.
+/// The bytes that the decoder may hold besides rows: an inflated profile and the chunk it came in.
 const CHUNK_BYTES: usize = 2 * MAX_PROFILE_BYTES;
 
 pub(super) fn decode(image: &ImageFile<'_>, header: &Header, png: PngHeader) -> Result<Decoded> {

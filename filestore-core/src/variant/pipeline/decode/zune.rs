@@ -1,5 +1,5 @@
-//! The JPEGs that the decoder beside it does not take, with zune-jpeg: inks, RGB, and what it
-//! refuses as unsupported.
+//! The JPEGs that our own decoder does not take, with zune-jpeg: inks, RGB, and the kinds that
+//! zune-jpeg refuses as unsupported.
 //!
 //! Called directly, not through `image`: four-component pictures are wanted as the inks they are
 //! (a profile may belong to them), and the decoder must notice the deadline.
@@ -44,6 +44,7 @@ fn decode_whole(
         .set_strict_mode(false)
         .set_max_width(usize::MAX)
         .set_max_height(usize::MAX);
+
     let mut decoder = JpegDecoder::new_with_options(Watched::new(file, image), options);
     decoder.decode_headers().map_err(|error| explain(image, &error))?;
     let (width, height) = decoder.dimensions().ok_or_else(|| corrupt("no dimensions"))?;
@@ -61,16 +62,20 @@ fn decode_whole(
     Ok(Decoded::whole(pixels, decoder.icc_profile()))
 }
 
-/// How the pixels of a picture stored in `input` are asked for.
+/// Chooses the form in which the pixels of a picture stored in `input` are asked for.
 fn layout(input: ColorSpace, jpeg: JpegHeader) -> Result<(Layout, ColorSpace)> {
-    let inks = |model| Layout::Inks(Inks { model, inverted: jpeg.adobe });
+    let inverted = jpeg.adobe;
     match input {
         ColorSpace::Luma => Ok((Layout::Grey, ColorSpace::Luma)),
         ColorSpace::YCbCr | ColorSpace::RGB => Ok((Layout::Rgb, ColorSpace::RGB)),
-        ColorSpace::CMYK => Ok((inks(InkModel::Cmyk), ColorSpace::CMYK)),
-        ColorSpace::YCCK => Ok((inks(InkModel::Ycck), ColorSpace::YCCK)),
+        ColorSpace::CMYK => Ok((inks(InkModel::Cmyk, inverted), ColorSpace::CMYK)),
+        ColorSpace::YCCK => Ok((inks(InkModel::Ycck, inverted), ColorSpace::YCCK)),
         _ => Err(unsupported("JPEG")),
     }
+}
+
+fn inks(model: InkModel, inverted: bool) -> Layout {
+    Layout::Inks(Inks { model, inverted })
 }
 
 fn explain(image: &ImageFile<'_>, error: &DecodeErrors) -> Error {
@@ -82,7 +87,7 @@ fn explain(image: &ImageFile<'_>, error: &DecodeErrors) -> Error {
     }
 }
 
-/// How many reads pass between two looks at the clock.
+/// The reads that pass between two looks at the clock.
 const READS_PER_CHECK: u32 = 16 * 1024;
 
 /// The file in memory, as the decoder pulls it: fails once the deadline has passed.

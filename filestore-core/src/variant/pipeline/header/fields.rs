@@ -2,12 +2,12 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// An error that says what is wrong with the bytes.
+/// Returns an error that says what is wrong with the bytes.
 pub(super) fn broken(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// Reads fields one after another. A field past the end is an `UnexpectedEof`.
+/// A reader of fields, one after another. A field past the end is an `UnexpectedEof`.
 pub(super) struct Fields<R>(R);
 
 impl<R: Read + Seek> Fields<R> {
@@ -21,7 +21,7 @@ impl<R: Read + Seek> Fields<R> {
         Ok(buffer)
     }
 
-    /// Up to `len` bytes: fewer only at the end of the input.
+    /// Reads up to `len` bytes: fewer only at the end of the input.
     pub(super) fn up_to(&mut self, len: usize) -> io::Result<Vec<u8>> {
         let mut buffer = Vec::with_capacity(len);
         self.0.by_ref().take(len as u64).read_to_end(&mut buffer)?;
@@ -52,7 +52,7 @@ impl<R: Read + Seek> Fields<R> {
         self.bytes().map(u32::from_le_bytes)
     }
 
-    /// Where the next field is.
+    /// Returns the position of the next field.
     pub(super) fn position(&mut self) -> io::Result<u64> {
         self.0.stream_position()
     }
@@ -62,7 +62,7 @@ impl<R: Read + Seek> Fields<R> {
         self.0.seek(SeekFrom::Start(position)).map(drop)
     }
 
-    /// Goes `count` bytes on.
+    /// Passes over `count` bytes.
     pub(super) fn skip(&mut self, count: u64) -> io::Result<()> {
         // Relative, so that a buffered reader keeps its buffer.
         self.0.seek_relative(i64::try_from(count).map_err(|_| broken("an absurd length"))?)

@@ -6,7 +6,7 @@ use std::io::{self, Cursor, Read, Seek};
 use super::fields::{Fields, broken};
 use crate::variant::pipeline::orient::Orientation;
 
-/// What the directory says of the picture. A tag that is absent or of another type is `None`.
+/// The directory's facts about the picture. A tag that is absent or of another type is `None`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Directory {
     pub(super) width: Option<u64>,
@@ -14,17 +14,17 @@ pub(super) struct Directory {
     pub(super) bits_per_sample: Option<u64>,
     pub(super) samples_per_pixel: Option<u64>,
     pub(super) orientation: Option<u64>,
-    /// The most values that a tag which decoders read claims to have: those of TIFF 6.0 and the
-    /// colour profile. Others (layers, notes of a program) are left alone, however long.
+    /// The most values that a tag claims to have, of the tags that decoders read: those of TIFF 6.0
+    /// and the colour profile. Others (layers, notes of a program) are left alone, however long.
     pub(super) most_values: u64,
 }
 
-/// The orientation that EXIF metadata gives; upright if it is broken or says nothing. A leading
-/// `Exif\0\0`, as JPEG has it and some writers put into WebP, is let through.
+/// Reads the orientation from EXIF metadata; upright if the metadata is broken or says nothing. A
+/// leading `Exif\0\0`, as JPEG has it and some writers put into WebP, is let through.
 pub(super) fn exif_orientation(exif: &[u8]) -> Orientation {
     let tiff = exif.strip_prefix(b"Exif\0\0").unwrap_or(exif);
     let mut directory = Directory::default();
-    // What was read before it breaks off still counts: the rest may lie beyond what was kept.
+    // Tags read before the metadata breaks off still count: the rest may lie beyond what was kept.
     let _ = read_first(&mut Fields::new(Cursor::new(tiff)), &mut directory);
     Orientation::from_exif(directory.orientation.unwrap_or(1))
 }
@@ -39,6 +39,7 @@ pub(super) fn read_first<R: Read + Seek>(
         b"MM" => Order::Big,
         _ => return Err(broken("no byte order mark")),
     };
+
     let mut reader = Ordered { fields, order };
     let width = match reader.u16()? {
         42 => Width::Classic,
@@ -49,6 +50,7 @@ pub(super) fn read_first<R: Read + Seek>(
         }
         _ => return Err(broken("no TIFF version")),
     };
+
     let offset = reader.offset(width)?;
     reader.fields.go_to(offset)?;
     let count = match width {
@@ -89,9 +91,11 @@ impl<R: Read + Seek> Ordered<'_, R> {
             Width::Classic => 4,
             Width::Big => 8,
         };
+
         if matches!(tag, 254..=559 | 34_675) {
             directory.most_values = directory.most_values.max(count);
         }
+
         let wanted = match tag {
             256 => Some(&mut directory.width),
             257 => Some(&mut directory.height),
@@ -106,7 +110,8 @@ impl<R: Read + Seek> Ordered<'_, R> {
         self.fields.go_to(value_at + value_bytes)
     }
 
-    /// The first of `count` values of TIFF type `kind`, in place if they fit, else at an offset.
+    /// Reads the first of `count` values of TIFF type `kind`, in place if they fit, else at an
+    /// offset.
     fn first_value(
         &mut self,
         kind: u16,
@@ -124,10 +129,12 @@ impl<R: Read + Seek> Ordered<'_, R> {
         if count == 0 {
             return Ok(None);
         }
+
         if count.saturating_mul(size) > room {
             let offset = self.offset(width)?;
             self.fields.go_to(offset)?;
         }
+
         Ok(Some(match size {
             1 => self.fields.u8()?.into(),
             2 => self.u16()?.into(),

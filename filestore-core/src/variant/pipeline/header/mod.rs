@@ -1,8 +1,9 @@
-//! What a picture's first bytes say: format, size, orientation, and what decoding it will need.
+//! The facts in a picture's first bytes: format, size, orientation, and the needs of its decoder.
 //!
 //! Read by our own few lines rather than by the decoders, because some of those allocate or inflate
-//! before anyone can stop them. Every parser reads a bounded number of fields, skips the rest, and
-//! takes the format from the content alone.
+//! before anyone can stop them, and their limits have holes: WebP's decoder ignores them, and a
+//! deflated iCCP chunk passes PNG's. Every parser reads a bounded number of fields, skips the rest,
+//! and takes the format from the content alone.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -27,7 +28,7 @@ pub(crate) use png::PngHeader;
 pub(crate) use tiff::TiffHeader;
 pub(crate) use webp::WebPHeader;
 
-/// How many markers, chunks or segments a header may have before the picture's data.
+/// The most markers, chunks or segments of a header before the picture's data.
 const MAX_CHUNKS: usize = 4096;
 
 /// A readable raster picture.
@@ -40,13 +41,13 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Width and height as displayed.
+    /// Returns width and height as displayed.
     pub(crate) fn displayed(&self) -> Dimensions {
         self.orientation.displayed(self.stored)
     }
 }
 
-/// The format, with what its decoder needs to know in advance.
+/// The format, with the facts that its decoder needs in advance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Format {
     Jpeg(JpegHeader),
@@ -58,7 +59,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The media type.
+    /// Returns the media type.
     pub(crate) fn mime(&self) -> &'static str {
         match self {
             Self::Jpeg(_) => "image/jpeg",
@@ -78,7 +79,7 @@ pub(crate) fn read(image: &ImageFile<'_>) -> Result<Header> {
     header.map_or_else(|| Err(refusal(image)?), Ok)
 }
 
-/// Why what is in `source` cannot be shown: it is no image, or none that can be decoded.
+/// Returns the reason why a file cannot be shown: no image, or none that can be decoded.
 fn refusal(image: &ImageFile<'_>) -> Result<Error> {
     let mut magic = [0; unsupported::MAGIC_BYTES];
     let known =
@@ -90,6 +91,7 @@ fn parse<R: Read + Seek>(mut reader: R) -> io::Result<Option<Header>> {
     let mut magic = [0; 18];
     let known = fill(&mut reader, &mut magic)?;
     reader.seek(SeekFrom::Start(0))?;
+
     let fields = Fields::new(reader);
     let header = match &magic[..known] {
         [0xFF, 0xD8, 0xFF, ..] => jpeg::parse(fields),
@@ -105,13 +107,14 @@ fn parse<R: Read + Seek>(mut reader: R) -> io::Result<Option<Header>> {
         }
         _ => return Ok(None),
     }?;
+
     if header.stored.width == 0 || header.stored.height == 0 {
         return Err(broken("a side of 0 pixels"));
     }
     Ok(Some(header))
 }
 
-/// Reads until `buffer` is full or the input ends; returns how much it read.
+/// Reads until `buffer` is full or the input ends; returns the number of bytes read.
 fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

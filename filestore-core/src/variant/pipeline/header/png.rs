@@ -8,10 +8,10 @@ use super::{Format, Header, MAX_CHUNKS};
 use crate::domain::record::Dimensions;
 use crate::variant::pipeline::orient::Orientation;
 
-/// How much of the metadata is looked at for the orientation: it stands in the first directory.
+/// The bytes of metadata that are searched for the orientation, which stands in the first directory.
 const EXIF_BYTES: u32 = 64 * 1024;
 
-/// What decoding a PNG needs to know in advance.
+/// The facts that decoding a PNG needs in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PngHeader {
     /// Channels of the decoded picture, palette and transparency expanded.
@@ -25,6 +25,7 @@ pub(super) fn parse<R: Read + Seek>(mut fields: Fields<R>) -> io::Result<Header>
     if fields.be32()? != 13 || &fields.bytes::<4>()? != b"IHDR" {
         return Err(broken("no IHDR"));
     }
+
     let stored = Dimensions { width: fields.be32()?, height: fields.be32()? };
     let _bit_depth = fields.u8()?;
     let opaque_channels = match fields.u8()? {
@@ -36,6 +37,7 @@ pub(super) fn parse<R: Read + Seek>(mut fields: Fields<R>) -> io::Result<Header>
     };
     // Compression, filter and interlace methods; checksum.
     fields.skip(3 + 4)?;
+
     let mut header = PngHeader { channels: opaque_channels, profile_bytes: 0 };
     let mut orientation = None;
     // A chunk that is cut short is the decoder's to report: the size is known.
@@ -52,6 +54,7 @@ fn walk<R: Read + Seek>(
         let length = fields.be32()?;
         let kind = fields.bytes::<4>()?;
         let end = fields.position()? + u64::from(length);
+
         match &kind {
             b"IDAT" | b"IEND" => return Ok(()),
             // Transparency adds a channel to what has none.
@@ -63,6 +66,7 @@ fn walk<R: Read + Seek>(
             }
             _ => {}
         }
+
         let position = fields.position()?;
         // The rest of the data, and the checksum.
         fields.skip(end.saturating_sub(position) + 4)?;

@@ -3,10 +3,10 @@
 //! AVIF and HEIC (ISO/IEC 23008-12) have no decoder here: those in memory-safe Rust are young or
 //! under a licence that a library cannot pass on, the others need C++ or an assembler to build.
 
-/// How much of a file is looked at: the brands of real ones end long before.
+/// The bytes of a file that are looked at: the brands of real ones end long before.
 pub(super) const MAGIC_BYTES: usize = 64;
 
-/// The name of the format that a file beginning with `magic` has; `None` if it is none of these.
+/// Names the format of a file beginning with `magic`; `None` if it is none of these.
 pub(super) fn name(magic: &[u8]) -> Option<&'static str> {
     match magic {
         [0xFF, 0x0A, ..] | [0, 0, 0, 12, b'J', b'X', b'L', b' ', ..] => Some("JPEG XL"),
@@ -22,7 +22,7 @@ pub(super) fn name(magic: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// From a file type box (ISO/IEC 14496-12, section 4.3): length, `ftyp`, the major brand, its
+/// Reads the name from a file type box (ISO/IEC 14496-12, section 4.3): length, `ftyp`, the major brand, its
 /// version, and the brands the file is compatible with. A video has none of these brands.
 fn brand_name(file_type: &[u8]) -> Option<&'static str> {
     let major = file_type.get(8..12).into_iter();

@@ -11,16 +11,16 @@ use super::{Format, Header, MAX_CHUNKS};
 use crate::domain::record::Dimensions;
 use crate::variant::pipeline::orient::Orientation;
 
-/// How much of the metadata is looked at for the orientation: it stands in the first directory.
+/// The bytes of metadata that are searched for the orientation, which stands in the first directory.
 const EXIF_BYTES: u32 = 64 * 1024;
 /// Flags of VP8X (RFC 9649, section 2.7.1).
 const HAS_EXIF: u8 = 0x08;
 const HAS_ANIMATION: u8 = 0x02;
 
-/// What decoding a WebP needs to know in advance.
+/// The facts that decoding a WebP needs in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WebPHeader {
-    /// Whether it is animated: frames are then composed on a canvas of their own.
+    /// True for an animation, whose frames are composed on a canvas of their own.
     pub(crate) animated: bool,
 }
 
@@ -32,6 +32,7 @@ pub(super) fn parse<R: Read + Seek>(mut fields: Fields<R>) -> io::Result<Header>
         let format = Format::WebP(WebPHeader { animated: false });
         return Ok(Header { format, stored, orientation: Orientation::default() });
     }
+
     let flags = fields.u8()?;
     fields.skip(3)?;
     let canvas = Dimensions { width: fields.le24()? + 1, height: fields.le24()? + 1 };
@@ -48,6 +49,7 @@ fn walk<R: Read + Seek>(
     has_exif: bool,
 ) -> io::Result<Orientation> {
     let mut picture_seen = false;
+
     for _ in 0..MAX_CHUNKS {
         let chunk = match Chunk::read(fields) {
             Ok(chunk) => chunk,
@@ -55,6 +57,7 @@ fn walk<R: Read + Seek>(
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
             Err(error) => return Err(error),
         };
+
         if &chunk.kind == b"EXIF" {
             let payload = fields.up_to(chunk.length.min(EXIF_BYTES) as usize)?;
             return Ok(exif_orientation(&payload));
@@ -65,6 +68,7 @@ fn walk<R: Read + Seek>(
             }
             picture_seen = true;
         }
+
         if picture_seen && !has_exif {
             break;
         }
@@ -73,7 +77,7 @@ fn walk<R: Read + Seek>(
     Ok(Orientation::default())
 }
 
-/// The size of the bitstream in `chunk`, or in the frame that `chunk` is.
+/// Reads the size of the bitstream in `chunk`, or in the frame that `chunk` is.
 fn picture_size<R: Read + Seek>(
     fields: &mut Fields<R>,
     chunk: &Chunk,
@@ -81,6 +85,7 @@ fn picture_size<R: Read + Seek>(
     if &chunk.kind != b"ANMF" {
         return chunk.bitstream_size(fields);
     }
+
     // Position, size, duration and flags of the frame; then ALPH perhaps, then the bitstream.
     fields.skip(16)?;
     for _ in 0..MAX_CHUNKS {
@@ -107,12 +112,12 @@ impl Chunk {
         Ok(Self { kind: fields.bytes()?, length: fields.le32()?, start: fields.position()? })
     }
 
-    /// Where the next chunk begins: chunks are padded to an even length.
+    /// Returns the start of the next chunk: chunks are padded to an even length.
     fn end(&self) -> u64 {
         self.start + u64::from(self.length) + u64::from(self.length % 2)
     }
 
-    /// Width and height of a VP8 (RFC 6386, section 9.1) or VP8L (RFC 9649, section 3.4) chunk.
+    /// Reads width and height of a VP8 (RFC 6386, section 9.1) or VP8L (RFC 9649, section 3.4) chunk.
     fn bitstream_size<R: Read + Seek>(
         &self,
         fields: &mut Fields<R>,
@@ -123,16 +128,18 @@ impl Chunk {
                 if fields.bytes()? != [0x9D, 0x01, 0x2A] {
                     return Err(broken("no VP8 key frame"));
                 }
-                let side = |field: u16| u32::from(field & 0x3FFF);
-                Ok(Some(Dimensions { width: side(fields.le16()?), height: side(fields.le16()?) }))
+
+                let (width, height) = (fields.le16()? & 0x3FFF, fields.le16()? & 0x3FFF);
+                Ok(Some(Dimensions { width: width.into(), height: height.into() }))
             }
             b"VP8L" => {
                 if fields.u8()? != 0x2F {
                     return Err(broken("no VP8L signature"));
                 }
+
                 let bits = fields.le32()?;
-                let side = |bits: u32| (bits & 0x3FFF) + 1;
-                Ok(Some(Dimensions { width: side(bits), height: side(bits >> 14) }))
+                let (width, height) = ((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1);
+                Ok(Some(Dimensions { width, height }))
             }
             _ => Ok(None),
         }
