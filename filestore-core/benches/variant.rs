@@ -50,6 +50,7 @@ static PHOTO: LazyLock<Vec<u8>> = LazyLock::new(|| {
             }
         }
     }
+
     let mut bytes = Vec::new();
     let mut encoder = JpegEncoder::new_with_quality(&mut bytes, 88);
     encoder.encode(&rgb, WIDTH, HEIGHT, ExtendedColorType::Rgb8).expect("encoding into memory");
@@ -68,6 +69,7 @@ fn engine(bencher: Bencher, size: &str) {
     File::create(&photo)
         .and_then(|mut file| file.write_all(&PHOTO))
         .expect("writing the photograph");
+
     let config = VariantConfig { memory_cache_bytes: 0, ..VariantConfig::default() };
     let engine = VariantEngine::open(&directory.path().join("cache"), config).expect("an engine");
     bencher
@@ -75,7 +77,7 @@ fn engine(bencher: Bencher, size: &str) {
         .bench_values(|key| runtime.block_on(make(&engine, key, &photo)));
 }
 
-/// A key nobody asked for before: always made anew.
+/// Makes a key that nobody asked for before, so that its variant is always made anew.
 fn new_key(size: &str) -> VariantKey {
     VariantKey {
         organization_id: "1".parse().expect("an organization"),
@@ -88,8 +90,8 @@ fn new_key(size: &str) -> VariantKey {
 
 async fn make(engine: &VariantEngine, key: VariantKey, photo: &Path) -> Variant {
     let photo = photo.to_owned();
-    let source = async move { Ok(File::open(photo).expect("the photograph")) };
-    engine.get(key, source, || std::future::ready(true)).await.expect("a variant")
+    let open = async move { Ok(File::open(photo).expect("the photograph")) };
+    engine.get(key, open, || std::future::ready(true)).await.expect("a variant")
 }
 
 #[divan::bench(args = SIZES, max_time = Duration::from_secs(6))]

@@ -29,13 +29,13 @@ use filestore_core::variant::{Fit, VariantSize};
 use report::{Row, Table};
 use serde_json::json;
 
-/// What a part of the comparison ends with.
+/// The end of a part of the comparison.
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 /// WebP quality on both sides.
 const QUALITY: f32 = 80.0;
 
-/// What one call took.
+/// The time that one call took.
 #[derive(Debug, Clone, Copy)]
 struct Times {
     wall_ms: f64,
@@ -89,23 +89,20 @@ struct Options {
 impl Options {
     fn parse(args: &[String]) -> Outcome<Self> {
         let (directory, named) = args.split_first().ok_or("no directory of photographs")?;
-        let value_of = |name: &str, default: &str| -> Vec<String> {
-            let given = named.chunks(2).find(|pair| pair[0] == name).and_then(|pair| pair.get(1));
-            given.map_or(default, |value| value).split(',').map(str::to_owned).collect()
-        };
-        let numbers = value_of("--sizes", "200,400,1000");
+        let numbers = values(named, "--sizes", "200,400,1000");
+
         Ok(Self {
             photos: photographs(Path::new(directory))?,
             sizes: numbers
                 .iter()
                 .map(|n| VariantSize::from_path(n, n))
                 .collect::<Result<_, _>>()?,
-            fits: value_of("--fits", "cover,inside")
+            fits: values(named, "--fits", "cover,inside")
                 .iter()
                 .map(|fit| fit.parse())
                 .collect::<Result<_, _>>()?,
-            rounds: value_of("--rounds", "7")[0].parse()?,
-            parts: value_of("--parts", "single,seven,peak"),
+            rounds: values(named, "--rounds", "7")[0].parse()?,
+            parts: values(named, "--parts", "single,seven,peak"),
         })
     }
 
@@ -114,26 +111,37 @@ impl Options {
     }
 }
 
+/// Returns the values of the option `name`, which stands before its value in `named`.
+fn values(named: &[String], name: &str, default: &str) -> Vec<String> {
+    let given = named.chunks(2).find(|pair| pair[0] == name).and_then(|pair| pair.get(1));
+    given.map_or(default, |value| value).split(',').map(str::to_owned).collect()
+}
+
 fn photographs(directory: &Path) -> Outcome<Vec<PathBuf>> {
-    let is_picture = |path: &PathBuf| {
-        let extension = path.extension().map(|end| end.to_string_lossy().to_lowercase());
-        extension.is_some_and(|end| ["jpg", "jpeg", "png"].contains(&end.as_str()))
-    };
     let entries =
         std::fs::read_dir(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
-    let mut found: Vec<_> =
-        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_picture).collect();
+    let mut found: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| is_picture(path))
+        .collect();
     found.sort();
+
     if found.is_empty() {
         return Err(format!("no photographs (jpg, png) in {}", directory.display()).into());
     }
     Ok(found)
 }
 
+fn is_picture(path: &Path) -> bool {
+    let extension = path.extension().map(|end| end.to_string_lossy().to_lowercase());
+    extension.is_some_and(|end| ["jpg", "jpeg", "png"].contains(&end.as_str()))
+}
+
 fn compare(options: &Options) -> Outcome {
     let work = tempfile::tempdir()?;
     let mut sharp = peer::Sharp::start()?;
     println!("sharp {}", sharp.ask(&json!({"op": "version"}))?);
+
     if options.has("single") {
         let mut table = Table::new("one variant from the original");
         for photo in &options.photos {
@@ -171,11 +179,13 @@ fn single(
             // The warm-up, whose pictures are kept.
             let Some(bytes) = ours::make(wanted)?.1 else { continue };
             sharp.make(wanted, Some(&out))?;
+
             let (mut our_times, mut sharp_times) = (Times::NEVER, Times::NEVER);
             for _ in 0..options.rounds {
                 our_times = our_times.least(ours::make(wanted)?.0);
                 sharp_times = sharp_times.least(sharp.make(wanted, None)?);
             }
+
             let theirs = std::fs::read(&out)?;
             table.add(Row {
                 photo: report::name(photo),
@@ -205,11 +215,13 @@ fn seven(
         // The warm-up, whose pictures are kept.
         let (_, made) = ours::seven(photo, fit)?;
         sharp.seven(photo, fit, Some(work))?;
+
         let (mut our_times, mut sharp_times) = (Times::NEVER, Times::NEVER);
         for _ in 0..options.rounds.div_ceil(2) {
             our_times = our_times.least(ours::seven(photo, fit)?.0);
             sharp_times = sharp_times.least(sharp.seven(photo, fit, None)?);
         }
+
         let sizes = made.into_iter().map(|(size, bytes)| {
             let theirs = std::fs::read(work.join(format!("{}.webp", size.pixels())))?;
             let dssim = likeness(work, &full, (size, fit), &bytes, &theirs)?;
@@ -261,7 +273,7 @@ fn peak(options: &Options) -> Outcome {
     Ok(())
 }
 
-/// What [`ours::peak_kib`] runs in a process of its own.
+/// Prints the peak for [`ours::peak_kib`], which runs this in a process of its own.
 fn print_peak(photo: &str, size: &str, fit: &str) -> Outcome {
     let wanted = Wanted {
         photo: Path::new(photo),

@@ -73,9 +73,9 @@ impl Sharp {
 
     pub(crate) fn facts(&mut self, photo: &Path) -> Outcome<Facts> {
         let answer = self.ask(&json!({"op": "facts", "path": photo}))?;
-        let side = |name: &str| answer[name].as_u64().unwrap_or(0);
+        let (width, height) = (answer["width"].as_u64(), answer["height"].as_u64());
         Ok(Facts {
-            size: format!("{}x{}", side("width"), side("height")),
+            size: format!("{}x{}", width.unwrap_or(0), height.unwrap_or(0)),
             progressive: answer["progressive"] == true,
             sampling: answer["sampling"].as_str().unwrap_or("-").to_owned(),
         })
@@ -98,6 +98,9 @@ fn request(op: &str, wanted: Wanted<'_>) -> Value {
 }
 
 fn times(answer: &Value) -> Times {
-    let ms = |name: &str| answer[name].as_f64().map_or(f64::NAN, |ns| ns / 1e6);
-    Times { wall_ms: ms("wall_ns"), cpu_ms: ms("cpu_ns") }
+    Times { wall_ms: ms(&answer["wall_ns"]), cpu_ms: ms(&answer["cpu_ns"]) }
+}
+
+fn ms(nanoseconds: &Value) -> f64 {
+    nanoseconds.as_f64().map_or(f64::NAN, |ns| ns / 1e6)
 }

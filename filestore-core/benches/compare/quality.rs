@@ -1,5 +1,5 @@
-//! How like the reference a variant is: DSSIM (Kornel Lesiński's `dssim`, 0 is equal), by its own
-//! program. It is under the AGPL, so it is run beside this, never linked.
+//! The likeness of a variant to the reference: DSSIM (0 is equal), by Kornel Lesiński's program
+//! `dssim`. The program is under the AGPL, so it is run beside this, never linked.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -17,6 +17,7 @@ pub(crate) fn dssim(work: &Path, full: &Full, place: Place, webp: &[u8]) -> Outc
         ImageReader::with_format(Cursor::new(webp), ImageFormat::WebP).decode()?.into_rgb8();
     place.aligned(full, &decoded).picture(full).save(&reference)?;
     decoded.save(&seen)?;
+
     let program = std::env::var_os("COMPARE_DSSIM").unwrap_or_else(|| "dssim".into());
     let out = Command::new(program).args([&reference, &seen]).output()?;
     let said = String::from_utf8_lossy(&out.stdout);

@@ -8,7 +8,7 @@ use filestore_core::variant::Fit;
 use super::Times;
 use super::ours::fit_name;
 
-/// What a photograph is.
+/// The facts about a photograph.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     pub(crate) size: String,
@@ -25,9 +25,9 @@ pub(crate) struct Row {
     pub(crate) fit: Fit,
     pub(crate) ours: Times,
     pub(crate) sharp: Times,
-    /// Ours, sharp's.
+    /// The bytes of the file: ours, sharp's.
     pub(crate) bytes: (usize, usize),
-    /// Ours, sharp's.
+    /// The DSSIM to the reference: ours, sharp's.
     pub(crate) dssim: (f64, f64),
 }
 
@@ -42,7 +42,7 @@ impl Row {
     }
 }
 
-/// A photograph's name for the tables.
+/// Names a photograph for the tables.
 pub(crate) fn name(photo: &Path) -> String {
     photo.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }
@@ -132,16 +132,16 @@ impl Table {
 #[derive(Debug)]
 pub(crate) struct OfSeven {
     pub(crate) size: u32,
-    /// Ours, sharp's.
+    /// The bytes of the file: ours, sharp's.
     pub(crate) bytes: (usize, usize),
-    /// Ours, sharp's.
+    /// The DSSIM to the reference: ours, sharp's.
     pub(crate) dssim: (f64, f64),
 }
 
 /// The table of seven sizes at once: a line for each photograph and fit, with the geometric means
 /// of its sizes' bytes and DSSIM.
 pub(crate) struct Sevens {
-    /// Wall, processor.
+    /// Ratios of time on the clock and of processor time.
     times: Vec<[f64; 2]>,
     sizes: Vec<OfSeven>,
 }
@@ -192,7 +192,7 @@ impl Sevens {
     }
 }
 
-/// The geometric means of the ratios of bytes and DSSIM.
+/// Returns the geometric means of the ratios of bytes and DSSIM.
 fn likeness<'a>(sizes: impl Iterator<Item = &'a OfSeven> + Clone) -> (f64, f64) {
     (
         mean(sizes.clone().map(|one| ratio(one.bytes))),
@@ -229,7 +229,7 @@ fn ratio((ours, sharp): (usize, usize)) -> f64 {
     float(ours as u64) / float(sharp as u64)
 }
 
-/// The geometric mean.
+/// Returns the geometric mean.
 fn mean(ratios: impl Iterator<Item = f64> + Clone) -> f64 {
     let count = ratios.clone().count();
     (ratios.map(f64::ln).sum::<f64>() / float(count as u64)).exp()

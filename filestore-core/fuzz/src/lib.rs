@@ -1,4 +1,4 @@
-//! What every target checks: a picture from a stranger is answered with a variant or with one of
+//! The check of every target: a picture from a stranger is answered with a variant or with one of
 //! three refusals, within its memory, and never with a panic.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -15,9 +15,10 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 /// Small enough that a picture takes milliseconds.
 const MAX_PIXELS: u64 = 512 * 512;
-/// What a rendering is told to keep to: 16 MiB of it are for what is not pixels, 64 in a TIFF.
+/// The memory that a rendering is told to keep to: 16 MiB of it are for things besides pixels, 64 in
+/// a TIFF.
 const MEMORY_BYTES: usize = 80 << 20;
-/// What the fuzzer's own file and the results may take besides.
+/// The memory that the fuzzer's own file and the results may take besides.
 const SLACK_BYTES: usize = 1 << 20;
 
 /// Lets zune-jpeg panic: the core catches that. Any other panic stays a finding.
@@ -30,7 +31,7 @@ pub fn forgive_zune_jpeg() {
     }));
 }
 
-/// The header alone, without limits on the picture's size.
+/// Reads the header alone, without limits on the picture's size.
 pub fn header(bytes: &[u8]) {
     let file = in_memory(bytes);
     let peak = peak_of(|| {
@@ -41,7 +42,7 @@ pub fn header(bytes: &[u8]) {
     assert!(peak < SLACK_BYTES, "reading a header took {peak} bytes");
 }
 
-/// Two variants of `bytes` from one decode.
+/// Makes two variants of `bytes` from one decode.
 pub fn variants(bytes: &[u8]) {
     let config = VariantConfig {
         max_pixels: MAX_PIXELS,
@@ -72,14 +73,14 @@ fn check(variant: &Variant) {
     }
 }
 
-/// A file that never touches a disk.
+/// Makes a file that never touches a disk.
 fn in_memory(bytes: &[u8]) -> File {
     let file = File::from(memfd_create("picture", MemfdFlags::CLOEXEC).expect("a file in memory"));
     file.write_all_at(bytes, 0).expect("writing to memory");
     file
 }
 
-/// Counts what is allocated. libwebp, which is C and only sees our own pixels, is not counted.
+/// The allocator that counts. libwebp, which is C and only sees our own pixels, is not counted.
 struct Counting;
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
@@ -117,7 +118,7 @@ fn grow(bytes: usize) {
     PEAK.fetch_max(now, Ordering::Relaxed);
 }
 
-/// The most bytes that `work` held at once, besides what was held before.
+/// Measures the most bytes that `work` held at once, besides those held before.
 fn peak_of(work: impl FnOnce()) -> usize {
     let before = NOW.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);

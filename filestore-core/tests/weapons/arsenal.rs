@@ -6,32 +6,32 @@ use png::{BitDepth, ColorType};
 
 use super::pictures::*;
 
-/// How a weapon is answered.
+/// The answer to a weapon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// With a variant: what is dangerous in it is never touched.
+    /// A variant: the dangerous part is never touched.
     Variant,
-    /// 422 `image_too_large`.
+    /// A refusal with the kind `image_too_large`.
     TooLarge,
-    /// 422 `corrupt_image`.
+    /// A refusal with the kind `corrupt_image`.
     Corrupt,
-    /// 422 `not_an_image`.
+    /// A refusal with the kind `not_an_image`.
     NotAnImage,
 }
 
-/// One weapon.
+/// One weapon, and the answer expected to it.
 pub(crate) struct Weapon {
     pub(crate) name: &'static str,
     pub(crate) bytes: Vec<u8>,
     pub(crate) answer: Answer,
-    /// What answering may take at most, in MiB.
+    /// The most memory that the answer may take, in MiB.
     pub(crate) memory_mib: u64,
 }
 
-/// A header alone costs a few buffers.
+/// The memory of an answer from the header alone: a few buffers.
 const HEADER_MIB: u64 = 24;
 
-/// All of them.
+/// Makes all weapons.
 pub(crate) fn arsenal() -> Vec<Weapon> {
     let mut all = large_claims();
     all.extend(inflating());

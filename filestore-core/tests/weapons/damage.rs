@@ -36,7 +36,7 @@ fn pictures() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Whether a variant came of `bytes`; panics at an error that is not the picture's.
+/// Returns true if a variant came of `bytes`; panics at an error that is not the picture's.
 fn shown(bytes: &[u8], what: &str) -> bool {
     let mut file: File = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();

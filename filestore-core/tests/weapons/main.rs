@@ -34,10 +34,12 @@ fn every_weapon_is_answered_within_its_memory() {
             .env(TARGET, &path)
             .output()
             .unwrap();
+
         let text = String::from_utf8_lossy(&child.stdout);
         let report =
             text.lines().find_map(|line| line.split_once("report: ")).map(|(_, report)| report);
         let report = report.unwrap_or_else(|| panic!("{}: {text}{child:?}", weapon.name));
+
         println!("{:50} {:9} bytes  {report}", weapon.name, weapon.bytes.len());
         let (answer, rest) = report.split_once(' ').unwrap();
         let grown: u64 = rest.split(' ').next().unwrap().parse().unwrap();
@@ -51,19 +53,21 @@ fn every_weapon_is_answered_within_its_memory() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Only does something as the child of the test above.
+/// Makes one variant, as the child of the test above; does nothing else.
 #[tokio::test]
 async fn child() {
     let Some(path) = std::env::var_os(TARGET) else { return };
     let directory = tempfile::tempdir().unwrap();
-    // Memory is what is looked at: no answer may depend on how busy the machine is.
+    // Memory is looked at here: no answer may depend on how busy the machine is.
     let config = VariantConfig { deadline: Duration::from_mins(10), ..VariantConfig::default() };
     let engine = VariantEngine::open(directory.path(), config).unwrap();
-    // A first, harmless picture, so that what every process takes is there before.
+
+    // A first, harmless picture, so that the memory every process takes is there before.
     let harmless = pictures::jpeg(300, 300, &pictures::photo(300, 300));
     let mut first = tempfile::tempfile().unwrap();
     first.write_all(&harmless).unwrap();
     make(&engine, first).await.unwrap();
+
     let before = peak_kib();
     let begun = std::time::Instant::now();
     let answer = match make(&engine, File::open(path).unwrap()).await {
@@ -76,6 +80,7 @@ async fn child() {
             other => panic!("{other:?}: {error:?}"),
         },
     };
+
     let grown = (peak_kib() - before).div_ceil(1024);
     println!("report: {answer:?} {grown} MiB in {} ms", begun.elapsed().as_millis());
 }
@@ -91,7 +96,7 @@ async fn make(engine: &VariantEngine, file: File) -> Result<Variant> {
     engine.get(key, async { Ok(file) }, || async { true }).await
 }
 
-/// The most memory this process ever held, in KiB.
+/// Returns the most memory this process ever held, in KiB.
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
