@@ -242,7 +242,7 @@ mod tests {
                 }
                 let done = done.clone();
                 pool.submit(move || {
-                    done.send(thread::current().name().map(str::to_owned)).unwrap()
+                    done.send(thread::current().name().map(str::to_owned)).unwrap();
                 })
                 .unwrap();
                 ran_on.recv().unwrap()

@@ -527,7 +527,7 @@ async fn what_is_made_in_advance_gives_way_to_requests_for_the_memory() {
 #[tokio::test]
 async fn what_is_made_in_advance_breaks_off_when_requests_wait_for_a_thread() {
     // A picture that is too slow for its deadline would be neither made nor dropped.
-    let deadline = Duration::from_secs(600);
+    let deadline = Duration::from_mins(10);
     let mut bench = Bench::with(VariantConfig { threads: 1, deadline, ..VariantConfig::default() });
     bench.picture = Arc::new(jpeg(1600, 1200, &photo(1600, 1200)));
 

@@ -53,7 +53,7 @@ struct Component {
 }
 
 impl Component {
-    fn new(frame: &Frame, component: &FrameComponent, part: Part) -> Self {
+    fn new(frame: &Frame, component: FrameComponent, part: Part) -> Self {
         let largest = largest_sampling(frame);
         let sampling = (u32::from(component.h), u32::from(component.v));
         let blocks = (
@@ -85,7 +85,7 @@ impl<'a> Decoder<'a> {
             ac_tables: [const { None }; TABLES],
             restart_interval: 0,
             components: components
-                .map(|(component, part)| Component::new(frame, component, *part))
+                .map(|(component, part)| Component::new(frame, *component, *part))
                 .collect(),
         }
     }

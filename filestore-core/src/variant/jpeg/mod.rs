@@ -134,7 +134,7 @@ impl<'a> Jpeg<'a> {
             .into_iter()
             .zip(&parts)
             .zip(&frame.components)
-            .map(|((data, part), component)| plane(data, part, component, largest))
+            .map(|((data, part), component)| plane(data, part, *component, largest))
             .collect();
         match <[Plane; 3]>::try_from(planes) {
             Ok(all) => Ok(Planes::YCbCr(all)),
@@ -145,7 +145,7 @@ impl<'a> Jpeg<'a> {
     }
 }
 
-fn plane(data: Vec<u8>, part: &Part, component: &FrameComponent, largest: (u32, u32)) -> Plane {
+fn plane(data: Vec<u8>, part: &Part, component: FrameComponent, largest: (u32, u32)) -> Plane {
     let (left, scale_x) = axis(part.columns.0, part.n, component.h, largest.0);
     let (top, scale_y) = axis(part.rows.0, part.n, component.v, largest.1);
     Plane {

@@ -175,7 +175,7 @@ fn write_scan(
                         (false, ..) => coder.sequential(*lane, block),
                         (true, 0, 0) => coder.dc(*lane, block[0] >> low),
                         (true, 0, _) => {
-                            coder.tokens.push(Token::Bits(block[0] as u32 >> low & 1, 1))
+                            coder.tokens.push(Token::Bits(block[0] as u32 >> low & 1, 1));
                         }
                         (true, _, 0) => coder.first(&block[*start..=*end], *low),
                         (true, ..) => coder.refine(&block[*start..=*end], *low),
