@@ -10,8 +10,8 @@ use filestore_core::domain::id::{BlobId, Sha256};
 use filestore_core::domain::path::BlobKey;
 use filestore_core::domain::provider::ProviderConfig;
 use filestore_core::storage::{
-    BlobInfo, BlobStore, ByteStream, CheckOutcome, Cloud, PresignRequest, Priority, ProviderCheck,
-    ProviderRegistry,
+    BlobInfo, BlobStore, ByteStream, CheckOutcome, Cloud, PresignMethod, PresignRequest, Priority,
+    ProviderCheck, ProviderRegistry,
 };
 use filestore_core::{Error, ErrorKind};
 use filestore_workspace::s3::{Fault, Operation};
@@ -97,9 +97,9 @@ async fn remove(cloud: &Cloud, key: &BlobKey) -> Result<(), Error> {
     cloud.remove(vec![key.clone()]).await.pop().unwrap()
 }
 
-fn wanted(head: bool) -> PresignRequest<'static> {
+fn wanted(method: PresignMethod) -> PresignRequest<'static> {
     PresignRequest {
-        head,
+        method,
         expires_in: Duration::from_mins(5),
         content_type: "image/png",
         disposition: Some(UNICODE),
@@ -289,7 +289,7 @@ async fn a_presigned_url_reads_one_object_as_it_was_asked_for() {
     put(&cloud, &key, b"the bytes").await.unwrap();
     put(&cloud, &other, b"others").await.unwrap();
     let bare = filestore_workspace::http_client().build().unwrap();
-    let url = cloud.presign(&key, &wanted(false)).await.unwrap().unwrap().url;
+    let url = cloud.presign(&key, &wanted(PresignMethod::Get)).await.unwrap().unwrap().url;
 
     let reply = bare.get(&url).send().await.unwrap();
     assert_eq!(reply.status(), StatusCode::OK);
@@ -305,7 +305,7 @@ async fn a_presigned_url_reads_one_object_as_it_was_asked_for() {
         (StatusCode::PARTIAL_CONTENT, "bytes".into())
     );
 
-    let head = cloud.presign(&key, &wanted(true)).await.unwrap().unwrap().url;
+    let head = cloud.presign(&key, &wanted(PresignMethod::Head)).await.unwrap().unwrap().url;
     let reply = bare.head(&head).send().await.unwrap();
     assert_eq!((reply.status(), header(&reply, "content-length")), (StatusCode::OK, "9"));
     assert_eq!(
@@ -335,7 +335,11 @@ async fn what_needs_headers_or_is_not_signed_at_all_is_not_presigned() {
         ("server_side_encryption_customer_algorithm", "AES256"),
     ] {
         let cloud = open(config(&server).with_option(option, value));
-        assert_eq!(cloud.presign(&fresh_key(), &wanted(false)).await.unwrap(), None, "{option}");
+        assert_eq!(
+            cloud.presign(&fresh_key(), &wanted(PresignMethod::Get)).await.unwrap(),
+            None,
+            "{option}"
+        );
     }
 }
 

@@ -18,7 +18,7 @@ use crate::domain::id::FileId;
 use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
 use crate::domain::serving;
-use crate::storage::cloud::PresignRequest;
+use crate::storage::cloud::{PresignMethod, PresignRequest};
 use crate::storage::{BlobRead, BlobStore, ByteStream, LocalBlob};
 
 /// How often a read starts over because the record changed under it.
@@ -121,7 +121,7 @@ impl FileStore {
         let is_stored = can.stores_disposition && how == stored;
         let disposition = how.disposition.to_value(&record.original_name);
         let request = PresignRequest {
-            head,
+            method: if head { PresignMethod::Head } else { PresignMethod::Get },
             expires_in: self.inner.config.presign_ttl,
             content_type: &how.content_type,
             // What the object was stored with needs no saying where it cannot be said.

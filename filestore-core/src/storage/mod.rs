@@ -24,7 +24,8 @@ mod contract;
 
 pub use blob_store::{BlobInfo, BlobRead, BlobStore, ByteStream, Priority};
 pub use cloud::{
-    CheckOutcome, CheckStep, Cloud, CloudCapabilities, PresignRequest, Presigned, ProviderCheck,
+    CheckOutcome, CheckStep, Cloud, CloudCapabilities, PresignMethod, PresignRequest, Presigned,
+    ProviderCheck,
 };
 pub use data_dir::DataDir;
 pub use local::{LocalBlob, LocalOptions, LocalStore, StagedBlob, StagingWriter};

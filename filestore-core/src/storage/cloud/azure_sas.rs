@@ -1,7 +1,7 @@
 //! Service SAS of Azure Blob Storage: a URL that grants reading one blob.
 //!
-//! Source: Microsoft, "Create a service SAS", version 2020-12-06 and later. OpenDAL 0.59 signs for an
-//! hour whatever it is asked, with all permissions, and passes a configured SAS token on as it is.
+//! Source: Microsoft, "Create a service SAS", version 2020-12-06 and later. OpenDAL 0.59 always signs
+//! for an hour with all permissions, and passes a configured SAS token on unchanged.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -12,65 +12,64 @@ use super::open::Options;
 use super::presign::PresignRequest;
 use crate::domain::clock::Timestamp;
 
-/// The version of the service that knows this string to sign.
+/// Version of the service that defines this string to sign.
 const VERSION: &str = "2020-12-06";
 
-/// RFC 3986's unreserved characters stay as they are.
+/// Characters to encode in a query: all but the unreserved ones of RFC 3986.
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 const PATH: &AsciiSet = &QUERY.remove(b'/');
 
-/// Signs for the blobs of one container.
+/// Signer for the blobs of one container.
 pub(super) struct AzureSas {
     account: String,
     key: Vec<u8>,
-    /// Without a trailing slash; with the account in it for an emulator.
+    /// URL without a trailing slash; of an emulator, with the account in it.
     endpoint: String,
     container: String,
-    /// What comes before every path: empty, or with a trailing slash.
+    /// Prefix of every path: empty, or with a trailing slash.
     root: String,
 }
 
 impl AzureSas {
+    /// Takes what is needed from the options. `Err` says what is wrong with one of them.
+    ///
     /// `None` without an account key, with requests that are not signed, and with a customer's
-    /// encryption key, which would have to travel in headers. `Err` says what is wrong with an option.
+    /// encryption key, which would have to travel in headers.
     pub(super) fn from_options(options: &Options) -> Result<Option<Self>, &'static str> {
-        let option =
-            |name: &str| options.get(name).map(String::as_str).filter(|value| !value.is_empty());
-        let Some(key) = option("account_key") else { return Ok(None) };
+        let Some(key) = given(options, "account_key") else { return Ok(None) };
         let key =
             BASE64_STANDARD.decode(key).map_err(|_| "the option account_key must be base64")?;
-        let endpoint = option("endpoint").unwrap_or_default().trim_end_matches('/');
+
+        let endpoint = given(options, "endpoint").unwrap_or_default().trim_end_matches('/');
         let endpoint = if endpoint.contains("://") {
             endpoint.to_owned()
         } else {
             format!("https://{endpoint}")
         };
-        let account = option("account_name").map(str::to_owned).or_else(|| account_of(&endpoint));
-        let (Some(account), Some(container)) = (account, option("container")) else {
+        let account =
+            given(options, "account_name").map(str::to_owned).or_else(|| account_of(&endpoint));
+        let (Some(account), Some(container)) = (account, given(options, "container")) else {
             return Ok(None);
         };
-        let is_plain =
-            option("encryption_key").is_none() && option("skip_signature") != Some("true");
-        let root = match option("root").unwrap_or_default().trim_matches('/') {
+
+        let root = match given(options, "root").unwrap_or_default().trim_matches('/') {
             "" => String::new(),
             root => format!("{root}/"),
         };
+        let is_plain = given(options, "encryption_key").is_none()
+            && given(options, "skip_signature") != Some("true");
         Ok(is_plain.then(|| Self { account, key, endpoint, container: container.to_owned(), root }))
     }
 
-    /// The URL of `path` for GET and HEAD, good until `now` plus the request's time, whole seconds.
+    /// Makes the URL of `path` for GET and HEAD, good until `now` plus the request's time, in whole
+    /// seconds.
     pub(super) fn url(&self, path: &str, request: &PresignRequest<'_>, now: Timestamp) -> String {
         let expiry = whole_seconds(now.plus(request.expires_in));
         let blob = format!("{}{path}", self.root);
         let protocol = if self.endpoint.starts_with("https://") { "https" } else { "https,http" };
         let disposition = request.disposition.unwrap_or_default();
         let signature = self.sign(&blob, &expiry, protocol, disposition, request.content_type);
-        let mut url = format!(
-            "{}/{}/{}?",
-            self.endpoint,
-            utf8_percent_encode(&self.container, PATH),
-            utf8_percent_encode(&blob, PATH)
-        );
+
         let pairs = [
             ("sv", VERSION),
             ("se", &expiry),
@@ -81,11 +80,19 @@ impl AzureSas {
             ("rsct", request.content_type),
             ("sig", &signature),
         ];
-        let given = pairs.iter().filter(|(_, value)| !value.is_empty());
-        let query =
-            given.map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, QUERY)));
-        url.push_str(&query.collect::<Vec<_>>().join("&"));
-        url
+        let query: Vec<_> = pairs
+            .iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, QUERY)))
+            .collect();
+
+        format!(
+            "{}/{}/{}?{}",
+            self.endpoint,
+            utf8_percent_encode(&self.container, PATH),
+            utf8_percent_encode(&blob, PATH),
+            query.join("&")
+        )
     }
 
     fn sign(
@@ -116,6 +123,7 @@ impl AzureSas {
             content_type,
         ]
         .join("\n");
+
         let mut mac =
             Hmac::<sha2::Sha256>::new_from_slice(&self.key).expect("HMAC takes keys of any length");
         mac.update(string_to_sign.as_bytes());
@@ -123,13 +131,18 @@ impl AzureSas {
     }
 }
 
-/// `account` of `https://account.blob.core.windows.net`.
+/// Looks an option up; an empty value counts as not given.
+fn given<'a>(options: &'a Options, name: &str) -> Option<&'a str> {
+    options.get(name).map(String::as_str).filter(|value| !value.is_empty())
+}
+
+/// Takes `account` from `https://account.blob.core.windows.net`.
 fn account_of(endpoint: &str) -> Option<String> {
     let (account, rest) = endpoint.split_once("://")?.1.split_once('.')?;
     rest.starts_with("blob.").then(|| account.to_owned())
 }
 
-/// `2026-11-21T08:15:30Z`.
+/// Formats a time as `2026-11-21T08:15:30Z`.
 fn whole_seconds(at: Timestamp) -> String {
     let text = at.to_string();
     format!("{}Z", text.split('.').next().unwrap_or(&text))
@@ -140,6 +153,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::storage::PresignMethod;
 
     fn options(pairs: &[(&str, &str)]) -> Options {
         let azure =
@@ -167,7 +181,7 @@ mod tests {
     fn a_url_grants_reading_one_blob_for_its_time() {
         let sas = sas(&[("account_key", "a2V5"), ("root", "/files/")]);
         let request = PresignRequest {
-            head: false,
+            method: PresignMethod::Get,
             expires_in: Duration::from_mins(5),
             content_type: "text/plain; charset=utf-8",
             disposition: Some("attachment; filename=\"a&b.txt\""),

@@ -1,4 +1,4 @@
-//! The memory of puts: bounded for all providers of a registry together.
+//! The memory of puts, bounded for all providers of a registry together.
 
 use std::sync::Arc;
 
@@ -6,30 +6,33 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::storage::Priority;
 
-/// Bytes that puts may hold. Who wants more than there is left waits, in order.
+/// Bytes of memory that puts may hold. Puts that want more than is left wait, in order.
 #[derive(Clone)]
 pub(in crate::storage) struct PutBudget {
     left: Arc<Semaphore>,
     all: usize,
-    /// What background work may have of it: half, so that a large copy keeps no request waiting.
+    /// The half that background work may use, so that a large copy keeps no request waiting.
     background: Arc<Semaphore>,
 }
 
-/// Bytes that are set aside for one put.
+/// Bytes set aside for one put until this is dropped.
 pub(super) struct Reserved {
     _all: OwnedSemaphorePermit,
     _background: Option<OwnedSemaphorePermit>,
 }
 
 impl PutBudget {
+    /// Creates a budget of `bytes`.
     pub(in crate::storage) fn new(bytes: usize) -> Self {
         // A permit is a byte; more than this is no bound anyway.
         let all = bytes.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
         let background = Arc::new(Semaphore::new(all.div_ceil(2)));
+
         Self { left: Arc::new(Semaphore::new(all)), all, background }
     }
 
-    /// Waits for `bytes`, or for everything where that is less: a put larger than the budget runs alone.
+    /// Waits for `bytes`, or for the whole budget if that is less: a put larger than the budget runs
+    /// alone. Background work waits for its share of the half first.
     pub(super) async fn reserve(&self, bytes: u64, priority: Priority) -> Reserved {
         match priority {
             Priority::Request => {

@@ -1,4 +1,4 @@
-//! Trying a provider out: what it can do for us, what it cannot, and what a URL of it gives away.
+//! Trying a provider out: what works, what the provider lacks, and what a URL of it gives away.
 
 use std::time::Duration;
 
@@ -8,17 +8,18 @@ use reqwest::{Method, StatusCode};
 use sha2::Digest;
 
 use super::Cloud;
-use super::presign::PresignRequest;
+use super::presign::{PresignMethod, PresignRequest};
 use super::probe::probe_path;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::Sha256;
 use crate::domain::provider::ProviderCode;
 use crate::storage::{BlobInfo, Priority};
 
-/// As long as a URL that clients get.
+/// Life of the URLs tried out: that of the URLs that clients get.
 const URL_LIFE: Duration = Duration::from_mins(5);
 
-/// Signatures carry times: a clock that is further off than this makes URLs expire early or late.
+/// Largest tolerated difference of the clocks. Signatures carry times: beyond this, URLs expire early or
+/// late.
 const MAX_CLOCK_SECS: u64 = 60;
 
 const PROBE_BYTES: usize = 100_000;
@@ -26,44 +27,44 @@ const CONTENT_TYPE: &str = "text/plain; charset=utf-8";
 const DISPOSITION: &str =
     "attachment; filename=\"na_ve.txt\"; filename*=UTF-8''na%C3%AFve%20%E2%82%AC.txt";
 
-/// What was found.
+/// Findings of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderCheck {
-    /// Whose.
+    /// Code of the provider that was tried.
     pub provider: ProviderCode,
-    /// Files can be kept at it: they are stored, read and removed, and its URLs, if it has any, work and
-    /// grant nothing but reading.
+    /// True if files can be kept there: they are stored, read and removed, and URLs, if the provider
+    /// has any, work and grant nothing but reading.
     pub can_serve: bool,
-    /// What was tried, in order.
+    /// Steps in the order in which they were tried.
     pub steps: Vec<CheckStep>,
 }
 
-/// One thing that was tried.
+/// One step of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckStep {
-    /// What: `write`, `read`, `range`, `presign` and so on.
+    /// Name of the step: `write`, `read`, `range`, `presign` and so on.
     pub name: &'static str,
-    /// How it ended.
+    /// Outcome of the step.
     pub outcome: CheckOutcome,
-    /// What was seen, in one line.
+    /// Observation in one line; empty for a step that was skipped.
     pub detail: String,
 }
 
-/// How a step ended.
+/// Outcome of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckOutcome {
-    /// As it should.
+    /// Everything is as it should be.
     Ok,
-    /// The provider has no such thing; we do without.
+    /// The provider has no such feature; the service works without.
     Cannot,
-    /// It should work and does not.
+    /// The feature should work and does not.
     Failed,
-    /// Not tried, because of a step before.
+    /// An earlier step kept this one from being tried.
     Skipped,
 }
 
 impl CheckOutcome {
-    /// As shown: `ok`, `cannot`, `failed`, `skipped`.
+    /// Returns the word shown to people: `ok`, `cannot`, `failed`, `skipped`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -75,8 +76,8 @@ impl CheckOutcome {
 }
 
 impl Cloud {
-    /// Tries everything out that is wanted of a provider, with objects of its own under
-    /// `.filestore-check/`, which are removed whatever happens.
+    /// Tries out everything that is wanted of a provider, with probe objects under `.filestore-check/`
+    /// that are removed whatever happens.
     pub async fn check(&self) -> ProviderCheck {
         let checking = Checking {
             cloud: self.clone(),
@@ -86,6 +87,7 @@ impl Cloud {
             paths: [probe_path(), probe_path()],
             steps: Vec::new(),
         };
+
         // A task of its own, so that the objects are removed if the caller goes away.
         let found = tokio::spawn(checking.run()).await;
         let steps = found.unwrap_or_else(|lost| {
@@ -95,30 +97,34 @@ impl Cloud {
                 detail: lost.to_string(),
             }]
         });
+
         // A clock that is off is told, not judged: if it matters, the URLs do not work.
-        let is_bad = |step: &CheckStep| step.outcome == CheckOutcome::Failed && step.name != CLOCK;
-        ProviderCheck { provider: self.code().clone(), can_serve: !steps.iter().any(is_bad), steps }
+        let mut failed = steps.iter().filter(|step| step.outcome == CheckOutcome::Failed);
+        let can_serve = failed.all(|step| step.name == CLOCK);
+        ProviderCheck { provider: self.code().clone(), can_serve, steps }
     }
 }
 
 const CLOCK: &str = "clock";
 
-/// What a step says when it is well, or what is missing, or what is wrong.
+/// Finding of one step: an outcome with an observation, or the text of a failure.
 type Found = std::result::Result<(CheckOutcome, String), String>;
 
 struct Checking {
     cloud: Cloud,
     bytes: Bytes,
-    /// The object that is looked at, and another one.
+    /// Paths of the object that is tried, and of another one.
     paths: [String; 2],
     steps: Vec<CheckStep>,
 }
 
 impl Checking {
+    /// Takes the steps in turn. Without a stored object only the removal and the clock are tried.
     async fn run(mut self) -> Vec<CheckStep> {
         let written = self.write().await;
         let is_written = written.is_ok();
         self.note("write", written);
+
         if is_written {
             let read = self.read(0..PROBE_BYTES).await;
             self.note("read", read);
@@ -132,6 +138,7 @@ impl Checking {
                 self.skip(name);
             }
         }
+
         let deleted = self.delete().await;
         self.note("delete", deleted);
         self.note(CLOCK, self.clock());
@@ -154,6 +161,7 @@ impl Checking {
             content_type: CONTENT_TYPE.to_owned(),
             content_disposition: Some("inline".to_owned()),
         };
+
         for path in &self.paths {
             let source = stream::iter([Ok(self.bytes.clone())]);
             self.cloud.put_path(path, &object, source, Priority::Request).await.map_err(said)?;
@@ -174,10 +182,11 @@ impl Checking {
         Ok(stream.try_collect::<Vec<Bytes>>().await?.concat())
     }
 
-    /// Whether there are URLs, whether they work, and what they grant.
+    /// Tries URLs: that there are any, that they work, and that they grant no more than reading.
     async fn urls(&mut self) {
         let names = ["presigned GET", "presigned HEAD", "disposition", "grants"];
-        let signed = self.sign(false).await;
+
+        let signed = self.sign(PresignMethod::Get).await;
         let url = match signed {
             Ok(Some(url)) => url,
             Ok(None) => {
@@ -191,6 +200,7 @@ impl Checking {
             }
         };
         self.note("presign", well(format!("good for {} s", URL_LIFE.as_secs())));
+
         let [get, head, disposition, grants] = names;
         let fetched = self.fetch(&url).await;
         self.note(get, fetched);
@@ -202,10 +212,14 @@ impl Checking {
         self.note(grants, found);
     }
 
-    async fn sign(&self, head: bool) -> Result<Option<String>> {
+    async fn sign(&self, method: PresignMethod) -> Result<Option<String>> {
         let disposition = self.cloud.capabilities().overrides_disposition.then_some(DISPOSITION);
-        let request =
-            PresignRequest { head, expires_in: URL_LIFE, content_type: CONTENT_TYPE, disposition };
+        let request = PresignRequest {
+            method,
+            expires_in: URL_LIFE,
+            content_type: CONTENT_TYPE,
+            disposition,
+        };
         Ok(self.cloud.presign_path(&self.paths[0], &request).await?.map(|presigned| presigned.url))
     }
 
@@ -215,6 +229,7 @@ impl Checking {
         if status != StatusCode::OK {
             return Err(format!("answers {status}"));
         }
+
         let bytes = reply.bytes().await.map_err(|error| said(self.cloud.unreachable(error)))?;
         if bytes != self.bytes {
             return Err("other bytes came than were stored".to_owned());
@@ -223,7 +238,7 @@ impl Checking {
     }
 
     async fn head(&self) -> Found {
-        let Some(url) = self.sign(true).await.map_err(said)? else {
+        let Some(url) = self.sign(PresignMethod::Head).await.map_err(said)? else {
             return Ok((CheckOutcome::Cannot, "signed for GET only".to_owned()));
         };
         let status = self.send(Method::HEAD, &url).await?.status();
@@ -239,6 +254,7 @@ impl Checking {
             let why = "files with a disposition of their own are streamed".to_owned();
             return Ok((CheckOutcome::Cannot, why));
         }
+
         let reply = self.send(Method::GET, url).await?;
         for (name, wanted) in [("content-disposition", DISPOSITION), ("content-type", CONTENT_TYPE)]
         {
@@ -250,7 +266,7 @@ impl Checking {
         well("type and name of the reply are those of the URL".to_owned())
     }
 
-    /// What can be done with a URL besides reading its object.
+    /// Tries what can be done with a URL besides reading its object.
     async fn grants(&self, url: &str) -> Found {
         let others = url.replace(&self.paths[0], &self.paths[1]);
         let attempts = [
@@ -258,6 +274,7 @@ impl Checking {
             ("overwrite it", Method::PUT, url),
             ("delete it", Method::DELETE, url),
         ];
+
         let mut granted = Vec::new();
         for (what, method, url) in attempts {
             let status = self.send(method, url).await?.status();
@@ -265,6 +282,7 @@ impl Checking {
                 granted.push(format!("{what} ({status})"));
             }
         }
+
         let is_same =
             self.stored(0..PROBE_BYTES as u64).await.is_ok_and(|bytes| bytes == self.bytes);
         match (granted.is_empty(), is_same) {
@@ -303,7 +321,8 @@ impl Checking {
         if off > MAX_CLOCK_SECS { Err(detail) } else { well(detail) }
     }
 
-    /// A request with nothing but the URL. Its body would become the object's if the URL let it.
+    /// Sends a request with nothing but the URL. The body of a PUT would become the object's if the URL
+    /// granted that.
     async fn send(
         &self,
         method: Method,
@@ -315,6 +334,7 @@ impl Checking {
             // Azure takes no blob without its type.
             request = request.header("x-ms-blob-type", "BlockBlob").body("overwritten");
         }
+
         let reply = request.send().await.map_err(|error| said(self.cloud.unreachable(error)))?;
         self.cloud.inner.clock.hear(reply.headers());
         Ok(reply)

@@ -1,4 +1,4 @@
-//! What OpenDAL's `fs` service leaves out: it flushes files, but not the directories that name them.
+//! Durable names for OpenDAL's `fs` service, which flushes files but not the directories that name them.
 
 use std::fs::File;
 use std::io;
@@ -6,18 +6,21 @@ use std::path::Path;
 
 use crate::domain::error::{Error, Result};
 
-/// Makes the names on the way from `root` to `path` durable. Nothing to do without a root.
+/// Makes the names on the way from `root` to `path` durable; does nothing without a root.
 pub(super) async fn flush(root: Option<&Path>, path: &str) -> Result<()> {
     const FLUSHING: &str = "flushing a provider's directories";
+
     let Some(root) = root else { return Ok(()) };
     let (root, path) = (root.to_owned(), root.join(path));
+
     let flushed = tokio::task::spawn_blocking(move || flush_between(&root, &path)).await;
     flushed
         .map_err(|lost| Error::internal(FLUSHING, lost))?
         .map_err(|error| Error::io(FLUSHING, error))
 }
 
-/// From the file's directory up to `root`; a directory that is not there has no names to keep.
+/// Syncs the directories from the file's own up to `root`, skipping those that are gone: they have no
+/// names to keep.
 fn flush_between(root: &Path, path: &Path) -> io::Result<()> {
     for directory in path.ancestors().skip(1).take_while(|directory| directory.starts_with(root)) {
         match File::open(directory) {

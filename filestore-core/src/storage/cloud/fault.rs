@@ -1,5 +1,5 @@
-//! OpenDAL's errors as ours. Their text is for the log, and holds neither credentials nor the query
-//! of a URL, where signatures are.
+//! OpenDAL's errors as ours, with a text for the log that holds neither credentials nor the query of a
+//! URL, where signatures are.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::fmt;
 use crate::domain::error::{Error, ErrorKind};
 use crate::domain::provider::{OptionValue, ProviderCode, ProviderConfig};
 
-/// The options whose values may be read by anyone who reads the log.
+/// Names of the options whose values may appear in the log.
 const PUBLIC_OPTIONS: [&str; 14] = [
     "account_name",
     "assume_role_duration_seconds",
@@ -25,31 +25,27 @@ const PUBLIC_OPTIONS: [&str; 14] = [
     "server_side_encryption",
 ];
 
-/// Long enough for a store's own words, short enough for a line.
+/// Longest text of an error: enough for a provider's own words, short enough for a line.
 const TEXT_CHARS: usize = 400;
 
-/// Turns one provider's errors into ours.
+/// Translator of one provider's errors into ours.
 pub(super) struct Faults {
     code: ProviderCode,
     secrets: Vec<String>,
 }
 
 impl Faults {
+    /// Learns from the configuration which texts to hide.
     pub(super) fn new(config: &ProviderConfig) -> Self {
-        let hidden = |(name, value): (&String, &OptionValue)| match value {
-            OptionValue::Text(text) if !PUBLIC_OPTIONS.contains(&name.as_str()) => {
-                Some(text.clone())
-            }
-            _ => None,
-        };
         let mut secrets: Vec<_> =
             config.options.iter().filter_map(hidden).filter(|s| s.len() > 3).collect();
+
         // The longer first: one secret may hold another.
         secrets.sort_unstable_by_key(|secret| std::cmp::Reverse(secret.len()));
         Self { code: config.code.clone(), secrets }
     }
 
-    /// `NotFound` for a missing object, else `ProviderUnavailable`.
+    /// Translates an error: `NotFound` for a missing object, else `ProviderUnavailable`.
     pub(super) fn of(&self, doing: &str, error: &opendal::Error) -> Error {
         let ours = if is_missing_object(error) {
             Error::not_found("blob")
@@ -59,7 +55,7 @@ impl Faults {
         ours.with_source(Fault(self.text(error)))
     }
 
-    /// `ProviderUnavailable` for an answer that cannot be right.
+    /// Makes the `ProviderUnavailable` for an answer that cannot be right.
     pub(super) fn broken(&self, doing: &str, problem: String) -> Error {
         self.unavailable(doing).with_source(Fault(problem))
     }
@@ -69,26 +65,29 @@ impl Faults {
         Error::new(ErrorKind::ProviderUnavailable, message)
     }
 
-    /// What went wrong, in one line without secrets.
+    /// Describes an error in one line without secrets.
     pub(super) fn text(&self, error: &opendal::Error) -> String {
         let mut text = error.kind().to_string();
         if !error.message().is_empty() {
             text = text + ": " + error.message();
         }
+
         let mut cause = error.source();
         while let Some(error) = cause {
             text = text + ": " + &error.to_string();
             cause = error.source();
         }
+
         self.clean(&text)
     }
 
-    /// `text` in one line, without secrets and the queries of URLs.
-    pub(super) fn clean(&self, text: &str) -> String {
+    /// Brings `text` into one line, without secrets and the queries of URLs.
+    fn clean(&self, text: &str) -> String {
         let mut text = without_queries(text);
         for secret in &self.secrets {
             text = text.replace(secret.as_str(), "***");
         }
+
         let words: Vec<_> = text.split(|c: char| c.is_whitespace() || c.is_control()).collect();
         words
             .into_iter()
@@ -101,11 +100,20 @@ impl Faults {
     }
 }
 
-/// Whether the object is not there, rather than the whole bucket or container: that is a fault of the
+/// Returns the value of an option that must not be shown.
+fn hidden((name, value): (&String, &OptionValue)) -> Option<String> {
+    match value {
+        OptionValue::Text(text) if !PUBLIC_OPTIONS.contains(&name.as_str()) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+/// Distinguishes a missing object from a missing bucket or container: the latter is a fault of the
 /// configuration, and the object may be fine.
 pub(super) fn is_missing_object(error: &opendal::Error) -> bool {
     const MISSING_CONTAINERS: [&str; 3] =
         ["NoSuchBucket", "ContainerNotFound", "bucket does not exist"];
+
     error.kind() == opendal::ErrorKind::NotFound
         && !MISSING_CONTAINERS.iter().any(|code| error.message().contains(code))
 }
@@ -114,16 +122,18 @@ pub(super) fn is_missing_object(error: &opendal::Error) -> bool {
 fn without_queries(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
+
     while let Some(at) = rest.find("://") {
         let end = rest[at..].find(|c: char| c.is_whitespace() || "\"'<>)},".contains(c));
         let (url, after) = rest.split_at(end.map_or(rest.len(), |end| at + end));
         kept.push_str(url[at..].find('?').map_or(url, |query| &url[..at + query]));
         rest = after;
     }
+
     kept + rest
 }
 
-/// The text of a provider's fault.
+/// Text of a provider's fault, as the source of an error.
 #[derive(Debug)]
 struct Fault(String);
 

@@ -1,34 +1,38 @@
 //! The blobs at one CLOUD provider, through OpenDAL.
 //!
-//! Purpose: puts are verified before they count, reads never end short, "removed" means absent, and a
+//! # Purpose
+//! Puts are verified before they count, reads never end short, "removed" means absent, and a
 //! presigned URL grants reading one object and nothing else. Errors name the provider and what was
 //! being done; no credential, signed URL or option value is in them.
 //!
-//! Keys are written once. Where the store can, a put is made "if absent", so that a reply that got
-//! lost and was retried cannot overwrite anything.
+//! Keys are written once. Where the provider supports it, a put is made "if absent", so that a retry
+//! after a lost reply cannot overwrite anything.
 //!
-//! Crash safety: none of its own. A put that fails or is cut off may leave an object under its key (an
-//! unfinished multipart upload is aborted). Callers write an intent before the put and remove the
-//! key when it comes to nothing.
+//! # Crash safety
+//! None of its own. A put that fails or is cut off may leave an object under its key (an unfinished
+//! multipart upload is aborted). Callers write an intent before the put and remove the key when the
+//! put comes to nothing.
 //!
 //! | module | what it does |
 //! |---|---|
-//! | `open` | from configuration to a layered operator |
-//! | `observe` | requests in the log without their queries; the provider's clock |
+//! | `open` | turns configuration into a layered operator |
+//! | `observe` | logs requests without their queries; reads the provider's clock |
 //! | `tls` | cryptography and trust for those requests |
-//! | `fault` | OpenDAL's errors as ours, without secrets |
+//! | `fault` | turns OpenDAL's errors into ours, without secrets |
+//! | `store` | the provider as a [`BlobStore`](crate::storage::BlobStore) |
 //! | `budget` | bounds the memory of all puts |
-//! | `put`, `parts`, `verify` | storing: in one request or in parts, then proof that it arrived |
-//! | `probe` | what an S3 store does with checksums and conditions, tried out once |
-//! | `read` | ranges as streams |
-//! | `presign`, `azure_sas` | URLs that grant one object |
-//! | `check` | trying a provider out |
-//! | `durable` | what the `fs` service leaves out: fsync of directories |
+//! | `put`, `parts`, `verify` | stores in one request or in parts, then proves that the bytes arrived |
+//! | `probe` | finds out once how an S3 provider treats checksums and conditions |
+//! | `read` | reads ranges as streams |
+//! | `presign`, `azure_sas` | makes URLs that grant one object |
+//! | `check` | tries a provider out for an administrator |
+//! | `durable` | fsyncs directories, which the `fs` service leaves out |
 
 mod open;
 mod observe;
 mod tls;
 mod fault;
+mod store;
 mod budget;
 mod put;
 mod parts;
@@ -38,9 +42,8 @@ mod read;
 mod presign;
 #[cfg(feature = "azblob")]
 mod azure_sas;
-mod durable;
 mod check;
-mod store;
+mod durable;
 
 #[cfg(test)]
 mod tests;
@@ -63,9 +66,9 @@ use crate::domain::provider::{ProviderCode, ProviderConfig};
 pub(super) use self::budget::PutBudget;
 pub use self::check::{CheckOutcome, CheckStep, ProviderCheck};
 pub(super) use self::open::unusable;
-pub use self::presign::{PresignRequest, Presigned};
+pub use self::presign::{PresignMethod, PresignRequest, Presigned};
 
-/// Bytes that all puts of a registry together hold in memory.
+/// Memory in bytes that all puts of a registry may hold together.
 pub(super) const PUT_MEMORY_BYTES: usize = 32 << 20;
 
 /// A provider of location CLOUD. Cheap to clone.
@@ -77,25 +80,25 @@ pub struct Cloud {
 struct Inner {
     code: ProviderCode,
     scheme: Scheme,
-    /// For everything but reads: waits when `concurrency` operations run.
+    /// Operator for everything but reads; at most `concurrency` operations run at once.
     operator: Operator,
-    /// For reads, which last as long as their reader wants. They have `reads` instead, so that slow
-    /// readers cannot keep a put waiting, nor two providers each other.
+    /// Operator for reads, which last as long as a client likes. Turns of `reads` bound them instead,
+    /// so that slow clients cannot keep a put waiting, nor two providers each other.
     reading: Operator,
     reads: Arc<Semaphore>,
     budget: PutBudget,
     faults: Arc<Faults>,
     presigner: Presigner,
-    /// Where the `fs` service keeps its files.
+    /// Root of the `fs` service's files.
     directory: Option<PathBuf>,
     clock: Arc<RemoteClock>,
-    /// A bare client, for requests that must not be signed.
+    /// Bare client, for requests that must not be signed.
     http: reqwest::Client,
     timeout: Duration,
     probed: OnceCell<Probed>,
 }
 
-/// The kinds of service there are.
+/// Kind of service that a provider speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scheme {
     S3,
@@ -107,36 +110,38 @@ enum Scheme {
     Memory,
 }
 
-/// What a provider can do for us.
+/// Capabilities of a provider, as data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CloudCapabilities {
-    /// Readers can be sent to it with a URL that grants one object.
+    /// Presigned URLs that grant reading one object.
     pub presigns: bool,
-    /// Such a URL can say another type and disposition than what was stored.
+    /// Presigned URLs that choose another type and disposition than what was stored.
     pub overrides_disposition: bool,
-    /// A disposition is stored with the object.
+    /// Objects keep the disposition that was stored with them.
     pub stores_disposition: bool,
-    /// It refuses a put whose bytes do not fit their checksum. `None`: not tried yet.
+    /// Puts whose bytes do not fit their checksum are refused. `None` until the first put.
     pub checks_checksums: Option<bool>,
-    /// It refuses a put to a key that exists. `None`: not tried yet.
+    /// Puts to a key that exists are refused. `None` until the first put.
     pub puts_if_absent: Option<bool>,
 }
 
 impl Cloud {
-    /// Opens the provider; `Unusable` names it and the option at fault. Talks to nobody.
+    /// Opens the provider without a request to it. `Unusable` names the provider and the option at
+    /// fault.
     pub(super) fn open(config: &ProviderConfig, budget: &PutBudget) -> Result<Self> {
         open::open(config, budget.clone())
     }
 
-    /// Its code.
+    /// Returns the provider's code.
     pub fn code(&self) -> &ProviderCode {
         &self.inner.code
     }
 
-    /// What it can do.
+    /// Returns what the provider can do, as far as known by now.
     pub fn capabilities(&self) -> CloudCapabilities {
         let stored = self.inner.operator.info().capability();
         let probed = self.inner.probed.get();
+
         CloudCapabilities {
             presigns: !matches!(self.inner.presigner, Presigner::Nobody),
             overrides_disposition: self.inner.presigner.overrides(),
@@ -149,7 +154,9 @@ impl Cloud {
     /// Removes the object; `Ok` only when it is confirmed absent.
     async fn remove_path(&self, path: &str) -> Result<()> {
         const REMOVING: &str = "removing a blob";
+
         self.inner.operator.delete(path).await.map_err(|error| self.fault(REMOVING, &error))?;
+
         // Asked with GET, not HEAD: without the reply's body a missing bucket looks like a missing
         // object, and bytes that are out of sight would count as gone.
         match self.inner.operator.read_with(path).range(0..1).await {
@@ -160,14 +167,16 @@ impl Cloud {
             Err(error) => return Err(self.fault(REMOVING, &error)),
             Ok(_) => return Err(self.broken(REMOVING, "it is still there")),
         }
+
         durable::flush(self.inner.directory.as_deref(), path).await
     }
 
+    /// Turns an error of OpenDAL into one that names the provider and what was being done.
     fn fault(&self, doing: &str, error: &opendal::Error) -> Error {
         self.inner.faults.of(doing, error)
     }
 
-    /// The provider answered, and the answer cannot be right.
+    /// Makes the error for an answer of the provider that cannot be right.
     fn broken(&self, doing: &str, problem: impl Into<String>) -> Error {
         self.inner.faults.broken(doing, problem.into())
     }

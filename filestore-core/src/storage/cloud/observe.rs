@@ -1,9 +1,9 @@
-//! The HTTP transport of a provider, and what is seen of every request: a line in the log, and the
-//! provider's clock.
+//! The HTTP transport of a provider, which observes every request: a line in the log, and the time of
+//! the provider's clock.
 //!
-//! The transport is the provider's own, not OpenDAL's one for the whole process: connections belong to the
-//! runtime they were made in. The log line is in place of OpenDAL's tracing layer, which puts whole requests into its spans: the query of a URL
-//! may be a SAS token.
+//! Each provider has a transport of its own instead of OpenDAL's one for the whole process, because
+//! connections belong to the runtime they were made in. The log line replaces OpenDAL's tracing layer,
+//! which puts whole requests into its spans: the query of a URL may be a SAS token.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -17,7 +17,7 @@ use opendal_http_transport_reqwest::ReqwestTransport;
 
 use crate::domain::provider::ProviderCode;
 
-/// How far a provider's clock is from ours, by the `Date` of its last reply.
+/// Difference between a provider's clock and ours, by the `Date` of its last reply.
 #[derive(Debug)]
 pub(super) struct RemoteClock(AtomicI64);
 
@@ -28,16 +28,18 @@ impl RemoteClock {
         Self(AtomicI64::new(Self::UNKNOWN))
     }
 
-    /// Seconds that the provider is ahead of us; `None` before a reply told.
+    /// Returns how many seconds the provider is ahead of us; `None` before a reply told.
     pub(super) fn ahead_secs(&self) -> Option<i64> {
         Some(self.0.load(Ordering::Relaxed)).filter(|secs| *secs != Self::UNKNOWN)
     }
 
+    /// Takes the time from the headers of a reply, if they hold one.
     pub(super) fn hear(&self, headers: &HeaderMap) {
         let date = headers.get(DATE).and_then(|date| date.to_str().ok());
         let Some(theirs) = date.and_then(|date| httpdate::parse_http_date(date).ok()) else {
             return;
         };
+
         let ahead = match theirs.duration_since(SystemTime::now()) {
             Ok(ahead) => i64::try_from(ahead.as_secs()),
             Err(behind) => i64::try_from(behind.duration().as_secs()).map(|secs| -secs),
@@ -46,7 +48,7 @@ impl RemoteClock {
     }
 }
 
-/// The layer.
+/// OpenDAL layer that sends a provider's requests and observes them.
 #[derive(Debug, Clone)]
 pub(super) struct Observe {
     pub(super) provider: ProviderCode,
@@ -72,9 +74,11 @@ impl HttpTransport for Observed {
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let started = Instant::now();
         let reply = self.inner.fetch(request).await;
+
         if let Ok(reply) = &reply {
             self.layer.clock.hear(reply.headers());
         }
+
         let status = reply.as_ref().map_or(0, |reply| reply.status().as_u16());
         let (host, path) = (uri.host().unwrap_or_default(), uri.path());
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! From configuration to an operator: options checked by name, layers in order.
+//! Opening a provider: from configuration to an operator, options checked by name, layers in order.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use super::{Cloud, Inner, Scheme};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::provider::{ProviderCode, ProviderConfig};
 
-/// Every scheme, and whether this build has it.
+/// Every scheme, with true for those that this build has.
 const SCHEMES: [(&str, bool); 5] = [
     ("s3", cfg!(feature = "s3")),
     ("azblob", cfg!(feature = "azblob")),
@@ -29,155 +29,185 @@ const SCHEMES: [(&str, bool); 5] = [
     ("memory", true),
 ];
 
-/// Where the `fs` service writes before it renames, within its root.
+/// Directory within its root where the `fs` service writes before it renames.
 const FS_STAGING: &str = ".filestore-staging";
 
+/// Options by name, as OpenDAL takes them.
 pub(super) type Options = BTreeMap<String, String>;
 
+/// Opens the provider of that configuration; sends nothing.
 pub(super) fn open(config: &ProviderConfig, budget: PutBudget) -> Result<Cloud> {
     let options =
         config.options.iter().map(|(name, value)| (name.clone(), value.to_text())).collect();
-    let opening = Opening { config, faults: Arc::new(Faults::new(config)), options };
+    let opening = Opening { config, faults: Arc::new(Faults::new(config)), options, budget };
     if config.concurrency == 0 {
         return Err(unusable(&config.code, "concurrency must be at least 1"));
     }
+
     match config.scheme.as_str() {
         #[cfg(feature = "s3")]
-        "s3" => opening.s3(budget),
+        "s3" => opening.s3(),
         #[cfg(feature = "azblob")]
-        "azblob" => opening.azblob(budget),
+        "azblob" => opening.azblob(),
         #[cfg(feature = "gcs")]
-        "gcs" => opening.gcs(budget),
-        "fs" => opening.fs(budget),
-        "memory" => {
-            let operator = opening.service::<MemoryConfig>(&[])?;
-            opening.cloud(Scheme::Memory, operator, Presigner::Nobody, None, budget)
-        }
+        "gcs" => opening.gcs(),
+        "fs" => opening.fs(),
+        "memory" => opening.memory(),
         _ => Err(unknown_scheme(config)),
     }
 }
 
-/// One line at start: which provider, and what is wrong with it.
+/// Makes the error of a configuration that cannot be used: one line that names the provider and the
+/// problem.
 pub(in crate::storage) fn unusable(code: &ProviderCode, problem: impl AsRef<str>) -> Error {
     Error::new(ErrorKind::Unusable, format!("provider {code}: {}", problem.as_ref()))
 }
 
 fn unknown_scheme(config: &ProviderConfig) -> Error {
-    let names = |is_built: bool| {
-        let names = SCHEMES.iter().filter(|(_, built)| *built == is_built).map(|(name, _)| *name);
-        names.collect::<Vec<_>>().join(", ")
-    };
-    let (built, left_out) = (names(true), names(false));
+    let (built, left_out): (Vec<_>, Vec<_>) = SCHEMES.iter().partition(|(_, is_built)| *is_built);
     let but = if left_out.is_empty() {
         String::new()
     } else {
-        format!(" (this build leaves out {left_out})")
+        format!(" (this build leaves out {})", names(&left_out))
     };
+
+    let built = names(&built);
     let problem = format!("the scheme must be one of {built}{but}: {:?}", config.scheme);
     unusable(&config.code, problem)
 }
 
+fn names(schemes: &[(&str, bool)]) -> String {
+    schemes.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// A provider being opened.
 struct Opening<'a> {
     config: &'a ProviderConfig,
     faults: Arc<Faults>,
     options: Options,
+    budget: PutBudget,
+}
+
+/// The properties in which one kind of service differs from the others.
+struct Service {
+    scheme: Scheme,
+    operator: Operator,
+    presigner: Presigner,
+    /// Root of the `fs` service's files.
+    directory: Option<PathBuf>,
 }
 
 impl Opening<'_> {
     #[cfg(feature = "s3")]
-    fn s3(mut self, budget: PutBudget) -> Result<Cloud> {
+    fn s3(mut self) -> Result<Cloud> {
+        self.check_s3_keys()?;
+        self.check_endpoint()?;
+        self.choose_s3_checksum()?;
+
         let has_region = ["AWS_REGION", "AWS_DEFAULT_REGION"]
             .iter()
             .any(|name| std::env::var_os(name).is_some());
         let required: &[&str] = if has_region { &["bucket"] } else { &["bucket", "region"] };
-        for (one, other) in
-            [("access_key_id", "secret_access_key"), ("secret_access_key", "access_key_id")]
-        {
+        let operator = self.service::<opendal::services::S3Config>(required)?;
+
+        let presigner = if self.is_signed() {
+            Presigner::Service { overrides: true }
+        } else {
+            Presigner::Nobody
+        };
+        self.cloud(Service { scheme: Scheme::S3, operator, presigner, directory: None })
+    }
+
+    /// Refuses one half of a key pair without the other.
+    #[cfg(feature = "s3")]
+    fn check_s3_keys(&self) -> Result<()> {
+        let pairs =
+            [("access_key_id", "secret_access_key"), ("secret_access_key", "access_key_id")];
+
+        for (one, other) in pairs {
             if self.options.contains_key(one) && !self.options.contains_key(other) {
                 return Err(self.problem(format!("the option {other} is missing")));
             }
         }
-        self.check_endpoint()?;
-        // A checksum with every put is what lets the store refuse bytes that changed on the way.
+        Ok(())
+    }
+
+    /// Chooses CRC32C unless the options say otherwise: a checksum with every put lets the provider
+    /// refuse bytes that changed on the way.
+    #[cfg(feature = "s3")]
+    fn choose_s3_checksum(&mut self) -> Result<()> {
         match self.options.get("checksum_algorithm").map(String::as_str) {
             None => self.set("checksum_algorithm", "crc32c"),
             Some("none") => _ = self.options.remove("checksum_algorithm"),
             Some("crc32c" | "md5") => {}
             Some(_) => {
-                return Err(
-                    self.problem("the option checksum_algorithm must be crc32c, md5 or none")
-                );
+                let problem = "the option checksum_algorithm must be crc32c, md5 or none";
+                return Err(self.problem(problem));
             }
         }
-        let is_signed = !(self.is_set("skip_signature") || self.is_set("allow_anonymous"));
-        let presigner =
-            if is_signed { Presigner::Service { overrides: true } } else { Presigner::Nobody };
-        let operator = self.service::<opendal::services::S3Config>(required)?;
-        self.cloud(Scheme::S3, operator, presigner, None, budget)
+        Ok(())
     }
 
     #[cfg(feature = "azblob")]
-    fn azblob(self, budget: PutBudget) -> Result<Cloud> {
+    fn azblob(self) -> Result<Cloud> {
         use super::azure_sas::AzureSas;
+
         self.check_endpoint()?;
         let operator =
             self.service::<opendal::services::AzblobConfig>(&["container", "endpoint"])?;
+
         let presigner =
             AzureSas::from_options(&self.options).map_err(|problem| self.problem(problem))?;
         let presigner = presigner.map_or(Presigner::Nobody, |sas| Presigner::Azure(Box::new(sas)));
-        self.cloud(Scheme::Azblob, operator, presigner, None, budget)
+        self.cloud(Service { scheme: Scheme::Azblob, operator, presigner, directory: None })
     }
 
     #[cfg(feature = "gcs")]
-    fn gcs(self, budget: PutBudget) -> Result<Cloud> {
+    fn gcs(self) -> Result<Cloud> {
         self.check_endpoint()?;
-        let is_signed = !(self.is_set("skip_signature") || self.is_set("allow_anonymous"));
-        let presigner =
-            if is_signed { Presigner::Service { overrides: false } } else { Presigner::Nobody };
         let operator = self.service::<opendal::services::GcsConfig>(&["bucket"])?;
-        self.cloud(Scheme::Gcs, operator, presigner, None, budget)
+
+        let presigner = if self.is_signed() {
+            Presigner::Service { overrides: false }
+        } else {
+            Presigner::Nobody
+        };
+        self.cloud(Service { scheme: Scheme::Gcs, operator, presigner, directory: None })
     }
 
-    fn fs(mut self, budget: PutBudget) -> Result<Cloud> {
+    fn fs(mut self) -> Result<Cloud> {
         let root = self.options.get("root").filter(|root| !root.is_empty()).map(PathBuf::from);
         if let Some(root) = &root
             && !self.options.contains_key("atomic_write_dir")
         {
             // Without it a file would be written under its final name, for all to see half of it.
-            let staging = root.join(FS_STAGING);
-            self.options
-                .insert("atomic_write_dir".to_owned(), staging.to_string_lossy().into_owned());
+            self.set("atomic_write_dir", &root.join(FS_STAGING).to_string_lossy());
         }
+
         let operator = self.service::<FsConfig>(&["root"])?;
-        self.cloud(Scheme::Fs, operator, Presigner::Nobody, root, budget)
+        let presigner = Presigner::Nobody;
+        self.cloud(Service { scheme: Scheme::Fs, operator, presigner, directory: root })
     }
 
-    /// The bare service, its options checked one by one.
+    fn memory(self) -> Result<Cloud> {
+        let operator = self.service::<MemoryConfig>(&[])?;
+        let presigner = Presigner::Nobody;
+        self.cloud(Service { scheme: Scheme::Memory, operator, presigner, directory: None })
+    }
+
+    /// Opens the bare service, after checking its options one by one.
     fn service<C: Configurator + Default + Serialize>(
         &self,
         required: &[&str],
     ) -> Result<Operator> {
         let defaults = serde_json::to_value(C::default())
-            .map_err(|e| Error::internal("listing options", e))?;
-        let known: Vec<_> =
-            defaults.as_object().into_iter().flat_map(|names| names.keys()).collect();
-        if let Some(unknown) = self.options.keys().find(|name| !known.contains(name)) {
-            let known = known.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-            return Err(self.problem(format!("unknown option {unknown}, expected one of {known}")));
-        }
-        let is_given =
-            |name: &&&str| self.options.get(**name).is_some_and(|value| !value.is_empty());
-        if let Some(missing) = required.iter().find(|name| !is_given(name)) {
-            return Err(self.problem(format!("the option {missing} is missing")));
-        }
-        let is_required = |name: &String| required.contains(&name.as_str());
-        let pairs = |chosen: &dyn Fn(&String) -> bool| {
-            let chosen = self.options.iter().filter(|(name, _)| chosen(name));
-            chosen.map(|(name, value)| (name.clone(), value.clone())).collect::<Vec<_>>()
-        };
+            .map_err(|error| Error::internal("listing options", error))?;
+        self.check_names(&defaults, required)?;
+
         // One at a time, because the error does not name the option and may show its value.
         for option in self.options.keys() {
-            if C::from_iter(pairs(&|name| name == option || is_required(name))).is_err() {
+            let alone = self.pairs(|name| name == option || required.contains(&name));
+            if C::from_iter(alone).is_err() {
                 let kind = if defaults[option].is_boolean() {
                     "true or false"
                 } else {
@@ -186,37 +216,75 @@ impl Opening<'_> {
                 return Err(self.problem(format!("the option {option} must be {kind}")));
             }
         }
-        let service = C::from_iter(pairs(&|_| true)).and_then(Operator::from_config);
+
+        let service = C::from_iter(self.pairs(|_| true)).and_then(Operator::from_config);
         service.map_err(|error| self.problem(self.faults.text(&error)))
     }
 
-    /// Bounds and repeats what the service does. OpenDAL's own order: an attempt has a timeout, the
-    /// attempts are repeated, and an operation keeps its turn while it is.
-    fn cloud(
-        self,
-        scheme: Scheme,
-        service: Operator,
-        presigner: Presigner,
-        directory: Option<PathBuf>,
-        budget: PutBudget,
-    ) -> Result<Cloud> {
+    /// Refuses options that the service does not know, and the lack of one that it needs.
+    fn check_names(&self, defaults: &serde_json::Value, required: &[&str]) -> Result<()> {
+        let known: Vec<&String> =
+            defaults.as_object().into_iter().flat_map(|names| names.keys()).collect();
+        if let Some(unknown) = self.options.keys().find(|name| !known.contains(name)) {
+            let known = known.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+            return Err(self.problem(format!("unknown option {unknown}, expected one of {known}")));
+        }
+
+        for name in required {
+            if self.options.get(*name).is_none_or(String::is_empty) {
+                return Err(self.problem(format!("the option {name} is missing")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the options that `choose` picks by name.
+    fn pairs(&self, choose: impl Fn(&str) -> bool) -> Vec<(String, String)> {
+        let chosen = self.options.iter().filter(|(name, _)| choose(name));
+        chosen.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// Layers bounds and retries over the service, in OpenDAL's own order: each attempt has a timeout,
+    /// attempts are repeated, and an operation keeps its turn over all its attempts.
+    fn cloud(self, service: Service) -> Result<Cloud> {
         let config = self.config;
         let tls = super::tls::client_config()?;
-        let client = |redirects| {
-            let client = reqwest::Client::builder()
-                .tls_backend_preconfigured(tls.clone())
-                .connect_timeout(config.timeout)
-                .redirect(redirects);
-            client
-                .build()
-                .map_err(|error| Error::internal("preparing requests to a provider", error))
-        };
         let clock = Arc::new(RemoteClock::new());
+
+        let observe = Observe {
+            provider: config.code.clone(),
+            clock: Arc::clone(&clock),
+            client: http_client(config, &tls, Policy::default())?,
+        };
         let timeouts =
             TimeoutLayer::new().with_timeout(config.timeout).with_io_timeout(config.io_timeout);
-        let (code, faults) = (config.code.clone(), Arc::clone(&self.faults));
-        let retry = RetryLayer::new()
-            .with_max_times(config.retries)
+        let reading = service.operator.layer(observe).layer(timeouts).layer(self.retries());
+        let operator = reading.clone().layer(ConcurrentLimitLayer::new(config.concurrency));
+
+        let inner = Inner {
+            code: config.code.clone(),
+            scheme: service.scheme,
+            operator,
+            reading,
+            reads: Arc::new(Semaphore::new(config.concurrency.min(Semaphore::MAX_PERMITS))),
+            budget: self.budget,
+            faults: self.faults,
+            presigner: service.presigner,
+            directory: service.directory,
+            clock,
+            http: http_client(config, &tls, Policy::none())?,
+            timeout: config.timeout,
+            probed: OnceCell::new(),
+        };
+        Ok(Cloud { inner: Arc::new(inner) })
+    }
+
+    /// Makes the layer that repeats attempts and logs why.
+    fn retries(&self) -> RetryLayer<impl Fn(RetryEvent<'_>) + Send + Sync + 'static + use<>> {
+        let (code, faults) = (self.config.code.clone(), Arc::clone(&self.faults));
+
+        RetryLayer::new()
+            .with_max_times(self.config.retries)
             .with_min_delay(Duration::from_millis(200))
             .with_factor(3.0)
             .with_max_delay(Duration::from_secs(10))
@@ -224,49 +292,17 @@ impl Opening<'_> {
             .with_notify(move |event: RetryEvent<'_>| {
                 let (operation, error) = (event.op, faults.text(event.err));
                 tracing::debug!(provider = %code, ?operation, attempt = event.attempt, error, "trying again");
-            });
-        let reading = service
-            .layer(Observe {
-                provider: config.code.clone(),
-                clock: Arc::clone(&clock),
-                client: client(Policy::default())?,
             })
-            .layer(timeouts)
-            .layer(retry);
-        let operator = reading.clone().layer(ConcurrentLimitLayer::new(config.concurrency));
-        let inner = Inner {
-            code: config.code.clone(),
-            scheme,
-            operator,
-            reading,
-            reads: Arc::new(Semaphore::new(config.concurrency.min(Semaphore::MAX_PERMITS))),
-            budget,
-            faults: self.faults,
-            presigner,
-            directory,
-            clock,
-            http: client(Policy::none())?,
-            timeout: config.timeout,
-            probed: OnceCell::new(),
-        };
-        Ok(Cloud { inner: Arc::new(inner) })
     }
 
-    /// An endpoint is shown in logs and is part of presigned URLs: it may hold neither a password nor
-    /// a query.
+    /// Checks the endpoint, which is shown in logs and is part of presigned URLs: a password or a query
+    /// must not be in it.
     #[cfg(any(feature = "s3", feature = "azblob", feature = "gcs"))]
     fn check_endpoint(&self) -> Result<()> {
         let Some(endpoint) = self.options.get("endpoint") else { return Ok(()) };
         let with_scheme =
             if endpoint.contains("://") { endpoint.clone() } else { format!("https://{endpoint}") };
-        let is_plain = |url: &reqwest::Url| {
-            matches!(url.scheme(), "http" | "https")
-                && url.has_host()
-                && url.username().is_empty()
-                && url.password().is_none()
-                && url.query().is_none()
-                && url.fragment().is_none()
-        };
+
         match reqwest::Url::parse(&with_scheme) {
             Ok(url) if is_plain(&url) => Ok(()),
             _ => Err(self.problem(
@@ -275,19 +311,48 @@ impl Opening<'_> {
         }
     }
 
-    #[cfg(feature = "s3")]
     fn set(&mut self, option: &str, value: &str) {
         self.options.insert(option.to_owned(), value.to_owned());
     }
 
+    /// Tells whether requests are signed, as they must be for presigned URLs.
+    #[cfg(any(feature = "s3", feature = "gcs"))]
+    fn is_signed(&self) -> bool {
+        !(self.is_set("skip_signature") || self.is_set("allow_anonymous"))
+    }
+
     #[cfg(any(feature = "s3", feature = "gcs"))]
     fn is_set(&self, option: &str) -> bool {
-        self.options
-            .get(option)
-            .is_some_and(|value| !matches!(value.as_str(), "false" | "off" | "0" | ""))
+        let value = self.options.get(option);
+        value.is_some_and(|value| !matches!(value.as_str(), "false" | "off" | "0" | ""))
     }
 
     fn problem(&self, problem: impl AsRef<str>) -> Error {
         unusable(&self.config.code, problem)
     }
+}
+
+/// Makes an HTTP client that trusts as `tls` says.
+fn http_client(
+    config: &ProviderConfig,
+    tls: &rustls::ClientConfig,
+    redirects: Policy,
+) -> Result<reqwest::Client> {
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls.clone())
+        .connect_timeout(config.timeout)
+        .redirect(redirects)
+        .build()
+        .map_err(|error| Error::internal("preparing requests to a provider", error))
+}
+
+/// Accepts http and https URLs that hold nothing secret and nothing that a key cannot be added to.
+#[cfg(any(feature = "s3", feature = "azblob", feature = "gcs"))]
+fn is_plain(url: &reqwest::Url) -> bool {
+    matches!(url.scheme(), "http" | "https")
+        && url.has_host()
+        && url.username().is_empty()
+        && url.password().is_none()
+        && url.query().is_none()
+        && url.fragment().is_none()
 }

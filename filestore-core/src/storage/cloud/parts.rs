@@ -1,5 +1,5 @@
-//! A multipart upload in a task of its own, so that it is finished or aborted whatever becomes of the
-//! one who asked for it. OpenDAL's writer cannot be aborted any more once a call of it was dropped.
+//! A multipart upload in a task of its own, so that the upload is finished or aborted whatever becomes
+//! of its caller: OpenDAL's writer cannot be aborted any more once a call of it was dropped.
 
 use md5::{Digest, Md5};
 use opendal::{Buffer, Metadata, Writer};
@@ -11,7 +11,7 @@ use super::budget::Reserved;
 use super::put::STORING;
 use crate::domain::error::{Error, Result};
 
-/// Sends parts to the task. Dropping it has the upload aborted.
+/// Sender of parts to the task. Dropping the sender has the upload aborted.
 pub(super) struct PartsWriter {
     steps: mpsc::Sender<Step>,
     task: JoinHandle<()>,
@@ -36,29 +36,32 @@ impl PartsWriter {
         Self { steps, task, md5s: Vec::new(), parts: 0 }
     }
 
-    /// Sends a part; all but the last must have the same length. Returns when there is room for the next.
+    /// Sends a part; all but the last must have the same length. Returns when there is room for the
+    /// next one.
     pub(super) async fn write(&mut self, part: Buffer) -> Result<()> {
         let mut md5 = Md5::new();
         part.clone().for_each(|piece| md5.update(&piece));
         self.md5s.extend_from_slice(&md5.finalize());
         self.parts += 1;
+
         let (done, answer) = oneshot::channel();
         self.step(Step::Write(part, done)).await?;
         answer.await.map_err(|lost| Error::internal(STORING, lost))?
     }
 
-    /// Completes the upload. Returns what the store answered, and the entity tag that a store forms that
-    /// goes by MD5: of AWS (but with KMS), MinIO, Ceph, Garage.
+    /// Completes the upload. Returns the provider's answer, and the entity tag that providers form from
+    /// the MD5 of each part: AWS (except with KMS), MinIO, Ceph, Garage.
     pub(super) async fn close(self) -> Result<(opendal::Result<Metadata>, String)> {
         let (done, answer) = oneshot::channel();
         self.step(Step::Close(done)).await?;
         let answer = answer.await.map_err(|lost| Error::internal(STORING, lost))?;
+
         let of_parts: [u8; 16] = Md5::digest(&self.md5s).into();
         Ok((answer, format!("{:032x}-{}", u128::from_be_bytes(of_parts), self.parts)))
     }
 
-    /// Aborts the upload. What cannot be aborted is logged: it is invisible, and the store's own rule for
-    /// unfinished uploads removes it.
+    /// Aborts the upload. A failure is logged only: an unfinished upload is invisible, and the
+    /// provider's own rule for unfinished uploads removes it.
     pub(super) async fn abort(self) {
         drop(self.steps);
         if let Err(lost) = self.task.await {
@@ -67,12 +70,12 @@ impl PartsWriter {
     }
 
     async fn step(&self, step: Step) -> Result<()> {
-        let gone = |_| Error::internal(STORING, "the upload has ended");
-        self.steps.send(step).await.map_err(gone)
+        let sent = self.steps.send(step).await;
+        sent.map_err(|_| Error::internal(STORING, "the upload has ended"))
     }
 }
 
-/// Does what it is asked until it is closed. An end without a close, and any failure, aborts.
+/// Takes steps until the upload is closed. Aborts on any failure, and on an end without a close.
 async fn run(mut writer: Writer, cloud: &Cloud, mut asked: mpsc::Receiver<Step>) {
     while let Some(step) = asked.recv().await {
         match step {
@@ -85,6 +88,7 @@ async fn run(mut writer: Writer, cloud: &Cloud, mut asked: mpsc::Receiver<Step>)
                     return;
                 }
             },
+
             Step::Close(done) => {
                 let closed = writer.close().await;
                 if closed.is_err() {
@@ -95,6 +99,7 @@ async fn run(mut writer: Writer, cloud: &Cloud, mut asked: mpsc::Receiver<Step>)
             }
         }
     }
+
     abort(&mut writer, cloud).await;
 }
 

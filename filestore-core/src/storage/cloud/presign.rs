@@ -12,26 +12,35 @@ use crate::domain::path::BlobKey;
 
 const PRESIGNING: &str = "presigning a URL";
 
-/// S3 and GCS sign for seven days at most.
+/// Longest life of a URL: S3 and GCS sign for seven days at most.
 const MAX_LIFE: Duration = Duration::from_hours(7 * 24);
 
-/// What a presigned URL is wanted for.
+/// Method that a presigned URL is good for: signatures cover it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PresignMethod {
+    /// Reading the object.
+    Get,
+    /// Reading its headers.
+    Head,
+}
+
+/// Properties that a presigned URL must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PresignRequest<'a> {
-    /// For HEAD rather than GET: signatures cover the method.
-    pub head: bool,
-    /// How long it is good for.
+    /// Method of the request that will be made.
+    pub method: PresignMethod,
+    /// Time until the URL expires.
     pub expires_in: Duration,
-    /// The media type of the reply.
+    /// Media type of the reply.
     pub content_type: &'a str,
-    /// The `Content-Disposition` that the reply must have; `None` if any will do.
+    /// `Content-Disposition` that the reply must have; `None` if any will do.
     pub disposition: Option<&'a str>,
 }
 
-/// A presigned URL. Who has it can read the object: it does not belong into logs.
+/// A presigned URL. Anyone who has the URL can read the object: keep it out of logs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Presigned {
-    /// The URL, for a request without further headers.
+    /// URL for a request without further headers.
     pub url: String,
 }
 
@@ -41,22 +50,23 @@ impl std::fmt::Debug for Presigned {
     }
 }
 
-/// Who makes the URLs of a provider.
+/// Maker of a provider's URLs.
 pub(super) enum Presigner {
-    /// Nobody: the bytes are streamed.
+    /// No maker: the bytes are streamed.
     Nobody,
-    /// OpenDAL. `overrides`: the reply's type and disposition can be chosen.
+    /// OpenDAL. With `overrides` the reply's type and disposition can be chosen.
     #[cfg_attr(
         not(any(feature = "s3", feature = "gcs")),
         expect(dead_code, reason = "no such service is built")
     )]
     Service { overrides: bool },
-    /// We, because OpenDAL's URLs for Azure let everyone write.
+    /// Our own, because OpenDAL's URLs for Azure let everyone write.
     #[cfg(feature = "azblob")]
     Azure(Box<AzureSas>),
 }
 
 impl Presigner {
+    /// Tells whether URLs can choose the reply's type and disposition.
     pub(super) fn overrides(&self) -> bool {
         match self {
             Self::Nobody => false,
@@ -68,11 +78,12 @@ impl Presigner {
 }
 
 impl Cloud {
-    /// A URL that grants reading this object until it expires, and nothing else; `None` where the provider
-    /// has none that is as narrow, needs no further headers and replies with `disposition`: stream it.
+    /// Makes a URL that grants reading this object until the URL expires, and nothing else.
     ///
-    /// Whether the object exists is not asked. The disposition counts only if the URL itself can say it:
-    /// what was stored with the object may be another.
+    /// `None` means that the bytes have to be streamed: the provider has no URL that is as narrow, needs
+    /// no further headers and replies with `disposition`. A disposition counts only if the URL itself
+    /// can demand it: the one stored with the object may be another. The object's existence is not
+    /// checked.
     pub async fn presign(
         &self,
         key: &BlobKey,
@@ -89,6 +100,7 @@ impl Cloud {
         if request.disposition.is_some() && !self.inner.presigner.overrides() {
             return Ok(None);
         }
+
         match &self.inner.presigner {
             Presigner::Nobody => Ok(None),
             Presigner::Service { overrides } => {
@@ -111,22 +123,27 @@ impl Cloud {
         let life = request.expires_in.min(MAX_LIFE);
         let override_content_type = overrides.then(|| request.content_type.to_owned());
         let override_content_disposition = request.disposition.map(str::to_owned);
-        let signed = if request.head {
-            let options = StatOptions {
-                override_content_type,
-                override_content_disposition,
-                ..StatOptions::default()
-            };
-            self.inner.operator.presign_stat_options(path, life, options).await
-        } else {
-            let options = ReadOptions {
-                override_content_type,
-                override_content_disposition,
-                ..ReadOptions::default()
-            };
-            self.inner.operator.presign_read_options(path, life, options).await
+
+        let signed = match request.method {
+            PresignMethod::Head => {
+                let options = StatOptions {
+                    override_content_type,
+                    override_content_disposition,
+                    ..StatOptions::default()
+                };
+                self.inner.operator.presign_stat_options(path, life, options).await
+            }
+            PresignMethod::Get => {
+                let options = ReadOptions {
+                    override_content_type,
+                    override_content_disposition,
+                    ..ReadOptions::default()
+                };
+                self.inner.operator.presign_read_options(path, life, options).await
+            }
         };
         let signed = signed.map_err(|error| self.fault(PRESIGNING, &error))?;
+
         // Headers (a customer's key, "requester pays") are signed too, and a redirect cannot carry them.
         let is_bare = signed.header().keys().all(|name| name == http::header::HOST);
         Ok(is_bare.then(|| Presigned { url: signed.uri().to_string() }))

@@ -1,4 +1,4 @@
-//! Storing an object: hashed on its way, in one request or in parts, verified before it counts.
+//! Storing an object: hashed on the way, sent in one request or in parts, verified before it counts.
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
@@ -16,13 +16,13 @@ use crate::storage::{BlobInfo, Priority};
 
 pub(super) const STORING: &str = "storing a blob";
 
-/// What is sent in one request, and the least that S3 takes as a part.
+/// Bytes sent in one request, which is also the smallest part that S3 accepts.
 const CHUNK_BYTES: u64 = 5 << 20;
 
-/// S3 takes 10,000 parts.
+/// Most parts of one upload. S3 accepts 10,000.
 const MAX_PARTS: u64 = 9_000;
 
-/// What a put holds besides its bytes.
+/// Memory that a put holds besides its bytes.
 const PUT_OVERHEAD_BYTES: u64 = 16 << 10;
 
 impl Cloud {
@@ -35,6 +35,7 @@ impl Cloud {
         priority: Priority,
     ) -> Result<()> {
         let options = self.write_options(object).await?;
+
         let chunk_bytes = self.chunk_bytes(object.size_bytes);
         let is_whole = object.size_bytes <= chunk_bytes;
         let held = if is_whole { object.size_bytes } else { 2 * chunk_bytes } + PUT_OVERHEAD_BYTES;
@@ -46,11 +47,12 @@ impl Cloud {
         } else {
             self.put_parts(path, chunk_bytes, options, outgoing, permit).await?
         };
+
         self.verify(path, object, arrival).await?;
         durable::flush(self.inner.directory.as_deref(), path).await
     }
 
-    /// In one request, sent from memory.
+    /// Sends the object in one request, from memory.
     async fn put_whole(
         &self,
         path: &str,
@@ -61,17 +63,20 @@ impl Cloud {
     ) -> Result<Arrival> {
         let whole = outgoing.next_chunk(object.size_bytes).await?;
         outgoing.finish().await?;
+
         let (operator, path) = (self.inner.operator.clone(), path.to_owned());
         // A task of its own: the fs service would leave its temporary file behind if it were dropped.
         let write = tokio::spawn(async move {
             let _permit = permit;
             operator.write_options(&path, whole, options).await
         });
+
         let written = write.await.map_err(|lost| Error::internal(STORING, lost))?;
         self.arrival(written, None)
     }
 
-    /// As a multipart upload, one part after the other: two parts are in memory at a time.
+    /// Sends the object as a multipart upload, one part after the other; two parts are in memory at a
+    /// time.
     async fn put_parts(
         &self,
         path: &str,
@@ -83,6 +88,7 @@ impl Cloud {
         let writer = self.inner.operator.writer_options(path, options).await;
         let writer = writer.map_err(|error| self.fault(STORING, &error))?;
         let mut parts = PartsWriter::start(writer, self.clone(), permit);
+
         let sent = async {
             while outgoing.left_bytes() > 0 {
                 let part = outgoing.next_chunk(chunk_bytes).await?;
@@ -94,41 +100,49 @@ impl Cloud {
             parts.abort().await;
             return Err(error);
         }
+
         let (closed, etag) = parts.close().await?;
         self.arrival(closed, Some(&etag))
     }
 
-    /// What the store answered. "It exists" comes from a reply that got lost: the key is used once, so
-    /// what is there is ours, and is read back.
+    /// Judges the provider's answer. "It exists" means that the reply to an earlier attempt got lost:
+    /// keys are used once, so the object is ours, and is read back.
     fn arrival(
         &self,
         answer: opendal::Result<Metadata>,
         parts_etag: Option<&str>,
     ) -> Result<Arrival> {
         use opendal::ErrorKind as Theirs;
+
         match (answer, parts_etag) {
             (Ok(_), None) => Ok(Arrival::Whole),
+
             (Ok(metadata), Some(ours)) => {
                 let theirs = metadata.etag().map(|etag| etag.trim_matches('"'));
                 Ok(if theirs == Some(ours) { Arrival::PartsChecked } else { Arrival::Unchecked })
             }
+
             (Err(error), _)
                 if matches!(error.kind(), Theirs::ConditionNotMatch | Theirs::AlreadyExists) =>
             {
                 Ok(Arrival::Unchecked)
             }
-            // Completing an upload for the second time: it is gone, because it is complete.
+
+            // A retry completes an upload that is gone because it is complete already.
             (Err(error), Some(_)) if error.kind() == Theirs::NotFound => Ok(Arrival::Unchecked),
+
             (Err(error), _) => Err(self.fault(STORING, &error)),
         }
     }
 
+    /// Asks for as much of type, disposition and condition as the provider supports.
     async fn write_options(&self, object: &BlobInfo) -> Result<WriteOptions> {
         let can = self.inner.operator.info().capability();
         let content_type = can.write_with_content_type.then(|| object.content_type.clone());
         let content_disposition =
             object.content_disposition.clone().filter(|_| can.write_with_content_disposition);
         let if_not_exists = self.probed().await?.puts_if_absent;
+
         Ok(WriteOptions {
             content_type,
             content_disposition,
@@ -137,20 +151,20 @@ impl Cloud {
         })
     }
 
-    /// How much is sent at once, of a file of that size.
+    /// Returns how many bytes of an object of that size are sent at once.
     fn chunk_bytes(&self, size_bytes: u64) -> u64 {
         match self.inner.scheme {
-            // Holds everything in memory anyway, and knows no parts.
+            // The service holds everything in memory anyway, and has no parts.
             Scheme::Memory => size_bytes,
             _ => CHUNK_BYTES.max(size_bytes.div_ceil(MAX_PARTS)),
         }
     }
 }
 
-/// The bytes to be stored, counted and hashed as they come.
+/// Bytes on their way to the provider, counted and hashed as they come.
 struct Outgoing<S> {
     stream: S,
-    /// What was taken from the stream beyond the last chunk.
+    /// Bytes taken from the stream beyond the last chunk.
     rest: Bytes,
     left_bytes: u64,
     hasher: sha2::Sha256,
@@ -163,31 +177,34 @@ impl<S: Stream<Item = Result<Bytes>> + Send + Unpin> Outgoing<S> {
         Self { stream, rest: Bytes::new(), left_bytes, hasher: sha2::Sha256::new(), expected }
     }
 
-    /// Bytes that are still to come.
+    /// Returns how many bytes are still to come.
     fn left_bytes(&self) -> u64 {
         self.left_bytes
     }
 
-    /// The next `chunk_bytes`, or all that are left if they are fewer.
+    /// Takes the next `chunk_bytes`, or all that are left if they are fewer.
     async fn next_chunk(&mut self, chunk_bytes: u64) -> Result<Buffer> {
         let mut wanted = chunk_bytes.min(self.left_bytes);
         let mut pieces = Vec::new();
+
         while wanted > 0 {
-            // An empty piece must not get into a buffer: some of OpenDAL takes it for the end.
+            // An empty piece must not get into a buffer: some services of OpenDAL take it for the end.
             while self.rest.is_empty() {
                 let next = self.stream.next().await.transpose()?;
                 self.rest = next.ok_or_else(|| mismatch("the blob ends early"))?;
             }
+
             let length = usize::try_from(wanted).unwrap_or(usize::MAX).min(self.rest.len());
             let piece = self.rest.split_to(length);
             self.hasher.update(&piece);
             (wanted, self.left_bytes) = (wanted - length as u64, self.left_bytes - length as u64);
             pieces.push(piece);
         }
+
         Ok(Buffer::from(pieces))
     }
 
-    /// Checks that nothing more comes, and the digest. Before the last request is sent.
+    /// Checks that nothing more comes, and the digest: called before the last request is sent.
     async fn finish(&mut self) -> Result<()> {
         let mut is_over = self.rest.is_empty();
         while is_over && let Some(more) = self.stream.next().await {
@@ -196,6 +213,7 @@ impl<S: Stream<Item = Result<Bytes>> + Send + Unpin> Outgoing<S> {
         if !is_over {
             return Err(mismatch("the blob is longer than it should be"));
         }
+
         let digest = Sha256(self.hasher.clone().finalize().into());
         if digest == self.expected { Ok(()) } else { Err(mismatch("the blob has another digest")) }
     }

@@ -14,7 +14,7 @@ use crate::domain::error::{Error, ErrorKind, Result};
 
 const READING: &str = "reading a blob";
 
-/// The largest piece that a stream yields.
+/// Size of the largest piece that a stream yields.
 const PIECE_BYTES: usize = 256 << 10;
 
 impl Cloud {
@@ -29,24 +29,27 @@ impl Cloud {
         if range.start > range.end || range.end > size_bytes {
             return Err(Error::internal(READING, format!("{range:?} of {size_bytes} bytes")));
         }
+
         let turns = Arc::clone(&self.inner.reads).acquire_owned();
         let turn = timeout(self.inner.timeout, turns)
             .await
             .map_err(|_| Error::new(ErrorKind::Busy, "too many reads from the provider at once"))?
             .expect("the turns are never closed");
+
         let mut reading = Reading {
             cloud: self.clone(),
             _turn: turn,
-            source: None,
+            arriving: None,
             ready: Buffer::new(),
             left: range.end - range.start,
         };
         if reading.left == 0 {
-            // No request can ask for no bytes, but whether the object is there can be asked.
+            // No request can ask for no bytes, but one can ask for the object's length.
             self.check_length(path, size_bytes).await?;
         } else {
             reading.begin(path, size_bytes, range).await?;
         }
+
         Ok(stream::unfold(Some(reading), |reading| async move {
             let mut reading = reading?;
             match reading.next_piece().await {
@@ -57,6 +60,7 @@ impl Cloud {
         }))
     }
 
+    /// Compares the length of the stored object with `size_bytes`, without reading it.
     async fn check_length(&self, path: &str, size_bytes: u64) -> Result<()> {
         let stored =
             self.inner.reading.stat(path).await.map_err(|error| self.fault(READING, &error))?;
@@ -71,39 +75,48 @@ impl Cloud {
     }
 }
 
+/// A read under way. Keeps one of the provider's turns until dropped.
 struct Reading {
     cloud: Cloud,
     _turn: OwnedSemaphorePermit,
-    source: Option<BufferStream>,
-    /// What arrived and was not handed out yet.
+    arriving: Option<BufferStream>,
+    /// Bytes that arrived and were not handed out yet.
     ready: Buffer,
-    /// Bytes still to be handed out.
+    /// How many bytes are still to be handed out.
     left: u64,
 }
 
 impl Reading {
+    /// Asks for `range` and waits for its first bytes.
     async fn begin(&mut self, path: &str, size_bytes: u64, range: Range<u64>) -> Result<()> {
-        let cloud = self.cloud.clone();
-        let fault = |error: opendal::Error| cloud.fault(READING, &error);
-        let reader = cloud.inner.reading.reader(path).await.map_err(fault)?;
-        let mut source = reader.into_stream(range).await.map_err(fault)?;
-        self.ready = source.next().await.transpose().map_err(fault)?.unwrap_or_default();
-        // The whole length, which comes with the reply to a range too. Services without it say nothing.
-        if let Ok(stored) = source.metadata().await {
+        let first = async {
+            let reader = self.cloud.inner.reading.reader(path).await?;
+            let mut arriving = reader.into_stream(range).await?;
+            let ready = arriving.next().await.transpose()?.unwrap_or_default();
+            Ok((arriving, ready))
+        };
+        let (mut arriving, ready) =
+            first.await.map_err(|error: opendal::Error| self.cloud.fault(READING, &error))?;
+
+        // The reply to a range tells the whole length too, but not from every service.
+        if let Ok(stored) = arriving.metadata().await {
             self.cloud.compare(stored.content_length(), size_bytes)?;
         }
-        self.source = Some(source);
+
+        self.ready = ready;
+        self.arriving = Some(arriving);
         Ok(())
     }
 
-    /// The next bytes; `None` at the end.
+    /// Takes the next piece; `None` at the end.
     async fn next_piece(&mut self) -> Result<Option<Bytes>> {
         if self.left == 0 {
             return Ok(None);
         }
+
         if self.ready.is_empty() {
-            let next = match &mut self.source {
-                Some(source) => source.next().await.transpose(),
+            let next = match &mut self.arriving {
+                Some(arriving) => arriving.next().await.transpose(),
                 None => Ok(None),
             };
             self.ready =
@@ -112,12 +125,14 @@ impl Reading {
         if self.ready.is_empty() {
             return Err(self.cloud.broken(READING, format!("it ends {} bytes early", self.left)));
         }
+
         // Not by the buffer's own pieces, one of which may be empty.
         let length = self.ready.len().min(PIECE_BYTES);
         self.left = match self.left.checked_sub(length as u64) {
             Some(left) => left,
             None => return Err(self.cloud.broken(READING, "more bytes came than were asked for")),
         };
+
         Ok(Some(self.ready.copy_to_bytes(length)))
     }
 }

@@ -146,7 +146,7 @@ async fn all_puts_together_hold_no_more_than_the_budget() {
 async fn a_provider_without_presign_has_its_bytes_streamed() {
     let cloud = open(memory());
     let request = PresignRequest {
-        head: false,
+        method: PresignMethod::Get,
         expires_in: Duration::from_mins(5),
         content_type: "text/plain",
         disposition: None,

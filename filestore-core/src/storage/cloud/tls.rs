@@ -13,16 +13,20 @@ use crate::domain::error::{Error, Result};
 
 /// Prepares TLS as HTTP/1.1 clients use it.
 pub(super) fn client_config() -> Result<ClientConfig> {
-    let failed = |error: rustls::Error| Error::internal("preparing TLS", error);
     let crypto = Arc::new(ring::default_provider());
-    let verifier = Verifier::new(Arc::clone(&crypto)).map_err(failed)?;
+    let verifier = Verifier::new(Arc::clone(&crypto)).map_err(unprepared)?;
 
     let mut config = ClientConfig::builder_with_provider(crypto)
         .with_safe_default_protocol_versions()
-        .map_err(failed)?
+        .map_err(unprepared)?
         .dangerous() // rustls' word for a verifier that is not its own
         .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn unprepared(error: rustls::Error) -> Error {
+    Error::internal("preparing TLS", error)
 }

@@ -9,19 +9,20 @@ use crate::domain::error::{ErrorKind, Result};
 use crate::domain::id::Sha256;
 use crate::storage::BlobInfo;
 
-/// How an object arrived, which says what is left to prove.
+/// Manner in which an object arrived, which decides what is left to prove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// In one request, with its checksum if the service sends one.
+    /// One request, with its checksum if the service sends one.
     Whole,
-    /// In parts, and the store's digest of all of them is ours.
+    /// Several parts, and the provider's digest of all of them equals ours.
     PartsChecked,
-    /// Nobody compared anything.
+    /// Nothing that anybody compared.
     Unchecked,
 }
 
 impl Cloud {
-    /// Compares the length; reads back and compares the digest unless the store has checked the bytes.
+    /// Compares the length; unless the provider has checked the bytes, reads them back and compares the
+    /// digest.
     pub(super) async fn verify(
         &self,
         path: &str,
@@ -34,23 +35,25 @@ impl Cloud {
             Arrival::Unchecked => false,
         };
         if is_checked {
-            let stored = self
-                .inner
-                .operator
-                .stat(path)
-                .await
-                .map_err(|error| self.fault(STORING, &error))?;
-            if stored.content_length() != object.size_bytes {
-                let problem =
-                    format!("{} bytes arrived of {}", stored.content_length(), object.size_bytes);
-                return Err(self.broken(STORING, problem));
-            }
-            return Ok(());
+            return self.compare_stored_length(path, object).await;
         }
+
         self.read_back(path, object).await.map_err(|error| match error.kind() {
             ErrorKind::NotFound => self.broken(STORING, "it is not there after it was stored"),
             _ => error,
         })
+    }
+
+    async fn compare_stored_length(&self, path: &str, object: &BlobInfo) -> Result<()> {
+        let stored = self.inner.operator.stat(path).await;
+        let stored = stored.map_err(|error| self.fault(STORING, &error))?.content_length();
+
+        if stored == object.size_bytes {
+            Ok(())
+        } else {
+            let problem = format!("{stored} bytes arrived of {}", object.size_bytes);
+            Err(self.broken(STORING, problem))
+        }
     }
 
     async fn read_back(&self, path: &str, object: &BlobInfo) -> Result<()> {
@@ -60,8 +63,8 @@ impl Cloud {
         while let Some(bytes) = stream.try_next().await? {
             hasher.update(&bytes);
         }
-        let is_same = Sha256(hasher.finalize().into()) == object.sha256;
-        if is_same {
+
+        if Sha256(hasher.finalize().into()) == object.sha256 {
             Ok(())
         } else {
             Err(self.broken(STORING, "other bytes arrived than were sent"))
