@@ -1,9 +1,9 @@
-//! What a durable upload of 64 KiB costs, against the same system calls made by hand.
+//! The cost of a durable upload of 64 KiB, against the same system calls made by hand.
 //!
-//! `raw` is what a careful program does per file: write, fsync, rename, fsync of the directory, on
-//! threads of its own. `store` stages and publishes, which promises the same. Both run on the file
-//! system of the build directory, or of `FILESTORE_BENCH_DIR`, in one process, with the same number of callers. A disk that others
-//! use at the same time makes single figures worthless: compare several runs.
+//! `raw` does what a careful program does per file: write, fsync, rename, fsync of the directory, on
+//! threads of its own. `store` stages and publishes, which promises the same. Both run on the file system
+//! of the build directory, or of `FILESTORE_BENCH_DIR`, in one process, with the same number of callers. A
+//! disk that others use at the same time makes single figures worthless: compare several runs.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -48,6 +48,7 @@ fn raw(bencher: Bencher, callers: usize) {
     for part in ["staging", "blobs"] {
         fs::create_dir(home.path().join(part)).unwrap();
     }
+
     bencher.counter(ItemsCount::new(callers * FILES_PER_CALLER)).bench_local(|| {
         thread::scope(|scope| {
             for _ in 0..callers {
@@ -60,9 +61,11 @@ fn raw(bencher: Bencher, callers: usize) {
 fn write_by_hand(home: &Path) {
     let name = BlobId::generate(Timestamp::now()).to_string();
     let (staged, blobs) = (home.join("staging").join(&name), home.join("blobs"));
+
     let mut file = File::options().write(true).create_new(true).open(&staged).unwrap();
     file.write_all(&CONTENT).unwrap();
     file.sync_all().unwrap();
+
     fs::rename(staged, blobs.join(name)).unwrap();
     File::open(blobs).unwrap().sync_all().unwrap();
 }
@@ -76,6 +79,7 @@ fn store(bencher: Bencher, callers: usize) {
         concurrent_uploads: 1024,
     };
     let store = LocalStore::open(&DataDir::open(home.path()).unwrap(), options).unwrap();
+
     bencher.counter(ItemsCount::new(callers * FILES_PER_CALLER)).bench_local(|| {
         let uploads: Vec<_> =
             (0..callers).map(|_| runtime.spawn(upload_some(store.clone()))).collect();

@@ -30,8 +30,8 @@ pub type ByteStream = BoxStream<'static, Result<Bytes>>;
 /// of a provider [`ProviderUnavailable`](crate::ErrorKind::ProviderUnavailable).
 ///
 /// # Cancellation
-/// A put that is dropped, or that failed, may leave the blob under its key. Whoever puts without
-/// staging notes the key before the first byte and removes it when the put comes to nothing.
+/// A put that is dropped, or that failed, may leave the blob under its key. A caller that puts without
+/// staging notes the key before the first byte and removes the key when the put comes to nothing.
 ///
 /// # Not here
 /// Location: a store says nothing about who serves its bytes to clients. Listing: records and notes

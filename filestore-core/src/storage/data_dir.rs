@@ -29,12 +29,12 @@ use crate::domain::error::{Error, ErrorKind, Result};
 
 const LOCK_FILE: &str = "filestore.lock";
 
-/// [`DataDir::is_held`] takes the lock for a moment to find out. An opener that meets such a moment
-/// must not conclude that a server runs, so it tries again this often, this far apart.
+/// Attempts at the lock, and the pause between them: [`DataDir::is_held`] takes the lock for a moment to
+/// find out, and an opener that meets such a moment must not conclude that a server runs.
 const LOCK_ATTEMPTS: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// A locked data directory. Clones share the lock; it is released with the last of them.
+/// A locked data directory. Clones share the lock, which is released with the last of them.
 #[derive(Debug, Clone)]
 pub struct DataDir {
     held: Arc<Held>,
@@ -47,27 +47,28 @@ struct Held {
 }
 
 impl DataDir {
-    /// Opens the directory, creating it (mode 0700) and its missing parents durably, and locks it.
+    /// Opens and locks the directory. A missing one is created durably (mode 0700), with its parents.
     ///
-    /// [`ErrorKind::Locked`] if another process, or another opener in this one, holds it;
-    /// [`ErrorKind::Unusable`] if it is not a directory or cannot be written. Blocks for a moment.
+    /// [`ErrorKind::Locked`] if another process, or another opener in this one, holds the directory;
+    /// [`ErrorKind::Unusable`] if the path is no directory or cannot be written. Blocks for a moment.
     pub fn open(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path).map_err(|error| unusable(path, error))?;
         create_with_parents(&path).map_err(|error| unusable(&path, error))?;
         let lock = lock(&path)?;
         let dir = Self { held: Arc::new(Held { path, _lock: lock }) };
+
         for part in [dir.blobs(), dir.staging(), dir.variants()] {
             create_with_parents(&part).map_err(|error| unusable(dir.path(), error))?;
         }
         Ok(dir)
     }
 
-    /// Whether `path` was opened as a data directory before. Creates nothing.
+    /// Tells whether `path` was opened as a data directory before. Creates nothing.
     pub fn exists(path: &Path) -> bool {
         path.join(LOCK_FILE).is_file()
     }
 
-    /// Whether some process holds the directory at `path`. Creates nothing; a directory that does
+    /// Tells whether some process holds the directory at `path`. Creates nothing; a directory that does
     /// not exist is not held.
     pub fn is_held(path: &Path) -> bool {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -77,41 +78,43 @@ impl DataDir {
         flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
     }
 
-    /// The directory, absolute.
+    /// Returns the absolute path of the directory.
     pub fn path(&self) -> &Path {
         &self.held.path
     }
 
-    /// The SQLite database.
+    /// Returns the path of the SQLite database.
     pub fn database(&self) -> PathBuf {
         self.path().join("metadata.sqlite3")
     }
 
-    /// The variant cache, an existing directory.
+    /// Returns the path of the variant cache, an existing directory.
     pub fn variants(&self) -> PathBuf {
         self.path().join("variants")
     }
 
-    /// The socket of a running server's administration.
+    /// Returns the path of the socket through which a running server is administered.
     pub fn admin_socket(&self) -> PathBuf {
         self.path().join("admin.sock")
     }
 
-    /// Blobs under their final names, an existing directory.
+    /// Returns the path of the blobs under their final names, an existing directory.
     pub(super) fn blobs(&self) -> PathBuf {
         self.path().join("blobs")
     }
 
-    /// Blobs under their staged names, an existing directory.
+    /// Returns the path of the blobs under their staged names, an existing directory.
     pub(super) fn staging(&self) -> PathBuf {
         self.path().join("staging")
     }
 }
 
+/// Takes the lock, with a few attempts.
 fn lock(path: &Path) -> Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = open(path.join(LOCK_FILE), flags, Mode::RUSR | Mode::WUSR)
         .map_err(|error| unusable(path, error.into()))?;
+
     for attempt in 1.. {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => break,
@@ -123,13 +126,15 @@ fn lock(path: &Path) -> Result<File> {
             Err(error) => return Err(unusable(path, error.into())),
         }
     }
+
     Ok(file.into())
 }
 
-/// Creates `path` and what is missing above it; each new name is durable when this returns.
+/// Creates `path` and its missing parents; each new name is durable when this returns.
 fn create_with_parents(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => sync_parent(path),
+
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             if path.is_dir() {
                 Ok(())
@@ -137,12 +142,14 @@ fn create_with_parents(path: &Path) -> io::Result<()> {
                 Err(io::ErrorKind::NotADirectory.into())
             }
         }
+
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let Some(parent) = path.parent() else { return Err(error) };
             create_with_parents(parent)?;
             DirBuilder::new().mode(0o700).create(path)?;
             sync_parent(path)
         }
+
         Err(error) => Err(error),
     }
 }

@@ -1,15 +1,16 @@
-//! Storage: where the bytes are.
+//! Storage: the bytes of files, on the service's own disk and at providers.
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
 //! | `blob_store` | [`BlobStore`], the trait of every store that holds blobs |
 //! | `data_dir` | the directory of one store, locked by one process |
 //! | `local` | the LOCAL blobs in it: staged, published, read, removed |
 //! | `cloud` | the blobs at one CLOUD provider: put and verified, read, presigned, removed |
-//! | `registry` | which providers there are |
+//! | `registry` | the providers there are, and who serves the files of each |
+//! | `stores` | all stores together: the holder of a blob by its provider's code |
 //!
-//! A blob is written once under a key that is never used again, so nothing here overwrites. What a
-//! record refers to is decided above; this module makes bytes durable before a record names them,
+//! A blob is written once under a key that is never used again, so nothing here overwrites. The strata
+//! above decide what a record refers to; this module makes bytes durable before a record names them,
 //! finds them under either of their two names afterwards, and says "removed" only of bytes that are
 //! gone for good.
 
@@ -18,6 +19,7 @@ pub mod data_dir;
 pub mod local;
 pub mod cloud;
 pub mod registry;
+pub mod stores;
 
 #[cfg(test)]
 mod contract;
@@ -30,3 +32,4 @@ pub use cloud::{
 pub use data_dir::DataDir;
 pub use local::{LocalBlob, LocalOptions, LocalStore, StagedBlob, StagingWriter};
 pub use registry::ProviderRegistry;
+pub use stores::BlobStores;

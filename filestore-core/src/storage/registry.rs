@@ -1,4 +1,4 @@
-//! The registry of providers: which there are, which take new files, which a binding may name.
+//! The registry of providers: all there are, those that take new files, those that a binding may name.
 //!
 //! `LOCAL` is built in and always active. Providers of location CLOUD come from the configuration;
 //! a registry does not change while the store is open.
@@ -18,7 +18,7 @@ pub struct ProviderRegistry {
 }
 
 impl ProviderRegistry {
-    /// Only the built-in provider: the service's own disk.
+    /// Registers the built-in provider only: the service's own disk.
     pub fn local_only() -> Self {
         Self {
             providers: vec![Provider {
@@ -31,13 +31,14 @@ impl ProviderRegistry {
         }
     }
 
-    /// The built-in provider and those of the configuration. Talks to none of them.
+    /// Registers the built-in provider and those of the configuration, without a request to any.
     ///
-    /// `Unusable` names the provider and what is wrong with its configuration, in one line: an unknown
+    /// `Unusable` names the provider and the problem of its configuration in one line: an unknown
     /// scheme, an unknown or missing option, a value of the wrong kind, a code that is taken.
     pub fn open(configs: &[ProviderConfig]) -> Result<Self> {
         let mut registry = Self::local_only();
         let budget = cloud::PutBudget::new(cloud::PUT_MEMORY_BYTES);
+
         for config in configs {
             let code = &config.code;
             if code.is_local() {
@@ -46,6 +47,7 @@ impl ProviderRegistry {
             if registry.get(code).is_some() {
                 return Err(cloud::unusable(code, "the code is given to two providers"));
             }
+
             registry.clouds.insert(code.clone(), Cloud::open(config, &budget)?);
             registry.providers.push(Provider {
                 code: code.clone(),
@@ -54,11 +56,12 @@ impl ProviderRegistry {
                 is_active: config.is_active,
             });
         }
+
         Ok(registry)
     }
 
-    /// The bytes at a provider of location CLOUD: `ProviderUnavailable` for one that is not, or no longer,
-    /// configured.
+    /// Returns the provider of location CLOUD with that code: `ProviderUnavailable` if none is
+    /// configured, or none any more.
     pub fn cloud(&self, code: &ProviderCode) -> Result<&Cloud> {
         self.clouds.get(code).ok_or_else(|| {
             Error::new(
@@ -68,22 +71,29 @@ impl ProviderRegistry {
         })
     }
 
-    /// Every provider, inactive ones included.
+    /// Lists every provider, inactive ones included.
     pub fn all(&self) -> &[Provider] {
         &self.providers
     }
 
-    /// Those that take new files.
+    /// Lists the providers that take new files.
     pub fn active(&self) -> Vec<&Provider> {
         self.providers.iter().filter(|provider| provider.is_active).collect()
     }
 
-    /// The provider of that code; `None` for one that is not, or no longer, configured.
+    /// Returns the provider with that code; `None` if none is configured, or none any more.
     pub fn get(&self, code: &ProviderCode) -> Option<&Provider> {
         self.providers.iter().find(|provider| provider.code == *code)
     }
 
-    /// As [`cloud`](Self::cloud), for new bytes: `ProviderInactive` for one that takes none.
+    /// Returns the location of the provider's files. A code that is no longer configured was a cloud's:
+    /// `LOCAL` always is.
+    pub fn location(&self, code: &ProviderCode) -> Location {
+        self.get(code).map_or(Location::Cloud, |provider| provider.location)
+    }
+
+    /// Returns the provider as [`cloud`](Self::cloud) does, for new bytes: `ProviderInactive` if that
+    /// provider takes none.
     pub fn cloud_for_new(&self, code: &ProviderCode) -> Result<&Cloud> {
         let cloud = self.cloud(code)?;
         match self.get(code) {
@@ -92,15 +102,17 @@ impl ProviderRegistry {
         }
     }
 
-    /// The codes of the providers of location CLOUD that take new files.
+    /// Lists the codes of the providers of location CLOUD that take new files.
     pub fn active_clouds(&self) -> Vec<ProviderCode> {
-        let is_cloud =
-            |provider: &&Provider| provider.location == Location::Cloud && provider.is_active;
-        self.providers.iter().filter(is_cloud).map(|provider| provider.code.clone()).collect()
+        self.active()
+            .into_iter()
+            .filter(|provider| provider.location == Location::Cloud)
+            .map(|provider| provider.code.clone())
+            .collect()
     }
 
-    /// Whether a binding may name `code`: else [`ErrorKind::UnknownProvider`], which lists the codes
-    /// that it may name, or [`ErrorKind::ProviderInactive`].
+    /// Checks that a binding may name `code`: else [`ErrorKind::UnknownProvider`], which lists the codes
+    /// that a binding may name, or [`ErrorKind::ProviderInactive`].
     pub fn check_for_binding(&self, code: &ProviderCode) -> Result<()> {
         match self.get(code) {
             Some(provider) if provider.is_active => Ok(()),
@@ -136,6 +148,7 @@ mod tests {
         let local = registry.get(&ProviderCode::local()).unwrap();
         assert_eq!((local.name.as_str(), local.location), ("Local disk", Location::Local));
         assert_eq!(registry.active(), [local]);
+        assert_eq!(registry.location(&ProviderCode::local()), Location::Local);
         assert!(registry.active_clouds().is_empty());
         registry.check_for_binding(&ProviderCode::local()).unwrap();
     }
@@ -157,6 +170,8 @@ mod tests {
             ErrorKind::ProviderInactive
         );
         assert!(registry.get(&code).is_some());
+        assert_eq!(registry.location(&code), Location::Cloud);
+        assert_eq!(registry.location(&"gone".parse().unwrap()), Location::Cloud);
         assert_eq!(registry.active().len(), 2);
         assert_eq!(registry.active_clouds(), ["s3-eu".parse().unwrap()]);
         assert_eq!(registry.cloud_for_new(&code).unwrap_err().kind(), ErrorKind::ProviderInactive);

@@ -1,9 +1,9 @@
-//! Reading what the kernel holds in memory, on the caller's own thread.
+//! Reading bytes that the kernel holds in memory, on the caller's own thread.
 //!
-//! A visit to the blocking pool costs more than reading a small file that is cached: at 18 KB without
-//! it, a lone reader is five times as fast and 32 readers half as fast again. Linux can be
-//! asked to open and read only if neither needs the disk (`openat2` with `RESOLVE_CACHED`, 5.12;
-//! `preadv2` with `RWF_NOWAIT`, 4.14), so that is tried first and the pool does the rest. `O_NOATIME`,
+//! A visit to the blocking pool costs more than reading a small file that is cached: without the visit,
+//! at 18 KB, a lone reader is five times as fast and 32 readers half as fast again. Linux can be asked to
+//! open and read only if neither needs the disk (`openat2` with `RESOLVE_CACHED`, 5.12; `preadv2` with
+//! `RWF_NOWAIT`, 4.14), so such a read is attempted first, and the pool does the rest. `O_NOATIME` is set
 //! because an access time would have to wait for the file system's journal.
 
 #[cfg(target_os = "linux")]
@@ -23,18 +23,18 @@ mod linux {
     use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, openat2};
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
-    /// More than this takes so long to copy that it belongs on the pool anyway.
+    /// Largest range read this way. A larger one takes so long to copy that it belongs on the pool.
     const LIMIT_BYTES: u64 = 64 * 1024;
 
-    /// Whether such reads work here. Sandboxes and some file systems know one of the calls not.
+    /// Reads of cached bytes, given up for good where a sandbox or a file system lacks one of the calls.
     #[derive(Default)]
     pub(in super::super) struct CachedReads {
         pub(super) is_unsupported: AtomicBool,
     }
 
     impl CachedReads {
-        /// The bytes of `range` of the file `name`, which has `size_bytes`. `None` for whatever
-        /// reason they are not to be had at once; then the pool reads, and finds what is wrong.
+        /// Reads `range` of the file `name`, which has `size_bytes`. `None` if the bytes cannot be had
+        /// at once, for whatever reason: then the pool reads, and finds out.
         pub(in super::super) fn read(
             &self,
             dir: &File,
@@ -46,6 +46,7 @@ mod linux {
             if !is_small || self.is_unsupported.load(Ordering::Relaxed) {
                 return None;
             }
+
             match read_cached(dir, name, size_bytes, range) {
                 Ok(bytes) => bytes,
                 Err(Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::NOTSUP) => {
@@ -71,13 +72,10 @@ mod linux {
         let Ok(length) = usize::try_from(range.end.saturating_sub(range.start)) else {
             return Ok(None);
         };
+
         let mut bytes = vec![0; length];
-        let read = preadv2(
-            &file,
-            &mut [IoSliceMut::new(&mut bytes)],
-            range.start,
-            ReadWriteFlags::NOWAIT,
-        )?;
+        let mut buffers = [IoSliceMut::new(&mut bytes)];
+        let read = preadv2(&file, &mut buffers, range.start, ReadWriteFlags::NOWAIT)?;
         Ok((read == length).then(|| bytes.into()))
     }
 }
@@ -89,7 +87,7 @@ mod portable {
 
     use bytes::Bytes;
 
-    /// There is no such read here.
+    /// Stand-in for systems without such reads.
     #[derive(Default)]
     pub(in super::super) struct CachedReads;
 

@@ -1,10 +1,10 @@
-//! The day directories below `blobs/`: made when first needed, synced in the background, removed
-//! when empty.
+//! The day directories below `blobs/`, made when first needed, synced in the background, removed when
+//! empty.
 //!
 //! # Locking
 //! `changing` is held while directories are made or removed, so that a chain of parents cannot lose
 //! a link while it grows. Renames into a directory take no lock: one that meets a removal fails with
-//! ENOENT, and its caller forgets the directory and tries again.
+//! ENOENT, and its caller forgets the directory and retries.
 //!
 //! # Crash safety
 //! A new directory's name is durable before anything is renamed into it. The rename itself is synced
@@ -21,7 +21,7 @@ use rustix::io::Errno;
 
 use crate::domain::config::Durability;
 
-/// How many directories are remembered as existing. One more costs a `mkdir` that fails.
+/// Number of directories remembered as existing. A forgotten one costs a `mkdir` that fails.
 const KNOWN_LIMIT: usize = 16_384;
 
 /// The directories of `blobs/`, by the directory part of a key.
@@ -34,7 +34,7 @@ pub(super) struct Directories {
 }
 
 impl Directories {
-    /// Those below `blobs`.
+    /// Takes charge of the directories below `blobs`.
     pub(super) fn new(blobs: File, durability: Durability) -> Self {
         Self {
             blobs,
@@ -50,8 +50,10 @@ impl Directories {
         if self.known.lock().contains(directory) {
             return Ok(());
         }
+
         let _changing = self.changing.lock();
         self.make(directory)?;
+
         let mut known = self.known.lock();
         if known.len() >= KNOWN_LIMIT {
             known.clear();
@@ -60,7 +62,7 @@ impl Directories {
         Ok(())
     }
 
-    /// Takes note that `directory` may be gone.
+    /// Forgets that `directory` exists.
     pub(super) fn forget(&self, directory: &str) {
         self.known.lock().remove(directory);
     }
@@ -78,11 +80,12 @@ impl Directories {
         }
     }
 
-    /// Removes `directory` and its parents as far as they are empty. Best effort: what stays is
-    /// harmless.
+    /// Removes `directory` and its parents as far as they are empty. Failures are ignored: a directory
+    /// that stays is harmless.
     pub(super) fn prune(&self, directory: &str) {
         let _changing = self.changing.lock();
         let mut empty = directory;
+
         while !empty.is_empty() {
             self.forget(empty);
             if unlinkat(&self.blobs, empty, AtFlags::REMOVEDIR).is_err() {
@@ -92,12 +95,13 @@ impl Directories {
         }
     }
 
-    /// Syncs `directory`, or the nearest of its parents that still exists: where the directory was
-    /// removed, that is the one that remembers its entries being gone.
+    /// Syncs `directory`, or the nearest of its parents that still exists: after the directory's own
+    /// removal, that parent records the entries' absence.
     pub(super) fn sync_nearest(&self, directory: &str) -> io::Result<()> {
         if self.durability == Durability::Process {
             return Ok(());
         }
+
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut nearest = directory;
         loop {
@@ -111,12 +115,13 @@ impl Directories {
         }
     }
 
-    /// Notes a rename into `directory`, to be synced by [`Self::sync_renamed`]. True for the first
-    /// note since: the caller then sees to it that someone calls.
+    /// Notes a rename into `directory`, to be synced by [`Self::sync_renamed`]. True for the first note
+    /// since the last sync: the caller then has to see that the next one happens.
     pub(super) fn note_rename(&self, directory: &str) -> bool {
         if self.durability == Durability::Process {
             return false;
         }
+
         let mut renamed_into = self.renamed_into.lock();
         let is_first = renamed_into.is_empty();
         if !renamed_into.contains(directory) {
@@ -125,20 +130,22 @@ impl Directories {
         is_first
     }
 
-    /// Syncs every directory noted since the last call, each once; returns the first failure. A
-    /// failed one is not tried again: its entries are found under their staged names if at all lost.
+    /// Syncs every directory noted since the last call, each once; returns the first failure. A failed
+    /// sync is not retried: an entry that is lost is found under its staged name.
     pub(super) fn sync_renamed(&self) -> io::Result<()> {
         let due = mem::take(&mut *self.renamed_into.lock());
         let mut outcome = Ok(());
+
         for directory in due {
             let synced = self.sync_nearest(&directory);
             outcome = outcome.and(synced);
         }
+
         outcome
     }
 }
 
-/// What `directory` is in; empty for the topmost.
+/// Returns the parent of `directory`; empty for a topmost one.
 fn parent(directory: &str) -> &str {
     directory.rsplit_once('/').map_or("", |(parent, _)| parent)
 }

@@ -1,29 +1,29 @@
 //! One fsync for all who wait for it.
 //!
-//! Whoever comes first is to see that somebody leads: runs the fsync, on a thread that may block. Who
-//! arrives meanwhile may have changed the directory after that fsync began, so it waits for the next
-//! one, which serves all that arrived until then. A lone caller never waits for company.
+//! The first caller leads: it sees that the fsync runs, on a thread that may block. Callers that arrive
+//! meanwhile may have changed the directory after that fsync began, so they wait for the next one, which
+//! serves all that arrived until then. A lone caller never waits for company.
 
 use std::io;
 use std::mem;
 
 use parking_lot::Mutex;
 
-type Sync = Box<dyn Fn() -> io::Result<()> + Send + std::marker::Sync>;
+type Fsync = Box<dyn Fn() -> io::Result<()> + Send + Sync>;
 type Done = Box<dyn FnOnce(io::Result<()>) + Send>;
 
 /// An fsync shared by its callers.
 pub(super) struct GroupSync {
-    sync: Sync,
+    fsync: Fsync,
     queue: Mutex<Queue>,
 }
 
-/// Who leads.
+/// Role of a caller that joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lead {
-    /// Whoever was just told so.
+    /// The caller leads.
     IsYours,
-    /// Somebody before.
+    /// An earlier caller leads.
     IsTaken,
 }
 
@@ -34,29 +34,28 @@ struct Queue {
 }
 
 impl GroupSync {
-    /// `sync` makes durable what was done before it was called.
-    pub(super) fn new(
-        sync: impl Fn() -> io::Result<()> + Send + std::marker::Sync + 'static,
-    ) -> Self {
-        Self { sync: Box::new(sync), queue: Mutex::default() }
+    /// Creates the group of `fsync`, which makes durable what was done before it was called.
+    pub(super) fn new(fsync: impl Fn() -> io::Result<()> + Send + Sync + 'static) -> Self {
+        Self { fsync: Box::new(fsync), queue: Mutex::default() }
     }
 
-    /// Calls `done` with the outcome of an fsync that begins after this call. An outcome is final for
-    /// those who waited for it: what failed is not tried again. `done` runs on the leader's thread and
+    /// Calls `done` with the outcome of an fsync that begins after this call. An outcome is final: a
+    /// failed fsync is not retried for those that waited for it. `done` runs on the leader's thread and
     /// must neither block nor panic.
     ///
-    /// Returns at once. The caller has to see that [`lead`](Self::lead) runs if told so.
+    /// Returns at once. A caller that leads has to see that [`lead`](Self::lead) runs.
     #[must_use = "nobody is served unless somebody leads"]
     pub(super) fn join(&self, done: impl FnOnce(io::Result<()>) + Send + 'static) -> Lead {
         let mut queue = self.queue.lock();
         queue.waiting.push(Box::new(done));
+
         if mem::replace(&mut queue.is_led, true) { Lead::IsTaken } else { Lead::IsYours }
     }
 
     /// Runs fsyncs until nobody waits any more. Blocks.
     pub(super) fn lead(&self) {
         while let Some(round) = self.next_round() {
-            let outcome = (self.sync)();
+            let outcome = (self.fsync)();
             for done in round {
                 done(outcome.as_ref().copied().map_err(same));
             }
@@ -70,7 +69,7 @@ impl GroupSync {
     }
 }
 
-/// The same failure for one more waiter.
+/// Copies a failure for one more caller.
 fn same(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }

@@ -1,14 +1,14 @@
 //! The LOCAL blob store: blobs as files of the data directory.
 //!
 //! # Purpose
-//! A blob is received into `staging/<blob id>` and made durable there; a record that names it is
-//! committed by the caller; then it is renamed to `blobs/<key>`. Whoever reads looks under both names,
-//! so from the commit on the blob is there at every instant.
+//! A blob is received into `staging/<blob id>` and made durable there. Then the caller commits a record
+//! that names the blob, and the file is renamed to `blobs/<key>`. Reads look under both names, so the
+//! blob is found at every instant from the commit on.
 //!
 //! # Locking
 //! None between operations on different blobs. Uploads share the fsync of the staging directory
 //! (`group_sync`); making and removing day directories excludes each other (`directories`). The
-//! data directory stays locked for as long as a clone of the store, or work it began, lives.
+//! data directory stays locked as long as a clone of the store, or work that it began, lives.
 //!
 //! # Crash safety
 //! Names are made exclusively and renamed without replacing: nothing is ever overwritten. `Ok` of
@@ -56,23 +56,23 @@ mod tests;
 pub use read::{LocalBlob, READ_BLOCK_BYTES};
 pub use staging::{StagedBlob, StagingWriter};
 
-/// How long an upload waits for its turn before it is told to come back.
-const TURN_PATIENCE: Duration = Duration::from_secs(30);
+/// Longest wait of an upload for its turn; after that the client is told to retry.
+const TURN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// When an upload that got no turn may come back.
+/// Pause in seconds that a client is asked to make before it retries an upload that got no turn.
 const RETRY_AFTER_SECS: u64 = 5;
 
 const OPENING: &str = "opening the data directory";
 
-/// What can be configured of the store.
+/// Settings of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalOptions {
-    /// How far an acknowledged write is on the disk.
+    /// Extent to which an acknowledged write is on the disk.
     pub durability: Durability,
-    /// Uploads are refused below this much free space, and a reserve file of this size is kept for
-    /// deletes on a full disk. 0 for neither.
+    /// Free space below which uploads are refused, and size of the reserve file kept for deletes on a
+    /// full disk. 0 for neither.
     pub reserve_bytes: u64,
-    /// Uploads that may be receiving bytes at once; each holds at most 1 MiB and one open file.
+    /// Number of uploads that may receive bytes at once; each holds at most 1 MiB and one open file.
     pub concurrent_uploads: usize,
 }
 
@@ -86,7 +86,7 @@ impl From<&StoreConfig> for LocalOptions {
     }
 }
 
-/// The store. Clones are cheap and are the same store.
+/// The blobs of one data directory. Clones are cheap and are the same store.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -137,12 +137,14 @@ impl LocalStore {
     /// [`ErrorKind::Unusable`] if `staging` and `blobs` are on different file systems. Blocks.
     pub fn open(dir: &DataDir, options: LocalOptions) -> Result<Self> {
         let synced = open(dir.staging())?;
+
         Self::assemble(dir, options, GroupSync::new(move || synced.sync_all()))
     }
 
     fn assemble(dir: &DataDir, options: LocalOptions, staging_sync: GroupSync) -> Result<Self> {
         let (blobs, staging) = (open(dir.blobs())?, open(dir.staging())?);
         check_same_file_system(&blobs, &staging)?;
+
         let shared = Shared {
             directories: Directories::new(open(dir.blobs())?, options.durability),
             space: Space::new(open(dir.path().to_owned())?, options.reserve_bytes),
@@ -159,22 +161,23 @@ impl LocalStore {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Begins to receive a blob of at most `max_bytes`. Waits for its turn up to 30 s.
+    /// Begins to receive a blob of at most `max_bytes`. Waits up to 30 s for a turn.
     ///
     /// [`ErrorKind::Busy`] if no turn came, [`ErrorKind::StorageFull`] if less than the reserve is
     /// free. A second upload under one id fails at its first write to disk and leaves the other alone.
     pub async fn stage(&self, blob_id: BlobId, max_bytes: u64) -> Result<StagingWriter> {
-        self.stage_within(TURN_PATIENCE, blob_id, max_bytes).await
+        self.stage_within(TURN_TIMEOUT, blob_id, max_bytes).await
     }
 
     async fn stage_within(
         &self,
-        patience: Duration,
+        limit: Duration,
         id: BlobId,
         max_bytes: u64,
     ) -> Result<StagingWriter> {
         self.check_space().await?;
-        let turn = tokio::time::timeout(patience, Arc::clone(&self.shared.uploads).acquire_owned());
+
+        let turn = tokio::time::timeout(limit, Arc::clone(&self.shared.uploads).acquire_owned());
         let permit = turn
             .await
             .map_err(|_| {
@@ -182,6 +185,7 @@ impl LocalStore {
                     .with_retry_after_secs(RETRY_AFTER_SECS)
             })?
             .map_err(|closed| Error::internal("waiting for a turn to upload", closed))?;
+
         Ok(StagingWriter::new(Arc::clone(&self.shared), id, max_bytes, permit))
     }
 
@@ -192,57 +196,58 @@ impl LocalStore {
         }
     }
 
-    /// Gives a staged blob its final name, in a directory that is made for it if need be. A second
-    /// call, or a concurrent one, finds it done. The rename is durable soon after; until then a crash
-    /// leaves the staged name.
+    /// Gives a staged blob its final name, in a directory that is made for it if need be.
     ///
-    /// [`ErrorKind::NotFound`] if the blob has neither name: it was removed meanwhile.
+    /// A second call, or a concurrent one, changes nothing. The rename becomes durable soon after; until
+    /// then a crash leaves the staged name. [`ErrorKind::NotFound`] if the blob has neither name, because
+    /// it was removed meanwhile.
     pub async fn publish(&self, key: &BlobKey) -> Result<()> {
         let key = key.clone();
         self.on_pool("publishing a blob", move |shared| shared.publish(&key)).await
     }
 
-    /// [`publish`](Self::publish) for several blobs, in order; the outcomes are in that order too. A
-    /// failure does not keep the rest from being published.
+    /// Publishes several blobs in order, each as [`publish`](Self::publish) does. The outcomes are in
+    /// that order too; a failure does not keep the rest from being published.
     pub async fn publish_all(&self, keys: Vec<BlobKey>) -> Vec<Result<()>> {
         self.each_on_pool(keys, |shared, keys| keys.iter().map(|key| shared.publish(key)).collect())
             .await
     }
 
-    /// The blobs that have a staged name. Foreign names are logged and left alone.
+    /// Lists the blobs that have a staged name. Foreign names are logged and left alone.
     pub async fn staged(&self) -> Result<Vec<BlobId>> {
         const SCANNING: &str = "scanning the staging directory";
         self.on_pool(SCANNING, |shared| shared.staged().map_err(|error| Error::io(SCANNING, error)))
             .await
     }
 
-    /// Unlinks staged names, durably; absent ones are done.
+    /// Unlinks staged names durably; an absent one counts as unlinked.
     pub async fn discard_staged(&self, ids: Vec<BlobId>) -> Result<()> {
         self.on_pool("discarding staged blobs", move |shared| shared.discard_staged(&ids)).await
     }
 
-    /// Deletes the reserve file, so that a delete can commit on a full disk; false if there was none.
-    /// Blocks.
+    /// Deletes the reserve file, so that a delete can commit on a full disk. False if there was no such
+    /// file. Blocks.
     pub fn free_reserve(&self) -> bool {
         self.shared.space.free_reserve()
     }
 
-    /// Whether more is free than what is kept back: a cache has to stop where uploads have to. Blocks.
+    /// Tells whether more is free than what is kept back: a cache has to stop growing where uploads are
+    /// refused. Blocks.
     pub fn has_room(&self) -> bool {
         self.shared.space.look().is_ok()
     }
 
-    /// Makes the reserve file again if it is missing and there is room. Uploads are refused until
-    /// there is.
+    /// Makes the reserve file again if the file is missing and there is room for it. Uploads are refused
+    /// until then.
     pub async fn refill_reserve(&self) {
-        let refill = |shared: &Arc<Shared>| {
+        let refilled = self.on_pool("making the reserve file", |shared| {
             shared.space.refill_reserve();
             Ok(())
-        };
-        self.on_pool("making the reserve file", refill).await.ok();
+        });
+        refilled.await.ok();
     }
 
-    /// Whether the store can take a file just now: makes, writes and unlinks one in staging.
+    /// Makes, writes and unlinks a file in staging, to see that the store can take one just now.
     pub async fn check(&self) -> Result<()> {
         self.on_pool("checking the storage", |shared| {
             let (_name, mut file) = StagedName::create(shared, BlobId::generate(Timestamp::now()))?;
@@ -250,12 +255,6 @@ impl LocalStore {
                 .map_err(|error| Error::io("checking the storage", error))
         })
         .await
-    }
-
-    /// Syncs the directories of all renames so far, which otherwise happens in the background. For a
-    /// clean end; nothing depends on it.
-    pub async fn sync_directories(&self) -> Result<()> {
-        self.on_pool("syncing a directory of blobs", |shared| shared.sync_renamed()).await
     }
 
     async fn on_pool<T: Send + 'static>(
@@ -272,11 +271,12 @@ impl LocalStore {
         keys: Vec<BlobKey>,
         work: impl FnOnce(&Arc<Shared>, &[BlobKey]) -> Vec<Result<()>> + Send + 'static,
     ) -> Vec<Result<()>> {
+        const CHANGING: &str = "changing blobs";
+
         let count = keys.len();
-        let outcomes = self.on_pool("changing blobs", move |shared| Ok(work(shared, &keys))).await;
-        outcomes.unwrap_or_else(|error| {
-            let lost = || Err(Error::internal("changing blobs", error.chain()));
-            std::iter::repeat_with(lost).take(count).collect()
+        let outcomes = self.on_pool(CHANGING, move |shared| Ok(work(shared, &keys))).await;
+        outcomes.unwrap_or_else(|lost| {
+            (0..count).map(|_| Err(Error::internal(CHANGING, lost.chain()))).collect()
         })
     }
 }
@@ -291,14 +291,15 @@ fn open(path: PathBuf) -> Result<File> {
     File::open(path).map_err(|error| Error::io(OPENING, error))
 }
 
-/// A rename needs both names on one file system; a mount over one of them is found out here rather
-/// than after a commit.
+/// Refuses directories on two file systems: a rename needs both names on one, and a mount over one of
+/// them is better found here than after a commit.
 fn check_same_file_system(blobs: &File, staging: &File) -> Result<()> {
-    let device = |dir: &File| {
-        dir.metadata().map(|metadata| metadata.dev()).map_err(|error| Error::io(OPENING, error))
-    };
     if device(blobs)? == device(staging)? {
         return Ok(());
     }
     Err(Error::new(ErrorKind::Unusable, "blobs and staging are on different file systems"))
+}
+
+fn device(dir: &File) -> Result<u64> {
+    dir.metadata().map(|metadata| metadata.dev()).map_err(|error| Error::io(OPENING, error))
 }

@@ -1,4 +1,4 @@
-//! The blocking pool: all file operations run there.
+//! The blocking pool, on which all file operations run.
 
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
@@ -13,8 +13,8 @@ pub(super) async fn run<T: Send + 'static>(
     spawn_blocking(work).await.unwrap_or_else(|lost| Err(Error::internal(doing, lost)))
 }
 
-/// A value whose drop does file operations: dropped anywhere, it goes to the blocking pool for that.
-/// Where there is no runtime (any more) it is dropped on the spot.
+/// A value whose drop does file operations: dropped anywhere, the value is moved to the blocking pool
+/// first. Without a runtime, or after its end, the value is dropped on the spot.
 pub(super) struct DropOnPool<T: Send + 'static>(Option<T>);
 
 impl<T: Send + 'static> DropOnPool<T> {
@@ -22,11 +22,12 @@ impl<T: Send + 'static> DropOnPool<T> {
         Self(Some(value))
     }
 
+    /// Borrows the value.
     pub(super) fn get(&self) -> &T {
         self.0.as_ref().expect("the value is there until it is taken or dropped")
     }
 
-    /// Takes the value out; from here on it drops where it is.
+    /// Takes the value out; from here on it is dropped wherever it is.
     pub(super) fn take(mut self) -> T {
         self.0.take().expect("the value is there until it is taken or dropped")
     }
@@ -35,6 +36,7 @@ impl<T: Send + 'static> DropOnPool<T> {
 impl<T: Send + 'static> Drop for DropOnPool<T> {
     fn drop(&mut self) {
         let Some(value) = self.0.take() else { return };
+
         if let Ok(runtime) = Handle::try_current() {
             // A runtime that shuts down drops the closure, and with it the value, right here.
             runtime.spawn_blocking(move || drop(value));

@@ -1,9 +1,9 @@
-//! Publishing: from the staged name to the final one (steps U6 and U7), and the way back out.
+//! Publishing: from the staged name to the final one; and removing both names again.
 //!
 //! # Crash safety
-//! A rename is one step: a blob always has at least one of its names. Both names at once are left
-//! only by a crash on a file system without a renaming that does not replace (see [`super::rename`]),
-//! and then they are links to one file.
+//! A rename is one step: a blob always has at least one of its names. Only a crash on a file system
+//! without a rename that does not replace (see [`super::rename`]) leaves both names at once, and then they
+//! are links to one file.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,23 +21,26 @@ use crate::domain::error::{Error, Result};
 use crate::domain::id::BlobId;
 use crate::domain::path::BlobKey;
 
-/// How often a directory may be removed between its making and the rename into it. Each time takes a
-/// purge that empties it at just that moment.
+/// Attempts to rename into a directory that keeps being removed after it was made. Each failure takes a
+/// purge that empties the directory at just that moment.
 const ATTEMPTS: usize = 64;
 
-/// How long renames gather before their directories are synced. Nobody waits for it.
+/// Time for which renames gather before their directories are synced. Nobody waits for that.
 const SYNC_DELAY: Duration = Duration::from_millis(500);
 
 const PUBLISHING: &str = "publishing a blob";
 const REMOVING: &str = "removing a blob";
 
 impl Shared {
+    /// Renames a staged blob to its final name, or finds that done.
     pub(super) fn publish(self: &Arc<Self>, key: &BlobKey) -> Result<()> {
         let staged = key.blob_id().to_string();
+
         for _ in 0..ATTEMPTS {
             self.directories
                 .ensure(key.directory())
                 .map_err(|error| Error::io(PUBLISHING, error))?;
+
             match rename::no_replace(&self.staging, &staged, &self.blobs, key.as_str()) {
                 Ok(()) => {
                     self.sync_later(key.directory());
@@ -51,15 +54,15 @@ impl Shared {
                 Err(error) => return Err(Error::io(PUBLISHING, error.into())),
             }
         }
+
         Err(Error::internal(PUBLISHING, "its directory is removed again and again"))
     }
 
-    /// Finishes what a crash between link and unlink left. Two files under one key are a fault that
-    /// is not ours to resolve: both stay.
+    /// Finishes a publishing that a crash between link and unlink cut off. Two files under one key are a
+    /// fault that cannot be resolved here: both stay.
     fn settle_both_names(&self, key: &BlobKey, staged: &str) -> Result<()> {
-        let inode = |stat: Stat| (stat.st_dev, stat.st_ino);
-        let (here, there) =
-            (self.stat_staged(staged)?.map(inode), self.stat_final(key)?.map(inode));
+        let here = self.stat_staged(staged)?.map(|stat| (stat.st_dev, stat.st_ino));
+        let there = self.stat_final(key)?.map(|stat| (stat.st_dev, stat.st_ino));
         if here.is_some() && here != there {
             return Err(Error::internal(PUBLISHING, format!("another blob has the key {key}")));
         }
@@ -79,6 +82,7 @@ impl Shared {
         if !self.directories.note_rename(directory) {
             return;
         }
+
         // Weak, or the wait would hold the data directory's lock after the store is gone.
         let shared = Arc::downgrade(self);
         Handle::current().spawn(async move {
@@ -88,6 +92,7 @@ impl Shared {
         });
     }
 
+    /// Syncs the directories of all renames so far.
     pub(super) fn sync_renamed(&self) -> Result<()> {
         self.directories.sync_renamed().map_err(|error| {
             tracing::error!(%error, "a directory of blobs could not be synced");
@@ -98,6 +103,7 @@ impl Shared {
     /// Removes both names of each key; `Ok` means gone for good.
     pub(super) fn remove(&self, keys: &[BlobKey]) -> Vec<Result<()>> {
         let mut outcomes: Vec<_> = keys.iter().map(|key| self.unlink_both(key)).collect();
+
         let staging = self.sync_staging();
         let mut directories: BTreeMap<&str, io::Result<()>> = BTreeMap::new();
         for (key, outcome) in keys.iter().zip(&mut outcomes) {
@@ -114,25 +120,26 @@ impl Shared {
                 };
             }
         }
+
         for directory in directories.keys() {
             self.directories.prune(directory);
         }
         outcomes
     }
 
-    /// The staged name first: once it is gone no publishing can bring the final one back.
+    /// Unlinks the staged name first: once that is gone no publishing can bring the final one back.
     fn unlink_both(&self, key: &BlobKey) -> Result<()> {
         unlink(&self.staging, &key.blob_id().to_string())
             .and_then(|()| unlink(&self.blobs, key.as_str()))
             .map_err(|error| Error::io(REMOVING, error))
     }
 
+    /// Unlinks staged names durably; an absent one counts as unlinked.
     pub(super) fn discard_staged(&self, ids: &[BlobId]) -> Result<()> {
-        let discard = || {
-            ids.iter().try_for_each(|id| unlink(&self.staging, &id.to_string()))?;
-            self.sync_staging()
-        };
-        discard().map_err(|error| Error::io("discarding staged blobs", error))
+        ids.iter()
+            .try_for_each(|id| unlink(&self.staging, &id.to_string()))
+            .and_then(|()| self.sync_staging())
+            .map_err(|error| Error::io("discarding staged blobs", error))
     }
 
     /// Syncs the staging directory on a descriptor of its own: a failed write-back is reported once
@@ -144,12 +151,13 @@ impl Shared {
         }
     }
 
-    /// The blobs in `staging/`. What is not a file with a blob's name is reported and left alone.
+    /// Lists the blobs in `staging/`. Anything but a file with a blob's name is logged and left alone.
     pub(super) fn staged(&self) -> io::Result<Vec<BlobId>> {
         let mut ids = Vec::new();
         for entry in std::fs::read_dir(self.dir.staging())? {
             let entry = entry?;
             let id = entry.file_name().to_str().and_then(|name| name.parse().ok());
+
             match id {
                 Some(id) if entry.file_type()?.is_file() => ids.push(id),
                 _ => {
@@ -157,6 +165,7 @@ impl Shared {
                 }
             }
         }
+
         Ok(ids)
     }
 }
@@ -169,7 +178,7 @@ fn stat(dir: &std::fs::File, name: &str) -> Result<Option<Stat>> {
     }
 }
 
-/// Unlinks a name; one that is absent is done.
+/// Unlinks a name; an absent one counts as unlinked.
 fn unlink(dir: &std::fs::File, name: &str) -> io::Result<()> {
     match unlinkat(dir, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),

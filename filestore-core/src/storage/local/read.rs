@@ -1,8 +1,8 @@
-//! Reading blobs: `pread` in blocks on the blocking pool, never a memory map, so that a failing disk
-//! is an error and not a signal.
+//! Reading blobs with `pread` in blocks on the blocking pool, never through a memory map, so that a
+//! failing disk is an error and not a signal.
 //!
-//! A blob is looked for under its final name, then under the staged one, then under the final one
-//! again: between the first two looks it may have been renamed. Its length has to be the record's.
+//! A blob is looked up under its final name, then under the staged one, then under the final one again:
+//! between the first two look-ups it may have been renamed. Its length has to be the record's.
 
 use std::fs::File;
 use std::io;
@@ -21,13 +21,13 @@ use crate::domain::error::{Error, Result};
 use crate::domain::path::BlobKey;
 use crate::storage::BlobRead;
 
-/// How much is read at a time, and how much at most is read without a stream.
+/// Size of one read, and of the largest range that is read without a stream.
 pub const READ_BLOCK_BYTES: u64 = 256 * 1024;
 
 const READING: &str = "reading a blob";
 const OPENING: &str = "opening a blob";
 
-/// An open blob. It stays readable to its end, also when it is removed meanwhile.
+/// An open blob. The bytes stay readable to their end, also when the blob is removed meanwhile.
 #[derive(Debug)]
 pub struct LocalBlob {
     file: File,
@@ -35,7 +35,7 @@ pub struct LocalBlob {
 }
 
 impl LocalStore {
-    /// Opens the blob under `key`; `None` if it is absent. A length other than `size_bytes` is an
+    /// Opens the blob under `key`; `None` if the blob is absent. A length other than `size_bytes` is an
     /// internal error.
     pub async fn open_blob(&self, key: &BlobKey, size_bytes: u64) -> Result<Option<LocalBlob>> {
         let (shared, key) = (Arc::clone(&self.shared), key.clone());
@@ -81,15 +81,8 @@ impl LocalStore {
 }
 
 impl Shared {
+    /// Opens the file under either name of the blob.
     fn open(&self, key: &BlobKey) -> Result<Option<File>> {
-        let open = |dir: &File, name: &str| {
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            match openat(dir, name, flags, Mode::empty()) {
-                Ok(file) => Ok(Some(File::from(file))),
-                Err(Errno::NOENT) => Ok(None),
-                Err(error) => Err(Error::io(OPENING, error.into())),
-            }
-        };
         if let Some(file) = open(&self.blobs, key.as_str())? {
             return Ok(Some(file));
         }
@@ -100,6 +93,16 @@ impl Shared {
     }
 }
 
+fn open(dir: &File, name: &str) -> Result<Option<File>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat(dir, name, flags, Mode::empty()) {
+        Ok(file) => Ok(Some(File::from(file))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(Error::io(OPENING, error.into())),
+    }
+}
+
+/// Compares the length of the file with the recorded one.
 fn checked(file: File, size_bytes: u64) -> Result<LocalBlob> {
     let stat = fstat(&file).map_err(|error| Error::io(OPENING, error.into()))?;
     let found = u64::try_from(stat.st_size).unwrap_or(0);
@@ -114,13 +117,15 @@ fn other_size(recorded: u64, found: u64) -> Error {
     Error::internal(OPENING, format!("{recorded} bytes are recorded, found are {found}"))
 }
 
-/// Reads a whole blob. Asking for one byte more than there should be checks the length on the way.
+/// Reads a whole blob. Asking for one byte more than recorded checks the length on the way.
 fn read_whole(file: &File, size_bytes: u64) -> Result<Bytes> {
     let length = usize::try_from(size_bytes).map_err(|error| Error::internal(READING, error))?;
     let mut bytes = Vec::with_capacity(length + 1);
+
     // At least one, or the length of an empty blob would not be checked.
     let wanted = length.max(1);
     fill(file, &mut bytes, 0, wanted).map_err(|error| Error::io(READING, error))?;
+
     if bytes.len() as u64 == size_bytes {
         Ok(bytes.into())
     } else {
@@ -134,6 +139,7 @@ fn read_exact(file: &File, range: &Range<u64>) -> io::Result<Bytes> {
         usize::try_from(range.end.saturating_sub(range.start)).map_err(io::Error::other)?;
     let mut bytes = Vec::with_capacity(length);
     fill(file, &mut bytes, range.start, length)?;
+
     // More than asked for is never read: an allocator may give more capacity than was requested.
     bytes.truncate(length);
     if bytes.len() == length { Ok(bytes.into()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
@@ -153,22 +159,22 @@ fn fill(file: &File, bytes: &mut Vec<u8>, start: u64, wanted: usize) -> io::Resu
 }
 
 impl LocalBlob {
-    /// How many bytes it has.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         self.size_bytes
     }
 
-    /// Whether it has none.
+    /// Tells whether the blob has no bytes.
     pub fn is_empty(&self) -> bool {
         self.size_bytes == 0
     }
 
-    /// The file itself.
+    /// Returns the file itself.
     pub fn into_file(self) -> File {
         self.file
     }
 
-    /// All of it, in memory: for blobs that the caller knows to be small enough.
+    /// Reads the whole blob into memory: for blobs that the caller knows to be small enough.
     pub async fn read(self) -> Result<Bytes> {
         pool::run(READING, move || {
             read_exact(&self.file, &(0..self.size_bytes)).map_err(|error| Error::io(READING, error))
@@ -176,8 +182,9 @@ impl LocalBlob {
         .await
     }
 
-    /// The bytes of `range`, in blocks of [`READ_BLOCK_BYTES`], one read ahead. If the file turns out
-    /// to end early, or a read fails, the last item is an error: a stream never just ends short.
+    /// Streams the bytes of `range` in blocks of [`READ_BLOCK_BYTES`], one of them read ahead. If the
+    /// file turns out to end early, or a read fails, the last item is an error: a stream never just ends
+    /// short.
     pub fn into_stream(
         self,
         range: Range<u64>,
@@ -187,7 +194,7 @@ impl LocalBlob {
     }
 }
 
-/// A block that is being read. The file travels with the work, so that it is closed on the pool.
+/// A block that is being read. The file travels with the work, so that the pool closes it.
 struct Ahead {
     block: JoinHandle<(io::Result<Bytes>, Option<File>)>,
     rest: Range<u64>,
@@ -198,6 +205,7 @@ impl Ahead {
         let middle = range.end.min(range.start.saturating_add(READ_BLOCK_BYTES));
         let (block, rest) = (range.start..middle, middle..range.end);
         let is_last = rest.is_empty();
+
         let block = spawn_blocking(move || {
             let bytes = read_exact(&file, &block);
             let is_over = is_last || bytes.is_err();

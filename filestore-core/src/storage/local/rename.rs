@@ -7,10 +7,10 @@ use rustix::io::Errno;
 
 /// Renames `from_dir/from` to `to_dir/to`, which must not exist ([`Errno::EXIST`]).
 ///
-/// Atomic where the system has `renameat2(RENAME_NOREPLACE)` or `renameatx_np(RENAME_EXCL)` and the
-/// file system supports it. Else a link and an unlink: a crash between the two leaves one file under
-/// both names. On a file system without links, a look and a rename, which is enough only because
-/// keys are used once.
+/// The rename is atomic where the system has `renameat2(RENAME_NOREPLACE)` or
+/// `renameatx_np(RENAME_EXCL)` and the file system supports that. Elsewhere a link and an unlink take its
+/// place: a crash between the two leaves one file under both names. On a file system without links, a
+/// look-up and a plain rename do, which is enough only because keys are used once.
 pub(super) fn no_replace(
     from_dir: &File,
     from: &str,
@@ -21,6 +21,7 @@ pub(super) fn no_replace(
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
         settled => return settled,
     }
+
     match linkat(from_dir, from, to_dir, to, AtFlags::empty()) {
         Ok(()) => unlinkat(from_dir, from, AtFlags::empty()),
         Err(Errno::PERM | Errno::NOTSUP | Errno::NOSYS | Errno::MLINK) => {

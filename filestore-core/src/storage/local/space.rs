@@ -1,4 +1,4 @@
-//! Free space: what is left, what is kept back, and the file that keeps it back.
+//! Free space on the disk, and the part of it that is kept back from uploads.
 //!
 //! Two things keep a full disk usable. Uploads are refused while less than `reserve_bytes` is free.
 //! And a preallocated file of that size can be deleted in an emergency, so that deletes and the
@@ -19,7 +19,7 @@ use crate::domain::error::{Error, ErrorKind, Result};
 
 const RESERVE_FILE: &str = "reserve";
 
-/// How long a look at the free space is good for. Uploads look again as they write.
+/// Time for which a look at the free space counts. Uploads look again as they write.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// The free space around a data directory.
@@ -27,7 +27,8 @@ pub(super) struct Space {
     root: File,
     reserve_bytes: u64,
     seen: Mutex<Seen>,
-    /// Held while the reserve file is made or deleted, or one could be noted that the other deleted.
+    /// Held while the reserve file is made or deleted: else one thread could note a file that another
+    /// deleted.
     changing: Mutex<()>,
 }
 
@@ -38,20 +39,22 @@ struct Seen {
 }
 
 impl Space {
-    /// The space of the file system that `root` is on. Makes the reserve file if there is room.
+    /// Watches the file system that `root` is on. Makes the reserve file if there is room.
     pub(super) fn new(root: File, reserve_bytes: u64) -> Self {
         let seen = Seen { is_low: false, at: None, has_reserve: false };
         let space =
             Self { root, reserve_bytes, seen: Mutex::new(seen), changing: Mutex::default() };
+
         space.refill_reserve();
         space
     }
 
-    /// What the last look showed, if it is fresh. Does not block.
+    /// Returns the verdict of the last look, if that is fresh. Does not block.
     pub(super) fn recent(&self) -> Option<Result<()>> {
         if self.reserve_bytes == 0 {
             return Some(Ok(()));
         }
+
         let seen = self.seen.lock();
         seen.at.filter(|at| at.elapsed() < FRESH).map(|_| verdict(seen.is_low))
     }
@@ -61,7 +64,9 @@ impl Space {
         if self.reserve_bytes == 0 {
             return Ok(());
         }
+
         let free = self.free().map_err(|error| Error::io("looking at the free space", error))?;
+
         let mut seen = self.seen.lock();
         let missing = if seen.has_reserve { 0 } else { self.reserve_bytes };
         seen.is_low = free < self.reserve_bytes.saturating_add(missing);
@@ -74,7 +79,7 @@ impl Space {
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
-    /// Deletes the reserve file; false if there was none. Its space is usable when this returns.
+    /// Deletes the reserve file; false if there was no such file. Its space is usable when this returns.
     pub(super) fn free_reserve(&self) -> bool {
         let _changing = self.changing.lock();
         let mut seen = self.seen.lock();
@@ -82,6 +87,7 @@ impl Space {
             return false;
         }
         (seen.has_reserve, seen.at) = (false, None);
+
         // A journalling file system hands freed blocks out again only after its next commit.
         if let Err(error) = self.root.sync_all() {
             tracing::warn!(%error, "the freed reserve may not be usable yet");
@@ -96,6 +102,7 @@ impl Space {
         if self.reserve_bytes == 0 || self.keep_existing() {
             return;
         }
+
         match self.free() {
             Ok(free) if free >= self.reserve_bytes.saturating_mul(2) => {}
             Ok(free) => {
@@ -107,6 +114,7 @@ impl Space {
                 return;
             }
         }
+
         match self.allocate() {
             Ok(()) => self.note_reserve(),
             Err(error) => {
@@ -116,6 +124,7 @@ impl Space {
         }
     }
 
+    /// Notes the reserve file that is there; false if there is none of the right size.
     fn keep_existing(&self) -> bool {
         let size =
             statat(&self.root, RESERVE_FILE, AtFlags::SYMLINK_NOFOLLOW).map(|stat| stat.st_size);
@@ -131,12 +140,13 @@ impl Space {
         (seen.has_reserve, seen.at) = (true, None);
     }
 
-    /// The size is set last, so that a file of the right size is one whose blocks are all there.
+    /// Makes the file. Its size is set last, so that a file of the right size has all its blocks.
     fn allocate(&self) -> io::Result<()> {
         unlinkat(&self.root, RESERVE_FILE, AtFlags::empty()).ok();
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(openat(&self.root, RESERVE_FILE, flags, Mode::RUSR | Mode::WUSR)?);
+
         match fallocate(&file, FallocateFlags::empty(), 0, self.reserve_bytes) {
             Ok(()) => file.set_len(self.reserve_bytes)?,
             Err(Errno::NOTSUP | Errno::NOSYS | Errno::INVAL) => {
@@ -144,6 +154,7 @@ impl Space {
             }
             Err(error) => return Err(error.into()),
         }
+
         file.sync_all()
     }
 }

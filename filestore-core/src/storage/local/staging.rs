@@ -1,12 +1,13 @@
-//! Staging: receiving a blob durably before anybody knows of it (steps U2 to U4).
+//! Staging: receiving a blob durably before any record names it.
 //!
 //! Chunks gather in a buffer; a full one is written and hashed on the blocking pool while the next
 //! one fills. An upload that fits in one buffer touches the disk in a single visit to the pool, at
 //! [`StagingWriter::finish`]: create, write, hash, fsync, and its part in the directory's fsync.
 //!
 //! # Crash safety
-//! A file is unlinked when the value that stands for it is dropped, so a failed or abandoned upload
-//! leaves nothing. A crash leaves a staged file that no record names; the next start unlinks it.
+//! A file is unlinked when the value that stands for it is dropped, so an upload that fails or is
+//! cancelled leaves nothing. A crash leaves a staged file that no record names; the next start unlinks
+//! that file.
 
 use std::fmt;
 use std::fs::File;
@@ -28,15 +29,15 @@ use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{BlobId, Sha256};
 use crate::domain::media::SNIFF_BYTES;
 
-/// The most one buffer holds, and so what an upload writes at a time.
+/// Capacity of a buffer, and so the size of an upload's writes.
 const BLOCK_BYTES: usize = 256 * 1024;
 
-/// How much of a large upload may wait in the page cache before its write-back is started, so that
+/// Bytes of a large upload that may wait in the page cache before their write-back is started, so that
 /// the fsync at the end finds little left to do (at 256 MiB: 10 ms instead of 90).
 #[cfg(target_os = "linux")]
 const WRITE_BACK_BYTES: u64 = 8 << 20;
 
-/// An upload that is being received. At most two buffers of 256 KiB.
+/// An upload that is being received. Holds at most two buffers of 256 KiB.
 pub struct StagingWriter {
     shared: Arc<Shared>,
     blob_id: BlobId,
@@ -44,15 +45,15 @@ pub struct StagingWriter {
     size_bytes: u64,
     filling: Vec<u8>,
     sink: Sink,
-    /// Held while bytes are being received; the finished blob does not need it.
+    /// Turn to receive bytes; the finished blob does not need one.
     _permit: OwnedSemaphorePermit,
 }
 
-/// Where full buffers go.
+/// State of the file that full buffers go to.
 enum Sink {
     /// No buffer was full yet, so there is no file.
     Unopened,
-    /// The pool writes a buffer; it sends the buffer back to be used again.
+    /// The pool writes a buffer, and will send back the file, and the buffer to be used again.
     Writing(oneshot::Receiver<Result<(DropOnPool<Receiving>, Vec<u8>)>>),
     /// A write failed, or the wait for one was cancelled.
     Failed,
@@ -76,7 +77,7 @@ impl StagingWriter {
         }
     }
 
-    /// How many bytes were taken so far.
+    /// Returns how many bytes were taken so far.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
@@ -92,6 +93,7 @@ impl StagingWriter {
             self.sink = Sink::Failed;
             return Err(too_large(self.max_bytes));
         }
+
         self.size_bytes = size;
         while !chunk.is_empty() {
             if self.filling.len() == BLOCK_BYTES {
@@ -105,7 +107,7 @@ impl StagingWriter {
         Ok(())
     }
 
-    /// Doubles the buffer up to its limit: an upload that only just began costs little.
+    /// Doubles the buffer up to its limit, so that an upload that has only just begun costs little.
     fn make_room(&mut self, part: usize) {
         let needed = self.filling.len() + part;
         if needed > self.filling.capacity() {
@@ -114,10 +116,11 @@ impl StagingWriter {
         }
     }
 
-    /// Gives the full buffer to the pool, after the one before it.
+    /// Gives the full buffer to the pool, once the one before is written.
     async fn hand_over(&mut self) -> Result<()> {
         let (file, spare) = self.settle().await?;
         let block = mem::replace(&mut self.filling, spare);
+
         let (done, written) = oneshot::channel();
         let (shared, blob_id) = (Arc::clone(&self.shared), self.blob_id);
         spawn_blocking(move || {
@@ -130,11 +133,12 @@ impl StagingWriter {
             });
             done.send(outcome).ok();
         });
+
         self.sink = Sink::Writing(written);
         Ok(())
     }
 
-    /// Waits for the buffer that is being written; gives the file, if there is one, and that buffer.
+    /// Waits for the buffer that is being written; returns the file, if there is one, and that buffer.
     async fn settle(&mut self) -> Result<(Option<DropOnPool<Receiving>>, Vec<u8>)> {
         match mem::replace(&mut self.sink, Sink::Failed) {
             Sink::Unopened => Ok((None, Vec::new())),
@@ -147,12 +151,15 @@ impl StagingWriter {
         }
     }
 
-    /// Makes the blob durable under its staged name. File and directory are synced at the same time,
-    /// the directory together with whoever else waits for it: the name is there since the file was
-    /// created, so neither fsync needs the other's end. On failure the file is gone.
+    /// Makes the blob durable under its staged name. On failure the file is gone.
+    ///
+    /// File and directory are synced at the same time, the directory together with other uploads that
+    /// wait for it. The name exists since the file was created, so neither fsync has to wait for the
+    /// other.
     pub async fn finish(mut self) -> Result<StagedBlob> {
         let (file, _) = self.settle().await?;
         let last = mem::take(&mut self.filling);
+
         let (done, sealed) = oneshot::channel();
         let (synced, name_is_durable) = oneshot::channel();
         let (shared, blob_id) = (Arc::clone(&self.shared), self.blob_id);
@@ -166,6 +173,7 @@ impl StagingWriter {
             // If nobody waits any more the blob drops, and its file with it.
             done.send(outcome).ok();
         });
+
         let blob = sealed.await.unwrap_or_else(|lost| Err(Error::internal(STAGING, lost)))?;
         let error = match name_is_durable.await {
             Ok(Ok(())) => return Ok(blob),
@@ -189,22 +197,20 @@ fn too_large(limit: u64) -> Error {
 
 /// Joins the fsync of the staging directory. Returns at once: the fsync runs beside the caller's own.
 fn sync_staging(shared: &Arc<Shared>, synced: oneshot::Sender<std::io::Result<()>>) {
-    let answer = move |outcome| {
-        // Nobody waits any more.
-        synced.send(outcome).ok();
-    };
     match shared.durability {
         Durability::Full => {
-            if shared.staging_sync.join(answer) == Lead::IsYours {
+            // A failed send means that nobody waits any more.
+            let lead = shared.staging_sync.join(move |outcome| _ = synced.send(outcome));
+            if lead == Lead::IsYours {
                 let shared = Arc::clone(shared);
                 spawn_blocking(move || shared.staging_sync.lead());
             }
         }
-        Durability::Process => answer(Ok(())),
+        Durability::Process => _ = synced.send(Ok(())),
     }
 }
 
-/// A staged file being written. Lives on the blocking pool, or on its way there.
+/// A staged file being written, on the blocking pool or on the way there.
 struct Receiving {
     shared: Arc<Shared>,
     name: StagedName,
@@ -216,6 +222,7 @@ struct Receiving {
 }
 
 impl Receiving {
+    /// Takes the file over, or creates one for the first bytes.
     fn open_or(
         file: Option<DropOnPool<Self>>,
         shared: Arc<Shared>,
@@ -240,12 +247,13 @@ impl Receiving {
         })
     }
 
-    /// Looks at the free space before it writes: what was freed for a delete is not for uploads that
-    /// were under way.
+    /// Writes and hashes a block. Looks at the free space first: space that was freed for a delete is not
+    /// for uploads that were under way.
     fn append(&mut self, block: &[u8]) -> Result<()> {
         self.shared.space.look()?;
         self.file.write_all(block).map_err(|error| Error::io(STAGING, error))?;
         self.hasher.update(block);
+
         if self.size_bytes == 0 {
             self.head = Bytes::copy_from_slice(&block[..block.len().min(SNIFF_BYTES)]);
         }
@@ -253,22 +261,18 @@ impl Receiving {
         Ok(())
     }
 
-    /// Starts writing back what is dirty, without waiting for it. Linux does so on
-    /// `POSIX_FADV_DONTNEED`, which drops clean pages only and so nothing of what was just written.
+    /// Starts writing dirty pages back, without waiting for it. Linux does so on `POSIX_FADV_DONTNEED`,
+    /// which drops clean pages only and so nothing of what was just written.
     #[cfg(target_os = "linux")]
     fn start_write_back(&mut self) {
         let dirty = self.size_bytes - self.written_back;
         if dirty < WRITE_BACK_BYTES || self.shared.durability == Durability::Process {
             return;
         }
+
+        let length = std::num::NonZeroU64::new(dirty);
         let advice = rustix::fs::Advice::DontNeed;
-        rustix::fs::fadvise(
-            &self.file,
-            self.written_back,
-            std::num::NonZeroU64::new(dirty),
-            advice,
-        )
-        .ok();
+        rustix::fs::fadvise(&self.file, self.written_back, length, advice).ok();
         self.written_back = self.size_bytes;
     }
 
@@ -282,6 +286,7 @@ impl Receiving {
         if self.shared.durability == Durability::Full {
             self.file.sync_all().map_err(|error| Error::io("syncing an upload", error))?;
         }
+
         let received = Received {
             size_bytes: self.size_bytes,
             sha256: Sha256(self.hasher.finalize().into()),
@@ -291,7 +296,7 @@ impl Receiving {
     }
 }
 
-/// What was learned of a blob's bytes while they passed.
+/// Facts about a blob's bytes, learned while they passed.
 struct Received {
     size_bytes: u64,
     sha256: Sha256,
@@ -333,9 +338,9 @@ impl Drop for StagedName {
         if self.is_kept {
             return;
         }
-        if let Err(error) =
-            unlinkat(&self.shared.staging, self.blob_id.to_string(), AtFlags::empty())
-        {
+
+        let name = self.blob_id.to_string();
+        if let Err(error) = unlinkat(&self.shared.staging, name, AtFlags::empty()) {
             tracing::warn!(blob_id = %self.blob_id, %error, "a staged file stays until the next start");
         }
     }
@@ -344,14 +349,14 @@ impl Drop for StagedName {
 /// A whole blob, durable under its staged name, that no record names yet. Dropping it unlinks the
 /// file unless [`keep`](Self::keep) was called.
 pub struct StagedBlob {
-    /// Its id; the staged name.
+    /// Id of the blob, which is also the staged name.
     pub blob_id: BlobId,
-    /// How many bytes.
+    /// Length in bytes.
     pub size_bytes: u64,
-    /// Their digest.
+    /// Digest of the bytes.
     pub sha256: Sha256,
-    /// The first [`SNIFF_BYTES`] bytes, or all of a shorter blob. Not needed after sniffing: a batch
-    /// better drops it then.
+    /// First [`SNIFF_BYTES`] bytes, or all of a shorter blob. Not needed after sniffing: a batch saves
+    /// memory by dropping them then.
     pub head: Bytes,
     name: Option<DropOnPool<StagedName>>,
 }
@@ -379,7 +384,7 @@ impl StagedBlob {
 
     /// Leaves the file where it is.
     ///
-    /// Call this *before* a commit that names the blob is attempted, and
+    /// Call this *before* attempting a commit that names the blob, and
     /// [`discard_staged`](super::LocalStore::discard_staged) when the commit is known to have failed.
     /// The other way round, a caller that is cancelled in the middle of a commit would take the bytes
     /// away from a record that stands.
@@ -391,7 +396,7 @@ impl StagedBlob {
         blob_id
     }
 
-    /// Unlinks the file before this returns; dropping the value unlinks it soon after.
+    /// Unlinks the file before this returns. Dropping the value unlinks the file a little later.
     pub(super) async fn discard(self) {
         let unlinked = pool::run(STAGING, move || {
             drop(self.into_name());
@@ -402,7 +407,7 @@ impl StagedBlob {
         }
     }
 
-    /// The name alone; dropping it unlinks the file, on this thread.
+    /// Keeps the name alone, whose drop unlinks the file on this thread.
     fn into_name(self) -> Option<StagedName> {
         self.name.map(DropOnPool::take)
     }

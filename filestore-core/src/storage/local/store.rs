@@ -5,7 +5,7 @@ use std::ops::Range;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 
-use super::{LocalStore, StagedBlob};
+use super::{LocalStore, StagedBlob, StagingWriter};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{BlobId, Sha256};
 use crate::domain::path::BlobKey;
@@ -47,8 +47,8 @@ impl BlobStore for LocalStore {
 }
 
 impl LocalStore {
-    /// Stages all of `bytes`, which must have that length and digest:
-    /// [`ErrorKind::DigestMismatch`] otherwise, and nothing is left.
+    /// Stages all of `bytes`, which must have the given length and digest:
+    /// [`ErrorKind::DigestMismatch`] otherwise, and nothing is left. Errors of `bytes` are passed on.
     pub async fn stage_all(
         &self,
         blob_id: BlobId,
@@ -57,36 +57,47 @@ impl LocalStore {
         mut bytes: ByteStream,
     ) -> Result<StagedBlob> {
         let mut writer = self.stage(blob_id, size_bytes).await?;
-        let received = loop {
-            match bytes.next().await {
-                None => break Ok(()),
-                Some(Err(error)) => break Err(error),
-                Some(Ok(piece)) if writer.size_bytes() + piece.len() as u64 > size_bytes => {
-                    break Err(mismatch("the blob is longer than it should be"));
-                }
-                Some(Ok(piece)) => writer.write(piece).await?,
-            }
-        };
+        let received = receive(&mut writer, size_bytes, &mut bytes).await;
 
-        // Finished whatever came, so that the file is gone when the caller hears of the failure.
-        let staged = writer.finish().await?;
-        let checked = received.and_then(|()| {
-            if staged.size_bytes != size_bytes {
-                Err(mismatch("the blob ends early"))
-            } else if staged.sha256 != sha256 {
-                Err(mismatch("the blob has another digest"))
-            } else {
-                Ok(())
-            }
-        });
-
-        match checked {
-            Ok(()) => Ok(staged),
-            Err(error) => {
+        if let Err(error) = received {
+            // Finished nevertheless, so that the file is gone when the caller hears of the failure.
+            if let Ok(staged) = writer.finish().await {
                 staged.discard().await;
-                Err(error)
             }
+            return Err(error);
         }
+
+        let staged = writer.finish().await?;
+        if let Err(mismatch) = check(&staged, size_bytes, sha256) {
+            staged.discard().await;
+            return Err(mismatch);
+        }
+        Ok(staged)
+    }
+}
+
+/// Writes the pieces of `bytes` as they come, up to `size_bytes`.
+async fn receive(
+    writer: &mut StagingWriter,
+    size_bytes: u64,
+    bytes: &mut ByteStream,
+) -> Result<()> {
+    while let Some(piece) = bytes.next().await.transpose()? {
+        if writer.size_bytes() + piece.len() as u64 > size_bytes {
+            return Err(mismatch("the blob is longer than it should be"));
+        }
+        writer.write(piece).await?;
+    }
+    Ok(())
+}
+
+fn check(staged: &StagedBlob, size_bytes: u64, sha256: Sha256) -> Result<()> {
+    if staged.size_bytes != size_bytes {
+        Err(mismatch("the blob ends early"))
+    } else if staged.sha256 != sha256 {
+        Err(mismatch("the blob has another digest"))
+    } else {
+        Ok(())
     }
 }
 

@@ -140,7 +140,7 @@ async fn a_blob_is_read_under_either_name_and_published_after_a_crash() {
     store.publish(&key).await.unwrap();
     assert!(store.staged().await.unwrap().is_empty());
     assert_eq!(store.open_blob(&key, size).await.unwrap().unwrap().read().await.unwrap(), content);
-    store.sync_directories().await.unwrap();
+    store.shared.sync_renamed().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -358,13 +358,13 @@ async fn a_thousand_uploads_wait_for_their_turn_rather_than_fail() {
 async fn an_upload_that_gets_no_turn_is_told_to_come_back() {
     let home = Home::new(LocalOptions { concurrent_uploads: 1, ..OPTIONS });
     let first = home.store.stage(fresh_key().blob_id(), UNLIMITED).await.unwrap();
-    let patience = Duration::from_millis(1);
-    let error = home.store.stage_within(patience, fresh_key().blob_id(), 1).await.err().unwrap();
+    let limit = Duration::from_millis(1);
+    let error = home.store.stage_within(limit, fresh_key().blob_id(), 1).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Busy);
     assert!(error.details().retry_after_secs.is_some());
     // The finished blob holds no turn: a batch could wait for itself otherwise.
     let _staged = first.finish().await.unwrap();
-    home.store.stage_within(patience, fresh_key().blob_id(), 1).await.unwrap();
+    home.store.stage_within(limit, fresh_key().blob_id(), 1).await.unwrap();
 }
 
 #[tokio::test]
