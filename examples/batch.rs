@@ -18,7 +18,7 @@ async fn main() -> Result<()> {
     let server = Server::start(config).await?;
     let client = Client::builder(server.url())?.build()?;
 
-    // Three pages of one letter. A reader sees all three or none, at every instant.
+    // Three pages of one letter. At every instant a reader sees all three or none.
     let letter = (1..=3).fold(Batch::new("42", "letters"), |batch, page| {
         let text = format!("page {page} of the letter");
         batch.item(Item::from_bytes(text).original_name(format!("page-{page}.txt")))
@@ -35,7 +35,7 @@ async fn main() -> Result<()> {
     let error = client.batch(faulty).await.unwrap_err();
     println!("refused: {} ({})", error.message(), error.field().unwrap_or("no field"));
 
-    // ... and nothing of that batch is there, not even the items that were in order.
+    // ... and nothing of that batch is stored, not even the items that were valid.
     let stored = client.list(&ListQuery::new().organization_id("42")).await?.items;
     let names: Vec<&str> = stored.iter().map(|record| record.original_name.as_str()).collect();
     println!("stored are {names:?}");

@@ -23,8 +23,8 @@ async fn main() -> Result<()> {
 
     let client = Client::builder(server.url())?.build()?;
 
-    // Streams the file, and repeats the upload if the connection breaks: the client sends an
-    // idempotency key along, so that a repeated upload is not stored twice.
+    // The client streams the file, and repeats the upload if the connection breaks. An idempotency key
+    // goes along, so that a repeated upload is not stored twice.
     let upload = Upload::from_path(&photo, "42", "gallery")?
         .original_name("Zoë on the beach.txt")
         .on_progress(|progress| {
@@ -36,13 +36,14 @@ async fn main() -> Result<()> {
         record.original_name, record.file_id, record.file_size, record.sync_status
     );
 
-    // Resumes where a broken connection left it, and checks the SHA-256 before the file appears.
+    // A download resumes where a broken connection left it, and the file appears only once its SHA-256
+    // has been checked.
     let copy = dir.path().join("copy.txt");
     let done = client.download(&record.file_id).to_path(&copy).await?;
     assert_eq!(std::fs::read(&copy)?, std::fs::read(&photo)?);
     println!("downloaded {} bytes, sha256 {}", done.len_bytes, done.sha256);
 
-    // Only a part of it.
+    // A range downloads a part of the file.
     let head = client.download(&record.file_id).range(..7).bytes().await?;
     println!("it begins with {:?}", String::from_utf8_lossy(&head));
 

@@ -96,7 +96,7 @@ impl Drop for Process {
     }
 }
 
-/// What a file may hold: what was acknowledged last, or what was sent since.
+/// The contents that each file may have: the one acknowledged last, and those sent since.
 type Known = HashMap<String, Vec<String>>;
 
 /// Uploads and replaces until the server is gone.
@@ -142,65 +142,15 @@ async fn what_was_acknowledged_survives_kills_and_nothing_else_is_left_at_the_pr
     for round in 0..4 {
         let server = Process::start(&data_dir, &s3, &remote);
         if round == 0 {
-            for (number, sync) in [(7, true), (8, false)] {
-                let binding = json!({
-                    "organizationId": number, "organizationName": "x", "storageProvider": remote.code(), "syncEnabled": sync,
-                });
-                server
-                    .call(Method::POST, "/organization-storage-bindings/create")
-                    .json(&binding)
-                    .send()
-                    .await
-                    .expect(201);
-            }
+            bind(&server, &remote).await;
         }
-        let workers = (0..4).map(|worker| {
-            let organization = if worker % 2 == 0 { "7" } else { "8" };
-            tokio::spawn(load(server.url.clone(), organization, random.u64(..)))
-        });
-        let workers: Vec<_> = workers.collect();
-        // Not a wait for anything: the moment of the kill is what varies.
-        tokio::time::sleep(Duration::from_millis(random.u64(300..1500))).await;
-        server.kill();
-        for worker in workers {
-            known.extend(worker.await.expect("the load does not panic"));
-        }
+        known.extend(load_until_killed(server, &mut random).await);
     }
-
     assert!(known.len() > 10, "the load stored only {} files", known.len());
 
     let server = Process::start(&data_dir, &s3, &remote);
-    let mut keys = Vec::new();
-    eventually_within(Duration::from_mins(2), "every file rests", async || {
-        let status = server.call(Method::GET, "/admin/sync/status").send().await.expect(200).json();
-        (status["pending"] == 0 && status["syncing"] == 0).then_some(())
-    })
-    .await;
-
-    for organization in ["7", "8"] {
-        let path = format!("/files?organization_id={organization}&limit=1000");
-        let page = server.call(Method::GET, &path).send().await.expect(200);
-        let page: ListReply = serde_json::from_slice(&page.body).expect("a page");
-        assert!(page.next_cursor.is_none());
-        for record in page.items {
-            let reply = server
-                .call(Method::GET, &format!("/files/{}", record.file_id))
-                .send()
-                .await
-                .expect(302);
-            let found = Call::bare(Method::GET, reply.only("location")).send().await.expect(200);
-            assert_eq!(sha256_hex(&found.body), record.sha256);
-            if let Some(sums) = known.remove(&record.file_id) {
-                assert!(
-                    sums.contains(&record.sha256),
-                    "{} holds what was never its content",
-                    record.file_id
-                );
-            }
-            keys.push(record.file_path);
-        }
-    }
-
+    every_file_rests(&server).await;
+    let mut keys = read_everything(&server, &mut known).await;
     assert_eq!(known.keys().collect::<Vec<_>>(), Vec::<&String>::new(), "acknowledged and gone");
 
     keys.sort();
@@ -209,4 +159,71 @@ async fn what_was_acknowledged_survives_kills_and_nothing_else_is_left_at_the_pr
         (remote.objects().await == keys).then_some(())
     })
     .await;
+}
+
+/// Binds the organizations of the load: 7 stores locally first, 8 writes through.
+async fn bind(server: &Process, remote: &Remote) {
+    for (number, sync) in [(7, true), (8, false)] {
+        let binding = json!({
+            "organizationId": number,
+            "organizationName": "x",
+            "storageProvider": remote.code(),
+            "syncEnabled": sync,
+        });
+        let create = server.call(Method::POST, "/organization-storage-bindings/create");
+        create.json(&binding).send().await.expect(201);
+    }
+}
+
+/// Kills the server under load, and returns the files that were acknowledged before.
+async fn load_until_killed(server: Process, random: &mut fastrand::Rng) -> Known {
+    let workers: Vec<_> = (0..4)
+        .map(|worker| {
+            let organization = if worker % 2 == 0 { "7" } else { "8" };
+            tokio::spawn(load(server.url.clone(), organization, random.u64(..)))
+        })
+        .collect();
+
+    // Not a wait for anything: the moment of the kill is what varies.
+    tokio::time::sleep(Duration::from_millis(random.u64(300..1500))).await;
+    server.kill();
+
+    let mut known = Known::new();
+    for worker in workers {
+        known.extend(worker.await.expect("the load does not panic"));
+    }
+    known
+}
+
+async fn every_file_rests(server: &Process) {
+    eventually_within(Duration::from_mins(2), "every file rests", async || {
+        let status = server.call(Method::GET, "/admin/sync/status").send().await.expect(200).json();
+        (status["pending"] == 0 && status["syncing"] == 0).then_some(())
+    })
+    .await;
+}
+
+/// Reads every file through its redirect, takes it from `known`, and returns the keys of their objects.
+async fn read_everything(server: &Process, known: &mut Known) -> Vec<String> {
+    let mut keys = Vec::new();
+    for organization in ["7", "8"] {
+        let path = format!("/files?organization_id={organization}&limit=1000");
+        let page = server.call(Method::GET, &path).send().await.expect(200);
+        let page: ListReply = serde_json::from_slice(&page.body).expect("a page");
+        assert!(page.next_cursor.is_none());
+
+        for record in page.items {
+            let path = format!("/files/{}", record.file_id);
+            let reply = server.call(Method::GET, &path).send().await.expect(302);
+            let found = Call::bare(Method::GET, reply.only("location")).send().await.expect(200);
+            assert_eq!(sha256_hex(&found.body), record.sha256);
+
+            if let Some(sums) = known.remove(&record.file_id) {
+                let id = &record.file_id;
+                assert!(sums.contains(&record.sha256), "{id} holds what was never its content");
+            }
+            keys.push(record.file_path);
+        }
+    }
+    keys
 }

@@ -1,5 +1,5 @@
-//! One provider of the core, against the S3 server: what is stored, read, signed and removed, and
-//! what becomes of it when the server misbehaves.
+//! One provider of the core, against the S3 server: objects are stored, read, signed and removed, also
+//! while the server misbehaves.
 
 use std::ops::Range;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! §4.12: administration of a running server, over TCP and over the data directory's Unix socket.
+//! Administration of a running server, over TCP and over the data directory's Unix socket (reference
+//! §4.12).
 
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 

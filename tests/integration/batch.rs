@@ -1,4 +1,4 @@
-//! §4.4: POST /api/v1/files/batch: all or nothing, at every instant, to every reader.
+//! POST /api/v1/files/batch (reference §4.4): all or nothing, at every instant, to every reader.
 
 use std::collections::HashSet;
 

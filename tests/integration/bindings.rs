@@ -1,4 +1,4 @@
-//! §2.2, 2.3 and 4.8–4.10: providers and bindings.
+//! Providers and bindings (reference §2.2, §2.3 and §4.8 to §4.10).
 
 use filestore_workspace::{Reply, TestServer};
 use insta::assert_json_snapshot;

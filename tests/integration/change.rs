@@ -1,4 +1,4 @@
-//! §4.3: PUT /api/v1/files/upload.
+//! PUT /api/v1/files/upload (reference §4.3).
 
 use filestore_workspace::{Form, TestServer, fixtures};
 use insta::assert_json_snapshot;

@@ -1,5 +1,5 @@
-//! §4.12 with a provider: sync, migration and checks over HTTP and through the typed client. The provider
-//! is a directory, so that no network is needed.
+//! Administration with a provider (reference §4.12): sync, migration and checks, over HTTP and through
+//! the typed client. The provider is a directory, so that no network is needed.
 
 use filestore_client::ErrorKind;
 use filestore_client::api::{CreateBinding, MigrateRunRequest, UpdateBinding};

@@ -1,4 +1,4 @@
-//! §4.5: GET /api/v1/files/{fileId}: ranges, conditionals, disposition, safe serving.
+//! GET /api/v1/files/{fileId} (reference §4.5): ranges, conditionals, disposition, safe serving.
 
 use filestore_workspace::{Reply, TestServer, fixtures};
 use proptest::strategy::{Strategy, ValueTree};

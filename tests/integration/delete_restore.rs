@@ -1,4 +1,4 @@
-//! §4.7 and 4.11: DELETE, the purge behind it, and restore.
+//! DELETE, the purge behind it, and restore (reference §4.7 and §4.11).
 
 use filestore_workspace::{TestServer, eventually, files_under, fixtures};
 use insta::assert_json_snapshot;

@@ -1,4 +1,4 @@
-//! §6: problems, request ids, and what an error must never say.
+//! Problems and request ids (reference §6), and the details that an error must not give away.
 
 use filestore_workspace::{Form, TestServer, eventually, files_under, fixtures};
 use insta::assert_json_snapshot;

@@ -1,4 +1,4 @@
-//! §4.1: health checks.
+//! Health checks (reference §4.1).
 
 use filestore_workspace::TestServer;
 

@@ -1,4 +1,4 @@
-//! §4.2 and 4.4: `Idempotency-Key`: what is sent twice is done once.
+//! `Idempotency-Key` (reference §4.2 and §4.4): a request that is sent twice is carried out once.
 
 use std::time::Duration;
 

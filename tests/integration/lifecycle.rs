@@ -1,4 +1,4 @@
-//! §3: the states of a file, every row of the table and every refused transition.
+//! The states of a file (reference §3): every row of the table and every refused transition.
 
 use std::time::Duration;
 

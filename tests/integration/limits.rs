@@ -1,4 +1,4 @@
-//! §7: limits, all of them configurable, and what a client sees at each.
+//! Limits (reference §7), all of them configurable, and the reply that a client gets at each.
 
 use std::time::Duration;
 

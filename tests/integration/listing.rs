@@ -1,4 +1,4 @@
-//! §4.11: listings and `info`.
+//! Listings and `info` (reference §4.11).
 
 use filestore_workspace::{TestServer, fixtures};
 use serde_json::Value;

@@ -1,5 +1,7 @@
-//! The contract, section by section, as tests: through raw HTTP against a server on a port of its
-//! own, each with its own data directory, all at once.
+//! The HTTP API, section by section of its reference, as tests.
+//!
+//! The reference is `filestore-server/docs/reference.md`; each module names its section. The tests speak
+//! raw HTTP to a server on a port of its own, each with its own data directory, all at once.
 
 mod records;
 mod bindings;

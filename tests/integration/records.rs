@@ -1,4 +1,4 @@
-//! §2.1: the file record, field by field.
+//! The file record, field by field (reference §2.1).
 
 use filestore_workspace::{Form, TestServer, files_under, fixtures, sha256_hex};
 use insta::assert_json_snapshot;

@@ -1,7 +1,7 @@
-//! Crash states, made by hand on the disk, and what the next start makes of them.
+//! Crash states, made by hand on the disk, and their repair by the next start.
 //!
-//! Nothing here knows the layout of the data directory: where a staged blob lies is found by
-//! staging one, and where a stored one lies by its generated part.
+//! Nothing here knows the layout of the data directory: the place of staged blobs is found by staging
+//! one, and that of a stored blob by its generated part.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl Disk {
         files_under(self.path()).into_iter().filter(holds).collect()
     }
 
-    /// Where a stored blob lies, once it has left `staged`: that happens beside the reply.
+    /// Finds the place of a stored blob, once it has left `staged`: that happens beside the reply.
     async fn published(&self, generated: &str, staged: &Path) -> PathBuf {
         eventually("the blob under its final name", async || {
             self.named(generated).into_iter().find(|file| file != staged)
@@ -57,7 +57,7 @@ impl Disk {
         .await
     }
 
-    /// Where a blob with this generated part would lie while it is staged.
+    /// Finds the place where a blob with this generated part would lie while it is staged.
     async fn staged_path(&self, store: &FileStore, generated: &str) -> PathBuf {
         let probe = store.stage_bytes("probe".into()).await.unwrap();
         let probe_id = probe.blob_id.to_string();

@@ -1,5 +1,5 @@
-//! One story over both targets: a server behind the typed client, and the core directly. What an
-//! application sees must be the same.
+//! One story over both targets: a server behind the typed client, and the core directly. An
+//! application must see the same.
 
 use filestore_client::{Batch, Client, Fit, Item, ListQuery, Upload};
 use filestore_core::FileStore;
@@ -13,7 +13,7 @@ use filestore_core::variant::{Variant, VariantSize};
 use filestore_core::worker::NoProgress;
 use filestore_workspace::{TestServer, eventually, fixtures};
 
-/// What an application does with a store, wherever it is.
+/// The operations of an application on a store, over HTTP or embedded.
 trait Target {
     async fn upload_temp(&self, name: &str, bytes: &[u8]) -> FileRecord;
     async fn batch(&self, items: &[(&str, &str)]) -> Vec<FileRecord>;

@@ -1,4 +1,4 @@
-//! §4.2: POST /api/v1/files/upload.
+//! POST /api/v1/files/upload (reference §4.2).
 
 use filestore_workspace::{Form, TestServer, files_under, fixtures, sha256_hex};
 

@@ -1,4 +1,4 @@
-//! §4.6: GET /api/v1/files/{fileId}/{width}/{height}: square gallery variants.
+//! GET /api/v1/files/{fileId}/{width}/{height} (reference §4.6): square gallery variants.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -321,7 +321,7 @@ async fn concurrent_requests_for_one_variant_agree() {
     }
 }
 
-/// Whether this process, which is the server as well, has the file open.
+/// Tells whether this process, which is the server as well, has the file open.
 fn is_open(path: &Path) -> bool {
     let open = fs::read_dir("/proc/self/fd").unwrap();
     open.flatten().any(|entry| fs::read_link(entry.path()).is_ok_and(|opened| opened == path))

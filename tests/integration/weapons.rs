@@ -1,4 +1,5 @@
-//! §4.6 under attack: pictures made to do harm, over HTTP, beside requests that must not notice.
+//! Variants (reference §4.6) under attack: pictures made to do harm, beside requests that must not
+//! notice.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,14 +15,14 @@ mod pictures;
 
 use arsenal::{Answer, arsenal};
 
-/// How long a picture may take. Time is not what is looked at here: a debug build on a busy machine
-/// takes many times as long as a server does.
-const PATIENCE: Duration = Duration::from_mins(10);
+/// The deadline for a picture. Time is not tested here: a debug build on a busy machine takes many
+/// times as long as a server does.
+const DECODING_DEADLINE: Duration = Duration::from_mins(10);
 
 /// A server whose answers, and a client whose patience, do not depend on how busy the machine is.
 async fn patient_server() -> TestServer {
-    let server = TestServer::start_with(|config| config.store.variants.deadline = PATIENCE).await;
-    server.patient(2 * PATIENCE)
+    let server = TestServer::start_with(|config| config.store.variants.deadline = DECODING_DEADLINE).await;
+    server.patient(2 * DECODING_DEADLINE)
 }
 
 /// The variant of `bytes`, which are uploaded as what they are not.

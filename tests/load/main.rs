@@ -1,8 +1,8 @@
-//! Load runs against the release binary: how much memory it takes, how it compares.
+//! Load runs against the release binary: the memory it takes, and how it compares.
 //!
-//! `cargo build --release -p filestore-server && cargo bench --bench load -- <run>`, where `<run>` is
+//! `cargo build --release -p filestore-server && cargo bench --bench load -- <run>`, where `<run>` is one of
 //!
-//! | run | what it prints |
+//! | run | prints |
 //! |---|---|
 //! | `memory` | growth of the server's peak resident memory over one 2 GiB upload and download, and over 64 uploads of 64 MiB at once |
 //! | `pictures` | growth of the server's peak resident memory while 64 variants of 50 MP pictures are made at once, against the budget for decoding (`FILESTORE_LOAD_PICTURE` adds a picture of one's own, a progressive JPEG say) |

@@ -1,4 +1,4 @@
-//! How much the server's peak memory grows under large and many uploads.
+//! The growth of the server's peak memory under large and many uploads.
 
 use super::server::{Connection, Outcome, Server, noise};
 

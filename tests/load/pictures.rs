@@ -1,4 +1,4 @@
-//! How much memory the server takes while many large pictures are made variants of at once.
+//! The memory of the server while it makes variants of many large pictures at once.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -15,7 +15,7 @@ const WIDTH: u32 = 8660;
 const HEIGHT: u32 = 5773;
 const AT_ONCE: usize = 64;
 const BUDGET_MIB: u64 = 512;
-/// What the rest of the server may take besides the budget.
+/// The memory that the rest of the server may take besides the budget.
 const BESIDES_MIB: u64 = 64;
 
 pub(crate) fn run() -> Outcome {

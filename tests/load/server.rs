@@ -98,7 +98,7 @@ pub(crate) struct Reply {
     pub(crate) body_bytes: u64,
 }
 
-/// How much is sent at a time.
+/// The bytes that are sent at a time.
 const BLOCK_BYTES: usize = 256 << 10;
 
 const BOUNDARY: &str = "load-4f1c6b0e9a";

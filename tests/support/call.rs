@@ -25,7 +25,7 @@ impl Call {
         Self::new(client.expect("an HTTP client").request(method, url))
     }
 
-    /// Adds a header.
+    /// Adds a header to the request.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.request = self.request.header(name, value);
         self
@@ -67,12 +67,12 @@ impl Call {
     }
 }
 
-/// A whole reply.
+/// A reply with its whole body.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// The status code.
+    /// The HTTP status code.
     pub status: u16,
-    /// All headers.
+    /// All headers, in the order received.
     pub headers: HeaderMap,
     /// All of the body.
     pub body: Bytes,
@@ -129,7 +129,7 @@ impl Reply {
         self.json()["file_id"].as_str().expect("a file_id").to_owned()
     }
 
-    /// Insists on a problem document (contract §6) with this status and code, whole and consistent
+    /// Insists on a problem document (reference §6) with this status and code, whole and consistent
     /// with the headers, and returns it.
     #[track_caller]
     pub fn problem(&self, status: u16, code: &str) -> Problem {

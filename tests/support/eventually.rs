@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long a condition may take that nothing but the machine's load delays.
+/// The deadline of a condition that nothing but the machine's load delays.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// How long to leave the server alone between two looks.
+/// The pause in which the server is left alone between two looks.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// Looks until `condition` gives a value, for 20 seconds at most, and returns it. `what` says what
@@ -16,7 +16,7 @@ pub async fn eventually<T>(what: &str, condition: impl AsyncFnMut() -> Option<T>
     eventually_within(DEADLINE, what, condition).await
 }
 
-/// Like [`eventually`], for at most `deadline`: for conditions that the contract gives a time.
+/// Like [`eventually`], for at most `deadline`: for conditions that the reference gives a time.
 pub async fn eventually_within<T>(
     deadline: Duration,
     what: &str,

@@ -1,4 +1,4 @@
-//! Files of every kind, made in code: small, and ours.
+//! Files of every kind, small and made in code.
 
 use std::io::Cursor;
 
@@ -21,27 +21,27 @@ pub fn quarters(width: u32, height: u32) -> RgbImage {
     })
 }
 
-/// [`quarters`] as PNG.
+/// Encodes [`quarters`] as PNG.
 pub fn png(width: u32, height: u32) -> Vec<u8> {
     encode(&quarters(width, height).into(), ImageFormat::Png)
 }
 
-/// [`quarters`] as JPEG.
+/// Encodes [`quarters`] as JPEG.
 pub fn jpeg(width: u32, height: u32) -> Vec<u8> {
     encode(&quarters(width, height).into(), ImageFormat::Jpeg)
 }
 
-/// [`quarters`] as BMP.
+/// Encodes [`quarters`] as BMP.
 pub fn bmp(width: u32, height: u32) -> Vec<u8> {
     encode(&quarters(width, height).into(), ImageFormat::Bmp)
 }
 
-/// [`quarters`] as TIFF.
+/// Encodes [`quarters`] as TIFF.
 pub fn tiff(width: u32, height: u32) -> Vec<u8> {
     encode(&quarters(width, height).into(), ImageFormat::Tiff)
 }
 
-/// [`quarters`] as lossless WebP.
+/// Encodes [`quarters`] as lossless WebP.
 pub fn webp(width: u32, height: u32) -> Vec<u8> {
     encode(&quarters(width, height).into(), ImageFormat::WebP)
 }
@@ -193,10 +193,10 @@ pub const HTML: &[u8] =
 pub const SVG: &[u8] =
     b"<svg xmlns=\"http://www.w3.org/2000/svg\"><script>alert(document.domain)</script></svg>";
 
-/// An XML document.
+/// An XML document, which browsers render.
 pub const XML: &[u8] = b"<?xml version=\"1.0\"?><feed/>";
 
-/// A script.
+/// A script, which browsers run.
 pub const JS: &[u8] = b"alert(document.domain);\n";
 
 /// Bytes of no known kind.

@@ -1,6 +1,6 @@
 //! The small language that the integration tests are written in.
 //!
-//! | module | what it holds |
+//! | module | holds |
 //! |---|---|
 //! | [`server`] | [`TestServer`]: a whole server in this process, with a data directory of its own |
 //! | [`upload`] | uploads, batches and changes, spelled as sentences |
@@ -14,8 +14,8 @@
 //! | [`s3`] | an S3 provider in this process, and everything that goes wrong with one |
 //! | [`eventually()`] | waiting for a condition, the only waiting there is |
 //!
-//! Nothing here knows how the server works inside: the tests are the contract's, not the
-//! implementation's.
+//! Nothing here knows how the server works inside: the tests hold the API to its reference,
+//! `filestore-server/docs/reference.md`, whatever the implementation.
 
 pub mod server;
 pub mod upload;

@@ -16,7 +16,7 @@ use crate::{S3Server, TestServer, eventually};
 /// through a client that knows nothing of the service.
 #[derive(Debug, Clone)]
 pub struct Remote {
-    /// The provider's configuration.
+    /// The configuration of the provider, as a server takes it.
     pub config: ProviderConfig,
     operator: Operator,
 }
@@ -98,7 +98,7 @@ impl Remote {
         Self { config, operator: operator.expect("a client") }
     }
 
-    /// Its code.
+    /// Returns the provider's code.
     pub fn code(&self) -> &str {
         self.config.code.as_str()
     }

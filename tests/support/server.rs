@@ -65,7 +65,7 @@ impl TestServer {
         self
     }
 
-    /// Stops it gracefully.
+    /// Stops the server gracefully.
     pub async fn stop(self) {
         self.server.stop().await;
     }
@@ -111,32 +111,32 @@ impl TestServer {
         self.server.store()
     }
 
-    /// Its data directory.
+    /// Returns the server's data directory.
     pub fn data_dir(&self) -> &Path {
         &self.config.data_dir
     }
 
-    /// Any request.
+    /// Begins a request with any method.
     pub fn call(&self, method: Method, path: &str) -> Call {
         Call::new(self.http.request(method, self.url(path)))
     }
 
-    /// A GET request.
+    /// Begins a GET request.
     pub fn get(&self, path: &str) -> Call {
         self.call(Method::GET, path)
     }
 
-    /// A HEAD request.
+    /// Begins a HEAD request.
     pub fn head(&self, path: &str) -> Call {
         self.call(Method::HEAD, path)
     }
 
-    /// A POST request.
+    /// Begins a POST request.
     pub fn post(&self, path: &str) -> Call {
         self.call(Method::POST, path)
     }
 
-    /// A PUT request.
+    /// Begins a PUT request.
     pub fn put(&self, path: &str) -> Call {
         self.call(Method::PUT, path)
     }
@@ -161,7 +161,7 @@ impl TestServer {
         self.info(file_id).await.expect(200).record()
     }
 
-    /// Deletes a file.
+    /// Deletes a file over HTTP.
     pub async fn delete(&self, file_id: &str) -> Reply {
         self.call(Method::DELETE, &format!("/api/v1/files/{file_id}")).send().await
     }
@@ -176,7 +176,7 @@ impl TestServer {
         self.listed_of("acme").await
     }
 
-    /// How many files lie in staging.
+    /// Counts the files in staging.
     pub fn staged(&self) -> usize {
         crate::files_under(&self.data_dir().join("staging")).len()
     }

@@ -69,7 +69,7 @@ impl TestServer {
 }
 
 impl UploadCall<'_> {
-    /// Gives the organization.
+    /// Names the organization.
     pub fn org(mut self, organization_id: &str) -> Self {
         self.organization_id = organization_id.into();
         self
@@ -81,12 +81,12 @@ impl UploadCall<'_> {
         self
     }
 
-    /// Gives the `original_name`.
+    /// Sets the `original_name` field.
     pub fn name(self, name: &str) -> Self {
         self.field("original_name", name)
     }
 
-    /// Gives the `mime_type`.
+    /// Sets the `mime_type` field.
     pub fn mime(self, mime: &str) -> Self {
         self.field("mime_type", mime)
     }
@@ -113,7 +113,7 @@ impl UploadCall<'_> {
         self
     }
 
-    /// Sends an `Idempotency-Key`.
+    /// Sets the `Idempotency-Key` header.
     pub fn key(mut self, key: &str) -> Self {
         self.headers.push(("idempotency-key".into(), key.into()));
         self
@@ -125,7 +125,7 @@ impl UploadCall<'_> {
         self
     }
 
-    /// Sends it.
+    /// Sends the upload, and returns the whole reply.
     pub async fn send(self) -> Reply {
         self.call().send().await
     }
@@ -172,25 +172,25 @@ impl BatchCall<'_> {
         self.item(bytes)
     }
 
-    /// Adds any field.
+    /// Adds a text field of any name.
     pub fn field(mut self, name: &str, value: &str) -> Self {
         self.form = self.form.text(name, value);
         self
     }
 
-    /// Adds any file.
+    /// Adds a file field of any name.
     pub fn file(mut self, name: &str, bytes: impl AsRef<[u8]>) -> Self {
         self.form = self.form.bytes(name, bytes.as_ref());
         self
     }
 
-    /// Sends an `Idempotency-Key`.
+    /// Sets the `Idempotency-Key` header.
     pub fn key(mut self, key: &str) -> Self {
         self.headers.push(("idempotency-key".into(), key.into()));
         self
     }
 
-    /// Sends it.
+    /// Sends the batch, and returns the whole reply.
     pub async fn send(self) -> Reply {
         with_headers(self.server.post("/api/v1/files/batch").form(self.form), &self.headers)
             .send()
@@ -213,17 +213,17 @@ pub struct ChangeCall<'a> {
 }
 
 impl ChangeCall<'_> {
-    /// `make_as_thumbnail=true`.
+    /// Sets `make_as_thumbnail=true`.
     pub fn make_thumbnail(self) -> Self {
         self.field("make_as_thumbnail", "true")
     }
 
-    /// `make_as_ready=true`.
+    /// Sets `make_as_ready=true`.
     pub fn make_ready(self) -> Self {
         self.field("make_as_ready", "true")
     }
 
-    /// New bytes.
+    /// Adds the new bytes.
     pub fn file(mut self, bytes: impl AsRef<[u8]>) -> Self {
         self.form = self.form.bytes("file", bytes.as_ref());
         self
@@ -241,13 +241,13 @@ impl ChangeCall<'_> {
         self
     }
 
-    /// Sends an `If-Match`.
+    /// Sets the `If-Match` header.
     pub fn if_match(mut self, etag: &str) -> Self {
         self.headers.push(("if-match".into(), etag.into()));
         self
     }
 
-    /// Sends it.
+    /// Sends the change, and returns the whole reply.
     pub async fn send(self) -> Reply {
         with_headers(self.server.put("/api/v1/files/upload").form(self.form), &self.headers)
             .send()

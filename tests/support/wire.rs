@@ -8,10 +8,10 @@ use tokio::time::timeout;
 
 use crate::server::TestServer;
 
-/// How long a reply may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The deadline for a reply.
+const REPLY_DEADLINE: Duration = Duration::from_secs(20);
 
-/// A connection.
+/// A connection of bare bytes.
 #[derive(Debug)]
 pub struct Wire<S = TcpStream> {
     stream: S,
@@ -22,7 +22,7 @@ pub struct Wire<S = TcpStream> {
 /// A reply as it came over the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WireReply {
-    /// The status code.
+    /// The HTTP status code.
     pub status: u16,
     /// Header lines as sent: name and value.
     pub headers: Vec<(String, String)>,
@@ -67,7 +67,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Self { stream, buffer: Vec::new() }
     }
 
-    /// Sends bytes.
+    /// Sends bytes as they are.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.try_send(bytes).await.expect("the server reads");
     }
@@ -80,18 +80,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// Reads one reply to a request that was not HEAD; interim (1xx) replies are skipped.
     pub async fn reply(&mut self) -> WireReply {
-        timeout(PATIENCE, self.read_reply(true)).await.expect("a reply in time")
+        timeout(REPLY_DEADLINE, self.read_reply(true)).await.expect("a reply in time")
     }
 
     /// Reads one reply to a HEAD request.
     pub async fn reply_to_head(&mut self) -> WireReply {
-        timeout(PATIENCE, self.read_reply(false)).await.expect("a reply in time")
+        timeout(REPLY_DEADLINE, self.read_reply(false)).await.expect("a reply in time")
     }
 
     /// Reads one reply, or `None` if the server just closes the connection.
     pub async fn reply_or_end(&mut self) -> Option<WireReply> {
         let first = async { !self.buffer.is_empty() || self.fill().await };
-        if !timeout(PATIENCE, first).await.expect("a reply in time") {
+        if !timeout(REPLY_DEADLINE, first).await.expect("a reply in time") {
             return None;
         }
         Some(self.reply().await)
@@ -99,15 +99,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// Reads the first line of the next reply, interim ones included, and leaves the rest.
     pub async fn status_line(&mut self) -> String {
-        timeout(PATIENCE, self.take_line()).await.expect("a reply in time")
+        timeout(REPLY_DEADLINE, self.take_line()).await.expect("a reply in time")
     }
 
-    /// Whether the server closes the connection without another byte.
+    /// Waits for the end; true if the server closes the connection without another byte.
     pub async fn ends(&mut self) -> bool {
         let end = async {
             self.buffer.is_empty() && matches!(self.stream.read(&mut [0; 1]).await, Ok(0) | Err(_))
         };
-        timeout(PATIENCE, end).await.unwrap_or(false)
+        timeout(REPLY_DEADLINE, end).await.unwrap_or(false)
     }
 
     async fn read_reply(&mut self, with_body: bool) -> WireReply {

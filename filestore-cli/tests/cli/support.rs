@@ -12,12 +12,12 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// How commands reach the store.
+/// The way by which commands reach the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     /// `--data-dir`, and nobody else uses it.
     Direct,
-    /// `--server`.
+    /// Through `--server`.
     Url,
     /// `--data-dir`, and a server holds it.
     Socket,
@@ -67,7 +67,7 @@ impl Bench {
         Self { work, data, way, config: Some(config), server }
     }
 
-    /// The server's URL.
+    /// Returns the URL of the server.
     pub(crate) fn url(&self) -> String {
         let (_, server) = self.server.as_ref().expect("this bench has a server");
         server.as_ref().expect("it runs until the end").url()
@@ -116,21 +116,21 @@ impl Bench {
         self.command(args).output().unwrap()
     }
 
-    /// What a command that succeeds prints.
+    /// Runs a command that succeeds, and returns its output.
     pub(crate) fn ok(&self, args: &[&str]) -> String {
         let output = self.run(args);
         assert!(output.status.success(), "{args:?} failed: {}", text(&output.stderr));
         text(&output.stdout)
     }
 
-    /// What a command that succeeds prints with `--json`.
+    /// Runs a command that succeeds with `--json`, and returns its output.
     pub(crate) fn json(&self, args: &[&str]) -> Value {
         let stdout = self.ok(&[args, &["--json"]].concat());
         serde_json::from_str(&stdout)
             .unwrap_or_else(|e| panic!("{args:?} printed no JSON ({e}): {stdout}"))
     }
 
-    /// What a command says that ends with this status.
+    /// Runs a command that ends with this status, and returns what it says on stderr.
     pub(crate) fn fails(&self, code: i32, args: &[&str]) -> String {
         let output = self.run(args);
         let stderr = text(&output.stderr);
@@ -145,7 +145,7 @@ impl Bench {
         self.ok(&args).trim().to_owned()
     }
 
-    /// How many files the store has.
+    /// Counts the files in the store.
     pub(crate) fn count(&self) -> usize {
         self.ok(&["list", "--all", "--quiet"]).lines().count()
     }

@@ -1,5 +1,5 @@
-//! What every provider must do, whoever it is: run against the S3 server of these tests, and against
-//! real ones by `tests/services/run`.
+//! The suite that every provider passes: run against the S3 server of these tests, and against real
+//! providers by `tests/services/run`.
 
 pub(crate) mod uploads;
 pub(crate) mod reads;

@@ -1,4 +1,4 @@
-//! Which request meets which fault.
+//! Faults, and the requests that meet them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use http::Method;
 
 use super::Operation;
 
-/// What goes wrong with one request.
+/// A fault that one request meets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The connection is closed at once: nothing is done, nothing answered.
@@ -30,10 +30,10 @@ pub enum Fault {
     CutReply,
 }
 
-/// Which requests a rule is about.
+/// The requests that a rule is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum On {
-    /// Every request.
+    /// Every request, whatever it asks for.
     Any,
     /// Requests with this method.
     Method(Method),
@@ -95,7 +95,7 @@ enum Left {
     Chance { probability: f64, random: fastrand::Rng },
 }
 
-/// How often a rule has been applied.
+/// The count of requests that a rule was applied to.
 #[derive(Debug, Clone, Default)]
 pub struct Tally(Arc<AtomicUsize>);
 
@@ -174,7 +174,7 @@ impl Faults {
 }
 
 impl Left {
-    /// Whether the rule applies now.
+    /// Takes one use of the rule; false if the rule does not apply now.
     fn take(&mut self) -> bool {
         match self {
             Self::Times(0) => false,

@@ -17,7 +17,7 @@ use super::faults::{Fault, Faults, On};
 use super::operation::Operation;
 use super::store::Orders;
 
-/// What every request passes through.
+/// The gate that every request passes through.
 #[derive(Clone)]
 pub(super) struct Gate {
     s3: S3Service,
@@ -31,7 +31,7 @@ impl Gate {
         Self { s3, faults: Faults::default(), seen: Arc::default() }
     }
 
-    /// How many requests of this kind have come.
+    /// Counts the requests of this kind that have come.
     pub(super) fn count(&self, on: &On) -> usize {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.iter().filter(|(method, operation)| on.matches(method, *operation)).count()

@@ -15,12 +15,12 @@ use s3s::crypto::{Checksum as _, Md5};
 use s3s::dto::{Checksum, StreamingBlob};
 use s3s::stream::ByteStream;
 
-/// What the client says of the bytes it sends.
+/// The promises of the client about the bytes it sends.
 #[derive(Debug, Default)]
 pub(super) struct Promised {
-    /// The `x-amz-checksum-*` headers.
+    /// The checksums of the `x-amz-checksum-*` headers.
     pub(super) checksum: Checksum,
-    /// `Content-MD5`, base64.
+    /// The `Content-MD5` header, in base64.
     pub(super) md5: Option<String>,
 }
 
@@ -33,12 +33,12 @@ pub(super) struct Intake {
     promised: Promised,
     hasher: ChecksumHasher,
     md5: Option<Md5>,
-    /// How many more bytes to pass on; the others are read and dropped.
+    /// The number of bytes still to pass on; the others are read and dropped.
     keep: u64,
     verdict: Verdict,
 }
 
-/// Whether a body broke its promise; known once the body was read.
+/// The verdict on a body, known once the body was read.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Verdict(Arc<AtomicBool>);
 

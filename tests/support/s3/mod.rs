@@ -1,10 +1,10 @@
 //! An S3 provider in this process, and everything that goes wrong with one.
 //!
-//! | module | what it holds |
+//! | module | holds |
 //! |---|---|
 //! | [`server`](S3Server) | the listener, and looking at what is stored |
 //! | `gate` | HTTP in front of S3: counts requests, applies faults |
-//! | [`faults`](Faults) | which request meets which fault |
+//! | [`faults`](Faults) | faults, and the requests that meet them |
 //! | `store` | `s3s-fs`, with what it lacks of S3 |
 //! | `intake` | the body of a PUT on its way to the disk, checked before it is there |
 //!

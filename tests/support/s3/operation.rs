@@ -1,4 +1,4 @@
-//! Which operation of S3 a request asks for.
+//! The operation of S3 that a request asks for.
 
 use http::Method;
 use http::request::Parts;
@@ -10,11 +10,11 @@ pub enum Operation {
     PutObject,
     /// An object's bytes, or a range of them.
     GetObject,
-    /// An object's headers.
+    /// Reads an object's headers.
     HeadObject,
-    /// One object goes.
+    /// Removes one object.
     DeleteObject,
-    /// Several objects go.
+    /// Removes several objects.
     DeleteObjects,
     /// An object is copied within the store.
     CopyObject,
@@ -28,7 +28,7 @@ pub enum Operation {
     AbortMultipartUpload,
     /// The keys of a bucket.
     ListObjects,
-    /// Anything else.
+    /// Any operation that the tests do not tell apart.
     Other,
 }
 

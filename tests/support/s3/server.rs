@@ -24,7 +24,7 @@ const REGION: &str = "us-east-1";
 const ACCESS_KEY: &str = "AKIATESTTESTTESTTEST";
 const SECRET_KEY: &str = "a-secret-for-tests-and-nothing-else-0001";
 
-/// How many connections may wait to be accepted.
+/// The number of connections that may wait to be accepted.
 const BACKLOG: u32 = 1024;
 
 /// A running S3 provider with one empty bucket, spoken to in path style over plain HTTP. Requests
@@ -83,7 +83,7 @@ impl S3Server {
         BUCKET
     }
 
-    /// Its region.
+    /// Returns the region that requests are signed for.
     pub fn region(&self) -> &'static str {
         REGION
     }
@@ -98,12 +98,12 @@ impl S3Server {
         SECRET_KEY
     }
 
-    /// What goes wrong with it.
+    /// Returns the faults that requests meet.
     pub fn faults(&self) -> &Faults {
         &self.gate.faults
     }
 
-    /// How many requests of this kind have come so far, whatever became of them.
+    /// Counts the requests of this kind that have come so far, whatever their outcome.
     pub fn requests(&self, on: impl Into<On>) -> usize {
         self.gate.count(&on.into())
     }

@@ -27,11 +27,11 @@ use super::intake::{Intake, Promised, Verdict};
 /// The least size of every part but the last, bytes.
 const LEAST_PART: u64 = 5 * 1024 * 1024;
 
-/// What S3 calls an object that was stored without a type.
+/// The type that S3 gives an object stored without one.
 const UNTYPED: &str = "binary/octet-stream";
 
-/// How a request is to be done, put among its extensions by the gate: headers cannot be taken away
-/// in front of the check of the signature, which covers them.
+/// The gate's orders for a request, put among its extensions: headers cannot be taken away in front
+/// of the check of the signature, which covers them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Orders {
     pub(super) ignore_checksums: bool,
@@ -119,7 +119,7 @@ impl Store {
     }
 }
 
-/// What was ordered for this request.
+/// Returns the orders for this request.
 fn orders<T>(req: &S3Request<T>) -> Orders {
     req.extensions.get().copied().unwrap_or_default()
 }

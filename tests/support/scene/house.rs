@@ -4,8 +4,9 @@ use super::noise::clouds;
 use super::shape::{circle, cover, polygon, rectangle};
 use super::{Colour, Light, Place, lit, mix, step};
 
-/// Where the foot of the house's front corner is, and how large the house is drawn.
+/// The foot of the house's front corner, in the scene.
 const FOOT: Place = [0.17, 0.345];
+/// The size of the house's unit, in the scene's.
 const SCALE: f32 = 0.36;
 
 const RED: Colour = [0.66, 0.15, 0.11];

@@ -35,7 +35,7 @@ pub enum Light {
     Dusk,
 }
 
-/// A photograph of the house by the lake, `width` by `height` and upright.
+/// Paints a photograph of the house by the lake, `width` by `height` and upright.
 ///
 /// Each `seed` has its own mountains, clouds and trees; an odd one is seen from the other side.
 pub fn photograph(width: u32, height: u32, light: Light, seed: u32) -> RgbImage {
@@ -54,7 +54,7 @@ pub fn photograph(width: u32, height: u32, light: Light, seed: u32) -> RgbImage 
     })
 }
 
-/// An upright picture as a telephone held upright stores it: a JPEG lying on its side, with Exif
+/// Encodes an upright picture as a telephone held upright stores it: a JPEG lying on its side, with Exif
 /// orientation 6, "turn me clockwise to look at me".
 pub fn stored_sideways(upright: &RgbImage) -> Vec<u8> {
     let sideways = image::imageops::rotate270(upright);
@@ -74,18 +74,18 @@ fn byte(channel: f32) -> u8 {
     (channel * 255.0 + 0.5) as u8
 }
 
-/// `a` where `part` is 0, `b` where `part` is 1, and what lies between for what lies between.
+/// Mixes two colours: `a` where `part` is 0, `b` where `part` is 1.
 fn mix(a: Colour, b: Colour, part: f32) -> Colour {
     let part = part.clamp(0.0, 1.0);
     std::array::from_fn(|channel| a[channel] + (b[channel] - a[channel]) * part)
 }
 
-/// `colour` made lighter or darker.
+/// Makes a colour lighter or darker.
 fn lit(colour: Colour, light: f32) -> Colour {
     colour.map(|channel| channel * light)
 }
 
-/// 0 below `from`, 1 above `to`, and a smooth step between them.
+/// Steps smoothly from 0 below `from` to 1 above `to`.
 fn step(from: f32, to: f32, value: f32) -> f32 {
     let part = ((value - from) / (to - from)).clamp(0.0, 1.0);
     part * part * (3.0 - 2.0 * part)

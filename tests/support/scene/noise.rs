@@ -1,6 +1,6 @@
 //! Noise that looks like nature: the same for the same seed, on every machine.
 
-/// A number from 0 to 1 for a place on a grid, unlike that of its neighbours.
+/// Returns a number from 0 to 1 for a place on a grid, unlike those of its neighbours.
 pub(super) fn grain(x: u32, y: u32, seed: u32) -> f32 {
     let mut hash =
         x.wrapping_mul(0x9E37_79B1) ^ y.wrapping_mul(0x85EB_CA77) ^ seed.wrapping_mul(0xC2B2_AE3D);
@@ -10,7 +10,7 @@ pub(super) fn grain(x: u32, y: u32, seed: u32) -> f32 {
     f32::from(u16::from_be_bytes([high, low])) / 65535.0
 }
 
-/// Value noise: smooth between the places of a grid whose meshes are 1 wide.
+/// Returns value noise: smooth between the places of a grid whose meshes are 1 wide.
 fn smooth(x: f32, y: f32, seed: u32) -> f32 {
     let (left, along) = mesh(x);
     let (top, down) = mesh(y);
@@ -21,7 +21,7 @@ fn smooth(x: f32, y: f32, seed: u32) -> f32 {
     between(above, below, down)
 }
 
-/// The mesh of a grid that a place lies in, and how far into the mesh it lies, from 0 to 1.
+/// Returns the mesh of a grid that a place lies in, and how far into the mesh it lies, from 0 to 1.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -36,7 +36,7 @@ fn between(a: f32, b: f32, part: f32) -> f32 {
     a + (b - a) * part * part * (3.0 - 2.0 * part)
 }
 
-/// Noise of several sizes over each other, each half as large and half as strong as the one before
+/// Returns noise of several sizes laid over each other, each half as large and half as strong as the one before
 /// (fractional Brownian motion), from 0 to 1.
 pub(super) fn clouds(x: f32, y: f32, seed: u32, octaves: u32) -> f32 {
     let (mut sum, mut strength, mut total, mut scale) = (0.0, 1.0, 0.0, 1.0);
