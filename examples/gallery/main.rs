@@ -13,7 +13,7 @@ mod lettering;
 
 use std::path::PathBuf;
 
-use filestore_client::{Client, Fit, Item, Upload, Variant};
+use filestore_client::{Client, FileRecord, Fit, Item, Upload, Variant};
 use filestore_server::{Config, Server};
 use filestore_workspace::scene::{Light, photograph, stored_sideways};
 
@@ -39,19 +39,49 @@ async fn main() -> Result<()> {
         records.push(client.upload(Upload::new(photo, "42", "gallery")).await?);
     }
 
-    // Each variant is made once, when it is first asked for, and comes from the cache afterwards.
-    let first = &records[0];
-    let mut squares: Vec<(u32, Variant)> = Vec::new();
-    for size in SIZES {
-        squares.push((size, client.variant(&first.file_id, size, Fit::Cover).await?));
+    let squares = squares_of(&client, &records[0]).await?;
+    let page = page_of(&client, &records, &squares).await?;
+    match arguments.page {
+        Some(path) => {
+            std::fs::write(&path, page)?;
+            println!("wrote {}", path.display());
+        }
+        None => println!("a page of {} bytes", page.len()),
     }
 
-    let mut page = page::begin(&squares);
-    for record in &records {
+    if let Some(path) = arguments.picture {
+        let webp = picture_of(&client, &records[0], &squares).await?;
+        std::fs::write(&path, &webp.bytes)?;
+        println!("wrote {}, {} bytes", path.display(), webp.bytes.len());
+    }
+
+    server.stop().await;
+    Ok(())
+}
+
+/// Asks for a photograph in all its sizes. The service makes each of them once, when it is first
+/// asked for, and takes it from its cache afterwards.
+async fn squares_of(client: &Client, record: &FileRecord) -> Result<Vec<(u32, Variant)>> {
+    let mut squares = Vec::new();
+    for size in SIZES {
+        squares.push((size, client.variant(&record.file_id, size, Fit::Cover).await?));
+    }
+    Ok(squares)
+}
+
+/// Makes the page: one photograph in all its sizes, then every photograph in two.
+async fn page_of(
+    client: &Client,
+    records: &[FileRecord],
+    squares: &[(u32, Variant)],
+) -> Result<String> {
+    let mut page = page::begin(squares);
+    for record in records {
         let small = client.variant(&record.file_id, 300, Fit::Cover).await?;
         // For screens with more pixels.
         let large = client.variant(&record.file_id, 700, Fit::Cover).await?;
         page::add(&mut page, record, &small, &large);
+
         println!(
             "{}: {} × {}, {} bytes; as variants {} and {} bytes",
             record.original_name,
@@ -63,32 +93,25 @@ async fn main() -> Result<()> {
         );
     }
     page::end(&mut page);
-
-    match arguments.page {
-        Some(path) => {
-            std::fs::write(&path, page)?;
-            println!("wrote {}", path.display());
-        }
-        None => println!("a page of {} bytes", page.len()),
-    }
-
-    if let Some(path) = arguments.picture {
-        let stored = client.download(&first.file_id).bytes().await?;
-        let picture = picture::lay_out(&stored, &squares)?;
-
-        // The service scales and compresses it as well: `Inside` keeps all of a picture.
-        let item = Item::from_bytes(picture).original_name("gallery.png");
-        let record = client.upload(Upload::new(item, "42", "gallery")).await?;
-        let webp = client.variant(&record.file_id, 1000, Fit::Inside).await?;
-        std::fs::write(&path, &webp.bytes)?;
-        println!("wrote {}, {} bytes", path.display(), webp.bytes.len());
-    }
-
-    server.stop().await;
-    Ok(())
+    Ok(page)
 }
 
-/// The command line.
+/// Makes the README's picture. The service scales and compresses it as well: `Inside` keeps all of a
+/// picture.
+async fn picture_of(
+    client: &Client,
+    record: &FileRecord,
+    squares: &[(u32, Variant)],
+) -> Result<Variant> {
+    let stored = client.download(&record.file_id).bytes().await?;
+    let png = picture::lay_out(&stored, squares)?;
+
+    let item = Item::from_bytes(png).original_name("gallery.png");
+    let record = client.upload(Upload::new(item, "42", "gallery")).await?;
+    Ok(client.variant(&record.file_id, 1000, Fit::Inside).await?)
+}
+
+/// The arguments of the command line.
 struct Arguments {
     page: Option<PathBuf>,
     picture: Option<PathBuf>,
@@ -117,7 +140,7 @@ impl Arguments {
     }
 }
 
-/// Photographs of the same house, taken through the year with a telephone.
+/// Paints photographs of the same house, as if taken through the year with a telephone.
 fn paintings() -> Vec<Item> {
     [
         ("after the storm", 1200, 1600, Light::Evening, 2),

@@ -21,7 +21,8 @@ const DECODING_DEADLINE: Duration = Duration::from_mins(10);
 
 /// A server whose answers, and a client whose patience, do not depend on how busy the machine is.
 async fn patient_server() -> TestServer {
-    let server = TestServer::start_with(|config| config.store.variants.deadline = DECODING_DEADLINE).await;
+    let server =
+        TestServer::start_with(|config| config.store.variants.deadline = DECODING_DEADLINE).await;
     server.patient(2 * DECODING_DEADLINE)
 }
 
