@@ -10,8 +10,8 @@ use filestore_core::domain::clock::Timestamp;
 use filestore_core::domain::config::{Durability, StoreConfig};
 use filestore_core::domain::id::FileId;
 use filestore_core::domain::scope::Scope;
-use filestore_core::metadata::Metadata;
 use filestore_core::metadata::sqlite::SqliteMetadata;
+use filestore_core::metadata::{Lease, Metadata};
 use filestore_core::service::{BatchItem, NewBatch, NewUpload, Uploaded};
 use filestore_core::variant::{Fit, Variant, VariantSize};
 use filestore_core::worker::NoProgress;
@@ -196,8 +196,8 @@ async fn a_purge_that_crashed_after_its_claim_is_taken_up_again() {
 
     let metadata = SqliteMetadata::open(&database, Durability::Full, None).unwrap();
     let now = Timestamp::now();
-    let lease = now.plus(Duration::from_hours(24));
-    assert_eq!(metadata.claim_purges("the dead", now, now, lease, 10).await.unwrap().len(), 1);
+    let claim = Lease { owner: "the dead", now, until: now.plus(Duration::from_hours(24)) };
+    assert_eq!(metadata.claim_purges(claim, now, 10).await.unwrap().len(), 1);
 
     metadata.close().await;
     drop(metadata);

@@ -100,22 +100,6 @@ kinds! {
     Internal => "internal",
 }
 
-impl ErrorKind {
-    /// Whether the same call may succeed later without anything else being changed.
-    pub const fn is_retryable(self) -> bool {
-        matches!(
-            self,
-            Self::Conflict
-                | Self::IdempotencyInProgress
-                | Self::ProviderUnavailable
-                | Self::BodyTimeout
-                | Self::Busy
-                | Self::StorageFull
-                | Self::Internal
-        )
-    }
-}
-
 /// What a program may branch on besides the kind. All optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Details {

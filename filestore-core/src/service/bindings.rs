@@ -6,7 +6,7 @@ use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::OrganizationNumber;
 use crate::domain::provider::ProviderCode;
-use crate::metadata::BindingChanged;
+use crate::metadata::BindingOutcome;
 
 impl FileStore {
     /// Creates the organization's active binding. `BindingAlreadyActive` if it has one,
@@ -52,19 +52,19 @@ impl FileStore {
     }
 }
 
-fn done(outcome: BindingChanged) -> Result<Binding> {
+fn done(outcome: BindingOutcome) -> Result<Binding> {
     match outcome {
-        BindingChanged::Done(binding) => Ok(binding),
-        BindingChanged::AlreadyActive => Err(Error::new(
+        BindingOutcome::Done(binding) => Ok(binding),
+        BindingOutcome::AlreadyActive => Err(Error::new(
             ErrorKind::BindingAlreadyActive,
             "the organization has an active binding; update or terminate it",
         )
         .with_field("organization")),
-        BindingChanged::NoneActive => {
+        BindingOutcome::NoneActive => {
             Err(Error::new(ErrorKind::NoActiveBinding, "the organization has no active binding")
                 .with_field("organization"))
         }
-        BindingChanged::ProviderInactive(code) => Err(Error::new(
+        BindingOutcome::ProviderInactive(code) => Err(Error::new(
             ErrorKind::ProviderInactive,
             format!("the provider takes no new files: {code}"),
         )

@@ -219,7 +219,7 @@ impl FileStore {
 
         match updated? {
             Updated::Done => {}
-            Updated::Lost | Updated::BindingChanged => return Ok(None),
+            Updated::Lost | Updated::PlacementStale => return Ok(None),
             Updated::OverQuota => return Err(over_quota(quota_bytes.unwrap_or_default())),
         }
 

@@ -161,7 +161,7 @@ impl Inner {
     /// the grace, when no late write can land any more.
     pub(crate) async fn withdraw_later(&self, keys: Vec<BlobKey>) {
         let not_before = Timestamp::now().plus(self.config.blob_grace);
-        if let Err(error) = self.metadata.abandon_writes(&keys, not_before).await {
+        if let Err(error) = self.metadata.withdraw_writes(&keys, not_before).await {
             // The next start, or upkeep, finds the notes.
             tracing::warn!(error = %error.chain(), "objects of failed writes stay noted for now");
         }

@@ -158,7 +158,7 @@ impl FileStore {
                 self.inner.wake_sync(&place.seen);
                 Ok(Some(Uploaded::New(records)))
             }
-            Inserted::BindingChanged => Ok(None),
+            Inserted::PlacementStale => Ok(None),
             Inserted::OverQuota => Err(over_quota(quota_bytes.unwrap_or_default())),
             Inserted::IdempotencyTaken => {
                 let Keyed { guard, fingerprint } = keyed.expect("only keyed inserts collide");

@@ -84,7 +84,7 @@ impl FileStore {
         };
         match self.inner.metadata.update_file(update).await? {
             Updated::Done => Ok(Some(Arc::new(next))),
-            Updated::Lost | Updated::BindingChanged | Updated::OverQuota => Ok(None),
+            Updated::Lost | Updated::PlacementStale | Updated::OverQuota => Ok(None),
         }
     }
 }

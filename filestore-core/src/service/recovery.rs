@@ -47,7 +47,7 @@ pub(crate) async fn withdraw_stale_writes(store: &FileStore, begun_before: Times
     let inner = store.inner();
     let not_before = Timestamp::now().plus(inner.config.blob_grace);
     loop {
-        match inner.metadata.abandon_old_writes(begun_before, not_before, PAGE).await {
+        match inner.metadata.withdraw_old_writes(begun_before, not_before, PAGE).await {
             Ok(0) => return,
             Ok(count) => tracing::info!(count, "objects of writes that broke off will be removed"),
             Err(error) => {

@@ -197,7 +197,7 @@ impl Inner {
         };
         match self.metadata.update_file(update).await? {
             Updated::Done => Ok(Moved::Done),
-            Updated::Lost | Updated::BindingChanged | Updated::OverQuota => Ok(Moved::Lost),
+            Updated::Lost | Updated::PlacementStale | Updated::OverQuota => Ok(Moved::Lost),
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::domain::error::{Error, Result};
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::report::{PurgeReport, WorkFailure};
-use crate::metadata::PurgeClaim;
+use crate::metadata::{Lease, PurgeClaim};
 use crate::storage::BlobStore;
 
 /// Files claimed at once.
@@ -96,8 +96,8 @@ impl PurgeRun<'_> {
         let inner = self.store.inner();
         let now = Timestamp::now();
         let before = now.minus(inner.config.purge_grace);
-        let claims =
-            inner.metadata.claim_purges(&self.owner, before, now, now.plus(LEASE), CLAIMS).await?;
+        let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
+        let claims = inner.metadata.claim_purges(lease, before, CLAIMS).await?;
         if claims.is_empty() {
             return Ok(false);
         }
@@ -200,7 +200,7 @@ impl PurgeRun<'_> {
         tracing::warn!(file_id = %id, attempts = claim.attempts, error = %error.chain(), "a purge failed");
         report.failures.push(WorkFailure::new(id, error));
         let retry_at = Timestamp::now().plus(back_off(claim.attempts));
-        self.store.inner().metadata.fail_purge(&self.owner, id, retry_at).await
+        self.store.inner().metadata.postpone_purge(&self.owner, id, retry_at).await
     }
 
     /// Removes a page of dropped blobs; false when none was due.
@@ -221,7 +221,7 @@ impl PurgeRun<'_> {
                     report.failures.push(WorkFailure::new(due.blob.file_id, &error));
                     inner
                         .metadata
-                        .fail_blob(due.id, Timestamp::now().plus(back_off(due.attempts)))
+                        .postpone_blob(due.id, Timestamp::now().plus(back_off(due.attempts)))
                         .await?;
                 }
             }
@@ -280,9 +280,9 @@ mod tests {
 
         std::fs::remove_file(&in_the_way).unwrap();
         let due = Timestamp::now().plus(back_off(40));
+        let lease = Lease { owner: "later", now: due, until: due.plus(LEASE) };
         let inner = store.inner();
-        let claims =
-            inner.metadata.claim_purges("later", due, due, due.plus(LEASE), CLAIMS).await.unwrap();
+        let claims = inner.metadata.claim_purges(lease, due, CLAIMS).await.unwrap();
         let run = PurgeRun { store: &store, owner: "later".into(), progress: &NoProgress };
         assert!(
             run.remove_bytes(&claims, &mut PurgeReport::default()).await.iter().all(Result::is_ok)

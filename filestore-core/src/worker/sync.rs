@@ -20,8 +20,7 @@ use crate::domain::error::Result;
 use crate::domain::id::{FileId, OrganizationId, OrganizationNumber};
 use crate::domain::provider::ProviderCode;
 use crate::domain::report::{SyncReport, SyncStatusReport, WorkFailure};
-use crate::domain::status::SyncStatus;
-use crate::metadata::SyncClaim;
+use crate::metadata::{Lease, SyncClaim, SyncCounts};
 use crate::service::relocate::{CopyMeter, Moved};
 
 /// Files settled or queued in one transaction: small, so that uploads do not wait long behind it.
@@ -48,7 +47,7 @@ impl FileStore {
         progress: Arc<dyn Progress>,
     ) -> Result<SyncReport> {
         let metadata = &self.inner().metadata;
-        progress.start(Some(metadata.sync_counts().await?[SyncStatus::Pending as usize]));
+        progress.start(Some(metadata.sync_counts().await?.pending));
         let mut report = SyncReport::default();
         self.settle(stop, &*progress, &mut report).await?;
         let targets = self.providers().active_clouds();
@@ -57,8 +56,7 @@ impl FileStore {
             run.copy(stop, &mut report).await?;
         }
         let counts = metadata.sync_counts().await?;
-        report.waiting =
-            counts[SyncStatus::Pending as usize] + counts[SyncStatus::Syncing as usize];
+        report.waiting = counts.pending + counts.syncing;
         Ok(report)
     }
 
@@ -116,7 +114,8 @@ impl FileStore {
 
     /// How many files are in which sync status, deleted ones left out, and what was copied.
     pub async fn sync_status(&self) -> Result<SyncStatusReport> {
-        let [none, pending, syncing, synced, failed] = self.inner().metadata.sync_counts().await?;
+        let SyncCounts { none, pending, syncing, synced, failed } =
+            self.inner().metadata.sync_counts().await?;
         let (files_moved, bytes_copied) = self.inner().traffic.totals();
         Ok(SyncStatusReport { none, pending, syncing, synced, failed, files_moved, bytes_copied })
     }
@@ -200,17 +199,9 @@ impl SyncRun {
 
     async fn claim(&mut self, limit: usize) -> Result<()> {
         let now = Timestamp::now();
+        let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
         let metadata = &self.store.inner().metadata;
-        let claims = metadata
-            .claim_syncs(
-                &self.owner,
-                &self.targets,
-                self.last.as_ref(),
-                now,
-                now.plus(LEASE),
-                limit,
-            )
-            .await?;
+        let claims = metadata.claim_syncs(lease, &self.targets, self.last.as_ref(), limit).await?;
         if let Some(claim) = claims.last() {
             self.last = Some(claim.record.organization_id.clone());
         }

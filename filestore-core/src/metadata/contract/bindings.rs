@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::domain::binding::{Binding, BindingChange, NewBinding};
-use crate::metadata::BindingChanged;
+use crate::metadata::BindingOutcome;
 
 fn new(organization: OrganizationNumber, code: &str) -> NewBinding {
     NewBinding {
@@ -21,9 +21,9 @@ fn resume() -> BindingChange {
     BindingChange { is_active: Some(true), ..BindingChange::default() }
 }
 
-fn done(changed: BindingChanged) -> Binding {
+fn done(changed: BindingOutcome) -> Binding {
     match changed {
-        BindingChanged::Done(binding) => binding,
+        BindingOutcome::Done(binding) => binding,
         other => panic!("{other:?}"),
     }
 }
@@ -64,16 +64,16 @@ pub(crate) async fn a_created_binding_is_active_and_listed(metadata: &dyn Metada
 pub(crate) async fn a_second_active_binding_is_refused(metadata: &dyn Metadata) {
     let first = create(metadata, number(7), "s3", at(1)).await;
     let second = metadata.create_binding(new(number(7), "gcs"), at(2)).await.unwrap();
-    assert_eq!(second, BindingChanged::AlreadyActive);
+    assert_eq!(second, BindingOutcome::AlreadyActive);
     assert_eq!(metadata.list_bindings(Some(number(7))).await.unwrap(), [first]);
 }
 
 pub(crate) async fn of_concurrent_creations_one_is_done(metadata: &dyn Metadata) {
     let creations = (0..8).map(|_| metadata.create_binding(new(number(7), "s3"), at(1)));
     let outcomes = futures_util::future::join_all(creations).await;
-    let done = outcomes.iter().filter(|outcome| matches!(outcome, Ok(BindingChanged::Done(_))));
+    let done = outcomes.iter().filter(|outcome| matches!(outcome, Ok(BindingOutcome::Done(_))));
     let refused =
-        outcomes.iter().filter(|outcome| matches!(outcome, Ok(BindingChanged::AlreadyActive)));
+        outcomes.iter().filter(|outcome| matches!(outcome, Ok(BindingOutcome::AlreadyActive)));
     assert_eq!((done.count(), refused.count()), (1, 7));
     assert_eq!(metadata.list_bindings(Some(number(7))).await.unwrap().len(), 1);
 }
@@ -125,7 +125,7 @@ pub(crate) async fn resuming_needs_an_active_provider(metadata: &dyn Metadata) {
     metadata.change_binding(number(7), terminate(), &[], at(2)).await.unwrap();
     let refused =
         metadata.change_binding(number(7), resume(), &[provider("LOCAL")], at(3)).await.unwrap();
-    assert_eq!(refused, BindingChanged::ProviderInactive(provider("s3")));
+    assert_eq!(refused, BindingOutcome::ProviderInactive(provider("s3")));
     assert_eq!(metadata.active_binding(number(7)).await.unwrap(), None);
 
     let change = BindingChange { provider: Some(ProviderCode::local()), ..resume() };
@@ -135,7 +135,7 @@ pub(crate) async fn resuming_needs_an_active_provider(metadata: &dyn Metadata) {
 }
 
 pub(crate) async fn without_a_binding_there_is_nothing_to_change(metadata: &dyn Metadata) {
-    let none = BindingChanged::NoneActive;
+    let none = BindingOutcome::NoneActive;
     let active = [provider("s3")];
     assert_eq!(metadata.change_binding(number(7), resume(), &active, at(1)).await.unwrap(), none);
     create(metadata, number(7), "s3", at(1)).await;

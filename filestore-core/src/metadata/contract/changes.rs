@@ -119,7 +119,7 @@ pub(crate) async fn an_update_placed_by_another_binding_is_refused(metadata: &dy
         ..change(&record, replaced(&record, 5, at(1)))
     };
     for stale in [None, Some(("s3", true)), Some(("gcs", false))] {
-        assert_eq!(metadata.update_file(placed(stale)).await.unwrap(), Updated::BindingChanged);
+        assert_eq!(metadata.update_file(placed(stale)).await.unwrap(), Updated::PlacementStale);
     }
     assert_eq!(get(metadata, record.file_id).await.as_deref(), Some(&record));
     assert_eq!(metadata.update_file(placed(Some(("s3", false)))).await.unwrap(), Updated::Done);

@@ -12,7 +12,7 @@ async fn claim(
     limit: usize,
 ) -> Vec<SyncClaim> {
     let until = now.plus(MINUTE);
-    metadata.claim_syncs(owner, &[provider("s3")], None, now, until, limit).await.unwrap()
+    metadata.claim_syncs(lease(owner, now, until), &[provider("s3")], None, limit).await.unwrap()
 }
 
 async fn sync_of(metadata: &dyn Metadata, record: &FileRecord) -> SyncStatus {
@@ -32,7 +32,11 @@ pub(crate) async fn a_claim_is_syncing_and_nobody_elses(metadata: &dyn Metadata)
     );
     assert_eq!(claims[0].key.directory(), record.blob.key.directory());
     assert_ne!(claims[0].key, record.blob.key);
-    assert_eq!(metadata.abandon_old_writes(at(1), at(1), 9).await.unwrap(), 1, "the copy is noted");
+    assert_eq!(
+        metadata.withdraw_old_writes(at(1), at(1), 9).await.unwrap(),
+        1,
+        "the copy is noted"
+    );
     assert_eq!(get(metadata, record.file_id).await.as_deref(), Some(&claimed));
     assert_eq!(claim(metadata, "two", at(0), 9).await, []);
     metadata.fail_sync("two", record.file_id, None).await.unwrap();
@@ -69,8 +73,10 @@ pub(crate) async fn organizations_take_turns(metadata: &dyn Metadata) {
     for _ in 0..4 {
         let until = at(0).plus(MINUTE);
         let targets = [provider("s3")];
-        let claims =
-            metadata.claim_syncs("run", &targets, after.as_ref(), at(0), until, 4).await.unwrap();
+        let claims = metadata
+            .claim_syncs(lease("run", at(0), until), &targets, after.as_ref(), 4)
+            .await
+            .unwrap();
         after = claims.last().map(|claim| claim.record.organization_id.clone());
         turns.push(
             claims

@@ -3,7 +3,7 @@
 use super::*;
 use crate::domain::binding::{BindingChange, NewBinding};
 use crate::domain::record::Dimensions;
-use crate::metadata::BindingChanged;
+use crate::metadata::BindingOutcome;
 
 pub(crate) async fn an_inserted_file_reads_back_whole(metadata: &dyn Metadata) {
     let plain = ready("acme");
@@ -99,7 +99,7 @@ pub(crate) async fn an_insert_placed_by_another_binding_is_refused(metadata: &dy
     };
     let outcome = async |active| metadata.insert_files(placed(active)).await.unwrap();
     assert_eq!(outcome(None).await, Inserted::Done);
-    assert_eq!(outcome(Some(("s3", true))).await, Inserted::BindingChanged);
+    assert_eq!(outcome(Some(("s3", true))).await, Inserted::PlacementStale);
 
     let binding = NewBinding {
         organization: number(7),
@@ -109,16 +109,16 @@ pub(crate) async fn an_insert_placed_by_another_binding_is_refused(metadata: &dy
     };
     assert!(matches!(
         metadata.create_binding(binding, at(0)).await.unwrap(),
-        BindingChanged::Done(_)
+        BindingOutcome::Done(_)
     ));
     assert_eq!(outcome(Some(("s3", true))).await, Inserted::Done);
     for changed in [None, Some(("s3", false)), Some(("LOCAL", true))] {
-        assert_eq!(outcome(changed).await, Inserted::BindingChanged, "{changed:?}");
+        assert_eq!(outcome(changed).await, Inserted::PlacementStale, "{changed:?}");
     }
 
     let terminate = BindingChange { is_active: Some(false), ..BindingChange::default() };
     metadata.change_binding(number(7), terminate, &[], at(1)).await.unwrap();
-    assert_eq!(outcome(Some(("s3", true))).await, Inserted::BindingChanged);
+    assert_eq!(outcome(Some(("s3", true))).await, Inserted::PlacementStale);
     assert_eq!(outcome(None).await, Inserted::Done);
 }
 
@@ -170,7 +170,7 @@ pub(crate) async fn usage_follows_inserts_replaces_and_purges(metadata: &dyn Met
 
     metadata.update_file(change(&moved, deleted(&moved, at(3)))).await.unwrap();
     assert_eq!(stored().await, 40, "deleted bytes count until they are gone");
-    let claims = metadata.claim_purges("run", at(3), at(3), at(9), 10).await.unwrap();
+    let claims = metadata.claim_purges(lease("run", at(3), at(9)), at(3), 10).await.unwrap();
     assert_eq!((claims.len(), stored().await), (1, 40));
     assert_eq!(metadata.finish_purges("run", &[moved.file_id]).await.unwrap(), 1);
     assert_eq!(stored().await, 10);

@@ -9,7 +9,7 @@ fn ids(claims: &[PurgeClaim]) -> Vec<FileId> {
 
 /// Claims at `now` for ten milliseconds, without grace.
 async fn claim(metadata: &dyn Metadata, owner: &str, now: i64, limit: usize) -> Vec<PurgeClaim> {
-    metadata.claim_purges(owner, at(now), at(now), at(now + 10), limit).await.unwrap()
+    metadata.claim_purges(lease(owner, at(now), at(now + 10)), at(now), limit).await.unwrap()
 }
 
 fn dropped(record: &FileRecord, not_before: Timestamp) -> DroppedBlob {
@@ -67,11 +67,11 @@ pub(crate) async fn claims_come_oldest_first_and_only_after_the_grace(metadata: 
         marked.push(put_deleted(metadata, ready("acme"), at(millis)).await);
     }
     put(metadata, ready("acme")).await;
-    let claims = metadata.claim_purges("run", at(30), at(1000), at(2000), 2).await.unwrap();
+    let claims = metadata.claim_purges(lease("run", at(1000), at(2000)), at(30), 2).await.unwrap();
     assert_eq!(ids(&claims), [marked[1].file_id, marked[2].file_id]);
     assert_eq!(claims[0].record, marked[1]);
     assert_eq!((claims[0].attempts, claims[0].dropped.as_slice()), (0, &[][..]));
-    let claims = metadata.claim_purges("run", at(30), at(1000), at(2000), 2).await.unwrap();
+    let claims = metadata.claim_purges(lease("run", at(1000), at(2000)), at(30), 2).await.unwrap();
     assert_eq!(ids(&claims), [marked[0].file_id], "the last one is within its grace");
 }
 
@@ -83,7 +83,7 @@ pub(crate) async fn a_claimed_file_is_not_claimed_twice_nor_restored(metadata: &
     for _ in ["while leased", "after the failure"] {
         let restore = change(&dead, back.clone());
         assert_eq!(metadata.update_file(restore).await.unwrap(), Updated::Lost);
-        metadata.fail_purge("one", dead.file_id, at(5)).await.unwrap();
+        metadata.postpone_purge("one", dead.file_id, at(5)).await.unwrap();
     }
     assert_eq!(get(metadata, dead.file_id).await.as_deref(), Some(&dead));
 }
@@ -117,7 +117,7 @@ pub(crate) async fn a_lease_that_ended_can_be_taken_over(metadata: &dyn Metadata
         0,
         "not its own any more"
     );
-    metadata.fail_purge("one", dead.file_id, at(10)).await.unwrap();
+    metadata.postpone_purge("one", dead.file_id, at(10)).await.unwrap();
     assert_eq!(claim(metadata, "three", 15, 10).await, [], "a stranger's failure changes nothing");
     assert_eq!(metadata.finish_purges("two", &[dead.file_id]).await.unwrap(), 1);
 }
@@ -129,7 +129,7 @@ pub(crate) async fn a_failed_purge_waits_and_stays_claimed(metadata: &dyn Metada
         assert_eq!(claim(metadata, "run", now - 1, 10).await, []);
         let claims = claim(metadata, "run", now, 10).await;
         assert_eq!((ids(&claims), claims[0].attempts), (vec![dead.file_id], attempts));
-        metadata.fail_purge("run", dead.file_id, at(now + 100)).await.unwrap();
+        metadata.postpone_purge("run", dead.file_id, at(now + 100)).await.unwrap();
     }
     assert_eq!(metadata.finish_purges("run", &[dead.file_id]).await.unwrap(), 0, "given back");
 }
@@ -138,7 +138,7 @@ pub(crate) async fn clearing_leases_frees_them_but_keeps_the_waits(metadata: &dy
     let waits = put_deleted(metadata, ready("acme"), at(0)).await;
     let leased = put_deleted(metadata, ready("acme"), at(1)).await;
     assert_eq!(claim(metadata, "run", 1, 10).await.len(), 2);
-    metadata.fail_purge("run", waits.file_id, at(500)).await.unwrap();
+    metadata.postpone_purge("run", waits.file_id, at(500)).await.unwrap();
     metadata.clear_leases().await.unwrap();
     assert_eq!(metadata.finish_purges("run", &[leased.file_id]).await.unwrap(), 0);
     assert_eq!(ids(&claim(metadata, "next", 2, 10).await), [leased.file_id]);
@@ -186,7 +186,7 @@ pub(crate) async fn a_finished_purge_leaves_what_was_abandoned_at_a_provider(
     note(metadata, &copy).await;
     claim(metadata, "run", 2, 10).await;
     // A copy that was under way fails after the purge has looked.
-    metadata.abandon_writes(std::slice::from_ref(&copy.blob.key), at(1000)).await.unwrap();
+    metadata.withdraw_writes(std::slice::from_ref(&copy.blob.key), at(1000)).await.unwrap();
     assert_eq!(metadata.finish_purges("run", &[record.file_id]).await.unwrap(), 1);
     let left = metadata.due_blobs(at(1000), 10).await.unwrap();
     assert_eq!(left.iter().map(|due| &due.blob.key).collect::<Vec<_>>(), [&copy.blob.key]);
@@ -218,7 +218,7 @@ pub(crate) async fn dropped_blobs_come_due_and_are_finished_or_postponed(metadat
     let blobs: Vec<_> = due.iter().map(|due| due.blob.clone()).collect();
     assert_eq!(blobs, [dropped(&second, at(10)), dropped(&first, at(20))], "oldest first");
 
-    metadata.fail_blob(due[0].id, at(20).plus(MINUTE)).await.unwrap();
+    metadata.postpone_blob(due[0].id, at(20).plus(MINUTE)).await.unwrap();
     metadata.finish_blobs(&[due[1].id, due[1].id]).await.unwrap();
     assert_eq!(metadata.due_blobs(at(20), 10).await.unwrap(), []);
     let again = metadata.due_blobs(at(20).plus(MINUTE), 10).await.unwrap();

@@ -3,6 +3,7 @@
 use super::*;
 use crate::domain::binding::{BindingChange, NewBinding};
 use crate::domain::status::SyncStatus;
+use crate::metadata::SyncCounts;
 
 pub(super) async fn bind(metadata: &dyn Metadata, organization: i64, code: &str) {
     let binding = NewBinding {
@@ -89,35 +90,33 @@ pub(crate) async fn deleted_files_are_not_settled(metadata: &dyn Metadata) {
 
 pub(crate) async fn counts_follow_every_change(metadata: &dyn Metadata) {
     let counts = async || metadata.sync_counts().await.unwrap();
-    let of =
-        |status: SyncStatus| SyncStatus::ALL.iter().position(|known| *known == status).unwrap();
-    let (none, pending, synced) =
-        (of(SyncStatus::None), of(SyncStatus::Pending), of(SyncStatus::Synced));
-    assert_eq!(counts().await, [0; 5]);
+    assert_eq!(counts().await, SyncCounts::default());
+
     let record = put(metadata, ready("acme")).await;
     put(metadata, temp("acme")).await;
-    let counted = counts().await;
-    assert_eq!((counted[none], counted[pending]), (1, 1));
+    assert_eq!(counts().await, SyncCounts { none: 1, pending: 1, ..SyncCounts::default() });
 
     settle(metadata).await;
-    let counted = counts().await;
-    assert_eq!((counted[none], counted[pending]), (2, 0));
+    assert_eq!(counts().await, SyncCounts { none: 2, ..SyncCounts::default() });
 
     let old = FileRecord { state: record.state.settle().unwrap(), ..record };
     let next = moved(&old, "s3");
     note(metadata, &next).await;
     assert_eq!(metadata.update_file(change(&old, next.clone())).await.unwrap(), Updated::Done);
-    let counted = counts().await;
-    assert_eq!((counted[none], counted[synced]), (1, 1));
+    let copied = SyncCounts { none: 1, synced: 1, ..SyncCounts::default() };
+    assert_eq!(counts().await, copied);
 
     let dead = deleted(&next, at(1));
     metadata.update_file(change(&next, dead.clone())).await.unwrap();
-    assert_eq!(counts().await[synced], 0, "deleted ones are left out");
+    let left = SyncCounts { none: 1, ..SyncCounts::default() };
+    assert_eq!(counts().await, left, "deleted ones are left out");
+
     let back = FileRecord { state: dead.state.restore(), ..dead.clone() };
     metadata.update_file(change(&dead, back.clone())).await.unwrap();
-    assert_eq!(counts().await[synced], 1);
+    assert_eq!(counts().await, copied);
+
     metadata.update_file(change(&back, deleted(&back, at(2)))).await.unwrap();
-    metadata.claim_purges("run", at(2), at(2), at(9), 9).await.unwrap();
+    metadata.claim_purges(lease("run", at(2), at(9)), at(2), 9).await.unwrap();
     metadata.finish_purges("run", &[back.file_id]).await.unwrap();
-    assert_eq!(counts().await.iter().sum::<u64>(), 1);
+    assert_eq!(counts().await, left);
 }

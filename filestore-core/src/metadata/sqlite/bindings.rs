@@ -7,7 +7,7 @@ use crate::domain::binding::{Binding, BindingChange, NewBinding};
 use crate::domain::clock::Timestamp;
 use crate::domain::id::OrganizationNumber;
 use crate::domain::provider::ProviderCode;
-use crate::metadata::BindingChanged;
+use crate::metadata::BindingOutcome;
 
 use super::fault::{Fault, Source};
 use super::row;
@@ -60,7 +60,7 @@ pub(super) fn create(
     sql: &Connection,
     new: &NewBinding,
     now: Timestamp,
-) -> Result<BindingChanged, Fault> {
+) -> Result<BindingOutcome, Fault> {
     let params = params![
         new.organization.get(),
         new.organization_name,
@@ -69,7 +69,7 @@ pub(super) fn create(
         now.as_millis(),
     ];
     match row::execute(sql, INSERT, params) {
-        Ok(_) => Ok(BindingChanged::Done(Binding {
+        Ok(_) => Ok(BindingOutcome::Done(Binding {
             id: sql.last_insert_rowid(),
             organization: new.organization,
             organization_name: new.organization_name.clone(),
@@ -79,7 +79,7 @@ pub(super) fn create(
             effective_from: now,
             effective_to: None,
         })),
-        Err(fault) if fault.is_duplicate() => Ok(BindingChanged::AlreadyActive),
+        Err(fault) if fault.is_duplicate() => Ok(BindingOutcome::AlreadyActive),
         Err(fault) => Err(fault),
     }
 }
@@ -90,7 +90,7 @@ pub(super) fn change(
     change: &BindingChange,
     active_providers: &[ProviderCode],
     now: Timestamp,
-) -> Result<BindingChanged, Fault> {
+) -> Result<BindingOutcome, Fault> {
     if let Some(mut binding) = active(sql, organization)? {
         apply(&mut binding, change);
         if change.is_active == Some(false) {
@@ -100,14 +100,14 @@ pub(super) fn change(
         return update(sql, binding);
     }
     if change.is_active != Some(true) {
-        return Ok(BindingChanged::NoneActive);
+        return Ok(BindingOutcome::NoneActive);
     }
     let Some(mut binding) = row::first(sql, NEWEST, [organization.get()], binding)? else {
-        return Ok(BindingChanged::NoneActive);
+        return Ok(BindingOutcome::NoneActive);
     };
     apply(&mut binding, change);
     if !active_providers.contains(&binding.provider) {
-        return Ok(BindingChanged::ProviderInactive(binding.provider));
+        return Ok(BindingOutcome::ProviderInactive(binding.provider));
     }
     binding.is_active = true;
     binding.effective_to = None;
@@ -126,7 +126,7 @@ fn apply(binding: &mut Binding, change: &BindingChange) {
     }
 }
 
-fn update(sql: &Connection, binding: Binding) -> Result<BindingChanged, Fault> {
+fn update(sql: &Connection, binding: Binding) -> Result<BindingOutcome, Fault> {
     let params = params![
         binding.id,
         binding.organization_name,
@@ -136,7 +136,7 @@ fn update(sql: &Connection, binding: Binding) -> Result<BindingChanged, Fault> {
         binding.effective_to.map(Timestamp::as_millis),
     ];
     row::execute(sql, UPDATE, params)?;
-    Ok(BindingChanged::Done(binding))
+    Ok(BindingOutcome::Done(binding))
 }
 
 fn binding(row: &Row<'_>) -> Result<Binding, Fault> {

@@ -66,7 +66,7 @@ pub(super) fn finish(sql: &Connection, ids: &[i64]) -> Result<(), Fault> {
     ids.iter().try_for_each(|id| row::execute(sql, FINISH, [id]).map(drop))
 }
 
-pub(super) fn fail(sql: &Connection, id: i64, retry_at: Timestamp) -> Result<(), Fault> {
+pub(super) fn postpone(sql: &Connection, id: i64, retry_at: Timestamp) -> Result<(), Fault> {
     row::execute(sql, FAIL, params![id, retry_at.as_millis()]).map(drop)
 }
 

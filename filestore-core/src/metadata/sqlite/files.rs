@@ -74,7 +74,7 @@ pub(super) fn insert(tx: &WriteTx<'_>, insert: &InsertFiles) -> Result<Inserted,
         return Ok(Inserted::IdempotencyTaken);
     }
     if !still_holds(tx.sql, &insert.binding)? {
-        return Ok(Inserted::BindingChanged);
+        return Ok(Inserted::PlacementStale);
     }
     let added =
         insert.records.iter().map(|record| record.blob.size_bytes).fold(0, u64::saturating_add);
@@ -83,7 +83,7 @@ pub(super) fn insert(tx: &WriteTx<'_>, insert: &InsertFiles) -> Result<Inserted,
     }
     for record in &insert.records {
         if !intents::stands(tx.sql, &record.blob)? {
-            return Ok(Inserted::BindingChanged);
+            return Ok(Inserted::PlacementStale);
         }
     }
     for record in &insert.records {
@@ -110,7 +110,7 @@ pub(super) fn update(tx: &mut WriteTx<'_>, update: &UpdateFile) -> Result<Update
     if let Some(binding) = &update.binding
         && !still_holds(tx.sql, binding)?
     {
-        return Ok(Updated::BindingChanged);
+        return Ok(Updated::PlacementStale);
     }
     let grows_by = next.blob.size_bytes.saturating_sub(old_size);
     if grows_by > 0 && exceeds(tx.sql, &next.organization_id, update.quota_bytes, grows_by)? {
@@ -118,7 +118,7 @@ pub(super) fn update(tx: &mut WriteTx<'_>, update: &UpdateFile) -> Result<Update
     }
     if old_key != next.blob.key.as_str() {
         if !intents::stands(tx.sql, &next.blob)? {
-            return Ok(Updated::BindingChanged);
+            return Ok(Updated::PlacementStale);
         }
         intents::end(tx.sql, &next.blob)?;
     }

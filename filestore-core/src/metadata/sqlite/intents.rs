@@ -55,7 +55,7 @@ fn forget(sql: &Connection, keys: &[BlobKey]) -> Result<(), Fault> {
     keys.iter().try_for_each(|key| row::execute(sql, END, [key.as_str()]).map(drop))
 }
 
-pub(super) fn abandon(
+pub(super) fn withdraw(
     sql: &Connection,
     keys: &[BlobKey],
     not_before: Timestamp,

@@ -39,7 +39,7 @@ use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
 
 use super::{
-    BindingChanged, DueBlob, Holding, IdempotencyEntry, InsertFiles, Inserted, ListFilter,
+    BindingOutcome, DueBlob, Holding, IdempotencyEntry, InsertFiles, Inserted, Lease, ListFilter,
     Metadata, PurgeBacklog, PurgeClaim, Scope, SyncClaim, SyncCounts, UpdateFile, Updated,
     WriteIntent,
 };
@@ -58,7 +58,7 @@ mod bindings;
 mod dropped;
 mod purge;
 mod sync;
-mod copies;
+mod holdings;
 mod intents;
 #[cfg(test)]
 mod tests;
@@ -182,7 +182,7 @@ impl Metadata for SqliteMetadata {
         self.readers.run("listing bindings", move |sql| bindings::list(sql, organization)).await
     }
 
-    async fn create_binding(&self, binding: NewBinding, now: Timestamp) -> Result<BindingChanged> {
+    async fn create_binding(&self, binding: NewBinding, now: Timestamp) -> Result<BindingOutcome> {
         self.writer
             .run("creating a binding", move |tx| bindings::create(tx.sql, &binding, now))
             .await
@@ -194,7 +194,7 @@ impl Metadata for SqliteMetadata {
         change: BindingChange,
         active_providers: &[ProviderCode],
         now: Timestamp,
-    ) -> Result<BindingChanged> {
+    ) -> Result<BindingOutcome> {
         let providers = active_providers.to_vec();
         self.writer
             .run("changing a binding", move |tx| {
@@ -209,16 +209,17 @@ impl Metadata for SqliteMetadata {
 
     async fn claim_purges(
         &self,
-        owner: &str,
+        lease: Lease<'_>,
         marked_before: Timestamp,
-        now: Timestamp,
-        lease_until: Timestamp,
         limit: usize,
     ) -> Result<Vec<PurgeClaim>> {
+        let Lease { owner, now, until } = lease;
         let owner = owner.to_owned();
+
         self.writer
             .run("claiming deleted files", move |tx| {
-                purge::claim(tx.sql, &owner, marked_before, now, lease_until, limit)
+                let lease = Lease { owner: &owner, now, until };
+                purge::claim(tx.sql, lease, marked_before, limit)
             })
             .await
     }
@@ -228,10 +229,10 @@ impl Metadata for SqliteMetadata {
         self.writer.run("deleting records", move |tx| purge::finish(tx, &owner, &ids)).await
     }
 
-    async fn fail_purge(&self, owner: &str, id: FileId, retry_at: Timestamp) -> Result<()> {
+    async fn postpone_purge(&self, owner: &str, id: FileId, retry_at: Timestamp) -> Result<()> {
         let owner = owner.to_owned();
         self.writer
-            .run("postponing a purge", move |tx| purge::fail(tx.sql, &owner, id, retry_at))
+            .run("postponing a purge", move |tx| purge::postpone(tx.sql, &owner, id, retry_at))
             .await
     }
 
@@ -254,14 +255,14 @@ impl Metadata for SqliteMetadata {
         self.writer.run("forgetting dropped blobs", move |tx| dropped::finish(tx.sql, &ids)).await
     }
 
-    async fn fail_blob(&self, id: i64, retry_at: Timestamp) -> Result<()> {
+    async fn postpone_blob(&self, id: i64, retry_at: Timestamp) -> Result<()> {
         self.writer
-            .run("postponing a dropped blob", move |tx| dropped::fail(tx.sql, id, retry_at))
+            .run("postponing a dropped blob", move |tx| dropped::postpone(tx.sql, id, retry_at))
             .await
     }
 
     async fn settle_sync(&self, limit: usize) -> Result<Vec<FileId>> {
-        let read = move |sql: &rusqlite::Connection| sync::find(sql, limit);
+        let read = move |sql: &rusqlite::Connection| sync::find_settled(sql, limit);
         let found = self.readers.run("looking for files to settle", read).await?;
         if found.is_empty() {
             return Ok(Vec::new());
@@ -271,45 +272,43 @@ impl Metadata for SqliteMetadata {
 
     async fn claim_syncs(
         &self,
-        owner: &str,
+        lease: Lease<'_>,
         targets: &[ProviderCode],
         after: Option<&OrganizationId>,
-        now: Timestamp,
-        lease_until: Timestamp,
         limit: usize,
     ) -> Result<Vec<SyncClaim>> {
+        let Lease { owner, now, until } = lease;
         let (targets, after) = (targets.to_vec(), after.cloned());
+
         let read = move |sql: &rusqlite::Connection| {
-            copies::find(sql, &targets, after.as_ref(), now, limit).map(|found| (found, targets))
+            sync::find_due(sql, &targets, after.as_ref(), now, limit).map(|found| (found, targets))
         };
         let (found, targets) = self.readers.run("looking for files to sync", read).await?;
         if found.is_empty() {
             return Ok(Vec::new());
         }
+
         let owner = owner.to_owned();
-        let claim = move |tx: &mut WriteTx<'_>| {
-            copies::claim(tx, &found, &owner, &targets, now, lease_until)
-        };
-        self.writer.run("claiming files to sync", claim).await
+        self.writer
+            .run("claiming files to sync", move |tx| {
+                sync::claim(tx, &found, &targets, Lease { owner: &owner, now, until })
+            })
+            .await
     }
 
     async fn renew_syncs(&self, owner: &str, lease_until: Timestamp) -> Result<()> {
         let owner = owner.to_owned();
-        self.writer
-            .run("renewing leases", move |tx| copies::renew(tx.sql, &owner, lease_until))
-            .await
+        self.writer.run("renewing leases", move |tx| sync::renew(tx.sql, &owner, lease_until)).await
     }
 
     async fn release_syncs(&self, owner: &str) -> Result<()> {
         let owner = owner.to_owned();
-        self.writer.run("giving syncs back", move |tx| copies::release_all(tx, &owner)).await
+        self.writer.run("giving syncs back", move |tx| sync::release(tx, &owner)).await
     }
 
     async fn fail_sync(&self, owner: &str, id: FileId, retry_at: Option<Timestamp>) -> Result<()> {
         let owner = owner.to_owned();
-        self.writer
-            .run("giving a sync back", move |tx| copies::fail(tx, &owner, id, retry_at))
-            .await
+        self.writer.run("giving a sync back", move |tx| sync::fail(tx, &owner, id, retry_at)).await
     }
 
     async fn enqueue_sync(
@@ -322,7 +321,7 @@ impl Metadata for SqliteMetadata {
         let (organization, target) = (organization.clone(), target.clone());
         self.writer
             .run("queueing files", move |tx| {
-                copies::enqueue(tx, &organization, &target, after, limit)
+                sync::enqueue(tx, &organization, &target, after, limit)
             })
             .await
     }
@@ -330,7 +329,7 @@ impl Metadata for SqliteMetadata {
     async fn retry_sync(&self, organization: Option<&OrganizationId>, limit: usize) -> Result<u64> {
         let organization = organization.cloned();
         self.writer
-            .run("queueing failed files", move |tx| copies::retry(tx, organization.as_ref(), limit))
+            .run("queueing failed files", move |tx| sync::retry(tx, organization.as_ref(), limit))
             .await
     }
 
@@ -338,14 +337,14 @@ impl Metadata for SqliteMetadata {
         self.writer.run("noting writes", move |tx| intents::begin(tx.sql, &intents)).await
     }
 
-    async fn abandon_writes(&self, keys: &[BlobKey], not_before: Timestamp) -> Result<()> {
+    async fn withdraw_writes(&self, keys: &[BlobKey], not_before: Timestamp) -> Result<()> {
         let keys = keys.to_vec();
         self.writer
-            .run("abandoning writes", move |tx| intents::abandon(tx.sql, &keys, not_before))
+            .run("abandoning writes", move |tx| intents::withdraw(tx.sql, &keys, not_before))
             .await
     }
 
-    async fn abandon_old_writes(
+    async fn withdraw_old_writes(
         &self,
         begun_before: Timestamp,
         not_before: Timestamp,
@@ -356,7 +355,7 @@ impl Metadata for SqliteMetadata {
         if keys.is_empty() {
             return Ok(0);
         }
-        self.abandon_writes(&keys, not_before).await.map(|()| keys.len() as u64)
+        self.withdraw_writes(&keys, not_before).await.map(|()| keys.len() as u64)
     }
 
     async fn files_elsewhere(
@@ -369,14 +368,14 @@ impl Metadata for SqliteMetadata {
         let (organization, target) = (organization.clone(), target.clone());
         self.readers
             .run("listing files elsewhere", move |sql| {
-                copies::elsewhere(sql, &organization, &target, after, limit)
+                holdings::elsewhere(sql, &organization, &target, after, limit)
             })
             .await
     }
 
     async fn holdings(&self, organization: &OrganizationId) -> Result<Vec<Holding>> {
         let organization = organization.clone();
-        self.readers.run("counting holdings", move |sql| copies::holdings(sql, &organization)).await
+        self.readers.run("counting holdings", move |sql| holdings::count(sql, &organization)).await
     }
 
     async fn sync_counts(&self) -> Result<SyncCounts> {
@@ -386,7 +385,7 @@ impl Metadata for SqliteMetadata {
     async fn clear_leases(&self) -> Result<()> {
         let clear = |tx: &mut WriteTx<'_>| {
             purge::clear_leases(tx.sql)?;
-            copies::clear_leases(tx)
+            sync::clear_leases(tx)
         };
         self.writer.run("ending leases", clear).await
     }

@@ -9,7 +9,7 @@ use rusqlite::{Connection, Row, params};
 use crate::domain::clock::Timestamp;
 use crate::domain::id::FileId;
 use crate::domain::record::FileRecord;
-use crate::metadata::{PurgeBacklog, PurgeClaim};
+use crate::metadata::{Lease, PurgeBacklog, PurgeClaim};
 
 use super::dropped;
 use super::fault::Fault;
@@ -102,13 +102,11 @@ fn candidate(row: &Row<'_>) -> Result<Candidate, Fault> {
 
 pub(super) fn claim(
     sql: &Connection,
-    owner: &str,
+    lease: Lease<'_>,
     marked_before: Timestamp,
-    now: Timestamp,
-    lease_until: Timestamp,
     limit: usize,
 ) -> Result<Vec<PurgeClaim>, Fault> {
-    let (marked_before, now) = (marked_before.as_millis(), now.as_millis());
+    let (marked_before, now) = (marked_before.as_millis(), lease.now.as_millis());
     let rows = row::limit(limit);
     let mut due = row::collect(sql, UNCLAIMED, params![marked_before, rows], candidate)?;
     due.extend(row::collect(sql, CLAIMED, params![marked_before, rows, now], candidate)?);
@@ -117,7 +115,8 @@ pub(super) fn claim(
 
     let mut claims = Vec::with_capacity(due.len());
     for Candidate { record, attempts, .. } in due {
-        row::execute(sql, CLAIM, params![id(record.file_id), owner, lease_until.as_millis()])?;
+        let params = params![id(record.file_id), lease.owner, lease.until.as_millis()];
+        row::execute(sql, CLAIM, params)?;
         let dropped = dropped::of_file(sql, record.file_id)?;
         claims.push(PurgeClaim { record, dropped, attempts });
     }
@@ -136,7 +135,7 @@ pub(super) fn finish(tx: &mut WriteTx<'_>, owner: &str, ids: &[FileId]) -> Resul
     Ok(gone)
 }
 
-pub(super) fn fail(
+pub(super) fn postpone(
     sql: &Connection,
     owner: &str,
     file: FileId,

@@ -1,20 +1,26 @@
-//! Files that wait for the sync worker.
+//! Files that wait for the sync worker: settling, claims, queueing, counts.
 //!
-//! Whether a waiting file has somewhere to go depends only on its organization and on who holds its
-//! blob. So settling looks at one row of each such pair, not at each file: many files that wait for
-//! their provider do not slow down those that need not wait.
+//! A SYNCING row is leased to `sync_owner` until `sync_not_before`; a PENDING row waits until
+//! `sync_not_before`.
+//!
+//! A waiting file has somewhere to go or not by its organization and the holder of its blob alone. So
+//! settling looks at one row of each such pair, not at each file: many files that wait for their
+//! provider do not slow down those that need not wait.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Params, Row, params};
 
-use crate::domain::id::{FileId, OrganizationId};
+use crate::domain::clock::Timestamp;
+use crate::domain::id::{BlobId, FileId, OrganizationId};
+use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
+use crate::domain::record::FileRecord;
 use crate::domain::status::SyncStatus;
-use crate::metadata::SyncCounts;
+use crate::metadata::{Lease, SyncClaim, SyncCounts, WriteIntent};
 
-use super::bindings;
 use super::fault::{Fault, Source};
-use super::row;
+use super::row::{self, COLUMNS, columns, id};
 use super::writer::WriteTx;
+use super::{bindings, holdings, intents};
 
 pub(super) const NEXT_PAIR: &str =
     "SELECT organization_id, storage_provider FROM files INDEXED BY files_pending
@@ -29,7 +35,47 @@ pub(super) const SETTLE: &str =
     "UPDATE files SET sync_status = 'NONE' WHERE file_id = ?1 AND sync_status = 'PENDING'
      AND purge_status IS NULL AND storage_provider = ?2";
 
+pub(super) const DUE: &str = "SELECT file_id FROM files INDEXED BY files_pending
+     WHERE sync_status = 'PENDING' AND purge_status IS NULL AND organization_id = ?1 AND storage_provider = ?2
+     AND sync_not_before <= ?3 ORDER BY sync_not_before, file_id LIMIT ?4";
+
+pub(super) const OVERDUE: &str = "SELECT file_id FROM files INDEXED BY files_syncing
+     WHERE sync_status = 'SYNCING' AND sync_not_before <= ?1";
+
+pub(super) const RELEASE: &str =
+    "UPDATE files SET sync_status = 'PENDING', sync_owner = NULL, sync_not_before = 0
+     WHERE file_id = ?1 AND sync_status = 'SYNCING'";
+
+pub(super) const CLAIM: &str =
+    "UPDATE files SET sync_status = 'SYNCING', sync_owner = ?2, sync_not_before = ?3
+     WHERE file_id = ?1 AND sync_status = 'PENDING' AND purge_status IS NULL AND storage_provider = ?4
+     AND sync_not_before <= ?5";
+
+pub(super) const CLAIMED: &str =
+    concat!("SELECT ", columns!(), ", sync_attempts FROM files WHERE file_id = ?1");
+
+pub(super) const RENEW: &str = "UPDATE files SET sync_not_before = ?2
+     WHERE rowid IN (SELECT rowid FROM files INDEXED BY files_syncing
+     WHERE sync_status = 'SYNCING' AND sync_not_before >= 0 AND sync_owner = ?1)";
+
+pub(super) const OWNED: &str = "SELECT file_id FROM files INDEXED BY files_syncing
+     WHERE sync_status = 'SYNCING' AND sync_not_before >= 0 AND sync_owner = ?1";
+
+pub(super) const FAIL: &str = "UPDATE files SET sync_status = ?3, sync_owner = NULL, sync_not_before = ?4,
+     sync_attempts = sync_attempts + 1 WHERE file_id = ?1 AND sync_status = 'SYNCING' AND sync_owner = ?2";
+
+pub(super) const ENQUEUE: &str =
+    "UPDATE files SET sync_status = 'PENDING', sync_attempts = 0, sync_not_before = 0
+     WHERE file_id = ?1 AND sync_status IN ('NONE', 'SYNCED', 'FAILED')";
+
+pub(super) const FAILED: &str = "SELECT file_id FROM files INDEXED BY files_failed
+     WHERE sync_status = 'FAILED' AND purge_status IS NULL AND organization_id >= ?1 AND organization_id <= ?2
+     ORDER BY organization_id, file_id LIMIT ?3";
+
 pub(super) const COUNTS: &str = "SELECT files FROM sync_totals WHERE sync_status = ?1";
+
+/// Sorts behind every provider code.
+const LAST: &str = "\u{10ffff}";
 
 /// Files of one organization whose blobs one provider holds, and that need not wait.
 #[derive(Debug)]
@@ -40,11 +86,12 @@ pub(super) struct Settled {
 }
 
 /// Finds up to `limit` files to settle. Only reads, so that looking in vain costs the writer nothing.
-pub(super) fn find(sql: &Connection, limit: usize) -> Result<Vec<Settled>, Fault> {
+pub(super) fn find_settled(sql: &Connection, limit: usize) -> Result<Vec<Settled>, Fault> {
     let snapshot = sql.unchecked_transaction()?;
     let mut found = Vec::new();
     let mut left = limit;
     let mut pair = next_pair(&snapshot, "", "")?;
+
     while let Some((organization, holder)) = pair
         && left > 0
     {
@@ -52,9 +99,9 @@ pub(super) fn find(sql: &Connection, limit: usize) -> Result<Vec<Settled>, Fault
         if destination(&snapshot, &organization, &holder)?.is_some() {
             continue;
         }
+
         let params = params![organization.as_str(), holder.as_str(), row::limit(left)];
-        let ids =
-            row::collect(&snapshot, WAITING, params, |row| row::parse(row, 0).map_err(broken))?;
+        let ids = file_ids(&snapshot, WAITING, params)?;
         left = left.saturating_sub(ids.len());
         found.push(Settled { organization, holder, ids });
     }
@@ -78,9 +125,202 @@ pub(super) fn settle(tx: &mut WriteTx<'_>, found: &[Settled]) -> Result<Vec<File
     Ok(settled)
 }
 
-/// Where the files of `organization` that `holder` holds are to go: the provider it is bound to,
-/// unless that is LOCAL or `holder` itself. It may be gone from the configuration: then they wait.
-pub(super) fn destination(
+/// Finds up to `limit` files to claim, a quarter of that of one organization and holder. Only reads.
+pub(super) fn find_due(
+    sql: &Connection,
+    targets: &[ProviderCode],
+    after: Option<&OrganizationId>,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<FileId>, Fault> {
+    let snapshot = sql.unchecked_transaction()?;
+    let mut found = file_ids(&snapshot, OVERDUE, [now.as_millis()])?;
+
+    // Once round: from behind `after` to the end, then from the beginning up to it.
+    let after = after.map_or("", OrganizationId::as_str);
+    let mut pair = next_pair(&snapshot, after, LAST)?;
+    let mut wrapped = false;
+
+    while found.len() < limit {
+        let Some((organization, holder)) = pair else {
+            if wrapped {
+                break;
+            }
+            wrapped = true;
+            pair = next_pair(&snapshot, "", "")?;
+            continue;
+        };
+        if wrapped && organization.as_str() > after {
+            break;
+        }
+
+        let target = destination(&snapshot, &organization, &holder)?;
+        if target.is_some_and(|target| targets.contains(&target)) {
+            let share = limit.div_ceil(4).min(limit - found.len());
+            let params =
+                params![organization.as_str(), holder.as_str(), now.as_millis(), row::limit(share)];
+            found.extend(file_ids(&snapshot, DUE, params)?);
+        }
+
+        pair = next_pair(&snapshot, organization.as_str(), holder.as_str())?;
+    }
+    Ok(found)
+}
+
+/// Claims what was found, where it still holds.
+pub(super) fn claim(
+    tx: &mut WriteTx<'_>,
+    found: &[FileId],
+    targets: &[ProviderCode],
+    lease: Lease<'_>,
+) -> Result<Vec<SyncClaim>, Fault> {
+    for overdue in file_ids(tx.sql, OVERDUE, [lease.now.as_millis()])? {
+        release_one(tx, overdue)?;
+    }
+
+    let mut claims = Vec::new();
+    for &file in found {
+        claims.extend(claim_one(tx, file, targets, lease)?);
+    }
+    Ok(claims)
+}
+
+/// Claims one file and notes the write of its copy, if the file still waits for one of `targets`.
+fn claim_one(
+    tx: &mut WriteTx<'_>,
+    file: FileId,
+    targets: &[ProviderCode],
+    lease: Lease<'_>,
+) -> Result<Option<SyncClaim>, Fault> {
+    let Some((record, attempts)) =
+        row::first(tx.sql, CLAIMED, [id(file)], |row| Ok((row::record(row)?, row.get(COLUMNS)?)))?
+    else {
+        return Ok(None);
+    };
+    let holder = record.blob.provider.clone();
+    let target = destination(tx.sql, &record.organization_id, &holder)?;
+    let Some(target) = target.filter(|target| targets.contains(target)) else { return Ok(None) };
+
+    let (now, until) = (lease.now.as_millis(), lease.until.as_millis());
+    let params = params![id(file), lease.owner, until, holder.as_str(), now];
+    if row::execute(tx.sql, CLAIM, params)? == 0 {
+        return Ok(None);
+    }
+    tx.touch(file);
+
+    let state = record
+        .state
+        .claim()
+        .map_err(|source| Fault::Row { what: format!("file {file}"), source: source.into() })?;
+    let FileRecord { organization_id, sub_system, created_at, .. } = &record;
+    let blob = BlobId::generate(lease.now);
+    let key = BlobKey::new(organization_id, sub_system, *created_at, blob);
+
+    let intent = WriteIntent {
+        file_id: file,
+        provider: target.clone(),
+        key: key.clone(),
+        begun_at: lease.now,
+    };
+    intents::begin(tx.sql, &[intent])?;
+
+    let record = FileRecord { state, ..record };
+    Ok(Some(SyncClaim { record, target, key, attempts }))
+}
+
+/// Makes the leases of `owner` last until `lease_until`.
+pub(super) fn renew(sql: &Connection, owner: &str, lease_until: Timestamp) -> Result<(), Fault> {
+    row::execute(sql, RENEW, params![owner, lease_until.as_millis()]).map(drop)
+}
+
+/// Releases the claims of `owner`.
+pub(super) fn release(tx: &mut WriteTx<'_>, owner: &str) -> Result<(), Fault> {
+    let owned = file_ids(tx.sql, OWNED, [owner])?;
+    owned.into_iter().try_for_each(|file| release_one(tx, file))
+}
+
+/// Releases every claim, whoever holds it.
+pub(super) fn clear_leases(tx: &mut WriteTx<'_>) -> Result<(), Fault> {
+    let syncing = file_ids(tx.sql, OVERDUE, [i64::MAX])?;
+    syncing.into_iter().try_for_each(|file| release_one(tx, file))
+}
+
+fn release_one(tx: &mut WriteTx<'_>, file: FileId) -> Result<(), Fault> {
+    row::execute(tx.sql, RELEASE, [id(file)])?;
+    tx.touch(file);
+    Ok(())
+}
+
+/// Ends a claim after a failed attempt: PENDING until `retry_at`, or FAILED.
+pub(super) fn fail(
+    tx: &mut WriteTx<'_>,
+    owner: &str,
+    file: FileId,
+    retry_at: Option<Timestamp>,
+) -> Result<(), Fault> {
+    let status = if retry_at.is_some() { "PENDING" } else { "FAILED" };
+    let not_before = retry_at.map_or(0, Timestamp::as_millis);
+    row::execute(tx.sql, FAIL, params![id(file), owner, status, not_before])?;
+    tx.touch(file);
+    Ok(())
+}
+
+/// Queues one page of the files that `target` does not hold; returns how many, and the id to go on
+/// after.
+pub(super) fn enqueue(
+    tx: &mut WriteTx<'_>,
+    organization: &OrganizationId,
+    target: &ProviderCode,
+    after: Option<FileId>,
+    limit: usize,
+) -> Result<(u64, Option<FileId>), Fault> {
+    let found = holdings::elsewhere(tx.sql, organization, target, after, limit)?;
+    let next = if found.len() < limit { None } else { found.last().map(|record| record.file_id) };
+
+    let mut queued = 0;
+    for record in found {
+        queued += queue(tx, record.file_id)?;
+    }
+    Ok((queued, next))
+}
+
+/// Queues FAILED files again, of one organization or of all; returns how many.
+pub(super) fn retry(
+    tx: &mut WriteTx<'_>,
+    organization: Option<&OrganizationId>,
+    limit: usize,
+) -> Result<u64, Fault> {
+    let (from, to) = organization.map_or(("", LAST), |one| (one.as_str(), one.as_str()));
+    let found = file_ids(tx.sql, FAILED, params![from, to, row::limit(limit)])?;
+
+    let mut queued = 0;
+    for file in found {
+        queued += queue(tx, file)?;
+    }
+    Ok(queued)
+}
+
+fn queue(tx: &mut WriteTx<'_>, file: FileId) -> Result<u64, Fault> {
+    let changed = row::execute(tx.sql, ENQUEUE, [id(file)])?;
+    tx.touch(file);
+    Ok(changed as u64)
+}
+
+/// Counts files by sync status, all from one snapshot.
+pub(super) fn counts(sql: &Connection) -> Result<SyncCounts, Fault> {
+    let snapshot = sql.unchecked_transaction()?;
+    let mut counts = SyncCounts::default();
+    for &status in SyncStatus::ALL {
+        let count = row::first(&snapshot, COUNTS, [status.as_str()], |row| row::count(row, 0))?;
+        *counts.of_mut(status) = count.unwrap_or(0);
+    }
+    Ok(counts)
+}
+
+/// Returns the provider to which the files of `organization` that `holder` holds are to go: the
+/// provider of the active binding, unless that is LOCAL or `holder` itself. The provider may be gone
+/// from the configuration: then the files wait.
+fn destination(
     sql: &Connection,
     organization: &OrganizationId,
     holder: &ProviderCode,
@@ -90,26 +330,26 @@ pub(super) fn destination(
     Ok(bound.filter(|provider| !provider.is_local() && provider != holder))
 }
 
-pub(super) fn next_pair(
+/// Returns the next pair of organization and holder that has waiting files.
+fn next_pair(
     sql: &Connection,
     organization: &str,
     holder: &str,
 ) -> Result<Option<(OrganizationId, ProviderCode)>, Fault> {
     row::first(sql, NEXT_PAIR, [organization, holder], |row| {
-        Ok((row::parse(row, 0).map_err(broken)?, row::parse(row, 1).map_err(broken)?))
+        Ok((row::parse(row, 0).map_err(inconsistent)?, row::parse(row, 1).map_err(inconsistent)?))
     })
 }
 
-fn broken(source: Source) -> Fault {
-    Fault::Row { what: "a file that waits for sync".into(), source }
+/// Reads the ids that a query selects.
+fn file_ids(sql: &Connection, query: &str, params: impl Params) -> Result<Vec<FileId>, Fault> {
+    row::collect(sql, query, params, file_id)
 }
 
-pub(super) fn counts(sql: &Connection) -> Result<SyncCounts, Fault> {
-    let snapshot = sql.unchecked_transaction()?;
-    let mut counts = SyncCounts::default();
-    for (count, status) in counts.iter_mut().zip(SyncStatus::ALL) {
-        *count = row::first(&snapshot, COUNTS, [status.as_str()], |row| row::count(row, 0))?
-            .unwrap_or(0);
-    }
-    Ok(counts)
+fn file_id(row: &Row<'_>) -> Result<FileId, Fault> {
+    row::parse(row, 0).map_err(inconsistent)
+}
+
+fn inconsistent(source: Source) -> Fault {
+    Fault::Row { what: "a file that waits for sync".into(), source }
 }

@@ -2,7 +2,9 @@
 
 use rusqlite::Connection;
 
-use super::super::{bindings, copies, dropped, files, idempotency, intents, listing, purge, sync};
+use super::super::{
+    bindings, dropped, files, holdings, idempotency, intents, listing, purge, sync,
+};
 use super::*;
 use crate::domain::listing::ListFilter;
 use crate::domain::status::{PurgeStatus, Status};
@@ -75,17 +77,17 @@ async fn no_query_scans_or_sorts() {
         sync::WAITING,
         sync::SETTLE,
         sync::COUNTS,
-        copies::DUE,
-        copies::OVERDUE,
-        copies::RELEASE,
-        copies::CLAIM,
-        copies::CLAIMED,
-        copies::OWNED,
-        copies::RENEW,
-        copies::FAIL,
-        copies::ENQUEUE,
-        copies::FAILED,
-        copies::ELSEWHERE,
+        sync::DUE,
+        sync::OVERDUE,
+        sync::RELEASE,
+        sync::CLAIM,
+        sync::CLAIMED,
+        sync::OWNED,
+        sync::RENEW,
+        sync::FAIL,
+        sync::ENQUEUE,
+        sync::FAILED,
+        holdings::ELSEWHERE,
         intents::STANDS,
         intents::END,
         intents::HAND_OVER,

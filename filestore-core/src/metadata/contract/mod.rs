@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    BindingSeen, Expected, InsertFiles, Inserted, Metadata, Scope, UpdateFile, Updated, WriteIntent,
+    BindingSeen, Expected, InsertFiles, Inserted, Lease, Metadata, Scope, UpdateFile, Updated,
+    WriteIntent,
 };
 use crate::domain::clock::Timestamp;
 use crate::domain::id::{BlobId, FileId, OrganizationId, OrganizationNumber, Sha256};
@@ -137,6 +138,11 @@ macro_rules! contract_tests {
     };
 }
 pub(crate) use contract_tests;
+
+/// A lease from `now` to `until`.
+pub(crate) fn lease(owner: &str, now: Timestamp, until: Timestamp) -> Lease<'_> {
+    Lease { owner, now, until }
+}
 
 /// An instant, `millis` after some fixed day in 2026.
 pub(crate) fn at(millis: i64) -> Timestamp {

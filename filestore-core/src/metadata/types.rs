@@ -1,0 +1,256 @@
+//! Arguments and results of [`Metadata`](super::Metadata).
+
+use crate::domain::binding::Binding;
+use crate::domain::clock::Timestamp;
+use crate::domain::id::{BlobId, FileId, OrganizationId, OrganizationNumber};
+use crate::domain::lifecycle::FileState;
+use crate::domain::path::BlobKey;
+use crate::domain::provider::ProviderCode;
+use crate::domain::record::FileRecord;
+use crate::domain::status::{Status, SyncStatus};
+
+/// The state a change was decided from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expected {
+    /// The record's version.
+    pub version: u64,
+    /// The record's whole state.
+    pub state: FileState,
+    /// The record's blob: a move changes neither version nor, from one provider to another, the
+    /// state.
+    pub blob: BlobId,
+}
+
+impl Expected {
+    /// Takes the state that `record` shows.
+    pub fn of(record: &FileRecord) -> Self {
+        Self { version: record.version, state: record.state, blob: record.blob.key.blob_id() }
+    }
+}
+
+/// The binding that placed an upload; the insert checks that it is still in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BindingSeen {
+    /// The organization's number; `None` if no binding can govern it.
+    pub organization: Option<OrganizationNumber>,
+    /// The active binding's provider and sync flag, if there was one.
+    pub active: Option<(ProviderCode, bool)>,
+}
+
+/// Files to insert: one, or a whole batch. All or nothing.
+#[derive(Debug, Clone)]
+pub struct InsertFiles {
+    /// The records, of one organization.
+    pub records: Vec<FileRecord>,
+    /// The binding that placed the files.
+    pub binding: BindingSeen,
+    /// The most bytes the organization may store, these files included.
+    pub quota_bytes: Option<u64>,
+    /// The reply to remember, committed with the records.
+    pub idempotency: Option<IdempotencyEntry>,
+}
+
+/// The outcome of an insert.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Inserted {
+    /// The records are in.
+    Done,
+    /// The placement does not hold any more: another binding is active, or the objects written to a
+    /// provider for these files were withdrawn. Place the files anew.
+    PlacementStale,
+    /// The organization would store more than its quota; nothing was inserted.
+    OverQuota,
+    /// Another request committed the same idempotency key first; nothing was inserted.
+    IdempotencyTaken,
+}
+
+/// A remembered reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotencyEntry {
+    /// The organization whose key it is.
+    pub organization: OrganizationId,
+    /// The key as the client sent it, with a prefix for the scope in which it is unique.
+    pub key: String,
+    /// A digest of the request's fields and items.
+    pub fingerprint: [u8; 32],
+    /// The files the reply showed, in its order.
+    pub file_ids: Vec<FileId>,
+    /// The reply's body.
+    pub reply: Vec<u8>,
+    /// The instant from which the reply is forgotten.
+    pub expires_at: Timestamp,
+}
+
+/// A change of one file.
+#[derive(Debug, Clone)]
+pub struct UpdateFile {
+    /// The state the change was decided from.
+    pub expected: Expected,
+    /// The whole record as it shall be (same `file_id`; `organization_id`, `sub_system` and
+    /// `created_at` do not change).
+    pub next: FileRecord,
+    /// The old blob, to be removed later, if the change drops it.
+    pub drop_blob: Option<DroppedBlob>,
+    /// As in [`InsertFiles::quota_bytes`]; checked if the change makes the file larger.
+    pub quota_bytes: Option<u64>,
+    /// As in [`InsertFiles::binding`]; checked if given.
+    pub binding: Option<BindingSeen>,
+}
+
+/// The outcome of an update.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Updated {
+    /// The record is changed.
+    Done,
+    /// The file is not in the expected state any more, or claimed by the purge, or gone.
+    Lost,
+    /// As [`Inserted::PlacementStale`].
+    PlacementStale,
+    /// The organization would store more than its quota.
+    OverQuota,
+}
+
+/// The outcome of creating or changing a binding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BindingOutcome {
+    /// Done; carries the binding as it is now.
+    Done(Binding),
+    /// The organization has an active one already.
+    AlreadyActive,
+    /// The organization has no active one (and none to resume, if asked).
+    NoneActive,
+    /// Resuming would bring an inactive or unknown provider back; carries its code.
+    ProviderInactive(ProviderCode),
+}
+
+/// A claim's terms. Until the lease ends, nobody but its owner is given the same rows; after it
+/// they can be claimed again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease<'a> {
+    /// The run that claims: each run has a name of its own.
+    pub owner: &'a str,
+    /// The instant of the claim: rows that wait for a later one are not due.
+    pub now: Timestamp,
+    /// The end of the lease.
+    pub until: Timestamp,
+}
+
+/// A deleted file claimed for removal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PurgeClaim {
+    /// The file.
+    pub record: FileRecord,
+    /// The blobs that the file dropped and that are not removed yet.
+    pub dropped: Vec<DroppedBlob>,
+    /// The number of failed removals so far.
+    pub attempts: u32,
+}
+
+/// Counts of deleted files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PurgeBacklog {
+    /// TEMP files that have expired but are not marked yet.
+    pub expired: u64,
+    /// Marked files whose grace period is over.
+    pub due: u64,
+    /// The bytes of the due files.
+    pub due_bytes: u64,
+    /// Marked files still within their grace period.
+    pub waiting: u64,
+    /// Dropped blobs whose grace period is over.
+    pub due_blobs: u64,
+}
+
+/// A blob that no record refers to any more, waiting for its removal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DroppedBlob {
+    /// The file the blob belonged to.
+    pub file_id: FileId,
+    /// The provider that holds the blob.
+    pub provider: ProviderCode,
+    /// The blob's key.
+    pub key: BlobKey,
+    /// The end of the blob's grace period.
+    pub not_before: Timestamp,
+}
+
+/// A dropped blob that is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueBlob {
+    /// The id of the row, for [`finish_blobs`](super::Metadata::finish_blobs) and
+    /// [`postpone_blob`](super::Metadata::postpone_blob).
+    pub id: i64,
+    /// The blob.
+    pub blob: DroppedBlob,
+    /// The number of failed removals so far.
+    pub attempts: u32,
+}
+
+/// A file claimed for a copy to its organization's provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyncClaim {
+    /// The file, SYNCING by now.
+    pub record: FileRecord,
+    /// The provider to copy to.
+    pub target: ProviderCode,
+    /// The key of the copy, which is noted as a [`WriteIntent`].
+    pub key: BlobKey,
+    /// The number of failed attempts so far.
+    pub attempts: u32,
+}
+
+/// Files by sync status.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SyncCounts {
+    /// Files that need no copy.
+    pub none: u64,
+    /// Files that wait for their copy.
+    pub pending: u64,
+    /// Files that are being copied.
+    pub syncing: u64,
+    /// Files that were copied.
+    pub synced: u64,
+    /// Files whose last attempt failed.
+    pub failed: u64,
+}
+
+impl SyncCounts {
+    /// Returns the count of `status`, to be set.
+    pub(crate) fn of_mut(&mut self, status: SyncStatus) -> &mut u64 {
+        match status {
+            SyncStatus::None => &mut self.none,
+            SyncStatus::Pending => &mut self.pending,
+            SyncStatus::Syncing => &mut self.syncing,
+            SyncStatus::Synced => &mut self.synced,
+            SyncStatus::Failed => &mut self.failed,
+        }
+    }
+}
+
+/// An object about to be written to a provider under a key of its own. The intent is committed before
+/// the object's first byte leaves, so that neither a failure nor a crash can leave the object there
+/// for ever.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WriteIntent {
+    /// The file the object is for.
+    pub file_id: FileId,
+    /// The provider to write to.
+    pub provider: ProviderCode,
+    /// The object's key.
+    pub key: BlobKey,
+    /// The instant of the intent.
+    pub begun_at: Timestamp,
+}
+
+/// Files of one organization at one provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holding {
+    /// The provider that holds the bytes.
+    pub provider: ProviderCode,
+    /// The files' status.
+    pub status: Status,
+    /// The number of files, deleted ones left out.
+    pub files: u64,
+    /// The size of the files, in bytes.
+    pub bytes: u64,
+}
