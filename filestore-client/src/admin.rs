@@ -1,7 +1,7 @@
 //! Administration: background work on demand, and its state.
 
 use filestore_core::api::{
-    AdminProvider, MigratePlan, MigrateReport, MigrateRunRequest, MigrateStatus,
+    AdminProvider, DryRun, MigratePlan, MigrateReport, MigrateRunRequest, MigrateStatus,
     MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, ProviderCheckReport,
     PurgeReport, PurgeRunRequest, SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport,
     VariantCacheReport,
@@ -27,15 +27,6 @@ pub struct Admin<'a> {
     client: &'a Client,
 }
 
-/// Whether a run only counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DryRun {
-    /// Nothing is touched.
-    Yes,
-    /// The work is done.
-    No,
-}
-
 impl Client {
     /// The administration of the server.
     pub fn admin(&self) -> Admin<'_> {
@@ -46,7 +37,7 @@ impl Client {
 impl Admin<'_> {
     /// Purges now what is due, and waits for the end of it, however long that takes.
     pub async fn purge_run(&self, dry_run: DryRun) -> Result<PurgeReport> {
-        let body = PurgeRunRequest { dry_run: dry_run == DryRun::Yes };
+        let body = PurgeRunRequest::new(dry_run);
         let request = self.request(Method::POST, &["purge", "run"]).json(&body);
         self.client.json(Call::once(request).endless()).await
     }
@@ -77,7 +68,7 @@ impl Admin<'_> {
     }
 
     async fn queue(&self, what: &str, organization_id: Option<i64>) -> Result<SyncQueueReport> {
-        let body = SyncQueueRequest { organization_id };
+        let body = SyncQueueRequest::new(organization_id);
         let request = self.request(Method::POST, &["sync", what]).json(&body);
         // What is queued already is not queued again.
         self.client.json(Call::repeatable(request).endless()).await
@@ -102,11 +93,7 @@ impl Admin<'_> {
     /// use filestore_client::api::MigrateRunRequest;
     ///
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
-    /// let request = MigrateRunRequest {
-    ///     organization_id: 42,
-    ///     to: "s3-eu".into(),
-    ///     bytes_per_second: Some(20 << 20),
-    /// };
+    /// let request = MigrateRunRequest::new(42, "s3-eu").bytes_per_second(20 << 20);
     /// let report = client.admin().migrate_run(&request).await?;
     /// println!("{} files moved, {} left", report.moved_files, report.left_files);
     /// # Ok(())
@@ -121,7 +108,7 @@ impl Admin<'_> {
     pub async fn migrate_stop(&self, organization_id: i64) -> Result<MigrateStatus> {
         let request = self.request(Method::POST, &["migrate", "stop"]);
         self.client
-            .json(Call::repeatable(request.json(&MigrateStopRequest { organization_id })))
+            .json(Call::repeatable(request.json(&MigrateStopRequest::new(organization_id))))
             .await
     }
 
@@ -140,7 +127,7 @@ impl Admin<'_> {
         organization_id: i64,
         to: &str,
     ) -> Result<MigrateVerifyReport> {
-        let body = MigrateVerifyRequest { organization_id, to: to.to_owned() };
+        let body = MigrateVerifyRequest::new(organization_id, to);
         let request = self.request(Method::POST, &["migrate", "verify"]).json(&body);
         self.client.json(Call::repeatable(request).endless()).await
     }

@@ -16,12 +16,7 @@ impl Client {
     /// use filestore_client::api::CreateBinding;
     ///
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
-    /// let binding = CreateBinding {
-    ///     organization_id: 42,
-    ///     organization_name: "Example & Sons".into(),
-    ///     storage_provider: "LOCAL".into(),
-    ///     sync_enabled: false,
-    /// };
+    /// let binding = CreateBinding::new(42, "Example & Sons", "LOCAL");
     /// println!("binding {}", client.create_binding(&binding).await?.id);
     /// # Ok(())
     /// # }
@@ -38,7 +33,8 @@ impl Client {
     /// use filestore_client::api::UpdateBinding;
     ///
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
-    /// let end = UpdateBinding { organization_id: 42, is_active: Some(false), ..UpdateBinding::default() };
+    /// let mut end = UpdateBinding::new(42);
+    /// end.is_active = Some(false);
     /// client.update_binding(&end).await?;
     /// # Ok(())
     /// # }

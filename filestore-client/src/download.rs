@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use filestore_core::api::Disposition;
 use tokio::io::AsyncWrite;
 
 use crate::client::Client;
@@ -49,25 +50,6 @@ pub(crate) enum Wanted {
     Range(u64, Option<u64>),
     /// The last so many.
     Suffix(u64),
-}
-
-/// Whether a browser shows the file or saves it. Matters where the reply is a redirect that the
-/// provider signs together with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Disposition {
-    /// To be saved.
-    Attachment,
-    /// To be shown, if its type is safe to show.
-    Inline,
-}
-
-impl Disposition {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Attachment => "attachment",
-            Self::Inline => "inline",
-        }
-    }
 }
 
 /// A finished download.

@@ -8,7 +8,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use filestore_core::api::Problem;
+use filestore_core::api::{ErrorCode, Problem};
 
 /// The result of every call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -95,9 +95,10 @@ impl Error {
         self.0.status
     }
 
-    /// The server's stable code, such as `invalid_transition`.
-    pub fn code(&self) -> Option<&str> {
-        self.0.problem.as_ref().map(|problem| problem.code.as_str()).filter(|code| !code.is_empty())
+    /// The server's stable code, such as [`ErrorCode::InvalidTransition`].
+    pub fn code(&self) -> Option<&ErrorCode> {
+        let code = &self.0.problem.as_ref()?.code;
+        (!code.as_str().is_empty()).then_some(code)
     }
 
     /// The field, parameter or key at fault.
@@ -132,7 +133,7 @@ impl Error {
             | ErrorKind::Busy
             | ErrorKind::Provider => true,
             ErrorKind::Server => matches!(self.status(), Some(502 | 504)),
-            ErrorKind::Conflict => self.code() == Some("idempotency_in_progress"),
+            ErrorKind::Conflict => self.code() == Some(&ErrorCode::IdempotencyInProgress),
             _ => false,
         }
     }
@@ -313,12 +314,8 @@ mod tests {
 
     #[test]
     fn the_line_holds_what_happened_who_said_it_and_what_to_do() {
-        let problem = Problem {
-            code: "unknown_provider".into(),
-            request_id: "01R".into(),
-            allowed: vec!["LOCAL".into(), "S3".into()],
-            ..Problem::default()
-        };
+        let mut problem = Problem::new(ErrorCode::UnknownProvider, 422, "01R");
+        problem.allowed = vec!["LOCAL".into(), "S3".into()];
         let error =
             Error::invalid("unknown storage provider: X").with_status(422).with_problem(problem);
         assert_eq!(
@@ -337,8 +334,8 @@ mod tests {
 
     #[test]
     fn only_a_conflict_with_a_running_twin_is_transient() {
-        let twin = Problem { code: "idempotency_in_progress".into(), ..Problem::default() };
-        let race = Problem { code: "conflict".into(), ..Problem::default() };
+        let twin = Problem::new(ErrorCode::IdempotencyInProgress, 409, "");
+        let race = Problem::new(ErrorCode::Conflict, 409, "");
         assert!(Error::new(ErrorKind::Conflict, "").with_problem(twin).is_transient());
         assert!(!Error::new(ErrorKind::Conflict, "").with_problem(race).is_transient());
     }

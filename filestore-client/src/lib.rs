@@ -23,8 +23,8 @@
 //! }
 //! ```
 //!
-//! The types of the wire are [`api`]'s. Statuses in them are strings: a later server may know more
-//! of them, as it may send more fields, and neither is an error.
+//! The types of the wire are [`api`]'s. A later server may send more fields, and words that this
+//! version does not know: neither is an error, and such a word is kept as `Unknown`.
 
 mod client;
 mod builder;
@@ -49,22 +49,24 @@ mod digest;
 mod error;
 
 pub use filestore_core::api;
-pub use filestore_core::api::FileRecord;
+pub use filestore_core::api::{
+    Disposition, DryRun, ErrorCode, FileRecord, Fit, ListQuery, PurgeStatus, Status,
+    StorageLocation, SyncStatus,
+};
 
-pub use admin::{Admin, DryRun};
+pub use admin::Admin;
 pub use batch::Batch;
 pub use builder::ClientBuilder;
 pub use change::Change;
 pub use client::Client;
-pub use download::{Disposition, Download, Downloaded};
+pub use download::{Download, Downloaded};
 pub use error::{Error, ErrorKind, Result};
 pub use item::Item;
-pub use list::ListQuery;
 pub use progress::{OnProgress, Progress};
 pub use reply::Tagged;
 pub use retry::RetryPolicy;
 pub use upload::Upload;
-pub use variant::{Fit, Variant};
+pub use variant::Variant;
 
 /// The README's example, compiled.
 #[cfg(doctest)]

@@ -1,79 +1,11 @@
 //! Listing records.
 
-use filestore_core::api::{FileRecord, ListReply};
+use filestore_core::api::{FileRecord, ListQuery, ListReply};
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use reqwest::Method;
-use serde::Serialize;
 
 use crate::client::{Call, Client};
 use crate::error::{Error, Result};
-
-/// Which records to list, newest first.
-///
-/// ```
-/// use filestore_client::ListQuery;
-///
-/// let query = ListQuery::new().organization_id("42").status("READY").limit(50);
-/// # let _ = query;
-/// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct ListQuery {
-    organization_id: Option<String>,
-    sub_system: Option<String>,
-    status: Option<String>,
-    purge_status: Option<String>,
-    limit: Option<u32>,
-    cursor: Option<String>,
-}
-
-impl ListQuery {
-    /// Every record the key may see, except deleted ones.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Only those of one organization.
-    #[must_use]
-    pub fn organization_id(mut self, id: impl Into<String>) -> Self {
-        self.organization_id = Some(id.into());
-        self
-    }
-
-    /// Only those of one part of the application.
-    #[must_use]
-    pub fn sub_system(mut self, name: impl Into<String>) -> Self {
-        self.sub_system = Some(name.into());
-        self
-    }
-
-    /// Only `TEMP`, `THUMBNAIL` or `READY` ones.
-    #[must_use]
-    pub fn status(mut self, status: impl Into<String>) -> Self {
-        self.status = Some(status.into());
-        self
-    }
-
-    /// `SYSTEM_PURGE`: only deleted ones that are not yet purged.
-    #[must_use]
-    pub fn purge_status(mut self, status: impl Into<String>) -> Self {
-        self.purge_status = Some(status.into());
-        self
-    }
-
-    /// Records of one page, 1 to 1000; 100 otherwise.
-    #[must_use]
-    pub fn limit(mut self, records: u32) -> Self {
-        self.limit = Some(records);
-        self
-    }
-
-    /// Goes on where a page's `next_cursor` says.
-    #[must_use]
-    pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
-        self.cursor = Some(cursor.into());
-        self
-    }
-}
 
 impl Client {
     /// One page of records.

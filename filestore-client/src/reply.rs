@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use filestore_core::api::Problem;
+use filestore_core::api::{ErrorCode, Problem};
 use reqwest::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 use serde::de::DeserializeOwned;
@@ -156,13 +156,13 @@ pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap, problem: Option<P
 }
 
 fn kind_of(status: StatusCode, problem: Option<&Problem>) -> ErrorKind {
-    let code = problem.map_or("", |problem| problem.code.as_str());
+    let code = problem.map(|problem| &problem.code);
     match (status.as_u16(), code) {
-        (422, "digest_mismatch") => ErrorKind::Digest,
-        (502, "provider_unavailable") => ErrorKind::Provider,
+        (422, Some(ErrorCode::DigestMismatch)) => ErrorKind::Digest,
+        (502, Some(ErrorCode::ProviderUnavailable)) => ErrorKind::Provider,
         // Without the service's own words a 404 may come from anybody on the way: it must not be
         // taken for "there is no such file".
-        (404 | 405, _) if problem.is_none() => ErrorKind::Protocol,
+        (404 | 405, None) => ErrorKind::Protocol,
         (401, _) => ErrorKind::Unauthorized,
         (403, _) => ErrorKind::Forbidden,
         (404, _) => ErrorKind::NotFound,
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     fn kind(status: u16, code: Option<&str>) -> ErrorKind {
-        let problem = code.map(|code| Problem { code: code.into(), ..Problem::default() });
+        let problem = code.map(|code| Problem::new(code, status, ""));
         refusal(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), problem).kind()
     }
 

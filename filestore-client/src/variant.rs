@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use filestore_core::api::Fit;
 use reqwest::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use reqwest::{Method, StatusCode};
 
@@ -13,16 +14,6 @@ use crate::reply::{Reply, header};
 /// The most bytes of a variant that are read. An original of up to 1000 pixels a side comes as it
 /// is; uncompressed that is at most 8 MB, and metadata may come on top.
 const LIMIT_BYTES: usize = 64 << 20;
-
-/// How a picture is fitted into the square.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Fit {
-    /// Fills the square; what is outside it is cut off.
-    #[default]
-    Cover,
-    /// The whole picture, within the square.
-    Inside,
-}
 
 /// A variant as it came.
 #[derive(Clone, PartialEq, Eq)]
@@ -89,8 +80,8 @@ impl Client {
     ) -> Result<Reply> {
         let side = size.to_string();
         let mut request = self.file_request(Method::GET, file_id, &[&side, &side])?;
-        if fit == Fit::Inside {
-            request = request.query(&[("fit", "inside")]);
+        if fit != Fit::default() {
+            request = request.query(&[("fit", fit.as_str())]);
         }
         if let Some(etag) = etag {
             request = request.header(IF_NONE_MATCH, etag);

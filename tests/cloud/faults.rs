@@ -153,7 +153,10 @@ async fn all_files_converge_whatever_goes_wrong_and_no_orphan_is_left() {
 
     for (id, sum) in ids.iter().zip(&sums) {
         let record = server.record(id).await;
-        assert_eq!((&*record.sync_status, &*record.storage_location), ("SYNCED", "CLOUD"));
+        assert_eq!(
+            (record.sync_status.as_str(), record.storage_location.as_str()),
+            ("SYNCED", "CLOUD")
+        );
         assert_eq!(sha256_hex(&remote.object(&record.file_path).await), *sum);
         assert_eq!(sha256_hex(&read(&server, id).await), *sum);
     }

@@ -294,7 +294,7 @@ async fn files_of_an_organization_bound_to_local_stay_local() {
     let server = TestServer::start().await;
     create(&server, &local_binding(7)).await.expect(201);
     let record = server.upload("x").org("7").ok().await;
-    assert_eq!((&*record.storage_location, &*record.storage_provider), ("LOCAL", "LOCAL"));
+    assert_eq!((record.storage_location.as_str(), &*record.storage_provider), ("LOCAL", "LOCAL"));
     assert_eq!(record.sync_status, "PENDING");
 }
 

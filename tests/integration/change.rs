@@ -62,7 +62,7 @@ async fn contradictory_or_empty_changes_are_400() {
     }
 
     let record = server.record(&id).await;
-    assert_eq!((&*record.status, record.version), ("TEMP", 1));
+    assert_eq!((record.status.as_str(), record.version), ("TEMP", 1));
 }
 
 #[tokio::test]

@@ -23,20 +23,15 @@ async fn with_disk() -> (TestServer, TempDir) {
 }
 
 fn binding(provider: &str, sync_enabled: bool) -> CreateBinding {
-    CreateBinding {
-        organization_id: ORGANIZATION,
-        organization_name: "Acme".into(),
-        storage_provider: provider.into(),
-        sync_enabled,
-    }
+    let mut binding = CreateBinding::new(ORGANIZATION, "Acme", provider);
+    binding.sync_enabled = sync_enabled;
+    binding
 }
 
 fn rebound(provider: &str) -> UpdateBinding {
-    UpdateBinding {
-        organization_id: ORGANIZATION,
-        storage_provider: Some(provider.into()),
-        ..UpdateBinding::default()
-    }
+    let mut update = UpdateBinding::new(ORGANIZATION);
+    update.storage_provider = Some(provider.into());
+    update
 }
 
 fn upload<'a>(server: &'a TestServer, bytes: &str) -> UploadCall<'a> {
@@ -44,7 +39,7 @@ fn upload<'a>(server: &'a TestServer, bytes: &str) -> UploadCall<'a> {
 }
 
 fn migration(to: &str) -> MigrateRunRequest {
-    MigrateRunRequest { organization_id: ORGANIZATION, to: to.into(), bytes_per_second: None }
+    MigrateRunRequest::new(ORGANIZATION, to)
 }
 
 const MANY: u64 = 100;
@@ -59,7 +54,7 @@ async fn slow_migration(server: &TestServer) -> MigrateRunRequest {
     batch.ok().await;
     server.client().admin().sync_run().await.unwrap();
     server.client().create_binding(&binding("disk", false)).await.unwrap();
-    MigrateRunRequest { bytes_per_second: Some(1000), ..migration("disk") }
+    migration("disk").bytes_per_second(1000)
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! DELETE, the purge behind it, and restore (reference §4.7 and §4.11).
 
+use filestore_core::api::PurgeStatus;
 use filestore_workspace::{TestServer, eventually, files_under, fixtures};
 use insta::assert_json_snapshot;
 
@@ -45,7 +46,7 @@ async fn a_deleted_file_is_unreadable_at_once_but_has_its_info() {
 
     server.variant(&id, 200).send().await.problem(404, "not_found");
     server.variant(&id, 250).send().await.problem(404, "not_found");
-    assert_eq!(server.record(&id).await.purge_status.as_deref(), Some("SYSTEM_PURGE"));
+    assert_eq!(server.record(&id).await.purge_status, Some(PurgeStatus::SystemPurge));
 }
 
 #[tokio::test]
@@ -126,7 +127,7 @@ async fn a_deleted_file_stays_deleted_over_a_restart() {
     server.delete(&id).await.expect(200);
     let server = server.restart().await;
     server.content(&id).send().await.problem(404, "not_found");
-    assert_eq!(server.record(&id).await.purge_status.as_deref(), Some("SYSTEM_PURGE"));
+    assert_eq!(server.record(&id).await.purge_status, Some(PurgeStatus::SystemPurge));
     server.restore(&id).await.expect(200);
     server.content(&id).send().await.expect(200);
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use filestore_core::api::PurgeStatus;
 use filestore_workspace::{TestServer, eventually, eventually_within, fixtures};
 use insta::assert_json_snapshot;
 
@@ -18,7 +19,7 @@ async fn one_of_each(server: &TestServer) -> [(&'static str, String); 3] {
 async fn a_normal_upload_is_ready_and_answers_pending() {
     let server = TestServer::start().await;
     let record = server.upload("x").ok().await;
-    assert_eq!((&*record.status, &*record.sync_status), ("READY", "PENDING"));
+    assert_eq!((record.status.as_str(), record.sync_status.as_str()), ("READY", "PENDING"));
     assert_eq!((record.expires_at, record.purge_status), (None, None));
 }
 
@@ -27,7 +28,7 @@ async fn a_temp_upload_is_local_with_sync_none_and_expires_after_a_day() {
     let server = TestServer::start().await;
     let record = server.upload("x").temp().ok().await;
     assert_eq!(
-        (&*record.status, &*record.sync_status, &*record.storage_location),
+        (record.status.as_str(), record.sync_status.as_str(), record.storage_location.as_str()),
         ("TEMP", "NONE", "LOCAL")
     );
     let expires = record.expires_at.expect("an end");
@@ -44,7 +45,7 @@ async fn a_pending_file_with_nowhere_to_go_settles_within_30_seconds() {
     })
     .await;
     assert_eq!(settled.updated_at, uploaded.updated_at, "nothing a user did has changed");
-    assert_eq!((&*settled.status, &*settled.storage_location), ("READY", "LOCAL"));
+    assert_eq!((settled.status.as_str(), settled.storage_location.as_str()), ("READY", "LOCAL"));
 }
 
 #[tokio::test]
@@ -55,7 +56,7 @@ async fn a_temp_file_becomes_a_thumbnail_whatever_its_type() {
         let reply = server.change(&temp.file_id).make_thumbnail().send().await.expect(200);
         assert_eq!(reply.json()["sync_status"], "NONE");
         let record = server.record(&temp.file_id).await;
-        assert_eq!((&*record.status, &*record.sync_status), ("THUMBNAIL", "NONE"));
+        assert_eq!((record.status.as_str(), record.sync_status.as_str()), ("THUMBNAIL", "NONE"));
         assert_eq!(record.expires_at, None, "only TEMP files expire");
     }
 }
@@ -67,7 +68,7 @@ async fn any_status_becomes_ready_and_the_reply_shows_none() {
         let reply = server.change(&id).make_ready().send().await.expect(200);
         assert_eq!(reply.json()["sync_status"], "NONE", "from {status}");
         let record = server.record(&id).await;
-        assert_eq!((&*record.status, record.expires_at), ("READY", None), "from {status}");
+        assert_eq!((record.status.as_str(), record.expires_at), ("READY", None), "from {status}");
         assert_eq!(record.version, 1, "from {status}");
     }
 }
@@ -79,7 +80,7 @@ async fn any_status_becomes_ready_with_new_bytes() {
         let reply = server.change(&id).make_ready().file("new").send().await.expect(200);
         assert_eq!(reply.json()["sync_status"], "NONE", "from {status}");
         let record = server.record(&id).await;
-        assert_eq!((&*record.status, record.version), ("READY", 2), "from {status}");
+        assert_eq!((record.status.as_str(), record.version), ("READY", 2), "from {status}");
         assert_eq!(server.content(&id).send().await.expect(200).body, "new", "from {status}");
     }
 }
@@ -105,7 +106,7 @@ async fn new_bytes_without_a_flag_keep_the_status() {
         let sync = if status == "READY" { "PENDING" } else { "NONE" };
         assert_eq!(reply.json()["sync_status"], sync, "{status}");
         let after = server.record(&id).await;
-        assert_eq!((&*after.status, after.version), (status, 2));
+        assert_eq!((after.status.as_str(), after.version), (status, 2));
         assert_eq!(after.expires_at, before.expires_at, "{status}");
         assert_eq!(server.content(&id).send().await.expect(200).body, "new");
     }
@@ -172,8 +173,8 @@ async fn a_deleted_file_in_any_status_takes_no_change() {
         server.content(&id).send().await.problem(404, "not_found");
         server.variant(&id, 200).send().await.problem(404, "not_found");
         let record = server.record(&id).await;
-        assert_eq!(record.purge_status.as_deref(), Some("SYSTEM_PURGE"), "{status}");
-        assert_eq!((&*record.status, record.version), (status, 1));
+        assert_eq!(record.purge_status, Some(PurgeStatus::SystemPurge), "{status}");
+        assert_eq!((record.status.as_str(), record.version), (status, 1));
     }
 }
 
@@ -186,7 +187,7 @@ async fn restoring_gives_every_status_back_and_the_same_again_is_a_no_op() {
                 server.delete(&id).await.expect(200);
             }
             let restored = server.restore(&id).await.expect(200).record();
-            assert_eq!((&*restored.status, restored.purge_status), (status, None));
+            assert_eq!((restored.status.as_str(), restored.purge_status), (status, None));
         }
     }
 }
@@ -211,5 +212,5 @@ async fn a_temp_file_made_ready_in_time_does_not_expire() {
     let temp = server.upload("x").temp().ok().await;
     server.change(&temp.file_id).make_ready().send().await.expect(200);
     let record = server.record(&temp.file_id).await;
-    assert_eq!((record.expires_at, &*record.status), (None, "READY"));
+    assert_eq!((record.expires_at, record.status.as_str()), (None, "READY"));
 }

@@ -148,7 +148,7 @@ async fn two_concurrent_promotions_promote_once() {
         }
         assert!(one.status == 200 || two.status == 200);
         let record = server.record(&id).await;
-        assert_eq!((&*record.status, record.version), ("READY", 1));
+        assert_eq!((record.status.as_str(), record.version), ("READY", 1));
     }
 }
 

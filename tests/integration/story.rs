@@ -3,7 +3,7 @@
 
 use filestore_client::{Batch, Client, Fit, Item, ListQuery, Upload};
 use filestore_core::FileStore;
-use filestore_core::api::FileRecord;
+use filestore_core::api::{FileRecord, PurgeStatus};
 use filestore_core::domain::listing::ListFilter;
 use filestore_core::domain::scope::Scope;
 use filestore_core::service::{
@@ -32,7 +32,7 @@ trait Target {
 async fn story(store: impl Target) {
     let photo = fixtures::jpeg_with_exif(480, 320, 6);
     let temp = store.upload_temp("Grüße.jpg", &photo).await;
-    assert_eq!((&*temp.status, &*temp.mime_type, &*temp.ext), ("TEMP", "image/jpeg", "jpg"));
+    assert_eq!((temp.status.as_str(), &*temp.mime_type, &*temp.ext), ("TEMP", "image/jpeg", "jpg"));
     assert_eq!((temp.width, temp.height), (Some(320), Some(480)), "as displayed");
 
     let id = &temp.file_id;
@@ -66,7 +66,7 @@ async fn story(store: impl Target) {
 
     store.delete(id).await;
     assert_eq!(store.read(id).await, None);
-    assert_eq!(store.info(id).await.unwrap().purge_status.as_deref(), Some("SYSTEM_PURGE"));
+    assert_eq!(store.info(id).await.unwrap().purge_status, Some(PurgeStatus::SystemPurge));
 
     store.restore(id).await;
     assert_eq!(store.read(id).await.unwrap(), b"words instead");
@@ -157,7 +157,7 @@ impl Target for Remote {
 }
 
 fn code(error: &filestore_client::Error) -> String {
-    error.code().unwrap_or("no code").to_owned()
+    error.code().map_or("no code", |code| code.as_str()).to_owned()
 }
 
 /// The core in this process.

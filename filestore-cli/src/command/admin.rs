@@ -85,7 +85,7 @@ pub(super) async fn sync_retry(
 }
 
 fn queue_report(queued: u64, out: Output) -> Result<Exit> {
-    let report = SyncQueueReport { queued };
+    let report = SyncQueueReport::new(queued);
     out.data(
         &report,
         |_| Vec::new(),

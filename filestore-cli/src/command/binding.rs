@@ -45,7 +45,7 @@ pub(super) async fn all_providers(target: &dyn Target, out: Output) -> Result<Ex
                 table.row([
                     plain(&provider.provider_code),
                     plain(&provider.provider_name),
-                    plain(&provider.storage_location),
+                    plain(provider.storage_location.as_str()),
                     format!("{}{untested}", plain(&provider.scheme)),
                     yes_no(provider.is_active).to_owned(),
                 ]);
@@ -68,7 +68,7 @@ pub(super) async fn check_provider(code: &str, target: &dyn Target, out: Output)
 fn check_text(report: &ProviderCheckReport) -> String {
     let mut table = Table::new(["STEP", "OUTCOME", "DETAIL"].map(|title| (title, Align::Left)));
     for step in &report.steps {
-        table.row([plain(&step.name), plain(&step.outcome), plain(&step.detail)]);
+        table.row([plain(&step.name), plain(step.outcome.as_str()), plain(&step.detail)]);
     }
     let verdict = if report.can_serve { "can serve" } else { "cannot serve" };
     format!("{}{} {verdict}", table.render(), plain(&report.provider_code))
@@ -78,24 +78,18 @@ fn check_text(report: &ProviderCheckReport) -> String {
 pub(super) async fn run(command: BindingCommand, target: &dyn Target, out: Output) -> Result<Exit> {
     match command {
         BindingCommand::Create { org, name, provider, sync } => {
-            let new = CreateBinding {
-                organization_id: org,
-                organization_name: name,
-                storage_provider: provider,
-                sync_enabled: sync,
-            };
+            let mut new = CreateBinding::new(org, name, provider);
+            new.sync_enabled = sync;
             let doing = format!("cannot bind organization {org}");
             let binding = target.create_binding(new).await.map_err(|e| e.doing(doing))?;
             out.data(&binding, |_| Vec::new(), |binding| table(std::slice::from_ref(binding)))?;
         }
         BindingCommand::Update { org, name, provider, sync, active } => {
-            let update = UpdateBinding {
-                organization_id: org,
-                organization_name: name,
-                storage_provider: provider,
-                sync_enabled: sync,
-                is_active: active,
-            };
+            let mut update = UpdateBinding::new(org);
+            update.organization_name = name;
+            update.storage_provider = provider;
+            update.sync_enabled = sync;
+            update.is_active = active;
             let doing = format!("cannot change the binding of organization {org}");
             let reply = target.update_binding(update).await.map_err(|e| e.doing(doing))?;
             out.data(

@@ -123,7 +123,7 @@ fn changed_to(what: &str, reply: &ChangeReply, out: Output) -> Result<Exit> {
             format!(
                 "{} is {what}, sync status {}",
                 plain(&reply.file_id),
-                plain(&reply.sync_status)
+                plain(reply.sync_status.as_str())
             )
         },
     )?;

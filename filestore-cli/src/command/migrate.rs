@@ -131,7 +131,7 @@ fn holdings(holdings: &[MigrateHolding]) -> String {
         let note = if holding.available { "" } else { "not configured: cannot be moved" };
         table.row([
             plain(&holding.provider_code),
-            plain(&holding.status),
+            plain(holding.status.as_str()),
             holding.files.to_string(),
             size(holding.bytes),
             note.to_owned(),

@@ -208,10 +208,10 @@ impl From<client::Error> for Failure {
         let mut failure = Self::new(exit, error.message());
         let allowed = error.problem().map(|problem| problem.allowed.as_slice()).unwrap_or_default();
         failure.0.hint = match error.code() {
-            Some(code) => hint::of(code, error.field(), allowed),
+            Some(code) => hint::of(code.as_str(), error.field(), allowed),
             None => hint::without_reply(error.kind()),
         };
-        failure.0.code = error.code().map(str::to_owned);
+        failure.0.code = error.code().map(|code| code.as_str().to_owned());
         failure.0.field = error.field().map(str::to_owned);
 
         let item = error.problem().and_then(|problem| problem.item);

@@ -1,6 +1,6 @@
 //! Values as people read them.
 
-use filestore_core::api::FileRecord;
+use filestore_core::api::{FileRecord, PurgeStatus};
 
 use super::table::{Align, Table};
 
@@ -74,14 +74,15 @@ fn table_of(records: &[FileRecord]) -> Table {
     ]);
 
     for file in records {
-        let status = file.purge_status.as_ref().unwrap_or(&file.status);
+        let purge_status = file.purge_status.as_ref().map(PurgeStatus::as_str);
+        let status = purge_status.unwrap_or(file.status.as_str());
         table.row([
             plain(&file.file_id),
             plain(&file.original_name),
             size(file.file_size),
             plain(&file.mime_type),
             plain(status),
-            plain(&file.sync_status),
+            plain(file.sync_status.as_str()),
             when(&file.updated_at),
         ]);
     }
@@ -101,9 +102,9 @@ pub(crate) fn record(file: &FileRecord) -> String {
         ("pixels", dimensions),
         ("organization", Some(plain(&file.organization_id))),
         ("sub-system", Some(plain(&file.sub_system))),
-        ("status", Some(plain(&file.status))),
-        ("purge status", file.purge_status.as_deref().map(plain)),
-        ("sync status", Some(plain(&file.sync_status))),
+        ("status", Some(plain(file.status.as_str()))),
+        ("purge status", file.purge_status.as_ref().map(|status| plain(status.as_str()))),
+        ("sync status", Some(plain(file.sync_status.as_str()))),
         ("stored", Some(plain(&format!("{} ({})", file.storage_location, file.storage_provider)))),
         ("path", Some(plain(&file.file_path))),
         ("sha256", Some(plain(&file.sha256))),

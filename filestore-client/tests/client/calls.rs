@@ -130,20 +130,15 @@ async fn a_run_is_waited_for_beyond_the_idle_timeout() {
 #[tokio::test]
 async fn a_binding_is_created_once_and_an_update_leaves_out_what_stays() {
     let server = Script::with(vec![Answer::nothing()]).await;
-    let binding = CreateBinding {
-        organization_id: 42,
-        organization_name: "x".into(),
-        storage_provider: "LOCAL".into(),
-        sync_enabled: false,
-    };
+    let binding = CreateBinding::new(42, "x", "LOCAL");
     let error = server.client().create_binding(&binding).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Interrupted);
     assert_eq!(server.requests().len(), 1);
 
     let reply = r#"{"id":1,"organizationId":42,"isActive":true,"syncEnabled":true,"storageProvider":"LOCAL"}"#;
     let server = Script::with(vec![Answer::nothing(), Answer::json("200 OK", reply)]).await;
-    let update =
-        UpdateBinding { organization_id: 42, sync_enabled: Some(true), ..UpdateBinding::default() };
+    let mut update = UpdateBinding::new(42);
+    update.sync_enabled = Some(true);
     assert!(server.client().update_binding(&update).await.unwrap().sync_enabled);
     assert_eq!(server.requests()[1].text(), r#"{"organizationId":42,"syncEnabled":true}"#);
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use filestore_client::{Batch, Change, ErrorKind, Item, Upload};
+use filestore_client::{Batch, Change, ErrorCode, ErrorKind, Item, Upload};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::script::{Answer, ID, Script, Then, When, content, quick, record};
@@ -108,7 +108,7 @@ async fn an_early_refusal_is_reported_and_not_a_broken_pipe() {
             .unwrap_err();
         assert_eq!(
             (error.kind(), error.code()),
-            (ErrorKind::TooLarge, Some("too_large")),
+            (ErrorKind::TooLarge, Some(&ErrorCode::TooLarge)),
             "{then:?} {error:?}"
         );
         assert_eq!(error.request_id(), Some("R1"));

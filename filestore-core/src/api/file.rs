@@ -2,99 +2,107 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A file record (contract §2.1).
+use super::vocabulary::{PurgeStatus, Status, StorageLocation, SyncStatus};
+
+/// The record of a file, as uploads, listings and `info` return it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct FileRecord {
     /// Upper-case ULID.
     pub file_id: String,
-    /// The name the user knows it by.
+    /// Name that the user gave the file.
     pub original_name: String,
-    /// Media type.
+    /// Media type, such as `image/jpeg`.
     pub mime_type: String,
-    /// Bytes.
+    /// Size in bytes.
     pub file_size: u64,
-    /// Without dot, may be empty.
+    /// File name extension without the dot, in lower case; may be empty.
     pub ext: String,
-    /// The blob's current key.
+    /// Key of the current blob; new after every replacement.
     pub file_path: String,
-    /// `NONE`, `PENDING`, `SYNCING`, `SYNCED` or `FAILED`.
-    pub sync_status: String,
-    /// ISO 8601 UTC with milliseconds.
+    /// Progress on the way to the organization's provider.
+    pub sync_status: SyncStatus,
+    /// Time of the last change, ISO 8601 UTC with milliseconds.
     pub updated_at: String,
-    /// `TEMP`, `THUMBNAIL` or `READY`.
-    pub status: String,
-    /// `LOCAL` or `CLOUD`.
-    pub storage_location: String,
-    /// A provider code.
+    /// Stage of the file's life.
+    pub status: Status,
+    /// Side that serves the bytes.
+    pub storage_location: StorageLocation,
+    /// Code of the provider that holds the bytes, such as `LOCAL`.
     pub storage_provider: String,
-    /// The organization.
+    /// Organization that the file belongs to.
     pub organization_id: String,
-    /// The part of its application.
+    /// Part of the organization's application that the file belongs to.
     pub sub_system: String,
-    /// 64 lower-case hexadecimal digits.
+    /// SHA-256 of the bytes, in 64 lower-case hexadecimal digits.
     pub sha256: String,
-    /// Pixels as displayed; null unless an image.
+    /// Width in pixels as displayed; null unless the file is an image.
     pub width: Option<u32>,
-    /// Pixels as displayed; null unless an image.
+    /// Height in pixels as displayed; null unless the file is an image.
     pub height: Option<u32>,
-    /// 1, one more per replace.
+    /// Version of the bytes: 1 after the upload, one more per replacement.
     pub version: u64,
-    /// ISO 8601 UTC with milliseconds.
+    /// Time of the upload, ISO 8601 UTC with milliseconds.
     pub created_at: String,
-    /// When a TEMP file goes; null otherwise.
+    /// Time at which a TEMP file expires; null for others.
     pub expires_at: Option<String>,
-    /// null or `SYSTEM_PURGE`.
-    pub purge_status: Option<String>,
+    /// Mark of a deleted file; null for others.
+    pub purge_status: Option<PurgeStatus>,
 }
 
 /// The reply to PUT `/files/upload`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ChangeReply {
-    /// The changed file.
+    /// Id of the changed file.
     pub file_id: String,
-    /// `NONE` after a promotion (fixed), else the record's.
-    pub sync_status: String,
-    /// ISO 8601 UTC with milliseconds.
+    /// `NONE` after a promotion, whatever the record says; otherwise as in the record.
+    pub sync_status: SyncStatus,
+    /// Time of the change, ISO 8601 UTC with milliseconds.
     pub updated_at: String,
+}
+
+impl ChangeReply {
+    /// Makes the reply for a changed file.
+    pub fn new(
+        file_id: impl Into<String>,
+        sync_status: impl Into<SyncStatus>,
+        updated_at: impl Into<String>,
+    ) -> Self {
+        Self {
+            file_id: file_id.into(),
+            sync_status: sync_status.into(),
+            updated_at: updated_at.into(),
+        }
+    }
 }
 
 /// The reply to DELETE `/files/{fileId}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct DeleteReply {
-    /// The deleted file.
+    /// Id of the deleted file.
     pub file_id: String,
     /// Always true.
     pub deleted: bool,
-    /// `LOCAL` or `CLOUD`.
-    pub storage_location: String,
+    /// Side that holds the bytes until they are purged.
+    pub storage_location: StorageLocation,
     /// True while the record exists.
     pub purge_pending: bool,
 }
 
-/// One page of a listing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ListReply {
-    /// Newest first.
-    pub items: Vec<FileRecord>,
-    /// Pass it back as `cursor` for the next page; null on the last one.
-    pub next_cursor: Option<String>,
-}
-
-/// The reply to GET `/health-checks`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HealthReply {
-    /// A word to people.
-    pub message: String,
-}
-
-/// The reply to GET `/health-checks/ready`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReadyReply {
-    /// A word to people.
-    pub message: String,
-    /// `ok` or what is wrong.
-    pub database: String,
-    /// `ok` or what is wrong.
-    pub storage: String,
+impl DeleteReply {
+    /// Makes the reply for a file whose bytes and record are still to be purged.
+    pub fn pending(
+        file_id: impl Into<String>,
+        storage_location: impl Into<StorageLocation>,
+    ) -> Self {
+        Self {
+            file_id: file_id.into(),
+            deleted: true,
+            storage_location: storage_location.into(),
+            purge_pending: true,
+        }
+    }
 }

@@ -1,15 +1,19 @@
 //! The wire contract of `/api/v1`: serde types with exactly the contract's names and casing.
 //!
 //! This is the only place that knows the mix of `snake_case` and `camelCase`. Replies may gain
-//! fields at any time; readers ignore what they do not know. Enumerated values are strings here,
-//! because a client must treat unknown ones as open.
+//! fields at any time, so readers ignore fields that they do not know, and every struct here is
+//! `#[non_exhaustive]`: requests have constructors. Enumerated values are enums that keep a word of
+//! a later server as `Unknown`, because a client must treat them as open.
 
-mod admin;
+mod vocabulary;
+mod file;
+mod list;
 mod binding;
+mod health;
+mod problem;
+mod admin;
 #[cfg(feature = "store")]
 mod convert;
-mod file;
-mod problem;
 
 pub use admin::{
     AdminProvider, MigrateHolding, MigratePlan, MigrateReport, MigrateRunRequest, MigrateRunning,
@@ -20,8 +24,14 @@ pub use admin::{
 pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply, UpdateBinding};
 #[cfg(feature = "store")]
 pub use convert::field_name;
-pub use file::{ChangeReply, DeleteReply, FileRecord, HealthReply, ListReply, ReadyReply};
+pub use file::{ChangeReply, DeleteReply, FileRecord};
+pub use health::{HealthReply, ReadyReply};
+pub use list::{ListQuery, ListReply};
 pub use problem::Problem;
+pub use vocabulary::{
+    CheckOutcome, Disposition, DryRun, ErrorCode, Fit, PurgeStatus, Status, StorageLocation,
+    SyncStatus, UnknownWord,
+};
 
 /// The path prefix every endpoint has.
 pub const PREFIX: &str = "/api/v1";

@@ -2,40 +2,67 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::vocabulary::ErrorCode;
+
 /// A problem document.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Problem {
-    /// `urn:filestore:problem:<code>`.
+    /// Type of the problem: `urn:filestore:problem:<code>`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The status in words.
+    /// HTTP status in words.
     pub title: String,
-    /// The HTTP status.
+    /// HTTP status as a number.
     pub status: u16,
-    /// What is wrong with this request.
+    /// Explanation of what is wrong with this request.
     pub detail: String,
-    /// `urn:request:<request id>`.
+    /// URN of this request: `urn:request:<request id>`.
     pub instance: String,
-    /// Stable snake_case code.
-    pub code: String,
-    /// As in `X-Request-Id`.
+    /// Stable code to branch on.
+    pub code: ErrorCode,
+    /// Id under which the server logged the request, as in `X-Request-Id`.
     pub request_id: String,
-    /// The field, parameter or key at fault.
+    /// Field, parameter or key at fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// The index of the batch item at fault.
+    /// Index of the batch item at fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<u32>,
-    /// The allowed values.
+    /// Values that are allowed instead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<String>,
-    /// The limit that was passed.
+    /// Limit that was passed, in the unit of the field (bytes for sizes).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
-    /// The state a refused transition would have left.
+    /// State that a refused transition would have left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The state a refused transition would have entered.
+    /// State that a refused transition would have entered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+}
+
+impl Problem {
+    /// Makes the document for a code; type and instance follow from the arguments, and title,
+    /// detail and the optional members are to be filled in.
+    pub fn new(code: impl Into<ErrorCode>, status: u16, request_id: impl Into<String>) -> Self {
+        let (code, request_id) = (code.into(), request_id.into());
+
+        Self {
+            kind: format!("urn:filestore:problem:{code}"),
+            title: String::new(),
+            status,
+            detail: String::new(),
+            instance: format!("urn:request:{request_id}"),
+            code,
+            request_id,
+            field: None,
+            item: None,
+            allowed: Vec::new(),
+            limit: None,
+            from: None,
+            to: None,
+        }
+    }
 }

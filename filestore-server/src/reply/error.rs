@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use filestore_core::api::{Problem, field_name};
+use filestore_core::api::{ErrorCode, Problem, field_name};
 use filestore_core::domain::error::Details;
 use filestore_core::{Error, ErrorKind};
 use http::header::{
@@ -120,14 +120,16 @@ impl Failure {
         }
     }
 
-    fn code(&self) -> &'static str {
+    fn code(&self) -> ErrorCode {
         match self {
-            Self::Core(error) => error.kind().code(),
-            Self::WithoutOneHost => "malformed_request",
-            Self::UnknownPath => ErrorKind::NotFound.code(),
-            Self::MethodNotAllowed(_) => "method_not_allowed",
-            Self::UnsupportedMediaType(_) | Self::UnsupportedCoding => "unsupported_media_type",
-            Self::RangeNotSatisfiable(_) => "range_not_satisfiable",
+            Self::Core(error) => error.kind().into(),
+            Self::WithoutOneHost => ErrorCode::MalformedRequest,
+            Self::UnknownPath => ErrorCode::NotFound,
+            Self::MethodNotAllowed(_) => ErrorCode::MethodNotAllowed,
+            Self::UnsupportedMediaType(_) | Self::UnsupportedCoding => {
+                ErrorCode::UnsupportedMediaType
+            }
+            Self::RangeNotSatisfiable(_) => ErrorCode::RangeNotSatisfiable,
         }
     }
 
@@ -166,21 +168,16 @@ impl Failure {
 
     fn problem(&self, id: &RequestId, status: StatusCode) -> Problem {
         let details = self.details();
-        Problem {
-            kind: format!("urn:filestore:problem:{}", self.code()),
-            title: status.canonical_reason().unwrap_or_default().to_owned(),
-            status: status.as_u16(),
-            detail: self.detail().into_owned(),
-            instance: format!("urn:request:{id}"),
-            code: self.code().to_owned(),
-            request_id: id.to_string(),
-            field: details.field,
-            item: details.item,
-            allowed: details.allowed,
-            limit: details.limit,
-            from: details.from,
-            to: details.to,
-        }
+        let mut problem = Problem::new(self.code(), status.as_u16(), id.to_string());
+        status.canonical_reason().unwrap_or_default().clone_into(&mut problem.title);
+        problem.detail = self.detail().into_owned();
+        problem.field = details.field;
+        problem.item = details.item;
+        problem.allowed = details.allowed;
+        problem.limit = details.limit;
+        problem.from = details.from;
+        problem.to = details.to;
+        problem
     }
 
     fn add_headers(&self, headers: &mut HeaderMap) {

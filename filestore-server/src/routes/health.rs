@@ -20,7 +20,7 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
 }
 
 async fn alive(_: Arc<Call>) -> Result<Response, Failure> {
-    reply::ok(&HealthReply { message: "ok".to_owned() })
+    reply::ok(&HealthReply::new("ok"))
 }
 
 async fn ready(call: Arc<Call>) -> Result<Response, Failure> {
@@ -33,10 +33,10 @@ async fn ready(call: Arc<Call>) -> Result<Response, Failure> {
             error.message().to_owned()
         }
     };
-    let shown = ReadyReply {
-        message: if well { "ready" } else { "not ready" }.to_owned(),
-        database: word(database, "the database"),
-        storage: word(storage, "the storage"),
-    };
+    let shown = ReadyReply::new(
+        if well { "ready" } else { "not ready" },
+        word(database, "the database"),
+        word(storage, "the storage"),
+    );
     if well { reply::ok(&shown) } else { reply::not_ready(&shown) }
 }

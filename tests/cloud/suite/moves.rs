@@ -195,7 +195,10 @@ pub(crate) async fn files_from_before_a_binding_move_when_they_are_queued(
     sync_all(&server).await;
     for id in &ids {
         let record = server.record(id).await;
-        assert_eq!((&*record.storage_location, &*record.sync_status), ("CLOUD", "SYNCED"));
+        assert_eq!(
+            (record.storage_location.as_str(), record.sync_status.as_str()),
+            ("CLOUD", "SYNCED")
+        );
     }
 
     assert_eq!(server.store().sync_enqueue(7.try_into().unwrap()).await.unwrap(), 0);

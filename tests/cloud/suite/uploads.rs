@@ -8,22 +8,28 @@ use super::{read, serve, sweep, sync_all};
 pub(crate) async fn each_binding_sends_uploads_its_way(remote: &Remote, _: &Remote) {
     let server = serve(&[remote]).await;
     let none = server.upload("no binding").org("6").ok().await;
-    assert_eq!((&*none.storage_location, &*none.storage_provider), ("LOCAL", "LOCAL"));
+    assert_eq!((none.storage_location.as_str(), &*none.storage_provider), ("LOCAL", "LOCAL"));
 
     server.bind(7, remote.code(), true).await;
     let synced = server.upload("synced").org("7").name("a.txt").ok().await;
-    assert_eq!((&*synced.storage_location, &*synced.sync_status), ("LOCAL", "PENDING"));
+    assert_eq!(
+        (synced.storage_location.as_str(), synced.sync_status.as_str()),
+        ("LOCAL", "PENDING")
+    );
 
     sync_all(&server).await;
     let now = server.record(&synced.file_id).await;
-    assert_eq!((&*now.storage_location, &*now.sync_status), ("CLOUD", "SYNCED"));
+    assert_eq!((now.storage_location.as_str(), now.sync_status.as_str()), ("CLOUD", "SYNCED"));
     assert_eq!((&*now.storage_provider, now.version), (remote.code(), 1));
     assert_ne!(now.file_path, synced.file_path, "every blob has a key of its own");
     assert_eq!(remote.object(&now.file_path).await, b"synced");
 
     server.bind(8, remote.code(), false).await;
     let through = server.upload("written through").org("8").ok().await;
-    assert_eq!((&*through.storage_location, &*through.sync_status), ("CLOUD", "PENDING"));
+    assert_eq!(
+        (through.storage_location.as_str(), through.sync_status.as_str()),
+        ("CLOUD", "PENDING")
+    );
     assert_eq!(remote.object(&through.file_path).await, b"written through");
 
     sync_all(&server).await;
@@ -51,13 +57,16 @@ pub(crate) async fn temp_and_thumbnail_stay_and_follow_once_ready(remote: &Remot
         sync_all(&server).await;
         for id in [&temp.file_id, &thumbnail.file_id] {
             let record = server.record(id).await;
-            assert_eq!((&*record.storage_location, &*record.sync_status), ("LOCAL", "NONE"));
+            assert_eq!(
+                (record.storage_location.as_str(), record.sync_status.as_str()),
+                ("LOCAL", "NONE")
+            );
         }
         server.change(&temp.file_id).make_ready().send().await.expect(200);
         sync_all(&server).await;
         let ready = server.record(&temp.file_id).await;
         assert_eq!(
-            (&*ready.storage_location, &*ready.sync_status),
+            (ready.storage_location.as_str(), ready.sync_status.as_str()),
             ("CLOUD", "SYNCED"),
             "whatever syncEnabled says"
         );
@@ -101,7 +110,7 @@ pub(crate) async fn an_empty_file_is_a_file(remote: &Remote, _: &Remote) {
     let server = serve(&[remote]).await;
     server.bind(7, remote.code(), false).await;
     let record = server.upload("").part_name("empty.txt").org("7").ok().await;
-    assert_eq!((&*record.storage_location, record.file_size), ("CLOUD", 0));
+    assert_eq!((record.storage_location.as_str(), record.file_size), ("CLOUD", 0));
     assert_eq!(read(&server, &record.file_id).await, b"");
 }
 
@@ -112,7 +121,7 @@ pub(crate) async fn a_replace_goes_where_an_upload_would(remote: &Remote, _: &Re
     let first = server.upload("first").org("7").ok().await;
     server.change(&first.file_id).file("second").send().await.expect(200);
     let second = server.record(&first.file_id).await;
-    assert_eq!((&*second.storage_location, second.version), ("CLOUD", 2));
+    assert_eq!((second.storage_location.as_str(), second.version), ("CLOUD", 2));
     assert_eq!(read(&server, &first.file_id).await, b"second");
 
     server.bind(7, remote.code(), true).await;
@@ -121,12 +130,12 @@ pub(crate) async fn a_replace_goes_where_an_upload_would(remote: &Remote, _: &Re
 
     sync_all(&server).await;
     let third = server.record(&first.file_id).await;
-    assert_eq!((&*third.storage_location, third.version), ("CLOUD", 3));
+    assert_eq!((third.storage_location.as_str(), third.version), ("CLOUD", 3));
 
     server.bind(7, "LOCAL", false).await;
     server.change(&first.file_id).file("fourth").send().await.expect(200);
     let fourth = server.record(&first.file_id).await;
-    assert_eq!((&*fourth.storage_location, fourth.version), ("LOCAL", 4));
+    assert_eq!((fourth.storage_location.as_str(), fourth.version), ("LOCAL", 4));
     assert_eq!(read(&server, &first.file_id).await, b"fourth");
 
     sweep(&server).await;

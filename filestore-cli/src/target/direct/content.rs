@@ -89,11 +89,11 @@ impl Direct {
         };
 
         let changed = self.store.change(id, &Scope::All, change, if_match).await?;
-        Ok(ChangeReply {
-            file_id: changed.record.file_id.to_string(),
-            sync_status: changed.shown_sync.to_string(),
-            updated_at: changed.record.updated_at.to_string(),
-        })
+        Ok(ChangeReply::new(
+            changed.record.file_id.to_string(),
+            changed.shown_sync,
+            changed.record.updated_at.to_string(),
+        ))
     }
 
     pub(super) async fn download_one(

@@ -89,17 +89,12 @@ impl Target for Direct {
     async fn list(&self, listing: &Listing) -> Result<ListReply> {
         let page = self.store.list(&convert::list_request(listing)?, &Scope::All).await?;
         let items = page.items.iter().map(Into::into).collect();
-        Ok(ListReply { items, next_cursor: page.next_cursor })
+        Ok(ListReply::new(items, page.next_cursor))
     }
 
     async fn delete(&self, id: &str) -> Result<DeleteReply> {
         let record = self.store.delete(parse_id(id)?, &Scope::All).await?;
-        Ok(DeleteReply {
-            file_id: record.file_id.to_string(),
-            deleted: true,
-            storage_location: record.state.location().to_string(),
-            purge_pending: true,
-        })
+        Ok(DeleteReply::pending(record.file_id.to_string(), record.state.location()))
     }
 
     async fn restore(&self, id: &str) -> Result<FileRecord> {
@@ -213,7 +208,7 @@ impl Target for Direct {
         let (database, storage) = self.store.check().await;
         database.map_err(|e| Failure::from(e).doing("the database does not answer"))?;
         storage.map_err(|e| Failure::from(e).doing("the storage does not work"))?;
-        Ok(ReadyReply { message: "ready".into(), database: "ok".into(), storage: "ok".into() })
+        Ok(ReadyReply::new("ready", "ok", "ok"))
     }
 
     async fn close(&self) {

@@ -133,10 +133,10 @@ impl Target for Remote {
             query = query.sub_system(name);
         }
         if let Some(status) = &listing.status {
-            query = query.status(status);
+            query = query.status(status.as_str());
         }
         if let Some(status) = &listing.purge_status {
-            query = query.purge_status(status);
+            query = query.purge_status(status.as_str());
         }
         if let Some(limit) = listing.limit {
             query = query.limit(limit);

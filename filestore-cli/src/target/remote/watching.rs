@@ -52,11 +52,7 @@ pub(super) async fn migration(
     meter: &Meter,
 ) -> Result<MigrateReport> {
     let Migration { organization, to, bytes_per_second } = migration;
-    let request = MigrateRunRequest {
-        organization_id: *organization,
-        to: to.clone(),
-        bytes_per_second: *bytes_per_second,
-    };
+    let request = MigrateRunRequest::new(*organization, to).bytes_per_second(*bytes_per_second);
 
     if meter.is_shown() {
         meter.start(Some(admin.migrate_plan(*organization, to).await?.move_files));

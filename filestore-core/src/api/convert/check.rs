@@ -7,7 +7,7 @@ impl From<&ProviderCheck> for api::ProviderCheckReport {
     fn from(check: &ProviderCheck) -> Self {
         let steps = check.steps.iter().map(|step| api::ProviderCheckStep {
             name: step.name.to_owned(),
-            outcome: step.outcome.as_str().to_owned(),
+            outcome: step.outcome.into(),
             detail: step.detail.clone(),
         });
         Self {

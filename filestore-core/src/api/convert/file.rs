@@ -12,10 +12,10 @@ impl From<&FileRecord> for api::FileRecord {
             file_size: record.blob.size_bytes,
             ext: record.ext.clone(),
             file_path: record.blob.key.to_string(),
-            sync_status: record.state.sync().to_string(),
+            sync_status: record.state.sync().into(),
             updated_at: record.updated_at.to_string(),
-            status: record.state.status().to_string(),
-            storage_location: record.state.location().to_string(),
+            status: record.state.status().into(),
+            storage_location: record.state.location().into(),
             storage_provider: record.blob.provider.to_string(),
             organization_id: record.organization_id.to_string(),
             sub_system: record.sub_system.to_string(),
@@ -25,7 +25,7 @@ impl From<&FileRecord> for api::FileRecord {
             version: record.version,
             created_at: record.created_at.to_string(),
             expires_at: record.expires_at.map(|at| at.to_string()),
-            purge_status: record.state.purge().map(|purge| purge.to_string()),
+            purge_status: record.state.purge().map(Into::into),
         }
     }
 }

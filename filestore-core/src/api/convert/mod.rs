@@ -3,6 +3,7 @@
 //! Domain types carry no serde, so that renaming a field cannot change the API by accident; the
 //! conversions here give every value the name that the contract has for it.
 
+mod vocabulary;
 mod file;
 mod binding;
 mod provider;

@@ -57,7 +57,7 @@ impl From<MigrateHolding> for api::MigrateHolding {
     fn from(holding: MigrateHolding) -> Self {
         Self {
             provider_code: holding.provider.to_string(),
-            status: holding.status.to_string(),
+            status: holding.status.into(),
             files: holding.files,
             bytes: holding.bytes,
             available: holding.available,
@@ -127,7 +127,7 @@ impl From<ProviderInfo> for api::AdminProvider {
         Self {
             provider_code: provider.code.to_string(),
             provider_name: provider.name,
-            storage_location: provider.location.to_string(),
+            storage_location: provider.location.into(),
             is_active: provider.is_active,
             scheme: provider.scheme,
             is_tested: provider.is_tested,

@@ -53,7 +53,9 @@ async fn purge_run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
 
 fn purge_request(json: &[u8]) -> Result<PurgeRunRequest> {
     let object = Object::parse(json, &["dry_run"])?;
-    Ok(PurgeRunRequest { dry_run: object.flag("dry_run")?.unwrap_or(false) })
+    let mut request = PurgeRunRequest::default();
+    request.dry_run = object.flag("dry_run")?.unwrap_or(false);
+    Ok(request)
 }
 
 async fn variants_status(call: Arc<Call>) -> Result<Response, Failure> {

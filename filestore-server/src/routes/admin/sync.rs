@@ -38,7 +38,7 @@ async fn enqueue(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let organization = named(&read_json(&call, body).await?)?;
     let store = call.store().clone();
     let queued = to_the_end(async move { store.sync_enqueue(organization).await }).await?;
-    reply::ok(&SyncQueueReport { queued })
+    reply::ok(&SyncQueueReport::new(queued))
 }
 
 fn named(json: &[u8]) -> Result<OrganizationNumber> {
@@ -50,7 +50,7 @@ async fn retry(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let organization = json.as_deref().map_or(Ok(None), maybe_named)?;
     let store = call.store().clone();
     let queued = to_the_end(async move { store.sync_retry(organization).await }).await?;
-    reply::ok(&SyncQueueReport { queued })
+    reply::ok(&SyncQueueReport::new(queued))
 }
 
 fn maybe_named(json: &[u8]) -> Result<Option<OrganizationNumber>> {

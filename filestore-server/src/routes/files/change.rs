@@ -34,11 +34,8 @@ pub(crate) async fn change(call: Arc<Call>, body: Body) -> Result<Response, Fail
     }
     let (id, change, _room) = fields.finish()?;
     let changed = call.store().change(id, &call.caller.scope, change, if_match).await?;
-    let shown = ChangeReply {
-        file_id: id.to_string(),
-        sync_status: changed.shown_sync.to_string(),
-        updated_at: changed.record.updated_at.to_string(),
-    };
+    let shown =
+        ChangeReply::new(id.to_string(), changed.shown_sync, changed.record.updated_at.to_string());
     Ok(reply::with_etag(reply::ok(&shown)?, &changed.record))
 }
 

@@ -50,7 +50,7 @@ async fn list(call: Arc<Call>) -> Result<Response, Failure> {
     let request = list_request(&call.query(&FILTERS)?)?;
     let page = call.store().list(&request, &call.caller.scope).await?;
     let items = page.items.iter().map(Into::into).collect();
-    reply::ok(&ListReply { items, next_cursor: page.next_cursor })
+    reply::ok(&ListReply::new(items, page.next_cursor))
 }
 
 fn list_request(query: &Query) -> Result<ListRequest> {
@@ -89,12 +89,7 @@ fn shown(record: &FileRecord) -> Result<Response, Failure> {
 /// Answers DELETE on `/files/{fileId}`.
 pub(super) async fn delete(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
     let record = call.store().delete(id.id()?, &call.caller.scope).await?;
-    let shown = DeleteReply {
-        file_id: record.file_id.to_string(),
-        deleted: true,
-        storage_location: record.state.location().to_string(),
-        purge_pending: true,
-    };
+    let shown = DeleteReply::pending(record.file_id.to_string(), record.state.location());
     reply::ok(&shown)
 }
 

@@ -1,0 +1,35 @@
+//! Administration on the wire (`/api/v1/admin/...`): snake_case, but for `organizationId`.
+
+mod purge;
+mod sync;
+mod migrate;
+mod provider;
+mod variant;
+
+pub use migrate::{
+    MigrateHolding, MigratePlan, MigrateReport, MigrateRunRequest, MigrateRunning, MigrateStatus,
+    MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest,
+};
+pub use provider::{AdminProvider, ProviderCheckReport, ProviderCheckStep};
+pub use purge::{PurgeReport, PurgeRunRequest};
+pub use sync::{SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport};
+pub use variant::VariantCacheReport;
+
+use serde::{Deserialize, Serialize};
+
+/// A file that background work could not finish.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct WorkFailure {
+    /// Id of the file.
+    pub file_id: String,
+    /// Reason, fit to be shown.
+    pub error: String,
+}
+
+impl WorkFailure {
+    /// Names a file and the reason why it was not finished.
+    pub fn new(file_id: impl Into<String>, error: impl Into<String>) -> Self {
+        Self { file_id: file_id.into(), error: error.into() }
+    }
+}

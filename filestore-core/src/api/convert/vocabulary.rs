@@ -1,0 +1,154 @@
+//! The domain's enums and the words of the wire, both ways.
+//!
+//! Towards the wire every match is exhaustive, so that a new state or kind cannot be forgotten.
+
+use crate::api;
+use crate::domain::disposition::Disposition;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::status::{Location, PurgeStatus, Status, SyncStatus};
+use crate::domain::variant::Fit;
+use crate::storage::CheckOutcome;
+
+/// Maps a closed enum of the domain to its open word on the wire, variant by variant.
+macro_rules! to_wire {
+    ($from:ty => $to:ident { $($name:ident,)* }) => {
+        impl From<$from> for api::$to {
+            fn from(value: $from) -> Self {
+                match value { $(<$from>::$name => Self::$name,)* }
+            }
+        }
+    };
+}
+
+/// Reads an open word as the domain's enum, and refuses a word that the domain does not know.
+macro_rules! from_wire {
+    ($from:ident => $to:ty) => {
+        impl TryFrom<&api::$from> for $to {
+            type Error = Error;
+
+            fn try_from(word: &api::$from) -> Result<Self> {
+                word.as_str().parse()
+            }
+        }
+    };
+}
+
+to_wire!(Status => Status { Temp, Thumbnail, Ready, });
+to_wire!(SyncStatus => SyncStatus { None, Pending, Syncing, Synced, Failed, });
+to_wire!(PurgeStatus => PurgeStatus { SystemPurge, });
+to_wire!(Location => StorageLocation { Local, Cloud, });
+to_wire!(CheckOutcome => CheckOutcome { Ok, Cannot, Failed, Skipped, });
+
+from_wire!(Status => Status);
+from_wire!(SyncStatus => SyncStatus);
+from_wire!(PurgeStatus => PurgeStatus);
+from_wire!(StorageLocation => Location);
+
+to_wire!(ErrorKind => ErrorCode {
+    InvalidField,
+    MissingField,
+    UnknownField,
+    RepeatedField,
+    MalformedBody,
+    Unauthorized,
+    Forbidden,
+    NotFound,
+    InvalidTransition,
+    Conflict,
+    AlreadyPurging,
+    BindingRequired,
+    BindingAlreadyActive,
+    NoActiveBinding,
+    UnknownProvider,
+    ProviderInactive,
+    ProviderUnavailable,
+    PreconditionFailed,
+    IdempotencyMismatch,
+    IdempotencyInProgress,
+    DigestMismatch,
+    TooLarge,
+    TooManyItems,
+    QuotaExceeded,
+    NotAnImage,
+    CorruptImage,
+    ImageTooLarge,
+    BodyTimeout,
+    Busy,
+    StorageFull,
+    Locked,
+    Unusable,
+    Internal,
+});
+
+impl From<api::Fit> for Fit {
+    fn from(fit: api::Fit) -> Self {
+        match fit {
+            api::Fit::Cover => Self::Cover,
+            api::Fit::Inside => Self::Inside,
+        }
+    }
+}
+
+impl From<api::Disposition> for Disposition {
+    fn from(disposition: api::Disposition) -> Self {
+        match disposition {
+            api::Disposition::Attachment => Self::Attachment,
+            api::Disposition::Inline => Self::Inline,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_spelled_on_the_wire_as_in_the_domain() {
+        for &status in Status::ALL {
+            assert_eq!(api::Status::from(status), status.as_str());
+            assert_eq!(Status::try_from(&api::Status::from(status)).unwrap(), status);
+        }
+        for &status in SyncStatus::ALL {
+            assert_eq!(api::SyncStatus::from(status), status.as_str());
+        }
+        for &status in PurgeStatus::ALL {
+            assert_eq!(api::PurgeStatus::from(status), status.as_str());
+        }
+        for &location in Location::ALL {
+            assert_eq!(api::StorageLocation::from(location), location.as_str());
+        }
+        assert_eq!(api::Status::KNOWN.len(), Status::ALL.len());
+        assert_eq!(api::SyncStatus::KNOWN.len(), SyncStatus::ALL.len());
+        assert_eq!(api::PurgeStatus::KNOWN.len(), PurgeStatus::ALL.len());
+        assert_eq!(api::StorageLocation::KNOWN.len(), Location::ALL.len());
+    }
+
+    #[test]
+    fn a_word_of_the_future_is_no_state_of_the_domain() {
+        let error = Status::try_from(&api::Status::from("ARCHIVED")).unwrap_err();
+        assert_eq!(error.details().allowed, ["TEMP", "THUMBNAIL", "READY"]);
+    }
+
+    #[test]
+    fn every_kind_of_error_has_its_code_on_the_wire() {
+        for &kind in ErrorKind::ALL {
+            assert_eq!(api::ErrorCode::from(kind), kind.code());
+            assert!(api::ErrorCode::KNOWN.contains(&kind.code().into()));
+        }
+    }
+
+    #[test]
+    fn outcomes_of_a_check_are_spelled_as_they_are_shown() {
+        use CheckOutcome::{Cannot, Failed, Ok, Skipped};
+        for outcome in [Ok, Cannot, Failed, Skipped] {
+            assert_eq!(api::CheckOutcome::from(outcome), outcome.as_str());
+        }
+    }
+
+    #[test]
+    fn choices_are_read_alike_by_the_wire_and_the_domain() {
+        for &fit in api::Fit::ALL {
+            assert_eq!(fit.as_str().parse::<Fit>().unwrap(), Fit::from(fit));
+        }
+    }
+}
