@@ -3,6 +3,9 @@
 //! The copy has a key of its own. One transaction makes it the record's blob and drops the old one,
 //! whose bytes stay for the grace, for those who look at the old record still. A file that was replaced
 //! or deleted meanwhile keeps what it has, and the copy goes.
+//!
+//! The compare-and-set names the old blob too: a move between two clouds changes neither version nor
+//! state.
 
 use std::sync::Arc;
 use std::time::Duration;

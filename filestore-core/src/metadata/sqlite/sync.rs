@@ -5,7 +5,11 @@
 //!
 //! A waiting file has somewhere to go or not by its organization and the holder of its blob alone. So
 //! settling looks at one row of each such pair, not at each file: many files that wait for their
-//! provider do not slow down those that need not wait.
+//! provider do not slow down those that need not wait. Settling leaves `updated_at` alone: no client has
+//! changed anything.
+//!
+//! A claim is one transaction with the intents of its copies, and organizations take turns. A queue in
+//! memory would forget its work at a crash and serve the loudest organization first.
 
 use rusqlite::{Connection, Params, Row, params};
 

@@ -1,4 +1,6 @@
 //! The memory of puts, bounded for all providers of a registry together.
+//!
+//! The bound is in bytes, not in files: eight large files cost no more than eight hundred small ones.
 
 use std::sync::Arc;
 

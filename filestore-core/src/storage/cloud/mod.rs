@@ -8,6 +8,10 @@
 //! Keys are written once. Where the provider supports it, a put is made "if absent", so that a retry
 //! after a lost reply cannot overwrite anything.
 //!
+//! OpenDAL speaks the providers' protocols: signatures, error codes and retries of many services are not
+//! what this project exists for. Around OpenDAL stands what it leaves out: verification, intents of
+//! what was begun, and presigning that grants one object.
+//!
 //! # Crash safety
 //! None of its own. A put that fails or is cut off may leave an object under its key (an unfinished
 //! multipart upload is aborted). Callers write an intent before the put and remove the key when the
