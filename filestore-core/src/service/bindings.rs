@@ -13,7 +13,7 @@ impl FileStore {
     /// `UnknownProvider` or `ProviderInactive` if the provider takes no files.
     pub async fn create_binding(&self, new: NewBinding) -> Result<Binding> {
         new.check()?;
-        self.inner.providers.check_for_binding(&new.provider)?;
+        self.inner.stores.providers().check_for_binding(&new.provider)?;
         done(self.inner.metadata.create_binding(new, Timestamp::now()).await?)
     }
 
@@ -26,11 +26,12 @@ impl FileStore {
     ) -> Result<Binding> {
         change.check()?;
         if let Some(provider) = &change.provider {
-            self.inner.providers.check_for_binding(provider)?;
+            self.inner.stores.providers().check_for_binding(provider)?;
         }
         let active: Vec<ProviderCode> = self
             .inner
-            .providers
+            .stores
+            .providers()
             .active()
             .into_iter()
             .map(|provider| provider.code.clone())

@@ -85,7 +85,7 @@ impl FileStore {
 
         match (kept, &outcome) {
             (Some(kept), Err(error)) => self.inner.discard_uncommitted(vec![kept], error).await,
-            (Some(kept), Ok(changed)) if !changed.record.blob.provider.is_local() => {
+            (Some(kept), Ok(changed)) if changed.record.state.location() == Location::Cloud => {
                 self.inner.discard(vec![kept]).await;
             }
             _ => {}
@@ -224,7 +224,7 @@ impl FileStore {
         }
 
         if replaced {
-            if next.blob.provider.is_local() {
+            if next.state.location() == Location::Local {
                 self.inner.publish_soon([next.blob.key.clone()]);
             }
             self.forget_variants(next.file_id).await;

@@ -17,8 +17,9 @@ use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::{Blob, FileRecord};
 use crate::domain::serving;
+use crate::domain::status::Location;
 use crate::metadata::WriteIntent;
-use crate::storage::{BlobInfo, BlobStore, ByteStream, Priority};
+use crate::storage::{BlobInfo, ByteStream, Priority, StagedBlob};
 
 /// Objects of one batch that are written at the same time.
 const AT_ONCE: usize = 4;
@@ -87,7 +88,7 @@ impl Inner {
         records: &[FileRecord],
         refusal: Refusal,
     ) {
-        if provider.is_local() {
+        if self.stores.location(provider) == Location::Local {
             return;
         }
 
@@ -107,7 +108,7 @@ impl Inner {
         source: ByteStream,
         priority: Priority,
     ) -> Result<()> {
-        let cloud = self.providers.cloud(provider)?;
+        let holder = self.stores.holder(provider)?;
         let blob = &record.blob;
         let how = serving::decide(&record.mime_type, blob.sniffed_type.as_deref(), None);
         let object = BlobInfo {
@@ -116,7 +117,7 @@ impl Inner {
             content_disposition: Some(how.disposition.to_value(&record.original_name)),
             content_type: how.content_type.into_owned(),
         };
-        let written = cloud.put(key, &object, source, priority).await;
+        let written = holder.put(key, &object, source, priority).await;
         // Our own bytes are not what they were: nothing a client has said.
         written.map_err(|error| match error.kind() {
             ErrorKind::DigestMismatch => Error::internal("reading a blob", error),
@@ -126,35 +127,39 @@ impl Inner {
 
     /// The bytes of a LOCAL blob under its staged or its final name.
     async fn local_bytes(&self, key: &BlobKey, size_bytes: u64) -> Result<ByteStream> {
-        let blob = self.local.open_blob(key, size_bytes).await?;
-        let blob = blob.ok_or_else(|| Error::internal("opening a blob", "it is not there"))?;
-        Ok(blob.into_stream(0..size_bytes).boxed())
+        let blob = self.stores.local().open_blob(key, size_bytes).await?;
+        Ok(blob.ok_or_else(not_on_disk)?.into_stream(0..size_bytes).boxed())
     }
 
     /// The bytes of a blob, wherever it is.
     pub(crate) async fn blob_bytes(&self, blob: &Blob) -> Result<ByteStream> {
-        if blob.provider.is_local() {
-            return self.local_bytes(&blob.key, blob.size_bytes).await;
-        }
-        let cloud = self.providers.cloud(&blob.provider)?;
         let all = 0..blob.size_bytes;
-        let read = cloud.read(&blob.key, blob.size_bytes, all.clone()).await?;
-        Ok(read.ok_or_else(|| Error::not_found("blob"))?.into_stream(all))
+        let holder = self.stores.holder(&blob.provider)?;
+
+        match holder.read(&blob.key, blob.size_bytes, all.clone()).await? {
+            Some(read) => Ok(read.into_stream(all)),
+            None => Err(match self.stores.location(&blob.provider) {
+                Location::Local => not_on_disk(),
+                Location::Cloud => Error::not_found("blob"),
+            }),
+        }
     }
 
     /// Receives `bytes`, the blob of `record`, into a file without a name.
-    pub(super) async fn fetch(&self, record: &FileRecord, mut bytes: ByteStream) -> Result<File> {
-        let mut writer =
-            self.local.stage(BlobId::generate(Timestamp::now()), record.blob.size_bytes).await?;
-        while let Some(chunk) = bytes.next().await {
-            writer.write(chunk?).await?;
-        }
-        let staged = writer.finish().await?;
-        if (staged.size_bytes, staged.sha256) != (record.blob.size_bytes, record.blob.sha256) {
-            return Err(damaged(&record.blob.provider));
-        }
-        // Dropping what stands for it takes the name away; the file lives as long as it is open.
-        staged.open()
+    pub(super) async fn fetch(&self, record: &FileRecord, bytes: ByteStream) -> Result<File> {
+        // Dropping the staged blob takes the name away; the file lives as long as it is open.
+        self.stage_copy(&record.blob, bytes).await?.open()
+    }
+
+    /// Stages `bytes`, the copy of a blob that a provider holds, and verifies them.
+    pub(super) async fn stage_copy(&self, blob: &Blob, bytes: ByteStream) -> Result<StagedBlob> {
+        let id = BlobId::generate(Timestamp::now());
+        let staged = self.stores.local().stage_all(id, blob.size_bytes, blob.sha256, bytes).await;
+
+        staged.map_err(|error| match error.kind() {
+            ErrorKind::DigestMismatch => damaged(&blob.provider),
+            _ => error,
+        })
     }
 
     /// Gives up objects whose write failed, so that nobody knows what is there: they are removed after
@@ -170,8 +175,8 @@ impl Inner {
     /// Gives up whole objects that nobody will refer to: removed at once, if the provider answers, and
     /// once more after the grace, since an earlier try of the same write may still land.
     pub(crate) async fn withdraw(&self, provider: &ProviderCode, keys: Vec<BlobKey>) {
-        if let Ok(cloud) = self.providers.cloud(provider) {
-            for error in cloud.remove(keys.clone()).await.into_iter().filter_map(Result::err) {
+        if let Ok(holder) = self.stores.holder(provider) {
+            for error in holder.remove(keys.clone()).await.into_iter().filter_map(Result::err) {
                 tracing::debug!(%provider, error = %error.chain(), "an object that nobody needs stays for now");
             }
         }
@@ -179,7 +184,12 @@ impl Inner {
     }
 }
 
+/// The error of a LOCAL blob that is missing although something refers to it.
+fn not_on_disk() -> Error {
+    Error::internal("opening a blob", "it is not there")
+}
+
 /// The error of a provider that gives other bytes than it was given.
-pub(super) fn damaged(provider: &ProviderCode) -> Error {
+fn damaged(provider: &ProviderCode) -> Error {
     Error::new(ErrorKind::Internal, format!("the bytes at the provider are damaged: {provider}"))
 }

@@ -95,10 +95,12 @@ impl FileStore {
 
         match &outcome {
             Ok(Uploaded::New(records)) => {
-                if records.first.blob.provider.is_local() {
-                    self.inner.publish_soon(records.iter().map(|record| record.blob.key.clone()));
-                } else {
-                    self.inner.discard(kept).await;
+                match records.first.state.location() {
+                    Location::Local => {
+                        let keys = records.iter().map(|record| record.blob.key.clone());
+                        self.inner.publish_soon(keys);
+                    }
+                    Location::Cloud => self.inner.discard(kept).await,
                 }
                 for record in records.iter() {
                     self.prepare_variants(record);

@@ -49,7 +49,7 @@ use tokio::sync::Notify;
 use crate::domain::config::StoreConfig;
 use crate::domain::error::Result;
 use crate::metadata::Metadata;
-use crate::storage::{DataDir, LocalStore, ProviderRegistry};
+use crate::storage::{BlobStores, DataDir, ProviderRegistry};
 use crate::variant::VariantEngine;
 
 use self::migrations::Migrations;
@@ -92,9 +92,8 @@ pub(crate) struct Inner {
     pub(crate) config: StoreConfig,
     pub(crate) dir: DataDir,
     pub(crate) metadata: Arc<dyn Metadata>,
-    pub(crate) local: LocalStore,
+    pub(crate) stores: BlobStores,
     pub(crate) variants: VariantEngine,
-    pub(crate) providers: ProviderRegistry,
     pub(crate) publishing: Arc<PublishQueue>,
     /// Wakes the purge worker.
     pub(crate) purge_wanted: Notify,
@@ -121,12 +120,12 @@ impl FileStore {
 
     /// The providers it knows.
     pub fn providers(&self) -> &ProviderRegistry {
-        &self.inner.providers
+        self.inner.stores.providers()
     }
 
     /// Answers if the database does and the storage takes and gives back a byte.
     pub async fn check(&self) -> (Result<()>, Result<()>) {
-        tokio::join!(self.inner.metadata.ping(), self.inner.local.check())
+        tokio::join!(self.inner.metadata.ping(), self.inner.stores.local().check())
     }
 
     /// Resolves when the database met a fault after which the process must end and start again.

@@ -14,7 +14,7 @@ use crate::domain::config::StoreConfig;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::BlobId;
 use crate::metadata::sqlite::SqliteMetadata;
-use crate::storage::{DataDir, LocalOptions, LocalStore, ProviderRegistry};
+use crate::storage::{BlobStores, DataDir, LocalOptions, LocalStore, ProviderRegistry};
 use crate::variant::VariantEngine;
 
 impl FileStore {
@@ -62,9 +62,8 @@ impl FileStoreBuilder {
                 config,
                 dir,
                 metadata: Arc::new(metadata),
-                local,
+                stores: BlobStores::new(local, providers),
                 variants,
-                providers,
                 publishing: Arc::new(PublishQueue::new()),
                 purge_wanted: Notify::new(),
                 sync_wanted: Notify::new(),
@@ -127,7 +126,7 @@ impl Inner {
     /// Removes staged blobs that no record will name. What cannot be removed now goes at the next
     /// start.
     pub(super) async fn discard(&self, staged: Vec<BlobId>) {
-        if let Err(error) = self.local.discard_staged(staged).await {
+        if let Err(error) = self.stores.local().discard_staged(staged).await {
             tracing::warn!(error = %error.chain(), "staged blobs stay until the next start");
         }
     }

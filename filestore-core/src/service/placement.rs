@@ -74,10 +74,10 @@ impl Inner {
         }
         let through = active
             .as_ref()
-            .filter(|binding| may_leave == MayLeave::Yes && is_written_through(binding));
+            .filter(|binding| may_leave == MayLeave::Yes && self.is_written_through(binding));
         let (location, provider) = match through {
             Some(binding) => {
-                self.providers.cloud_for_new(&binding.provider)?;
+                self.stores.providers().check_takes_files(&binding.provider)?;
                 (Location::Cloud, binding.provider.clone())
             }
             None => (Location::Local, ProviderCode::local()),
@@ -89,12 +89,14 @@ impl Inner {
     /// Wakes the sync worker for a committed blob that was placed by `seen`, if it has somewhere to go;
     /// the others settle in its own time, many at once.
     pub(super) fn wake_sync(&self, seen: &BindingSeen) {
-        if seen.active.as_ref().is_some_and(|(provider, synced)| *synced && !provider.is_local()) {
+        if let Some((provider, true)) = &seen.active
+            && self.stores.location(provider) == Location::Cloud
+        {
             self.sync_wanted.notify_one();
         }
     }
-}
 
-fn is_written_through(binding: &Binding) -> bool {
-    !binding.provider.is_local() && !binding.sync_enabled
+    fn is_written_through(&self, binding: &Binding) -> bool {
+        self.stores.location(&binding.provider) == Location::Cloud && !binding.sync_enabled
+    }
 }

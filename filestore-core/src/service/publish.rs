@@ -115,7 +115,7 @@ impl Inner {
     /// Puts committed blobs under their final names. A rename that fails is not an error for the
     /// caller: the record is committed, readers find the staged name, and upkeep tries again.
     pub(crate) async fn publish_all(&self, keys: Vec<BlobKey>) {
-        let outcomes = self.local.publish_all(keys.clone()).await;
+        let outcomes = self.stores.local().publish_all(keys.clone()).await;
         for (key, outcome) in keys.into_iter().zip(outcomes) {
             let Err(error) = outcome else { continue };
             // A purge may have been faster; upkeep asks the database.

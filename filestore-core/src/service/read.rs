@@ -18,8 +18,9 @@ use crate::domain::id::FileId;
 use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
 use crate::domain::serving;
+use crate::domain::status::Location;
 use crate::storage::cloud::{PresignMethod, PresignRequest};
-use crate::storage::{BlobRead, BlobStore, ByteStream, LocalBlob};
+use crate::storage::{BlobRead, ByteStream, LocalBlob};
 
 /// How often a read starts over because the record changed under it.
 const READS: usize = 4;
@@ -68,28 +69,22 @@ impl FileStore {
     /// answers [`Opened::Small`].
     pub async fn open_content(&self, record: &FileRecord) -> Result<Opened> {
         let blob = &record.blob;
-        if !blob.provider.is_local() {
-            return self.open_remote(record, 0..blob.size_bytes).await;
-        }
-        match self.inner.local.open_blob(&blob.key, blob.size_bytes).await? {
-            Some(blob) => Ok(Opened::Local(blob)),
-            None => self.absent(record).await,
+        match self.inner.stores.location(&blob.provider) {
+            Location::Cloud => self.read_content(record, 0..blob.size_bytes).await,
+            // As an open file, however small: decoders need one.
+            Location::Local => {
+                let local = self.inner.stores.local();
+                let opened = local.open_blob(&blob.key, blob.size_bytes).await?;
+                self.opened(record, opened.map(BlobRead::File)).await
+            }
         }
     }
 
     /// As [`FileStore::open_content`], for a range; a small one is read in the same visit to the disk.
     pub async fn read_content(&self, record: &FileRecord, range: Range<u64>) -> Result<Opened> {
         let blob = &record.blob;
-        if !blob.provider.is_local() {
-            return self.open_remote(record, range).await;
-        }
-        self.opened(record, self.inner.local.read(&blob.key, blob.size_bytes, range).await?).await
-    }
-
-    async fn open_remote(&self, record: &FileRecord, range: Range<u64>) -> Result<Opened> {
-        let blob = &record.blob;
-        let cloud = self.inner.providers.cloud(&blob.provider)?;
-        self.opened(record, cloud.read(&blob.key, blob.size_bytes, range).await?).await
+        let holder = self.inner.stores.holder(&blob.provider)?;
+        self.opened(record, holder.read(&blob.key, blob.size_bytes, range).await?).await
     }
 
     async fn opened(&self, record: &FileRecord, read: Option<BlobRead>) -> Result<Opened> {
@@ -110,11 +105,11 @@ impl FileStore {
         head: bool,
         requested: Option<Disposition>,
     ) -> Result<Option<String>> {
-        let blob = &record.blob;
-        if blob.provider.is_local() {
+        if record.state.location() == Location::Local {
             return Ok(None);
         }
-        let cloud = self.inner.providers.cloud(&blob.provider)?;
+        let blob = &record.blob;
+        let cloud = self.providers().cloud(&blob.provider)?;
         let how = serving::decide(&record.mime_type, blob.sniffed_type.as_deref(), requested);
         let stored = serving::decide(&record.mime_type, blob.sniffed_type.as_deref(), None);
         let can = cloud.capabilities();

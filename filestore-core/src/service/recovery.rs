@@ -14,7 +14,7 @@ const PAGE: usize = 500;
 /// Brings staging and database together. The caller holds the directory's lock and serves nobody yet.
 pub(crate) async fn recover(store: &FileStore) -> Result<()> {
     let inner = store.inner();
-    let staged = inner.local.staged().await?;
+    let staged = inner.stores.local().staged().await?;
     let (mut forward, mut undone) = (0, 0);
     for page in staged.chunks(PAGE) {
         let live = inner.metadata.live_local_keys(page).await?;
@@ -23,7 +23,7 @@ pub(crate) async fn recover(store: &FileStore) -> Result<()> {
         forward += live.len();
         undone += dead.len();
         inner.publish_all(live).await;
-        inner.local.discard_staged(dead).await?;
+        inner.stores.local().discard_staged(dead).await?;
     }
     if forward + undone > 0 {
         tracing::info!(forward, undone, "recovered staged uploads");

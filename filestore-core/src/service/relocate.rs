@@ -15,7 +15,6 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 use super::Inner;
-use super::cloud_write::damaged;
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::BlobId;
@@ -95,7 +94,7 @@ impl Inner {
         target: &ProviderCode,
         meter: CopyMeter,
     ) -> Result<Moved> {
-        if target.is_local() {
+        if self.stores.location(target) == Location::Local {
             return self.move_home(record, meter).await;
         }
         let now = Timestamp::now();
@@ -142,16 +141,8 @@ impl Inner {
 
     async fn move_home(self: &Arc<Self>, record: &FileRecord, meter: CopyMeter) -> Result<Moved> {
         let blob = &record.blob;
-        let mut source = metered(self.blob_bytes(blob).await?, meter);
-        let mut writer =
-            self.local.stage(BlobId::generate(Timestamp::now()), blob.size_bytes).await?;
-        while let Some(chunk) = source.next().await {
-            writer.write(chunk?).await?;
-        }
-        let staged = writer.finish().await?;
-        if (staged.size_bytes, staged.sha256) != (blob.size_bytes, blob.sha256) {
-            return Err(damaged(&blob.provider));
-        }
+        let source = metered(self.blob_bytes(blob).await?, meter);
+        let staged = self.stage_copy(blob, source).await?;
         let FileRecord { organization_id, sub_system, created_at, .. } = record;
         let key = BlobKey::new(organization_id, sub_system, *created_at, staged.blob_id);
         let kept = staged.keep();
@@ -177,7 +168,7 @@ impl Inner {
         key: BlobKey,
     ) -> Result<Moved> {
         let now = Timestamp::now().max(record.updated_at);
-        let location = if target.is_local() { Location::Local } else { Location::Cloud };
+        let location = self.stores.location(target);
         let Ok(state) = record.state.move_to(location) else { return Ok(Moved::Lost) };
         let next = FileRecord {
             state,

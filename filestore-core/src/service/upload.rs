@@ -29,7 +29,7 @@ impl FileStore {
     /// limit of a file.
     pub async fn stage_up_to(&self, max_bytes: u64) -> Result<StagingWriter> {
         let max = max_bytes.min(self.inner.config.limits.max_file_size);
-        self.inner.local.stage(BlobId::generate(Timestamp::now()), max).await
+        self.inner.stores.local().stage(BlobId::generate(Timestamp::now()), max).await
     }
 
     /// Receives all of `reader` and makes it durable in staging.

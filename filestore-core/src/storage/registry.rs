@@ -63,12 +63,7 @@ impl ProviderRegistry {
     /// Returns the provider of location CLOUD with that code: `ProviderUnavailable` if none is
     /// configured, or none any more.
     pub fn cloud(&self, code: &ProviderCode) -> Result<&Cloud> {
-        self.clouds.get(code).ok_or_else(|| {
-            Error::new(
-                ErrorKind::ProviderUnavailable,
-                format!("the provider is not configured: {code}"),
-            )
-        })
+        self.clouds.get(code).ok_or_else(|| not_configured(code))
     }
 
     /// Lists every provider, inactive ones included.
@@ -92,13 +87,13 @@ impl ProviderRegistry {
         self.get(code).map_or(Location::Cloud, |provider| provider.location)
     }
 
-    /// Returns the provider as [`cloud`](Self::cloud) does, for new bytes: `ProviderInactive` if that
-    /// provider takes none.
-    pub fn cloud_for_new(&self, code: &ProviderCode) -> Result<&Cloud> {
-        let cloud = self.cloud(code)?;
+    /// Checks that the provider takes new files: `ProviderUnavailable` if no such provider is configured,
+    /// `ProviderInactive` if it takes none.
+    pub fn check_takes_files(&self, code: &ProviderCode) -> Result<()> {
         match self.get(code) {
-            Some(provider) if provider.is_active => Ok(cloud),
-            _ => Err(inactive(code)),
+            Some(provider) if provider.is_active => Ok(()),
+            Some(_) => Err(inactive(code)),
+            None => Err(not_configured(code)),
         }
     }
 
@@ -125,6 +120,10 @@ impl ProviderRegistry {
             .with_allowed(self.active().into_iter().map(|provider| provider.code.as_str()))),
         }
     }
+}
+
+fn not_configured(code: &ProviderCode) -> Error {
+    Error::new(ErrorKind::ProviderUnavailable, format!("the provider is not configured: {code}"))
 }
 
 fn inactive(code: &ProviderCode) -> Error {
@@ -174,7 +173,10 @@ mod tests {
         assert_eq!(registry.location(&"gone".parse().unwrap()), Location::Cloud);
         assert_eq!(registry.active().len(), 2);
         assert_eq!(registry.active_clouds(), ["s3-eu".parse().unwrap()]);
-        assert_eq!(registry.cloud_for_new(&code).unwrap_err().kind(), ErrorKind::ProviderInactive);
+        assert_eq!(
+            registry.check_takes_files(&code).unwrap_err().kind(),
+            ErrorKind::ProviderInactive
+        );
         assert!(registry.cloud(&code).is_ok());
     }
 }

@@ -1,7 +1,12 @@
 //! All stores of blobs, found by the provider that holds a blob.
 
+use std::collections::BTreeMap;
+
+use futures_util::future::join_all;
+
 use super::{BlobStore, LocalStore, ProviderRegistry};
 use crate::domain::error::Result;
+use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::status::Location;
 
@@ -31,6 +36,32 @@ impl BlobStores {
         }
     }
 
+    /// Removes blobs from the stores that hold them, all stores at the same time. The outcomes are in the
+    /// order of the blobs; see [`BlobStore::remove`].
+    pub async fn remove(&self, blobs: Vec<(ProviderCode, BlobKey)>) -> Vec<Result<()>> {
+        let mut by_holder: BTreeMap<ProviderCode, (Vec<usize>, Vec<BlobKey>)> = BTreeMap::new();
+        for (index, (holder, key)) in blobs.into_iter().enumerate() {
+            let (indexes, keys) = by_holder.entry(holder).or_default();
+            indexes.push(index);
+            keys.push(key);
+        }
+
+        let removals = by_holder.into_iter().map(|(holder, (indexes, keys))| async move {
+            indexes.into_iter().zip(self.remove_at(&holder, keys).await)
+        });
+        let mut outcomes: Vec<_> = join_all(removals).await.into_iter().flatten().collect();
+
+        outcomes.sort_unstable_by_key(|(index, _)| *index);
+        outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+    }
+
+    async fn remove_at(&self, code: &ProviderCode, keys: Vec<BlobKey>) -> Vec<Result<()>> {
+        match self.holder(code) {
+            Ok(holder) => holder.remove(keys).await,
+            Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
+        }
+    }
+
     /// Returns who serves the files of a provider; see [`ProviderRegistry::location`].
     pub fn location(&self, code: &ProviderCode) -> Location {
         self.providers.location(code)
@@ -44,5 +75,47 @@ impl BlobStores {
     /// Returns the registered providers.
     pub fn providers(&self) -> &ProviderRegistry {
         &self.providers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::config::StoreConfig;
+    use crate::domain::error::ErrorKind;
+    use crate::domain::provider::ProviderConfig;
+    use crate::storage::contract::{fresh_key, get, put};
+    use crate::storage::{DataDir, LocalOptions};
+
+    fn stores(home: &tempfile::TempDir) -> BlobStores {
+        let options = LocalOptions::from(&StoreConfig::default());
+        let local = LocalStore::open(&DataDir::open(home.path()).unwrap(), options).unwrap();
+        let config = ProviderConfig::new("mem".parse().unwrap(), "memory");
+        BlobStores::new(local, ProviderRegistry::open(&[config]).unwrap())
+    }
+
+    #[tokio::test]
+    async fn blobs_are_removed_by_their_holders_and_each_has_its_outcome() {
+        let home = tempfile::tempdir().unwrap();
+        let stores = stores(&home);
+        let (local, cloud, gone) =
+            (ProviderCode::local(), "mem".parse().unwrap(), "gone".parse().unwrap());
+
+        let blobs = [&local, &gone, &cloud, &local, &cloud].map(|code| (code.clone(), fresh_key()));
+        for (code, key) in blobs.iter().filter(|(code, _)| *code != gone) {
+            put(stores.holder(code).unwrap(), key, b"x").await.unwrap();
+        }
+
+        let outcomes = stores.remove(blobs.to_vec()).await;
+        for ((code, key), outcome) in blobs.iter().zip(outcomes) {
+            if *code == gone {
+                assert_eq!(outcome.unwrap_err().kind(), ErrorKind::ProviderUnavailable);
+            } else {
+                outcome.unwrap();
+                let holder = stores.holder(code).unwrap();
+                assert!(get(holder, key, 1, 0..1).await.unwrap().is_none());
+            }
+        }
+        assert!(stores.remove(Vec::new()).await.is_empty());
     }
 }

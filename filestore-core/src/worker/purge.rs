@@ -6,7 +6,6 @@
 
 use std::iter;
 
-use futures_util::stream::{FuturesOrdered, StreamExt};
 use ulid::Ulid;
 
 use super::back_off;
@@ -18,13 +17,9 @@ use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::report::{PurgeReport, WorkFailure};
 use crate::metadata::{Lease, PurgeClaim};
-use crate::storage::BlobStore;
 
 /// Files claimed at once.
 const CLAIMS: usize = 200;
-
-/// Objects removed at providers at the same time.
-const REMOTE_AT_ONCE: usize = 16;
 
 /// How long a claim is ours.
 const LEASE: std::time::Duration = std::time::Duration::from_mins(10);
@@ -143,51 +138,24 @@ impl PurgeRun<'_> {
         outcomes
     }
 
-    /// Removes blobs wherever they are; `Ok` where one is confirmed absent. In the order given.
+    /// Removes blobs from the stores that hold them; `Ok` where one is confirmed absent. In the order
+    /// given.
     async fn remove(
         &self,
         blobs: Vec<(ProviderCode, BlobKey)>,
         report: &mut PurgeReport,
     ) -> Vec<Result<()>> {
         let inner = self.store.inner();
-        let is_local = |blob: &(ProviderCode, BlobKey)| blob.0.is_local();
-        let keys: Vec<BlobKey> =
-            blobs.iter().filter(|blob| is_local(blob)).map(|blob| blob.1.clone()).collect();
+        let (holders, keys): (Vec<_>, Vec<_>) = blobs.iter().cloned().unzip();
         inner.publishing.forget(&keys);
-        let mut local = inner.local.remove(keys).await.into_iter();
-        let remote = blobs.iter().filter(|blob| !is_local(blob));
-        let mut remote = self.remove_remote(remote).await.into_iter();
-        let mut outcomes = Vec::with_capacity(blobs.len());
-        for blob in &blobs {
-            let outcome = if is_local(blob) { local.next() } else { remote.next() };
-            let outcome = outcome.expect("each blob has its outcome");
+
+        let outcomes = inner.stores.remove(blobs).await;
+        for (holder, outcome) in holders.into_iter().zip(&outcomes) {
             if outcome.is_ok() {
-                *report.removed_at.entry(blob.0.clone()).or_default() += 1;
+                *report.removed_at.entry(holder).or_default() += 1;
             }
-            outcomes.push(outcome);
         }
         outcomes
-    }
-
-    async fn remove_remote(
-        &self,
-        blobs: impl Iterator<Item = &(ProviderCode, BlobKey)>,
-    ) -> Vec<Result<()>> {
-        let mut removals = FuturesOrdered::new();
-        let mut outcomes = Vec::new();
-        for (provider, key) in blobs {
-            if removals.len() >= REMOTE_AT_ONCE {
-                outcomes.extend(removals.next().await);
-            }
-            removals.push_back(self.remove_at(provider, key));
-        }
-        outcomes.extend(removals.collect::<Vec<_>>().await);
-        outcomes
-    }
-
-    async fn remove_at(&self, provider: &ProviderCode, key: &BlobKey) -> Result<()> {
-        let cloud = self.store.inner().providers.cloud(provider)?;
-        cloud.remove(vec![key.clone()]).await.pop().expect("each key has its outcome")
     }
 
     async fn postpone(

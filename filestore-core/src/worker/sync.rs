@@ -20,6 +20,7 @@ use crate::domain::error::Result;
 use crate::domain::id::{FileId, OrganizationId, OrganizationNumber};
 use crate::domain::provider::ProviderCode;
 use crate::domain::report::{SyncReport, SyncStatusReport, WorkFailure};
+use crate::domain::status::Location;
 use crate::metadata::{Lease, SyncClaim, SyncCounts};
 use crate::service::relocate::{CopyMeter, Moved};
 
@@ -83,7 +84,7 @@ impl FileStore {
     pub async fn sync_enqueue(&self, organization: OrganizationNumber) -> Result<u64> {
         let (organization, target) = self.bound(organization).await?;
         let (mut queued, mut after) = (0, None);
-        if target.is_local() {
+        if self.providers().location(&target) == Location::Local {
             return Ok(0);
         }
         loop {

@@ -17,7 +17,7 @@ impl FileStore {
     pub async fn upkeep(&self) -> Result<()> {
         let inner = self.inner();
         let published = self.publish_again().await;
-        inner.local.refill_reserve().await;
+        inner.stores.local().refill_reserve().await;
         withdraw_stale_writes(self, Timestamp::now().minus(WRITE_AGE)).await;
         while inner.metadata.forget_idempotency(Timestamp::now(), 500).await? == 500 {}
         published

@@ -22,7 +22,7 @@ use crate::domain::record::FileRecord;
 use crate::domain::report::{
     MigrateHolding, MigratePlan, MigrateReport, MigrateStatus, WorkFailure,
 };
-use crate::domain::status::{Status, SyncStatus};
+use crate::domain::status::{Location, Status, SyncStatus};
 use crate::metadata::Holding;
 use crate::service::migrations::RegisteredMigration;
 use crate::service::relocate::{Moved, RateLimit};
@@ -63,7 +63,7 @@ impl FileStore {
                 plan.from.push(self.holding(&holding));
             }
         }
-        plan.refused = self.check_target(to).err().map(|error| error.to_string());
+        plan.refused = self.providers().check_takes_files(to).err().map(|error| error.to_string());
         Ok(plan)
     }
 
@@ -83,7 +83,7 @@ impl FileStore {
     ) -> Result<MigrateReport> {
         let number = organization;
         let organization = self.migration_of(number, to).await?;
-        self.check_target(to)?;
+        self.providers().check_takes_files(to)?;
         let entry = self.inner().migrations.begin(&organization, to)?;
         let shared = Arc::clone(entry.progress());
         let stop: &(dyn Fn() -> bool + Sync) = &|| stop() || shared.is_told_to_stop();
@@ -141,8 +141,9 @@ impl FileStore {
         organization: OrganizationNumber,
         to: &ProviderCode,
     ) -> Result<OrganizationId> {
+        let is_local = self.providers().location(to) == Location::Local;
         let (organization, bound) = match self.bound(organization).await {
-            Err(error) if error.kind() == ErrorKind::NoActiveBinding && to.is_local() => {
+            Err(error) if error.kind() == ErrorKind::NoActiveBinding && is_local => {
                 return Ok(organization.into());
             }
             bound => bound?,
@@ -173,19 +174,13 @@ impl FileStore {
         }
     }
 
-    fn check_target(&self, to: &ProviderCode) -> Result<()> {
-        if to.is_local() { Ok(()) } else { self.providers().cloud_for_new(to).map(drop) }
-    }
-
     fn holding(&self, holding: &Holding) -> MigrateHolding {
-        let known =
-            holding.provider.is_local() || self.providers().get(&holding.provider).is_some();
         MigrateHolding {
             provider: holding.provider.clone(),
             status: holding.status,
             files: holding.files,
             bytes: holding.bytes,
-            available: known,
+            available: self.providers().get(&holding.provider).is_some(),
         }
     }
 
