@@ -16,15 +16,15 @@ use crate::domain::config::StoreConfig;
 
 pub use self::tables::KEYS;
 
-/// Why a configuration cannot be used. One line, but for the place in a TOML file.
+/// The reason a configuration cannot be used. One line, but for the place in a TOML file.
 #[derive(Debug, Error)]
 pub enum ConfigFileError {
     /// The file cannot be read.
     #[error("cannot read the configuration file {}: {source}", path.display())]
     Unreadable {
-        /// The file.
+        /// The file that cannot be read.
         path: PathBuf,
-        /// Why.
+        /// The failure of reading it.
         source: std::io::Error,
     },
     /// The file is no TOML, has an unknown key, or a value of the wrong type.
@@ -35,20 +35,26 @@ pub enum ConfigFileError {
     Value {
         /// The key, with its table.
         key: &'static str,
-        /// What is wrong with its value.
+        /// The fault of its value.
         problem: &'static str,
     },
     /// A provider cannot be configured so.
     #[error("the configuration is invalid: provider {provider}: {problem}")]
     Provider {
-        /// Its code, or which of them it is if it has none.
+        /// The provider's code, or its place in the file if it has none.
         provider: String,
-        /// What is wrong, without any value.
+        /// The fault, without any value.
         problem: String,
     },
 }
 
-/// The text of the file.
+impl ConfigFileError {
+    fn value(key: &'static str, problem: &'static str) -> Self {
+        Self::Value { key, problem }
+    }
+}
+
+/// Reads the text of the file.
 pub fn read(path: &Path) -> Result<String, ConfigFileError> {
     std::fs::read_to_string(path)
         .map_err(|source| ConfigFileError::Unreadable { path: path.to_owned(), source })
@@ -93,34 +99,41 @@ impl StoreConfig {
 
     /// Checks what types cannot: values that would make the store useless or stop it.
     pub fn check(&self) -> Result<(), ConfigFileError> {
-        let wrong = |key, problem| Err(ConfigFileError::Value { key, problem });
         if !(1..=10_000).contains(&self.limits.max_batch_items) {
-            return wrong("limits.max_batch_items", "must be 1 to 10000");
+            return Err(ConfigFileError::value("limits.max_batch_items", "must be 1 to 10000"));
         }
         if !(1..=255).contains(&self.limits.original_name_chars) {
-            return wrong("limits.original_name_chars", "must be 1 to 255");
+            return Err(ConfigFileError::value("limits.original_name_chars", "must be 1 to 255"));
         }
         if !(1..=1_000_000).contains(&self.limits.concurrent_uploads) {
-            return wrong("limits.concurrent_uploads", "must be 1 to 1000000");
+            return Err(ConfigFileError::value(
+                "limits.concurrent_uploads",
+                "must be 1 to 1000000",
+            ));
         }
+
         if !(0.0..=100.0).contains(&self.variants.quality) {
-            return wrong("variants.quality", "must be 0 to 100");
+            return Err(ConfigFileError::value("variants.quality", "must be 0 to 100"));
         }
         if !(1..=1000).contains(&self.sync.concurrency) {
-            return wrong("sync.concurrency", "must be 1 to 1000");
+            return Err(ConfigFileError::value("sync.concurrency", "must be 1 to 1000"));
         }
         if self.sync.max_attempts == 0 {
-            return wrong("sync.max_attempts", "must be at least 1");
+            return Err(ConfigFileError::value("sync.max_attempts", "must be at least 1"));
         }
+
         if !(Duration::from_secs(1)..=Duration::from_hours(7 * 24)).contains(&self.presign_ttl) {
-            return wrong("lifetimes.presign_ttl_secs", "must be 1 to 604800");
+            return Err(ConfigFileError::value(
+                "lifetimes.presign_ttl_secs",
+                "must be 1 to 604800",
+            ));
         }
         Ok(())
     }
 }
 
-/// What TOML says is wrong, with the line it is in; without it from the first provider on, where a line
-/// may hold a secret.
+/// Describes what TOML says is wrong, with the line it is in; without the line from the first provider
+/// on, where a line may hold a secret.
 fn without_secrets(error: &toml::de::Error, text: &str) -> String {
     let Some(span) = error.span() else { return masked(error.message()) };
     let (before, after) = text.split_at(text.floor_char_boundary(span.start));

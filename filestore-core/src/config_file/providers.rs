@@ -1,6 +1,6 @@
 //! `[[providers]]`: into their configuration, environment variables put in.
 
-use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -20,7 +20,7 @@ pub(super) enum OptionInFile {
 
 type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// In the order of the file. `Provider` names the one at fault.
+/// Converts the tables, in the order of the file. `Provider` names the one at fault.
 pub(super) fn into_configs(
     tables: Vec<ProviderTable>,
     env: Env<'_>,
@@ -33,48 +33,53 @@ fn into_config(
     table: ProviderTable,
     env: Env<'_>,
 ) -> Result<ProviderConfig, ConfigFileError> {
-    let unnamed = |problem: String| wrong(at.to_string(), problem);
-    let code = table.code.ok_or_else(|| unnamed("the key code is missing".to_owned()))?;
-    let code: ProviderCode = code.parse().map_err(|error| unnamed(format!("{error}")))?;
-    let wrong = |problem: String| wrong(code.to_string(), problem);
-    let scheme = table.scheme.ok_or_else(|| wrong("the key scheme is missing".to_owned()))?;
-    let seconds = |key: &str, secs: Option<u32>, default: Duration| match secs {
-        None => Ok(default),
-        Some(0) => Err(wrong(format!("{key} must be at least 1"))),
-        Some(secs) => Ok(Duration::from_secs(secs.into())),
-    };
+    let code = table.code.ok_or_else(|| wrong(&at, "the key code is missing"))?;
+    let code: ProviderCode = code.parse().map_err(|error| wrong(&at, format!("{error}")))?;
+    let scheme = table.scheme.ok_or_else(|| wrong(&code, "the key scheme is missing"))?;
+
     let mut config = ProviderConfig::new(code.clone(), scheme);
-    config.timeout = seconds("timeout_secs", table.timeout_secs, config.timeout)?;
-    config.io_timeout = seconds("io_timeout_secs", table.io_timeout_secs, config.io_timeout)?;
+    config.timeout =
+        seconds("timeout_secs", table.timeout_secs, config.timeout).map_err(|p| wrong(&code, p))?;
+    config.io_timeout = seconds("io_timeout_secs", table.io_timeout_secs, config.io_timeout)
+        .map_err(|p| wrong(&code, p))?;
     config.name = table.name.unwrap_or(config.name);
     config.is_active = table.active.unwrap_or(config.is_active);
     config.retries = table.retries.map_or(config.retries, usize::from);
     config.concurrency = table.concurrency.map_or(config.concurrency, usize::from);
     if config.concurrency == 0 {
-        return Err(wrong("concurrency must be at least 1".to_owned()));
+        return Err(wrong(&code, "concurrency must be at least 1"));
     }
-    let options = table.options.unwrap_or_default().into_iter().map(|(name, value)| {
-        let value = match value {
-            OptionInFile::Boolean(answer) => OptionValue::Boolean(answer),
-            OptionInFile::Integer(number) => OptionValue::Integer(number),
-            OptionInFile::Text(text) => {
-                let filled = filled_in(&text, env);
-                OptionValue::Text(
-                    filled.map_err(|problem| wrong(format!("the option {name} {problem}")))?,
-                )
-            }
-        };
-        Ok((name, value))
-    });
-    config.options = options.collect::<Result<BTreeMap<_, _>, _>>()?;
+
+    for (name, value) in table.options.unwrap_or_default() {
+        let value = option_value(value, env)
+            .map_err(|problem| wrong(&code, format!("the option {name} {problem}")))?;
+        config.options.insert(name, value);
+    }
     Ok(config)
 }
 
-fn wrong(provider: String, problem: String) -> ConfigFileError {
-    ConfigFileError::Provider { provider, problem }
+fn seconds(key: &str, secs: Option<u32>, default: Duration) -> Result<Duration, String> {
+    match secs {
+        None => Ok(default),
+        Some(0) => Err(format!("{key} must be at least 1")),
+        Some(secs) => Ok(Duration::from_secs(secs.into())),
+    }
 }
 
-/// `text` with the value of `NAME` for each `${NAME}`, and `${` for each `$${`. `Err` continues "the
+/// Puts environment variables into an option. `Err` continues "the option ... ".
+fn option_value(value: OptionInFile, env: Env<'_>) -> Result<OptionValue, String> {
+    Ok(match value {
+        OptionInFile::Boolean(answer) => OptionValue::Boolean(answer),
+        OptionInFile::Integer(number) => OptionValue::Integer(number),
+        OptionInFile::Text(text) => OptionValue::Text(filled_in(&text, env)?),
+    })
+}
+
+fn wrong(provider: &impl Display, problem: impl Into<String>) -> ConfigFileError {
+    ConfigFileError::Provider { provider: provider.to_string(), problem: problem.into() }
+}
+
+/// Fills `text` in: the value of `NAME` for each `${NAME}`, and `${` for each `$${`. `Err` continues "the
 /// option ... ".
 fn filled_in(text: &str, env: Env<'_>) -> Result<String, String> {
     let mut filled = String::with_capacity(text.len());
@@ -86,19 +91,22 @@ fn filled_in(text: &str, env: Env<'_>) -> Result<String, String> {
             rest = variable;
             continue;
         }
-        let is_name = |name: &str| {
-            !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-        };
+
         let Some((name, after)) = variable.split_once('}').filter(|(name, _)| is_name(name)) else {
             return Err(
                 "has a ${ that names no environment variable, write $${ for the characters"
                     .to_owned(),
             );
         };
+
         let value = env(name)
             .ok_or_else(|| format!("names the environment variable {name}, which is not set"))?;
         filled.extend([before, &value]);
         rest = after;
     }
     Ok(filled + rest)
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }

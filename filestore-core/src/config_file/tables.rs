@@ -114,10 +114,12 @@ impl File {
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<StoreConfig, ConfigFileError> {
         let mut config = StoreConfig::default();
+
         let durability = self.durability.map(|name| match name {
             DurabilityName::Full => Durability::Full,
             DurabilityName::Process => Durability::Process,
         });
+
         put(&mut config.durability, durability);
         put(&mut config.require_binding, self.require_binding);
         config.quota_bytes = self.quota_bytes;
@@ -126,6 +128,7 @@ impl File {
         self.lifetimes.unwrap_or_default().apply(&mut config);
         self.variants.unwrap_or_default().apply(&mut config.variants)?;
         self.sync.unwrap_or_default().apply(&mut config.sync);
+
         config.providers = providers::into_configs(self.providers.unwrap_or_default(), env)?;
         Ok(config)
     }

@@ -1,4 +1,4 @@
-//! Bindings: which provider an organization's new files go to.
+//! Bindings: the provider for an organization's new files.
 
 use super::clock::Timestamp;
 use super::error::{Error, Result};
@@ -8,21 +8,21 @@ use super::provider::ProviderCode;
 /// The binding of an organization to a provider. At most one per organization is active.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
-    /// Its id.
+    /// The binding's id: a later binding has a larger one.
     pub id: i64,
     /// The organization whose files it places.
     pub organization: OrganizationNumber,
     /// The organization's name, 1 to 255 characters without control characters.
     pub organization_name: String,
-    /// The provider.
+    /// The provider for the organization's new files.
     pub provider: ProviderCode,
-    /// Whether files go LOCAL first and follow in the background, rather than being written through.
+    /// `true`: files go LOCAL first and follow in the background. `false`: they are written through.
     pub sync_enabled: bool,
-    /// Whether it is in force.
+    /// `true` while the binding is in force.
     pub is_active: bool,
-    /// When it came into force.
+    /// The instant from which the binding is in force.
     pub effective_from: Timestamp,
-    /// When it was terminated.
+    /// The instant of its termination.
     pub effective_to: Option<Timestamp>,
 }
 
@@ -33,7 +33,7 @@ pub struct NewBinding {
     pub organization: OrganizationNumber,
     /// The organization's name, 1 to 255 characters without control characters.
     pub organization_name: String,
-    /// The provider.
+    /// The provider for the organization's new files.
     pub provider: ProviderCode,
     /// See [`Binding::sync_enabled`].
     pub sync_enabled: bool,
@@ -46,12 +46,12 @@ impl NewBinding {
     }
 }
 
-/// Changes to a binding; what is `None` stays as it is.
+/// Changes to a binding; a field that is `None` stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BindingChange {
-    /// The new name.
+    /// The organization's new name.
     pub organization_name: Option<String>,
-    /// The new provider.
+    /// The new provider for the organization's files.
     pub provider: Option<ProviderCode>,
     /// The new sync flag.
     pub sync_enabled: Option<bool>,

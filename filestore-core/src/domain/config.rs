@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::provider::ProviderConfig;
 use super::variant::{Fit, VariantSize};
 
-/// How far an acknowledged write is on the disk.
+/// The distance that an acknowledged write has gone towards the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// Survives power loss: every acknowledged byte and record is flushed.
@@ -18,31 +18,31 @@ pub enum Durability {
 /// The configuration of a store. `Default` is the contract's.
 #[derive(Debug, Clone)]
 pub struct StoreConfig {
-    /// How far an acknowledged write is on the disk.
+    /// The distance that an acknowledged write has gone towards the disk.
     pub durability: Durability,
-    /// Whether an upload needs an active binding of its organization.
+    /// `true`: an upload needs an active binding of its organization.
     pub require_binding: bool,
-    /// How long a TEMP file lives.
+    /// The lifetime of a TEMP file.
     pub temp_ttl: Duration,
-    /// How long a deleted file can be restored before the purge claims it.
+    /// The grace period in which a deleted file can be restored, before the purge claims it.
     pub purge_grace: Duration,
-    /// How long a replaced blob stays readable for those who know the old record.
+    /// The grace period in which a replaced blob stays readable, for requests that know the old record.
     pub blob_grace: Duration,
-    /// How long a presigned URL grants reading.
+    /// The lifetime of a presigned URL.
     pub presign_ttl: Duration,
-    /// The sync worker.
+    /// Settings of the sync worker.
     pub sync: SyncConfig,
-    /// How many bytes one organization may store, all states counted; `None` for no limit.
+    /// The most bytes one organization may store, all states counted; `None` for no limit.
     pub quota_bytes: Option<u64>,
-    /// How long an idempotency key is remembered.
+    /// The time for which an idempotency key is remembered.
     pub idempotency_ttl: Duration,
-    /// How much space to leave free: uploads are refused below it.
+    /// The space to leave free, in bytes: uploads are refused below it.
     pub reserve_bytes: u64,
-    /// Sizes and counts.
+    /// Limits of sizes and counts.
     pub limits: Limits,
-    /// The variant engine.
+    /// Settings of the variant engine.
     pub variants: VariantConfig,
-    /// Where bytes can be stored besides the data directory.
+    /// The providers besides the data directory.
     pub providers: Vec<ProviderConfig>,
 }
 
@@ -93,7 +93,7 @@ impl Default for Limits {
     }
 }
 
-/// How files are copied to providers.
+/// Settings of the copies to providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SyncConfig {
     /// Files copied at the same time, by the sync worker and by each migration.
@@ -110,7 +110,7 @@ impl Default for SyncConfig {
     }
 }
 
-/// What the variant engine may spend.
+/// The resources that the variant engine may spend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariantConfig {
     /// Pixels of an image (width × height).
@@ -123,7 +123,7 @@ pub struct VariantConfig {
     pub queue: usize,
     /// Threads that decode; `0` for one per processor.
     pub threads: usize,
-    /// How long one variant may take.
+    /// The time limit of one variant.
     pub deadline: Duration,
     /// WebP quality, 0 to 100.
     pub quality: f32,
@@ -133,7 +133,7 @@ pub struct VariantConfig {
     pub disk_cache_bytes: u64,
     /// Bytes of decoded pictures kept in memory, reduced, for further sizes of the same file.
     pub intermediate_cache_bytes: u64,
-    /// What is made of a picture in the background when it arrives, before anyone asks.
+    /// The variants made of a picture in the background when it arrives, before any client asks.
     pub eager: Vec<(VariantSize, Fit)>,
 }
 

@@ -7,12 +7,12 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::error::Error;
 
-/// What a browser does with a file: save it or show it.
+/// The use a browser makes of a file: save it or show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Disposition {
-    /// Save it.
+    /// A browser saves the file.
     Attachment,
-    /// Show it.
+    /// A browser shows the file.
     Inline,
 }
 

@@ -13,7 +13,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident => $code:literal,)*) => {
-        /// Why an operation failed. Closed: a new kind is a change every caller must look at.
+        /// The kind of a failure. Closed: a new kind is a change every caller must look at.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum ErrorKind {
             $($(#[$doc])* $name,)*
@@ -46,7 +46,7 @@ kinds! {
     Unauthorized => "unauthorized",
     /// The key may not act on that organization.
     Forbidden => "forbidden",
-    /// Nothing there, or nothing there for this caller.
+    /// Nothing is there, or nothing that this caller may see.
     NotFound => "not_found",
     /// The state does not allow the change; details carry from, to and allowed.
     InvalidTransition => "invalid_transition",
@@ -88,7 +88,7 @@ kinds! {
     ImageTooLarge => "image_too_large",
     /// The client stopped sending.
     BodyTimeout => "body_timeout",
-    /// A queue or budget is full; try again later.
+    /// A queue or budget is full; retry later.
     Busy => "busy",
     /// The disk is full. Deletes still work.
     StorageFull => "storage_full",
@@ -100,7 +100,7 @@ kinds! {
     Internal => "internal",
 }
 
-/// What a program may branch on besides the kind. All optional.
+/// The details a program may branch on besides the kind. All optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Details {
     /// The field, parameter or key at fault, as the caller spelled it.
@@ -115,7 +115,7 @@ pub struct Details {
     pub from: Option<String>,
     /// The state a refused transition would have entered.
     pub to: Option<String>,
-    /// After how many seconds a retry makes sense.
+    /// The number of seconds after which a retry makes sense.
     pub retry_after_secs: Option<u64>,
 }
 
@@ -130,27 +130,27 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error of `kind`. The message is lower case, without a full stop, the value last.
+    /// Creates an error of `kind`. The message is lower case, without a full stop, the value last.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), details: Box::default(), source: None }
     }
 
-    /// A bad value of `field`.
+    /// Reports a bad value of `field`.
     pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidField, message).with_field(field)
     }
 
-    /// Nothing there under that id.
+    /// Reports that nothing is there under that id.
     pub fn not_found(what: &str) -> Self {
         Self::new(ErrorKind::NotFound, format!("{what} not found"))
     }
 
-    /// A fault of the service; `doing` says what it was doing, the source is only logged.
+    /// Reports a fault of the service; `doing` names the work under way, the source is only logged.
     pub fn internal(doing: &str, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self::new(ErrorKind::Internal, format!("internal error while {doing}")).with_source(source)
     }
 
-    /// A failed file operation: [`ErrorKind::StorageFull`] for a full disk, a quota of the file system
+    /// Reports a failed file operation: [`ErrorKind::StorageFull`] for a full disk, a quota of the file system
     /// or the limit of file sizes (`ulimit -f`), else [`ErrorKind::Internal`].
     pub fn io(doing: &str, source: std::io::Error) -> Self {
         use std::io::ErrorKind as Io;
@@ -190,7 +190,7 @@ impl Error {
         self
     }
 
-    /// Says which transition was refused.
+    /// Names the transition that was refused.
     #[must_use]
     pub fn with_transition(mut self, from: impl Into<String>, to: impl Into<String>) -> Self {
         self.details.from = Some(from.into());
@@ -212,7 +212,7 @@ impl Error {
         self
     }
 
-    /// The kind.
+    /// Returns the kind of failure.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }

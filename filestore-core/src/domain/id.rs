@@ -13,17 +13,17 @@ use super::error::{Error, Result};
 pub struct FileId(Ulid);
 
 impl FileId {
-    /// A new id whose time part is `now`.
+    /// Creates a new id whose time part is `now`.
     pub fn generate(now: Timestamp) -> Self {
         Self(fresh_ulid(now))
     }
 
-    /// The 26 characters, without allocating.
+    /// Writes the 26 characters, without allocating.
     pub fn encode(self, buffer: &mut [u8; 26]) -> &str {
         self.0.array_to_str(buffer)
     }
 
-    /// The 128 bits, for hashing.
+    /// Returns the 128 bits, for hashing.
     pub fn to_bits(self) -> u128 {
         self.0.0
     }
@@ -45,7 +45,7 @@ impl FromStr for FileId {
 pub struct BlobId(Ulid);
 
 impl BlobId {
-    /// A new id whose time part is `now`.
+    /// Creates a new id whose time part is `now`.
     pub fn generate(now: Timestamp) -> Self {
         Self(fresh_ulid(now))
     }
@@ -92,7 +92,7 @@ fn parse_ulid(text: &str) -> Option<Ulid> {
 pub struct OrganizationId(Box<str>);
 
 impl OrganizationId {
-    /// The text.
+    /// Returns the id's text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -115,8 +115,7 @@ impl FromStr for OrganizationId {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let known = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
-        if text.is_empty() || text.len() > 64 || !text.bytes().all(known) {
+        if text.is_empty() || text.len() > 64 || !text.bytes().all(is_organization_byte) {
             return Err(Error::invalid(
                 "organization_id",
                 "organization_id is 1 to 64 characters of A-Z a-z 0-9 _ -",
@@ -131,6 +130,10 @@ impl FromStr for OrganizationId {
         }
         Ok(Self(text.into()))
     }
+}
+
+fn is_organization_byte(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b == b'_' || b == b'-'
 }
 
 impl fmt::Display for OrganizationId {
@@ -196,7 +199,7 @@ impl fmt::Display for OrganizationNumber {
 pub struct SubSystem(Box<str>);
 
 impl SubSystem {
-    /// The text.
+    /// Returns the id's text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -206,9 +209,12 @@ impl FromStr for SubSystem {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let known = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
         let starts_well = text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric());
-        if !starts_well || text.len() > 64 || !text.bytes().all(known) || text.contains("..") {
+        if !starts_well
+            || text.len() > 64
+            || !text.bytes().all(is_sub_system_byte)
+            || text.contains("..")
+        {
             return Err(Error::invalid(
                 "sub_system",
                 "sub_system is 1 to 64 characters of A-Z a-z 0-9 . _ -, starts with a letter or digit and has no ..",
@@ -217,6 +223,10 @@ impl FromStr for SubSystem {
         }
         Ok(Self(text.into()))
     }
+}
+
+fn is_sub_system_byte(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')
 }
 
 impl fmt::Display for SubSystem {
@@ -230,7 +240,7 @@ impl fmt::Display for SubSystem {
 pub struct Sha256(pub [u8; 32]);
 
 impl Sha256 {
-    /// 64 lower-case hexadecimal digits.
+    /// Writes 64 lower-case hexadecimal digits.
     pub fn to_hex(self) -> String {
         self.0.iter().fold(String::with_capacity(64), |mut text, byte| {
             for nibble in [byte >> 4, byte & 15] {
@@ -246,21 +256,28 @@ impl Sha256 {
 impl FromStr for Sha256 {
     type Err = Error;
 
-    /// 64 hexadecimal digits of either case.
+    /// Reads 64 hexadecimal digits of either case.
     fn from_str(text: &str) -> Result<Self> {
-        let bad = || Error::invalid("sha256", "sha256 is 64 hexadecimal digits");
         let bytes = text.as_bytes();
         if bytes.len() != 64 {
-            return Err(bad());
+            return Err(not_a_digest());
         }
-        let digit =
-            |b: u8| char::from(b).to_digit(16).and_then(|d| u8::try_from(d).ok()).ok_or_else(bad);
+
         let mut sum = [0; 32];
         for (out, pair) in sum.iter_mut().zip(bytes.chunks_exact(2)) {
-            *out = digit(pair[0])? << 4 | digit(pair[1])?;
+            *out = hex_digit(pair[0])? << 4 | hex_digit(pair[1])?;
         }
         Ok(Self(sum))
     }
+}
+
+fn hex_digit(b: u8) -> Result<u8> {
+    let digit = char::from(b).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    digit.ok_or_else(not_a_digest)
+}
+
+fn not_a_digest() -> Error {
+    Error::invalid("sha256", "sha256 is 64 hexadecimal digits")
 }
 
 impl fmt::Display for Sha256 {

@@ -24,7 +24,7 @@
 use super::error::{Error, ErrorKind};
 use super::status::{Location, PurgeStatus, Status, SyncStatus};
 
-/// Where a file stands on all four axes. Only consistent combinations exist.
+/// A file's place on all four axes. Only consistent combinations exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileState {
     status: Status,
@@ -99,37 +99,37 @@ impl FileState {
         }
     }
 
-    /// The status.
+    /// Returns the file's status.
     pub fn status(self) -> Status {
         self.status
     }
 
-    /// The sync status.
+    /// Returns the file's sync status.
     pub fn sync(self) -> SyncStatus {
         self.sync
     }
 
-    /// The purge status.
+    /// Returns the purge status of a deleted file.
     pub fn purge(self) -> Option<PurgeStatus> {
         self.purge
     }
 
-    /// Where the bytes are.
+    /// Returns the location that serves the bytes.
     pub fn location(self) -> Location {
         self.location
     }
 
-    /// Whether the file is deleted, and so unreadable.
+    /// Tells if the file is deleted, and so unreadable.
     pub fn is_deleted(self) -> bool {
         self.purge.is_some()
     }
 
-    /// Whether the file may leave the data directory at all.
+    /// Tells if the file may leave the data directory at all.
     pub fn may_leave_local(self) -> bool {
         self.status == Status::Ready
     }
 
-    /// TEMP becomes THUMBNAIL.
+    /// Makes a TEMP file a THUMBNAIL.
     pub fn make_thumbnail(self) -> Result<Self, Refused> {
         self.live()?;
         match self.status {

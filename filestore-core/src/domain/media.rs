@@ -2,7 +2,7 @@
 
 use super::error::{Error, Result};
 
-/// How many leading bytes [`sniff`] looks at.
+/// The number of leading bytes that [`sniff`] looks at.
 pub const SNIFF_BYTES: usize = 8192;
 
 /// The type for bytes nobody knows anything about.
@@ -67,23 +67,32 @@ fn sniff_markup(head: &[u8]) -> Option<&'static str> {
     if head.first() != Some(&b'<') {
         return None;
     }
-    let starts = |tag: &str| {
-        head.len() >= tag.len() && head[..tag.len()].eq_ignore_ascii_case(tag.as_bytes())
-    };
-    if starts("<svg") {
+    if starts_with(head, "<svg") {
         return Some("image/svg+xml");
     }
-    if starts("<?xml") || starts("<!--") || starts("<!doctype svg") {
+
+    let is_xml = starts_with(head, "<?xml");
+    if is_xml || starts_with(head, "<!--") || starts_with(head, "<!doctype svg") {
         let svg = memchr::memmem::find(head, b"<svg").is_some();
         let html = memchr::memmem::find(head, b"<html").is_some();
-        return Some(match (svg, html, starts("<?xml")) {
+        return Some(match (svg, html, is_xml) {
             (_, true, _) | (false, false, false) => "text/html",
             (true, ..) => "image/svg+xml",
             (false, false, true) => "text/xml",
         });
     }
-    let ends_tag = |len: usize| head.get(len).is_none_or(|b| b.is_ascii_whitespace() || *b == b'>');
-    TAGS.iter().any(|tag| starts(tag) && ends_tag(tag.len())).then_some("text/html")
+
+    TAGS.iter().any(|tag| opens_with_tag(head, tag)).then_some("text/html")
+}
+
+fn starts_with(head: &[u8], text: &str) -> bool {
+    head.get(..text.len()).is_some_and(|start| start.eq_ignore_ascii_case(text.as_bytes()))
+}
+
+/// Tells if `head` opens with `tag` and not with a longer name.
+fn opens_with_tag(head: &[u8], tag: &str) -> bool {
+    starts_with(head, tag)
+        && head.get(tag.len()).is_none_or(|b| b.is_ascii_whitespace() || *b == b'>')
 }
 
 fn is_text(head: &[u8]) -> bool {
@@ -113,13 +122,13 @@ pub fn essence(mime: &str) -> String {
 /// parameters, printable ASCII, at most 255 characters, no white space around it. A range such as
 /// `image/*` is no type.
 pub fn check_mime_type(field: &str, mime: &str) -> Result<()> {
-    let token = |text: &str| !matches!(text, "" | "*") && text.bytes().all(is_token_byte);
     let (kind, sub) =
         mime.split(';').next().unwrap_or_default().trim().split_once('/').unwrap_or_default();
     let printable = mime.bytes().all(|b| (0x20..0x7F).contains(&b)) && mime.trim() == mime;
-    if mime.len() <= 255 && printable && token(kind) && token(sub) {
+    if mime.len() <= 255 && printable && is_token(kind) && is_token(sub) {
         return Ok(());
     }
+
     Err(Error::invalid(
         field,
         format!("{field} is a media type such as image/png, at most 255 characters"),
@@ -127,7 +136,11 @@ pub fn check_mime_type(field: &str, mime: &str) -> Result<()> {
     .with_limit(255))
 }
 
-/// Whether a byte may stand in an RFC 9110 token (section 5.6.2).
+fn is_token(text: &str) -> bool {
+    !matches!(text, "" | "*") && text.bytes().all(is_token_byte)
+}
+
+/// Tells if a byte may stand in an RFC 9110 token (section 5.6.2).
 pub fn is_token_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b)
 }
@@ -161,13 +174,14 @@ pub fn choose_type(
 /// type, else empty.
 pub fn extension(name: &str, sniffed: Option<&str>) -> String {
     let from_name = name.rsplit_once('.').map(|(_, ext)| ext.to_ascii_lowercase());
-    let good = |ext: &String| {
-        (1..=10).contains(&ext.len()) && ext.bytes().all(|b| b.is_ascii_alphanumeric())
-    };
     from_name
-        .filter(good)
+        .filter(|ext| is_extension(ext))
         .or_else(|| sniffed.and_then(extension_of_type).map(str::to_owned))
         .unwrap_or_default()
+}
+
+fn is_extension(ext: &str) -> bool {
+    (1..=10).contains(&ext.len()) && ext.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
 fn extension_of_type(mime: &str) -> Option<&'static str> {

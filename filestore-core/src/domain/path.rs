@@ -38,12 +38,12 @@ impl BlobKey {
         Self { text: text.into(), blob_id }
     }
 
-    /// The whole key.
+    /// Returns the whole key.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The generated part.
+    /// Returns the generated part of the key.
     pub fn blob_id(&self) -> BlobId {
         self.blob_id
     }
@@ -59,20 +59,27 @@ impl FromStr for BlobKey {
 
     /// Reads a stored key back; every part is checked again.
     fn from_str(text: &str) -> Result<Self> {
-        let bad = || Error::invalid("file_path", "not a blob key");
         let parts: Vec<&str> = text.split('/').collect();
         let [organization, sub_system, year, month, day, blob] = parts[..] else {
-            return Err(bad());
+            return Err(not_a_key());
         };
-        organization.parse::<OrganizationId>().map_err(|_| bad())?;
-        sub_system.parse::<SubSystem>().map_err(|_| bad())?;
-        let digits =
-            |part: &str, len| part.len() == len && part.bytes().all(|b| b.is_ascii_digit());
-        if !(digits(year, 4) && digits(month, 2) && digits(day, 2)) {
-            return Err(bad());
+
+        organization.parse::<OrganizationId>().map_err(|_| not_a_key())?;
+        sub_system.parse::<SubSystem>().map_err(|_| not_a_key())?;
+        if !(has_digits(year, 4) && has_digits(month, 2) && has_digits(day, 2)) {
+            return Err(not_a_key());
         }
-        Ok(Self { text: text.into(), blob_id: blob.parse().map_err(|_| bad())? })
+
+        Ok(Self { text: text.into(), blob_id: blob.parse().map_err(|_| not_a_key())? })
     }
+}
+
+fn not_a_key() -> Error {
+    Error::invalid("file_path", "not a blob key")
+}
+
+fn has_digits(part: &str, count: usize) -> bool {
+    part.len() == count && part.bytes().all(|b| b.is_ascii_digit())
 }
 
 impl fmt::Display for BlobKey {

@@ -18,12 +18,12 @@ impl ProviderCode {
         Self("LOCAL".into())
     }
 
-    /// Whether this is the built-in provider.
+    /// Tells if this is the built-in provider.
     pub fn is_local(&self) -> bool {
         &*self.0 == "LOCAL"
     }
 
-    /// The text.
+    /// Returns the code's text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -33,8 +33,7 @@ impl FromStr for ProviderCode {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let known = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
-        if text.is_empty() || text.len() > 64 || !text.bytes().all(known) {
+        if text.is_empty() || text.len() > 64 || !text.bytes().all(is_code_byte) {
             return Err(Error::invalid(
                 "provider",
                 "a provider code is 1 to 64 characters of A-Z a-z 0-9 . _ -",
@@ -42,6 +41,10 @@ impl FromStr for ProviderCode {
         }
         Ok(Self(text.into()))
     }
+}
+
+fn is_code_byte(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')
 }
 
 impl fmt::Display for ProviderCode {
@@ -53,13 +56,13 @@ impl fmt::Display for ProviderCode {
 /// A provider as the service knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provider {
-    /// Its code, unique.
+    /// The provider's code, unique in the store.
     pub code: ProviderCode,
     /// Its name, for people.
     pub name: String,
-    /// Who serves the bytes it holds.
+    /// The location that serves the bytes it holds.
     pub location: Location,
-    /// Whether it takes new files. An inactive one still serves reads, migration and purge.
+    /// `true` if the provider takes new files. An inactive one still serves reads, migration and purge.
     pub is_active: bool,
 }
 
@@ -70,19 +73,19 @@ pub struct ProviderConfig {
     pub code: ProviderCode,
     /// Its name, for people.
     pub name: String,
-    /// Which kind of service it is: `s3`, `azblob`, `gcs`, `fs` or `memory`.
+    /// The kind of service: `s3`, `azblob`, `gcs`, `fs` or `memory`.
     pub scheme: String,
-    /// What that service wants to know: bucket, endpoint, credentials.
+    /// The options of that service: bucket, endpoint, credentials.
     pub options: BTreeMap<String, OptionValue>,
-    /// Whether it takes new files. An inactive one still serves reads, migration and purge.
+    /// `true` if the provider takes new files. An inactive one still serves reads, migration and purge.
     pub is_active: bool,
-    /// How long one attempt of an operation without bytes (a look-up, a signature) may take.
+    /// The time limit of one attempt of an operation without bytes (a look-up, a signature).
     pub timeout: Duration,
-    /// How long one attempt of sending or receiving a piece of bytes may take.
+    /// The time limit of one attempt to send or receive a piece of bytes.
     pub io_timeout: Duration,
-    /// How often an attempt that failed for now is repeated.
+    /// The number of retries of an attempt that failed temporarily.
     pub retries: usize,
-    /// How many operations may run at once, and as many reads beside them; more wait.
+    /// The number of operations that may run at once, with as many reads beside them; more wait.
     pub concurrency: usize,
 }
 
@@ -102,7 +105,7 @@ impl ProviderConfig {
         }
     }
 
-    /// Sets an option.
+    /// Sets an option of the service.
     #[must_use]
     pub fn with_option(mut self, name: impl Into<String>, value: impl Into<OptionValue>) -> Self {
         self.options.insert(name.into(), value.into());
@@ -129,11 +132,11 @@ impl fmt::Debug for ProviderConfig {
 /// The value of an option. It may be a secret, so `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub enum OptionValue {
-    /// Text.
+    /// A value of text.
     Text(String),
     /// A whole number.
     Integer(i64),
-    /// Yes or no.
+    /// A yes or no.
     Boolean(bool),
 }
 

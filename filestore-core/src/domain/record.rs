@@ -9,7 +9,7 @@ use super::provider::ProviderCode;
 /// A file's metadata. `state.location()` says who serves `blob`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRecord {
-    /// Its id.
+    /// The file's id, which never changes.
     pub file_id: FileId,
     /// The organization it belongs to.
     pub organization_id: OrganizationId,
@@ -21,36 +21,36 @@ pub struct FileRecord {
     pub mime_type: String,
     /// Without dot: lower case `[a-z0-9]{1,10}`, or empty.
     pub ext: String,
-    /// Its current bytes.
+    /// The file's current bytes.
     pub blob: Blob,
-    /// Where it stands.
+    /// The file's place in its life, on all four axes.
     pub state: FileState,
     /// 1 for the first blob, one more for each replace.
     pub version: u64,
-    /// When it was first uploaded.
+    /// The instant of the first upload.
     pub created_at: Timestamp,
-    /// When its record last changed.
+    /// The instant of the record's last change.
     pub updated_at: Timestamp,
-    /// When a TEMP file goes; `None` for every other status.
+    /// The instant at which a TEMP file expires; `None` for every other status.
     pub expires_at: Option<Timestamp>,
 }
 
 /// The stored bytes of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blob {
-    /// Which provider holds them.
+    /// The provider that holds the bytes.
     pub provider: ProviderCode,
-    /// Under which key.
+    /// The blob's key, at whichever provider.
     pub key: BlobKey,
-    /// How many bytes.
+    /// The blob's size, in bytes.
     pub size_bytes: u64,
-    /// Their digest.
+    /// The SHA-256 of the bytes.
     pub sha256: Sha256,
     /// The media type the bytes themselves show (see [`super::media::sniff`]), if any.
     pub sniffed_type: Option<String>,
     /// As displayed (orientation applied), for images that can be read.
     pub dimensions: Option<Dimensions>,
-    /// When the bytes were stored: `Last-Modified` of the content.
+    /// The instant at which the bytes were stored: `Last-Modified` of the content.
     pub stored_at: Timestamp,
 }
 

@@ -9,10 +9,10 @@ use std::borrow::Cow;
 use super::disposition::Disposition;
 use super::media::essence;
 
-/// How to serve a file.
+/// The way to serve a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Serving<'a> {
-    /// Whether it is shown or saved.
+    /// The disposition: a browser shows the file or saves it.
     pub disposition: Disposition,
     /// The value of Content-Type.
     pub content_type: Cow<'a, str>,
@@ -90,6 +90,7 @@ pub fn decide<'a>(
     let shown = Family::of(claimed).filter(|family| {
         requested != Some(Disposition::Attachment) && sniffed.and_then(Family::of) == Some(*family)
     });
+
     match shown {
         Some(family) => Serving {
             disposition: Disposition::Inline,

@@ -12,7 +12,7 @@ macro_rules! names {
         pub enum $type { $($(#[$vdoc])* $name,)* }
 
         impl $type {
-            /// Every value.
+            /// Every value, in declaration order.
             pub const ALL: &'static [$type] = &[$($type::$name,)*];
 
             /// The stable name, as in the API and the database.
@@ -42,21 +42,21 @@ macro_rules! names {
 }
 
 names! {
-    /// Where a file stands in its life.
+    /// A file's place in its life.
     Status "status" {
         /// Temporary: local only, expires.
         Temp = "TEMP",
         /// A thumbnail source: local only, kept.
         Thumbnail = "THUMBNAIL",
-        /// An ordinary file.
+        /// An ordinary file, kept until it is deleted.
         Ready = "READY",
     }
 }
 
 names! {
-    /// Where a file stands on its way to the organization's provider.
+    /// A file's place on its way to the organization's provider.
     SyncStatus "sync_status" {
-        /// Nothing to do.
+        /// The file needs no copy.
         None = "NONE",
         /// Waiting for the sync worker.
         Pending = "PENDING",
@@ -70,7 +70,7 @@ names! {
 }
 
 names! {
-    /// Whether a file is on its way out.
+    /// The mark of a deleted file.
     PurgeStatus "purge_status" {
         /// Deleted; the background job removes the bytes, then the record.
         SystemPurge = "SYSTEM_PURGE",
@@ -78,7 +78,7 @@ names! {
 }
 
 names! {
-    /// Who serves a file's bytes.
+    /// The location that serves a file's bytes.
     Location "storage_location" {
         /// The service itself, from its data directory.
         Local = "LOCAL",

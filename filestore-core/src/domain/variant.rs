@@ -1,4 +1,4 @@
-//! What a variant is asked for by: its size and its fit.
+//! The two choices of a variant: its size and its fit.
 
 use std::str::FromStr;
 
@@ -23,7 +23,7 @@ impl VariantSize {
             .with_allowed([size.to_string()]))
     }
 
-    /// The side.
+    /// Returns the side, in pixels.
     pub const fn pixels(self) -> u32 {
         self.0
     }
@@ -47,7 +47,7 @@ fn parse_side(field: &str, text: &str) -> Result<u32> {
     })
 }
 
-/// How a picture fills the square.
+/// The way a picture fills the square.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Fit {
     /// The square is filled; what overhangs is cut off evenly on both sides.

@@ -42,11 +42,13 @@ pub(crate) async fn an_update_from_another_state_is_lost(metadata: &dyn Metadata
         Expected { version: 1, state: row(Status::Ready, SyncStatus::Pending, None, cloud), blob },
         Expected { version: 1, state: actual, blob: BlobId::generate(at(0)) },
     ];
+
     let next = replaced(&record, 5, at(1));
     for expected in others {
         let update = UpdateFile { expected, ..change(&record, next.clone()) };
         assert_eq!(metadata.update_file(update).await.unwrap(), Updated::Lost, "{expected:?}");
     }
+
     let unknown = ready("acme");
     assert_eq!(
         metadata.update_file(change(&unknown, unknown.clone())).await.unwrap(),

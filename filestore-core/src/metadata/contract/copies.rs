@@ -22,7 +22,9 @@ async fn sync_of(metadata: &dyn Metadata, record: &FileRecord) -> SyncStatus {
 pub(crate) async fn a_claim_is_syncing_and_nobody_elses(metadata: &dyn Metadata) {
     bind(metadata, 7, "s3").await;
     let record = put(metadata, ready("7")).await;
+
     let claims = claim(metadata, "one", at(0), 9).await;
+
     let state = record.state.claim().unwrap();
     let claimed = FileRecord { state, ..record.clone() };
     let key = claims[0].key.clone();
@@ -38,6 +40,7 @@ pub(crate) async fn a_claim_is_syncing_and_nobody_elses(metadata: &dyn Metadata)
         "the copy is noted"
     );
     assert_eq!(get(metadata, record.file_id).await.as_deref(), Some(&claimed));
+
     assert_eq!(claim(metadata, "two", at(0), 9).await, []);
     metadata.fail_sync("two", record.file_id, None).await.unwrap();
     assert_eq!(sync_of(metadata, &record).await, SyncStatus::Syncing, "not the owner's word");

@@ -53,11 +53,13 @@ pub(crate) async fn a_batch_with_a_bad_row_leaves_nothing(metadata: &dyn Metadat
     let present = put(metadata, ready("acme")).await;
     let (first, second) = (ready("acme"), FileRecord { file_id: present.file_id, ..ready("acme") });
     assert!(metadata.insert_files(insert([first.clone(), second])).await.is_err(), "an id twice");
+
     let shared_blob = FileRecord { blob: present.blob.clone(), ..ready("acme") };
     assert!(
         metadata.insert_files(insert([first.clone(), shared_blob])).await.is_err(),
         "a blob twice"
     );
+
     assert_eq!(get(metadata, first.file_id).await, None);
     assert_eq!(get(metadata, present.file_id).await.as_deref(), Some(&present));
     assert_eq!(metadata.stored_bytes(&organization("acme")).await.unwrap(), 10);
@@ -78,9 +80,11 @@ pub(crate) async fn the_quota_lets_the_last_byte_in(metadata: &dyn Metadata) {
     put_deleted(metadata, ready("acme"), at(1)).await;
     put(metadata, temp("acme")).await;
     put(metadata, sized(ready("other"), 1000)).await;
+
     let limited = |record| InsertFiles { quota_bytes: Some(30), ..insert([record]) };
     let fits = metadata.insert_files(limited(ready("acme"))).await.unwrap();
     assert_eq!(fits, Inserted::Done, "30 of 30, deleted and TEMP ones included, others' not");
+
     let over = metadata.insert_files(limited(sized(ready("acme"), 1))).await.unwrap();
     assert_eq!(over, Inserted::OverQuota);
     let empty = metadata.insert_files(limited(sized(ready("acme"), 0))).await.unwrap();

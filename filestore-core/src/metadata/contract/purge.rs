@@ -202,8 +202,10 @@ pub(crate) async fn the_backlog_counts_what_a_run_would_find(metadata: &dyn Meta
     let record = put(metadata, ready("acme")).await;
     let record = replace(metadata, &record, at(50)).await;
     replace(metadata, &record, at(51)).await;
+
     let expected = PurgeBacklog { expired: 1, due: 2, due_bytes: 15, waiting: 1, due_blobs: 1 };
     assert_eq!(metadata.purge_backlog(at(20), at(50)).await.unwrap(), expected);
+
     assert_eq!(claim(metadata, "run", 10, 1).await.len(), 1);
     assert_eq!(metadata.purge_backlog(at(20), at(50)).await.unwrap(), expected, "claimed ones too");
 }

@@ -68,6 +68,7 @@ pub(super) fn create(
         new.sync_enabled,
         now.as_millis(),
     ];
+
     match row::execute(sql, INSERT, params) {
         Ok(_) => Ok(BindingOutcome::Done(Binding {
             id: sql.last_insert_rowid(),
@@ -99,16 +100,19 @@ pub(super) fn change(
         }
         return update(sql, binding);
     }
+
     if change.is_active != Some(true) {
         return Ok(BindingOutcome::NoneActive);
     }
     let Some(mut binding) = row::first(sql, NEWEST, [organization.get()], binding)? else {
         return Ok(BindingOutcome::NoneActive);
     };
+
     apply(&mut binding, change);
     if !active_providers.contains(&binding.provider) {
         return Ok(BindingOutcome::ProviderInactive(binding.provider));
     }
+
     binding.is_active = true;
     binding.effective_to = None;
     update(sql, binding)

@@ -33,7 +33,7 @@ const CAPACITY_RECORDS: u64 = 100_000;
 /// Epochs: enough that a change rarely spoils the insert of an unrelated record.
 const SHARDS: usize = 256;
 
-/// The cache.
+/// The records in memory, and the epochs that keep them from being stale.
 #[derive(Debug)]
 pub(super) struct RecordCache {
     records: Cache<FileId, Arc<FileRecord>, ByBytes>,
@@ -60,18 +60,18 @@ impl RecordCache {
         }
     }
 
-    /// The record, if it is here.
+    /// Returns the record, if it is in memory.
     pub(super) fn get(&self, id: FileId) -> Option<Arc<FileRecord>> {
         self.records.get(&id)
     }
 
-    /// How many records are here.
+    /// Returns the number of records in memory.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// To be taken before the row of `id` is read.
+    /// Notes the epoch of `id`; to be called before its row is read.
     pub(super) fn ticket(&self, id: FileId) -> Ticket {
         Ticket(*self.epochs[shard(id)].lock())
     }
@@ -84,7 +84,8 @@ impl RecordCache {
         }
     }
 
-    /// To be called before the COMMIT that changes the rows of `ids`, and dropped after it.
+    /// Removes the records of `ids` and keeps them out until the result is dropped. Call it before the
+    /// COMMIT that changes their rows, and drop the result after it.
     pub(super) fn changing(&self, ids: &[FileId]) -> Changing<'_> {
         let shards: BTreeSet<usize> = ids.iter().copied().map(shard).collect();
         for &shard in &shards {
@@ -110,7 +111,7 @@ fn shard(id: FileId) -> usize {
     usize::try_from(random).expect("less than SHARDS")
 }
 
-/// What a record takes in memory, roughly.
+/// Weighs a record by the bytes it takes in memory, roughly.
 #[derive(Debug, Clone)]
 struct ByBytes;
 

@@ -1,4 +1,4 @@
-//! How connections are set up: one for the writer, several for readers.
+//! The set-up of connections: one for the writer, several for readers.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -16,7 +16,7 @@ use super::schema;
 /// Earlier ones have the WAL-reset bug, which can corrupt a database (<https://sqlite.org/wal.html>).
 const OLDEST_SQLITE: i32 = 3_051_003;
 
-/// How long a statement waits for another process's lock.
+/// The time for which a statement waits for another process's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Statements a connection keeps prepared: more than the engine has.
@@ -27,37 +27,37 @@ fn flags() -> OpenFlags {
     OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX
 }
 
-/// Opens the writer's connection: creates the file if there is none, checks whose it is, brings its
-/// schema up to date.
+/// Opens the writer's connection: creates the file if there is none, checks that it is ours, brings
+/// its schema up to date.
 pub(super) fn open_writer(path: &Path, durability: Durability) -> Result<Connection> {
     check_library(rusqlite::version_number())?;
     create(path, durability)?;
-    let open = || -> Result<Connection, OpenError> {
-        let mut connection = Connection::open_with_flags(path, flags())?;
-        connection.busy_timeout(BUSY_TIMEOUT)?;
-        let version = schema::identify(&connection)?;
-        let mode: String =
-            connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
-        if mode != "wal" {
-            let message = format!(
-                "the database cannot use a write-ahead log here, its journal mode is {mode}"
-            );
-            return Err(Error::new(ErrorKind::Unusable, message).into());
+    connect_writer(path, durability).map_err(OpenError::into_error)
+}
+
+fn connect_writer(path: &Path, durability: Durability) -> Result<Connection, OpenError> {
+    let mut connection = Connection::open_with_flags(path, flags())?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    let version = schema::identify(&connection)?;
+
+    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    if mode != "wal" {
+        let message =
+            format!("the database cannot use a write-ahead log here, its journal mode is {mode}");
+        return Err(Error::new(ErrorKind::Unusable, message).into());
+    }
+
+    set_up(&connection)?;
+    connection.execute_batch(match durability {
+        // fullfsync: on macOS a plain fsync does not reach the medium.
+        Durability::Full => {
+            "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;"
         }
-        set_up(&connection)?;
-        connection.execute_batch(match durability {
-            // fullfsync: on macOS a plain fsync does not reach the medium.
-            Durability::Full => {
-                "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;"
-            }
-            Durability::Process => "PRAGMA synchronous = OFF;",
-        })?;
-        connection
-            .execute_batch("PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -16384;")?;
-        schema::migrate(&mut connection, version)?;
-        Ok(connection)
-    };
-    open().map_err(OpenError::into_error)
+        Durability::Process => "PRAGMA synchronous = OFF;",
+    })?;
+    connection.execute_batch("PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -16384;")?;
+    schema::migrate(&mut connection, version)?;
+    Ok(connection)
 }
 
 /// Sets a reader's connection up; it cannot write.
@@ -134,6 +134,7 @@ impl OpenError {
             Self::Refused(error) => return error,
             Self::Sql(error) => error,
         };
+
         let message = match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => {
                 return Error::new(ErrorKind::StorageFull, "the storage is full")
@@ -147,6 +148,7 @@ impl OpenError {
             }
             _ => return Error::internal("opening the database", error),
         };
+
         Error::new(ErrorKind::Unusable, message).with_source(error)
     }
 }

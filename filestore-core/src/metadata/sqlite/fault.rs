@@ -1,4 +1,4 @@
-//! What can go wrong inside the engine, and what follows from it.
+//! Faults inside the engine, and their consequences.
 //!
 //! | class | cause | to the caller | afterwards |
 //! |---|---|---|---|
@@ -38,12 +38,12 @@ pub(super) enum Fault {
     /// A stored row that no code of ours writes. `what` names it, as in `file 01J...`.
     #[error("inconsistent row: {source}")]
     Row { what: String, source: Source },
-    /// No reader connection.
+    /// No reader connection was to be had.
     #[error("no connection: {0}")]
     Pool(#[from] r2d2::Error),
 }
 
-/// What follows from a fault; see the module's table.
+/// The consequences of a fault; see the module's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     Full,
@@ -72,13 +72,13 @@ impl Fault {
         }
     }
 
-    /// Whether a UNIQUE index refused the row.
+    /// Tells if a UNIQUE index refused the row.
     pub(super) fn is_duplicate(&self) -> bool {
         let Self::Sql(rusqlite::Error::SqliteFailure(error, _)) = self else { return false };
         error.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE
     }
 
-    /// The error a caller gets.
+    /// Makes the error that a caller gets.
     pub(super) fn into_error(self, doing: &str) -> Error {
         let doing = match &self {
             Self::Row { what, .. } => format!("{doing}: the record of {what} is inconsistent"),
@@ -88,7 +88,7 @@ impl Fault {
     }
 }
 
-/// The error a caller gets for a fault of `class`.
+/// Makes the error that a caller gets for a fault of `class`.
 pub(super) fn error(class: Class, doing: &str, source: impl Into<Source>) -> Error {
     match class {
         Class::Full => {
@@ -101,7 +101,7 @@ pub(super) fn error(class: Class, doing: &str, source: impl Into<Source>) -> Err
     }
 }
 
-/// The error of every call after [`close`](crate::metadata::Metadata::close).
+/// Makes the error of every call after [`close`](crate::metadata::Metadata::close).
 pub(super) fn closed() -> Error {
     Error::new(ErrorKind::Unusable, "the database is closed")
 }
@@ -117,10 +117,10 @@ fn class_of(error: &rusqlite::Error) -> Class {
     }
 }
 
-/// Whether the engine met a poisonous fault, and which. Set once, never cleared.
+/// The poisonous fault that the engine met, if it met one. Set once, never cleared.
 #[derive(Debug)]
 pub(super) struct Health {
-    /// For the hot path, which only asks whether.
+    /// A flag for the hot path, which needs no reason.
     poisoned: AtomicBool,
     reason: watch::Sender<Option<String>>,
 }
@@ -134,7 +134,7 @@ impl Health {
         self.poisoned.load(Ordering::Acquire)
     }
 
-    /// Fails once poisoned.
+    /// Fails once the engine is poisoned.
     pub(super) fn check(&self) -> Result<()> {
         if !self.is_poisoned() {
             return Ok(());
@@ -163,7 +163,7 @@ impl Health {
         self.poisoned.store(true, Ordering::Release);
     }
 
-    /// Resolves once poisoned.
+    /// Resolves once the engine is poisoned, with the reason.
     pub(super) async fn poisoned(&self) -> String {
         let mut reasons = self.reason.subscribe();
         let reason = reasons.wait_for(Option::is_some).await.expect("the sender lives in self");

@@ -63,7 +63,8 @@ pub(super) fn stored_bytes(sql: &Connection, organization: &OrganizationId) -> R
     Ok(total.unwrap_or(0))
 }
 
-/// The key comes first: its reply is the answer even if the quota is full by now, of its own files.
+/// Inserts the records, all or none. The idempotency key comes first: its reply is the answer even if
+/// the quota is full by now, of the files of that reply.
 pub(super) fn insert(tx: &WriteTx<'_>, insert: &InsertFiles) -> Result<Inserted, Fault> {
     let Some(first) = insert.records.first() else {
         return Ok(Inserted::Done);
@@ -73,19 +74,23 @@ pub(super) fn insert(tx: &WriteTx<'_>, insert: &InsertFiles) -> Result<Inserted,
     {
         return Ok(Inserted::IdempotencyTaken);
     }
+
     if !still_holds(tx.sql, &insert.binding)? {
         return Ok(Inserted::PlacementStale);
     }
+
     let added =
         insert.records.iter().map(|record| record.blob.size_bytes).fold(0, u64::saturating_add);
     if exceeds(tx.sql, &first.organization_id, insert.quota_bytes, added)? {
         return Ok(Inserted::OverQuota);
     }
+
     for record in &insert.records {
         if !intents::stands(tx.sql, &record.blob)? {
             return Ok(Inserted::PlacementStale);
         }
     }
+
     for record in &insert.records {
         intents::end(tx.sql, &record.blob)?;
         insert_row(tx.sql, record)?;
@@ -107,21 +112,25 @@ pub(super) fn update(tx: &mut WriteTx<'_>, update: &UpdateFile) -> Result<Update
     else {
         return Ok(Updated::Lost);
     };
+
     if let Some(binding) = &update.binding
         && !still_holds(tx.sql, binding)?
     {
         return Ok(Updated::PlacementStale);
     }
+
     let grows_by = next.blob.size_bytes.saturating_sub(old_size);
     if grows_by > 0 && exceeds(tx.sql, &next.organization_id, update.quota_bytes, grows_by)? {
         return Ok(Updated::OverQuota);
     }
+
     if old_key != next.blob.key.as_str() {
         if !intents::stands(tx.sql, &next.blob)? {
             return Ok(Updated::PlacementStale);
         }
         intents::end(tx.sql, &next.blob)?;
     }
+
     row::with_record(next, |columns| execute(tx.sql, UPDATE, columns, &rowid))?;
     if let Some(blob) = &update.drop_blob {
         dropped::put(tx.sql, blob)?;
@@ -148,7 +157,7 @@ fn expected_row(
     row::first(sql, EXPECTED, params, |row| Ok((row.get(0)?, row::count(row, 1)?, row.get(2)?)))
 }
 
-/// Whether the binding that placed the files is still the active one.
+/// Tells if the binding that placed the files is still the active one.
 fn still_holds(sql: &Connection, seen: &BindingSeen) -> Result<bool, Fault> {
     let Some(organization) = seen.organization else { return Ok(true) };
     let active = bindings::active(sql, organization)?;

@@ -55,7 +55,7 @@ fn entry(
     })
 }
 
-/// Whether the key is remembered at `now`.
+/// Tells if the key is remembered at `now`.
 pub(super) fn is_taken(
     sql: &Connection,
     entry: &IdempotencyEntry,

@@ -37,7 +37,7 @@ pub(super) fn begin(sql: &Connection, intents: &[WriteIntent]) -> Result<(), Fau
     Ok(())
 }
 
-/// Whether a record may refer to the blob: LOCAL ones need no intent.
+/// Tells if a record may refer to the blob: LOCAL ones need no intent.
 pub(super) fn stands(sql: &Connection, blob: &Blob) -> Result<bool, Fault> {
     if blob.provider.is_local() {
         return Ok(true);
@@ -46,7 +46,7 @@ pub(super) fn stands(sql: &Connection, blob: &Blob) -> Result<bool, Fault> {
     Ok(found.is_some())
 }
 
-/// The blob has its record.
+/// Ends the intent of a blob that has its record now.
 pub(super) fn end(sql: &Connection, blob: &Blob) -> Result<(), Fault> {
     if blob.provider.is_local() { Ok(()) } else { forget(sql, std::slice::from_ref(&blob.key)) }
 }

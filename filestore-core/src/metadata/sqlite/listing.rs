@@ -22,7 +22,7 @@ use super::row::{self, columns, id};
 /// Above every id: a ULID starts with a digit up to 7.
 const NO_BOUND: &str = "8";
 
-/// Up to `limit` records with ids below `before`.
+/// Lists up to `limit` records with ids below `before`.
 pub(super) fn list(
     sql: &Connection,
     filter: &ListFilter,
@@ -59,7 +59,7 @@ pub(super) fn list(
     merge(&mut cursors, limit)
 }
 
-/// The organizations to look at, each once; `None` stands for all of them.
+/// Returns the organizations to look at, each once; `None` stands for all of them.
 fn organizations(filter: &ListFilter, scope: &Scope) -> Vec<Option<OrganizationId>> {
     match (&filter.organization_id, scope) {
         (Some(one), scope) if scope.covers(one) => vec![Some(one.clone())],
@@ -72,7 +72,7 @@ fn organizations(filter: &ListFilter, scope: &Scope) -> Vec<Option<OrganizationI
     }
 }
 
-/// The statement of one range. The states are in its text so that each has a prepared statement of
+/// Writes the statement of one range. The states are in its text so that each has a prepared statement of
 /// its own: several are open at once. Without LIMIT, as rows are only read when they are asked for:
 /// SQLite prepares a statement anew each time one is bound to its LIMIT, which took longer than the
 /// page.
@@ -122,7 +122,7 @@ impl PartialEq for Head {
 
 impl Eq for Head {}
 
-/// Up to `limit` records of all cursors, each of which is newest first.
+/// Merges up to `limit` records of all cursors, each of which is newest first.
 fn merge(cursors: &mut [Rows<'_>], limit: usize) -> Result<Vec<FileRecord>, Fault> {
     let mut heads = BinaryHeap::with_capacity(cursors.len());
     for cursor in 0..cursors.len() {

@@ -20,16 +20,16 @@ use super::fault::{self, Fault, Health};
 
 type Pool = r2d2::Pool<SqliteConnectionManager>;
 
-/// The readers.
+/// The connections for reading.
 pub(super) struct Readers {
-    /// `None` once closed.
+    /// The connections; `None` once closed.
     pool: Mutex<Option<Pool>>,
     slots: Arc<Semaphore>,
     health: Arc<Health>,
 }
 
 impl Readers {
-    /// Opens all connections, so that none is missing later for want of a file descriptor.
+    /// Opens all connections, so that a lack of file descriptors shows now and not later.
     pub(super) fn open(path: &Path, health: Arc<Health>) -> Result<Self> {
         let size = std::thread::available_parallelism().map_or(4, |cpus| cpus.get().max(2) * 2);
         let manager = SqliteConnectionManager::file(path)
@@ -54,22 +54,23 @@ impl Readers {
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T> {
         self.check()?;
+
         let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| fault::closed())?;
         let pool = self.pool.lock().clone().ok_or_else(fault::closed)?;
         let health = Arc::clone(&self.health);
-        let read = move || {
+
+        let task = tokio::task::spawn_blocking(move || {
             let result = pool.get().map_err(Fault::from).and_then(|connection| work(&connection));
             drop(slot);
             result.map_err(|fault| {
                 health.note(&fault);
                 fault.into_error(doing)
             })
-        };
-        let task = tokio::task::spawn_blocking(read);
+        });
         task.await.unwrap_or_else(|panic| Err(Error::internal(doing, panic)))
     }
 
-    /// Fails once poisoned or closed.
+    /// Fails once the engine is poisoned or closed.
     pub(super) fn check(&self) -> Result<()> {
         if self.slots.is_closed() { Err(fault::closed()) } else { self.health.check() }
     }

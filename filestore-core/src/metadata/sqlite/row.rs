@@ -22,7 +22,7 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
-/// How many there are.
+/// The number of [`columns!`].
 pub(super) const COLUMNS: usize = 22;
 
 /// Reads the record in the first [`COLUMNS`] columns.
@@ -78,6 +78,7 @@ pub(super) fn with_record<T>(
 ) -> Result<T, Fault> {
     let state = record.state;
     let blob = &record.blob;
+
     run(&[
         &id(record.file_id),
         &record.organization_id.as_str(),
@@ -104,23 +105,23 @@ pub(super) fn with_record<T>(
     ])
 }
 
-/// An id as it is stored.
+/// Writes an id as it is stored.
 pub(super) fn id(id: FileId) -> String {
     id.to_string()
 }
 
-/// A size or count as SQLite stores it.
+/// Converts a size or count to what SQLite stores.
 pub(super) fn integer(value: u64) -> Result<i64, Fault> {
     i64::try_from(value)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)).into())
 }
 
-/// `LIMIT`'s operand.
+/// Returns the operand of `LIMIT`.
 pub(super) fn limit(rows: usize) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
-/// A text column, parsed.
+/// Parses a text column.
 pub(super) fn parse<T>(row: &Row<'_>, column: usize) -> Result<T, Source>
 where
     T: FromStr<Err: Into<Source>>,
@@ -128,7 +129,7 @@ where
     text(row, column)?.ok_or("unexpected NULL")?.parse().map_err(Into::into)
 }
 
-/// A column that is never negative.
+/// Reads a column that is never negative.
 pub(super) fn unsigned(row: &Row<'_>, column: usize) -> Result<u64, Source> {
     Ok(u64::try_from(row.get::<_, i64>(column)?)?)
 }
@@ -137,7 +138,7 @@ fn text<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r str>, Source> 
     Ok(row.get_ref(column)?.as_str_or_null()?)
 }
 
-/// A count or total, of which a negative one means a broken table.
+/// Reads a count or total; a negative one means a broken table.
 pub(super) fn count(row: &Row<'_>, column: usize) -> Result<u64, Fault> {
     unsigned(row, column).map_err(|source| Fault::Row { what: "a total".into(), source })
 }

@@ -13,10 +13,10 @@ use super::connection::OpenError;
 /// `FSTR`, in the header of every database file of ours.
 const APPLICATION_ID: i32 = 0x4653_5452;
 
-/// What each schema version adds to the one before it. Never edited, only appended to.
+/// The statements that each schema version adds to the one before it. Never edited, only appended to.
 const MIGRATIONS: &[&str] = &[include_str!("migrations/1.sql"), include_str!("migrations/2.sql")];
 
-/// The schema version of the file: 0 if it is empty. Refuses foreign and newer files.
+/// Reads the schema version of the file: 0 if it is empty. Refuses foreign and newer files.
 pub(super) fn identify(connection: &Connection) -> Result<usize, OpenError> {
     let application: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
@@ -25,10 +25,12 @@ pub(super) fn identify(connection: &Connection) -> Result<usize, OpenError> {
     if (application, version, objects) == (0, 0, 0) {
         return Ok(0);
     }
+
     if application != APPLICATION_ID {
         let message = "the database file belongs to another program";
         return Err(Error::new(ErrorKind::Unusable, message).into());
     }
+
     match usize::try_from(version) {
         Ok(version) if version <= MIGRATIONS.len() => Ok(version),
         _ => {

@@ -9,7 +9,7 @@
 //! No reply is sent before COMMIT returned, not even a refusal: it may have been decided from a
 //! neighbour's uncommitted rows. If COMMIT fails the whole group fails. What follows from which error
 //! is in [`fault`](super::fault). A full disk is answered by freeing the reserve ([`OnFull`]) and one
-//! more try of the group; if that fails too, each job is tried alone, so that a large insert does not
+//! more attempt of the group; if that fails too, each job runs alone, so that a large insert does not
 //! take a delete down with it.
 //!
 //! A caller that goes away does not cancel its job.
@@ -27,7 +27,7 @@ use crate::domain::id::FileId;
 use super::cache::RecordCache;
 use super::fault::{self, Fault, Health, Source};
 
-/// Called by the writer when the disk is full, before it tries again: to free reserved space. Runs on
+/// Frees reserved space. Called by the writer when the disk is full, before its retry. Runs on
 /// the writer's thread and must not call the engine.
 pub type OnFull = Arc<dyn Fn() + Send + Sync>;
 
@@ -57,7 +57,7 @@ pub(super) struct WriteTx<'c> {
 }
 
 impl WriteTx<'_> {
-    /// Says that the row of `id` was changed or deleted. (A new one is in no cache yet.)
+    /// Notes that the row of `id` was changed or deleted. (A new one is in no cache yet.)
     pub(super) fn touch(&mut self, id: FileId) {
         self.touched.push(id);
     }
@@ -120,6 +120,7 @@ impl Writer {
     ) -> Result<Self> {
         let (queue, jobs) = mpsc::channel(QUEUE);
         let (end, ended) = watch::channel(false);
+
         let run = move || {
             let _end = End { end, health: Arc::clone(&health) };
             Loop {
@@ -133,10 +134,12 @@ impl Writer {
             }
             .run();
         };
+
         let thread = thread::Builder::new()
             .name("filestore-writer".into())
             .spawn(run)
             .map_err(|error| Error::io("starting the writer", error))?;
+
         Ok(Self { queue: Some(queue), ended, thread: Some(thread) })
     }
 
@@ -178,7 +181,7 @@ impl Drop for Writer {
     }
 }
 
-/// Says that the thread is over, also when it panics.
+/// Reports the end of the thread, also when it panics.
 struct End {
     end: watch::Sender<bool>,
     health: Arc<Health>,
@@ -193,7 +196,7 @@ impl Drop for End {
     }
 }
 
-/// What the thread works with.
+/// The state of the writer's thread.
 struct Loop {
     connection: Connection,
     jobs: mpsc::Receiver<Message>,
@@ -241,16 +244,14 @@ impl Loop {
         self.checkpoint_if_long();
     }
 
-    /// Commits the group; on a full disk makes room and tries again.
+    /// Commits the group; on a full disk makes room and retries.
     fn commit_with_relief(&mut self, jobs: &mut Vec<Box<dyn Job>>) -> Result<(), Fault> {
-        let is_full = |result: &Result<(), Fault>| {
-            result.as_ref().is_err_and(|fault| fault.class() == fault::Class::Full)
-        };
         let mut result = self.commit(jobs, Company::Welcome);
         if is_full(&result) {
             self.make_room();
             result = self.commit(jobs, Company::None);
         }
+
         if is_full(&result) && jobs.len() > 1 {
             self.commit_each_alone(jobs);
             return Ok(());
@@ -281,7 +282,7 @@ impl Loop {
         self.checkpoint("PRAGMA wal_checkpoint(PASSIVE)");
     }
 
-    /// One transaction. On an error it is rolled back, or else the engine is poisoned.
+    /// Commits the jobs in one transaction. On an error it is rolled back, or else the engine is poisoned.
     fn commit(&mut self, jobs: &mut Vec<Box<dyn Job>>, company: Company) -> Result<(), Fault> {
         self.execute("BEGIN IMMEDIATE").map_err(Fault::Begin)?;
         let result = self.fill(jobs, company).and_then(|touched| {
@@ -304,6 +305,7 @@ impl Loop {
         let alone = jobs.len() == 1 && (company == Company::None || self.jobs.is_empty());
         let mut touched = Vec::new();
         let mut next = 0;
+
         loop {
             if next == jobs.len() {
                 match self.joining(company, jobs.len()) {
@@ -311,6 +313,7 @@ impl Loop {
                     None => return Ok(touched),
                 }
             }
+
             let mut tx = WriteTx { sql: &self.connection, touched: Vec::new() };
             if alone && next == 0 {
                 jobs[next].run(&mut tx)?;
@@ -322,7 +325,8 @@ impl Loop {
         }
     }
 
-    /// Whether the job's changes stay; a fault that concerns the whole group is an error.
+    /// Runs a job in a savepoint and tells if its changes stay; a fault that concerns the whole group is
+    /// an error.
     fn run_in_savepoint(
         &self,
         job: &mut Box<dyn Job>,
@@ -336,19 +340,21 @@ impl Loop {
             }
             Err(fault) => fault,
         };
+
         if matches!(fault.class(), fault::Class::Full | fault::Class::Poison) {
             return Err(fault);
         }
         if self.connection.is_autocommit() {
             return Err(Fault::Lost(fault.to_string()));
         }
+
         self.execute("ROLLBACK TO job")?;
         self.execute("RELEASE job")?;
         job.fail(&Arc::new(fault));
         Ok(false)
     }
 
-    /// A job that queued up meanwhile.
+    /// Takes a job that queued up meanwhile.
     fn joining(&mut self, company: Company, so_far: usize) -> Option<Box<dyn Job>> {
         if company == Company::None || self.closing || so_far >= GROUP {
             return None;
@@ -382,7 +388,7 @@ impl Loop {
         });
     }
 
-    /// A checkpoint that cannot be made now is no failure: the log holds everything.
+    /// Checkpoints the log. If that cannot be done now, it is no failure: the log holds everything.
     fn checkpoint(&self, sql: &str) {
         if let Err(error) = self.connection.query_row(sql, [], |_| Ok(())) {
             let fault = Fault::from(error);
@@ -396,11 +402,15 @@ impl Loop {
     }
 }
 
-/// Whether more jobs may join a group.
+/// The rule for more jobs that would join a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Company {
     Welcome,
     None,
+}
+
+fn is_full(result: &Result<(), Fault>) -> bool {
+    result.as_ref().is_err_and(|fault| fault.class() == fault::Class::Full)
 }
 
 fn fail_all(jobs: &mut [Box<dyn Job>], fault: Fault) {
