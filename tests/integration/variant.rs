@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use filestore_core::api::VARIANT_SIZES;
 use filestore_core::variant::Fit;
+use filestore_workspace::scene::{Light, photograph, stored_sideways};
 use filestore_workspace::{Reply, TestServer, eventually, files_under, fixtures};
 use futures_util::future::join_all;
+use image::imageops::FilterType;
 use image::{DynamicImage, ImageFormat, Rgba};
 use serde_json::json;
 
@@ -164,6 +166,22 @@ async fn every_exif_orientation_is_applied() {
         let id = server.upload(fixtures::jpeg_with_exif(480, 320, orientation)).ok().await.file_id;
         let image = decoded(&server.variant(&id, 200).send().await.expect(200));
         assert_eq!(corners(&image), expected, "orientation {orientation}");
+    }
+}
+
+#[tokio::test]
+async fn a_photograph_stored_on_its_side_comes_out_with_the_sky_above() {
+    let server = TestServer::start().await;
+    let upright = photograph(360, 480, Light::Day, 2);
+    let id = server.upload(stored_sideways(&upright)).ok().await.file_id;
+
+    for size in [200, 300, 400] {
+        let image = decoded(&server.variant(&id, size).send().await.expect(200));
+
+        // The means of eight strips, from the sky down to the meadow.
+        let strips = image.resize_exact(1, 8, FilterType::Triangle).to_rgb8();
+        let ([red, _, blue], [_, grass, shade]) = (strips[(0, 0)].0, strips[(0, 7)].0);
+        assert!(blue > red && grass > shade, "{size}: {strips:?}");
     }
 }
 

@@ -95,15 +95,25 @@ fn step(from: f32, to: f32, value: f32) -> f32 {
 mod tests {
     use super::*;
 
-    fn brightness(image: &RgbImage, at: (f32, f32)) -> u32 {
-        let column = u32::from(byte(at.0 / 255.0)) * image.width() / 100;
-        let row = u32::from(byte(at.1 / 255.0)) * image.height() / 100;
-        image.get_pixel(column, row).0.iter().map(|channel| u32::from(*channel)).sum()
+    /// The mean colour of a row.
+    fn row(image: &RgbImage, row: u32) -> [u32; 3] {
+        let pixels = (0..image.width()).map(|column| image.get_pixel(column, row).0);
+        let sums = pixels.fold([0; 3], |sums: [u32; 3], pixel| {
+            std::array::from_fn(|channel| sums[channel] + u32::from(pixel[channel]))
+        });
+        sums.map(|sum| sum / image.width())
     }
 
     #[test]
     fn the_sky_is_above_the_meadow() {
         let image = photograph(100, 100, Light::Day, 2);
-        assert!(brightness(&image, (50.0, 10.0)) > brightness(&image, (30.0, 95.0)) + 100);
+        let ([sky_red, _, sky_blue], [_, green, blue]) = (row(&image, 5), row(&image, 95));
+        assert!(sky_blue > sky_red + 40 && green > blue + 40, "{:?}", [sky_blue, green]);
+    }
+
+    #[test]
+    fn a_seed_paints_the_same_picture_again() {
+        let (one, again) = (photograph(40, 30, Light::Dusk, 7), photograph(40, 30, Light::Dusk, 7));
+        assert!(one == again);
     }
 }
