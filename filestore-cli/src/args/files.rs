@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use filestore_core::api::VARIANT_SIZES;
+use filestore_core::api::{Fit, PurgeStatus, Status, VARIANT_SIZES};
 
 use crate::target::{ByteRange, IfMatch};
 
@@ -130,6 +130,15 @@ pub(crate) enum FitArg {
     Inside,
 }
 
+impl From<FitArg> for Fit {
+    fn from(arg: FitArg) -> Self {
+        match arg {
+            FitArg::Cover => Self::Cover,
+            FitArg::Inside => Self::Inside,
+        }
+    }
+}
+
 /// Commands on one file.
 #[derive(Debug, Args)]
 pub(crate) struct IdArgs {
@@ -172,11 +181,27 @@ pub(crate) enum StatusArg {
     Ready,
 }
 
+impl From<StatusArg> for Status {
+    fn from(arg: StatusArg) -> Self {
+        match arg {
+            StatusArg::Temp => Self::Temp,
+            StatusArg::Thumbnail => Self::Thumbnail,
+            StatusArg::Ready => Self::Ready,
+        }
+    }
+}
+
 /// `list --purge-status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "SCREAMING_SNAKE_CASE")]
 pub(crate) enum PurgeStatusArg {
     SystemPurge,
+}
+
+impl From<PurgeStatusArg> for PurgeStatus {
+    fn from(PurgeStatusArg::SystemPurge: PurgeStatusArg) -> Self {
+        Self::SystemPurge
+    }
 }
 
 /// `ready`.

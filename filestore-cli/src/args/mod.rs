@@ -18,8 +18,8 @@ pub(crate) use admin::{
     VariantsCommand,
 };
 pub(crate) use files::{
-    BatchArgs, DeleteArgs, FitArg, GetArgs, IdArgs, ListArgs, OutputArgs, PlaceArgs,
-    PurgeStatusArg, ReadyArgs, ReplaceArgs, StatusArg, UploadArgs, VariantArgs,
+    BatchArgs, DeleteArgs, GetArgs, IdArgs, ListArgs, OutputArgs, PlaceArgs, ReadyArgs,
+    ReplaceArgs, UploadArgs, VariantArgs,
 };
 
 /// The server that commands go to if nothing else is said.

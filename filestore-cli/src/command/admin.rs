@@ -3,17 +3,18 @@
 use std::fmt::Write as _;
 
 use filestore_core::api::{
-    PurgeReport, SyncQueueReport, SyncReport, SyncStatusReport, VariantCacheReport, WorkFailure,
+    DryRun, PurgeReport, SyncQueueReport, SyncReport, SyncStatusReport, VariantCacheReport,
+    WorkFailure,
 };
 
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Align, Output, Table, counted, plain, size};
-use crate::target::{PurgeMode, Target};
+use crate::target::Target;
 
 /// `purge run`: removes what is due, or counts it.
-pub(super) async fn purge(mode: PurgeMode, target: &dyn Target, out: Output) -> Result<Exit> {
+pub(super) async fn purge(dry_run: DryRun, target: &dyn Target, out: Output) -> Result<Exit> {
     let meter = out.count_meter("purging");
-    let report = target.purge(mode, &meter).await.map_err(|e| e.doing("cannot purge"))?;
+    let report = target.purge(dry_run, &meter).await.map_err(|e| e.doing("cannot purge"))?;
     drop(meter);
     out.data(&report, |_| Vec::new(), purge_text)?;
     Ok(failures("purge", &report.failures, out))

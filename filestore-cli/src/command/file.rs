@@ -1,11 +1,11 @@
 //! Commands on files that are stored already.
 
-use filestore_core::api::{ChangeReply, FileRecord};
+use filestore_core::api::{ChangeReply, FileRecord, ListQuery};
 
-use crate::args::{ListArgs, PurgeStatusArg, ReadyArgs, ReplaceArgs, StatusArg};
+use crate::args::{ListArgs, ReadyArgs, ReplaceArgs};
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Output, files, more_files, plain, record};
-use crate::target::{Change, Input, Item, Listing, Target};
+use crate::target::{Change, Input, Item, Target};
 
 /// `info`: shows a record.
 pub(super) async fn info(id: &str, target: &dyn Target, out: Output) -> Result<Exit> {
@@ -26,20 +26,17 @@ fn show(file: &FileRecord, out: Output) -> Result<Exit> {
 
 /// `list`: a page, or all of them.
 pub(super) async fn list(args: ListArgs, target: &dyn Target, out: Output) -> Result<Exit> {
-    let mut listing = Listing {
-        organization_id: args.org,
-        sub_system: args.sub,
-        status: args.status.map(status).map(str::to_owned),
-        purge_status: args
-            .purge_status
-            .map(|PurgeStatusArg::SystemPurge| "SYSTEM_PURGE".to_owned()),
-        limit: args.limit,
-        cursor: args.cursor,
-    };
+    let mut query = ListQuery::new();
+    query.organization_id = args.org;
+    query.sub_system = args.sub;
+    query.status = args.status.map(Into::into);
+    query.purge_status = args.purge_status.map(Into::into);
+    query.limit = args.limit;
+    query.cursor = args.cursor;
 
     let doing = |failure: Failure| failure.doing("cannot list files");
     if !args.all {
-        let page = target.list(&listing).await.map_err(doing)?;
+        let page = target.list(&query).await.map_err(doing)?;
         out.data(
             &page,
             |page| page.items.iter().map(|file| file.file_id.as_str()).collect(),
@@ -50,14 +47,14 @@ pub(super) async fn list(args: ListArgs, target: &dyn Target, out: Output) -> Re
     }
 
     // The largest page: fewer round trips for the same rows.
-    listing.limit = listing.limit.or(Some(1000));
+    query.limit = query.limit.or(Some(1000));
     let mut lay_out: fn(&[FileRecord]) -> String = files;
     loop {
-        let page = target.list(&listing).await.map_err(doing)?;
+        let page = target.list(&query).await.map_err(doing)?;
         out.each(&page.items, |file| &file.file_id, lay_out)?;
         lay_out = more_files;
-        listing.cursor = page.next_cursor;
-        if listing.cursor.is_none() {
+        query.cursor = page.next_cursor;
+        if query.cursor.is_none() {
             return Ok(Exit::Done);
         }
     }
@@ -70,14 +67,6 @@ fn note_more(shown: &[FileRecord], next: Option<&str>, out: Output) {
             out.note(format!("there are more: --all shows them, --cursor {cursor} goes on here"))
         }
         None => {}
-    }
-}
-
-fn status(arg: StatusArg) -> &'static str {
-    match arg {
-        StatusArg::Temp => "TEMP",
-        StatusArg::Thumbnail => "THUMBNAIL",
-        StatusArg::Ready => "READY",
     }
 }
 

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::args::{FitArg, GetArgs, OutputArgs, VariantArgs};
+use crate::args::{GetArgs, OutputArgs, VariantArgs};
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Output, plain, size};
-use crate::target::{Delivery, Destination, Fit, Overwrite, Target};
+use crate::target::{Delivery, Destination, Overwrite, Target};
 
 /// Bytes of a name that every file system takes.
 const NAME_BYTES: usize = 200;
@@ -44,17 +44,13 @@ pub(super) async fn run(args: GetArgs, target: &dyn Target, out: Output) -> Resu
 /// `variant`: downloads a picture made for a square.
 pub(super) async fn variant(args: VariantArgs, target: &dyn Target, out: Output) -> Result<Exit> {
     let doing = |failure: Failure| failure.doing(format!("cannot get a variant of {}", args.id));
-    let fit = match args.fit {
-        FitArg::Cover => Fit::Cover,
-        FitArg::Inside => Fit::Inside,
-    };
     let chosen = choose(&args.output);
     let name = match &chosen {
         Chosen::Within(_) => Some(target.info(&args.id).await.map_err(doing)?.original_name),
         Chosen::Stdout | Chosen::File(_) => None,
     };
 
-    let variant = target.variant(&args.id, args.size, fit).await.map_err(doing)?;
+    let variant = target.variant(&args.id, args.size, args.fit.into()).await.map_err(doing)?;
     let to = match chosen {
         Chosen::Stdout => Destination::Stdout,
         Chosen::File(path) => Destination::File(path, overwrite(&args.output)),

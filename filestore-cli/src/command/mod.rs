@@ -13,6 +13,7 @@ mod migrate;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
+use filestore_core::api::DryRun;
 use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
@@ -22,7 +23,7 @@ use crate::args::{
 };
 use crate::failure::{Exit, Result};
 use crate::output::Output;
-use crate::target::{self, Absent, Opened, PurgeMode};
+use crate::target::{self, Absent, Opened};
 
 /// Carries out a command and returns the exit status of the process.
 pub(crate) async fn run(cli: Cli) -> ExitCode {
@@ -113,10 +114,10 @@ async fn on_target(
         }
         Command::Binding(command) => binding::run(command, target, out).await,
         Command::Purge(PurgeCommand::Run { dry_run: false }) => {
-            admin::purge(PurgeMode::Remove, target, out).await
+            admin::purge(DryRun::No, target, out).await
         }
         Command::Purge(PurgeCommand::Run { dry_run: true }) => {
-            admin::purge(PurgeMode::DryRun, target, out).await
+            admin::purge(DryRun::Yes, target, out).await
         }
         Command::Sync(SyncCommand::Run) => admin::sync(target, out).await,
         Command::Sync(SyncCommand::Enqueue { org }) => admin::sync_enqueue(org, target, out).await,

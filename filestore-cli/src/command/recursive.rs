@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use filestore_core::api::ErrorCode;
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -203,7 +204,7 @@ impl Sender<'_> {
         };
 
         let record = self.target.upload(upload, &self.meter.part()).await.map_err(|failure| {
-            let changed = failure.code() == Some("digest_mismatch");
+            let changed = failure.code() == Some(&ErrorCode::DigestMismatch);
             let failure = doing(failure);
             if changed {
                 failure.hint("it changed while it was read; run the command again")

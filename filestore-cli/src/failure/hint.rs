@@ -1,61 +1,64 @@
 //! Advice on what to do next, by the stable code of the refusal: the same for both targets.
 
 use filestore_client::ErrorKind;
+use filestore_core::api::ErrorCode as Code;
 
 /// Returns the advice for a refusal with this code.
-pub(super) fn of(code: &str, field: Option<&str>, allowed: &[String]) -> Option<String> {
+pub(super) fn of(code: &Code, field: Option<&str>, allowed: &[String]) -> Option<String> {
     let advice = match code {
-        "invalid_field" | "missing_field" => {
+        Code::InvalidField | Code::MissingField => {
             return field.and_then(by_field).or_else(|| listed(allowed));
         }
-        "not_found" => {
+        Code::NotFound => {
             "is the id right? `filestore list` shows what there is; a deleted file cannot be read"
         }
-        "conflict" => match field {
+        Code::Conflict => match field {
             // A migration goes where the binding says, and there is one at a time.
             Some("to") => "`filestore binding update --provider CODE` changes where its files go",
             Some("organizationId") => "`filestore migrate status` shows how far it is",
             _ => "run the command again",
         },
-        "already_purging" => {
+        Code::AlreadyPurging => {
             "its bytes are being removed; upload the file again if you still have it"
         }
-        "unauthorized" => "give a valid key with --key or FILESTORE_KEY",
-        "forbidden" => "use a key with the scope and organization for it",
-        "precondition_failed" => {
+        Code::Unauthorized => "give a valid key with --key or FILESTORE_KEY",
+        Code::Forbidden => "use a key with the scope and organization for it",
+        Code::PreconditionFailed => {
             "somebody else changed it: look at it with `filestore info`, then repeat with its new sha256"
         }
-        "idempotency_mismatch" => {
+        Code::IdempotencyMismatch => {
             "use another --idempotency-key, or upload what was uploaded under this one"
         }
-        "idempotency_in_progress" => "wait for the other upload to end, then run the command again",
-        "digest_mismatch" => {
+        Code::IdempotencyInProgress => {
+            "wait for the other upload to end, then run the command again"
+        }
+        Code::DigestMismatch => {
             "compare with `sha256sum FILE`; did the file change while it was read?"
         }
-        "binding_required" => "bind the organization first: `filestore binding create --help`",
-        "binding_already_active" => {
+        Code::BindingRequired => "bind the organization first: `filestore binding create --help`",
+        Code::BindingAlreadyActive => {
             "change it with `filestore binding update`, or terminate it with --active false"
         }
-        "no_active_binding" => {
+        Code::NoActiveBinding => {
             "create one with `filestore binding create`; `filestore binding list` shows old ones"
         }
-        "unknown_provider" => {
+        Code::UnknownProvider => {
             return listed(allowed).or_else(|| Some("see `filestore provider list`".to_owned()));
         }
-        "provider_inactive" => "choose one of `filestore provider list`",
-        "provider_unavailable" => "try again later, or check the provider's configuration",
-        "too_large" | "too_many_items" => {
+        Code::ProviderInactive => "choose one of `filestore provider list`",
+        Code::ProviderUnavailable => "try again later, or check the provider's configuration",
+        Code::TooLarge | Code::TooManyItems => {
             "split it, or raise the limit in the server's configuration"
         }
-        "quota_exceeded" => {
+        Code::QuotaExceeded => {
             "delete files of the organization and run `filestore purge run`, or raise its quota"
         }
-        "not_an_image" | "corrupt_image" | "image_too_large" => {
+        Code::NotAnImage | Code::CorruptImage | Code::ImageTooLarge => {
             "`filestore get` downloads the file as it was uploaded"
         }
-        "busy" | "body_timeout" => "try again later",
-        "storage_full" => "deleting still works: `filestore delete`, then `filestore purge run`",
-        "locked" => "wait for the other command to end",
+        Code::Busy | Code::BodyTimeout => "try again later",
+        Code::StorageFull => "deleting still works: `filestore delete`, then `filestore purge run`",
+        Code::Locked => "wait for the other command to end",
         _ => return listed(allowed),
     };
     Some(advice.to_owned())

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use filestore_client as client;
 use filestore_core as core;
+use filestore_core::api::ErrorCode;
 use serde_json::{Value, json};
 
 /// The result of every command.
@@ -49,7 +50,7 @@ struct Inner {
     exit: Exit,
     doing: Option<String>,
     message: String,
-    code: Option<String>,
+    code: Option<ErrorCode>,
     field: Option<String>,
     item: Option<usize>,
     request_id: Option<String>,
@@ -111,8 +112,8 @@ impl Failure {
     }
 
     /// Returns the service's stable code, such as `not_found`.
-    pub(crate) fn code(&self) -> Option<&str> {
-        self.0.code.as_deref()
+    pub(crate) fn code(&self) -> Option<&ErrorCode> {
+        self.0.code.as_ref()
     }
 
     /// Returns the batch item at fault, counted from zero.
@@ -123,14 +124,14 @@ impl Failure {
     /// Tells whether the next file would fail for the same reason.
     pub(crate) fn hits_all(&self) -> bool {
         let by_code = matches!(
-            self.0.code.as_deref(),
+            self.0.code,
             Some(
-                "unauthorized"
-                    | "forbidden"
-                    | "binding_required"
-                    | "storage_full"
-                    | "locked"
-                    | "unusable"
+                ErrorCode::Unauthorized
+                    | ErrorCode::Forbidden
+                    | ErrorCode::BindingRequired
+                    | ErrorCode::StorageFull
+                    | ErrorCode::Locked
+                    | ErrorCode::Unusable
             )
         );
 
@@ -186,8 +187,9 @@ impl From<core::Error> for Failure {
         let mut failure = Self::new(exit, message);
         let details = error.details();
         let field = core::api::field_name(&error);
-        failure.0.hint = hint::of(error.kind().code(), field.as_deref(), &details.allowed);
-        failure.0.code = Some(error.kind().code().to_owned());
+        let code = ErrorCode::from(error.kind());
+        failure.0.hint = hint::of(&code, field.as_deref(), &details.allowed);
+        failure.0.code = Some(code);
         failure.0.field = field;
         failure.0.item = details.item.and_then(|item| usize::try_from(item).ok());
         failure
@@ -208,10 +210,10 @@ impl From<client::Error> for Failure {
         let mut failure = Self::new(exit, error.message());
         let allowed = error.problem().map(|problem| problem.allowed.as_slice()).unwrap_or_default();
         failure.0.hint = match error.code() {
-            Some(code) => hint::of(code.as_str(), error.field(), allowed),
+            Some(code) => hint::of(code, error.field(), allowed),
             None => hint::without_reply(error.kind()),
         };
-        failure.0.code = error.code().map(|code| code.as_str().to_owned());
+        failure.0.code = error.code().cloned();
         failure.0.field = error.field().map(str::to_owned);
 
         let item = error.problem().and_then(|problem| problem.item);

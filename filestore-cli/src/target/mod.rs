@@ -19,6 +19,4 @@ pub(crate) use item::{Input, Item};
 pub(crate) use open::{Absent, Opened, open};
 pub(crate) use operations::Target;
 pub(crate) use range::ByteRange;
-pub(crate) use request::{
-    Batch, Change, Fit, IfMatch, Lifetime, Listing, Migration, Place, PurgeMode, Upload,
-};
+pub(crate) use request::{Batch, Change, IfMatch, Lifetime, Migration, Place, Upload};

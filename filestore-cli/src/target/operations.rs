@@ -3,15 +3,15 @@
 use async_trait::async_trait;
 use filestore_core::api::{
     AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply,
-    FileRecord, ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport,
-    ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, SyncReport, SyncStatusReport,
-    UpdateBinding, VariantCacheReport,
+    DryRun, FileRecord, Fit, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
+    MigrateVerifyReport, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, SyncReport,
+    SyncStatusReport, UpdateBinding, VariantCacheReport,
 };
 use tokio::sync::watch;
 
 use super::destination::Destination;
 use super::range::ByteRange;
-use super::request::{Batch, Change, Fit, IfMatch, Listing, Migration, PurgeMode, Upload, Variant};
+use super::request::{Batch, Change, IfMatch, Migration, Upload, Variant};
 use crate::failure::Result;
 use crate::output::Meter;
 
@@ -44,7 +44,7 @@ pub(crate) trait Target: Send + Sync {
     ) -> Result<u64>;
     async fn variant(&self, id: &str, size: u32, fit: Fit) -> Result<Variant>;
     async fn info(&self, id: &str) -> Result<FileRecord>;
-    async fn list(&self, listing: &Listing) -> Result<ListReply>;
+    async fn list(&self, query: &ListQuery) -> Result<ListReply>;
     async fn delete(&self, id: &str) -> Result<DeleteReply>;
     async fn restore(&self, id: &str) -> Result<FileRecord>;
 
@@ -55,7 +55,7 @@ pub(crate) trait Target: Send + Sync {
     async fn create_binding(&self, binding: CreateBinding) -> Result<BindingReply>;
     async fn update_binding(&self, update: UpdateBinding) -> Result<BindingUpdateReply>;
 
-    async fn purge(&self, mode: PurgeMode, meter: &Meter) -> Result<PurgeReport>;
+    async fn purge(&self, dry_run: DryRun, meter: &Meter) -> Result<PurgeReport>;
     async fn sync(&self, meter: &Meter) -> Result<SyncReport>;
     /// Queues files from before the binding, and returns their number.
     async fn sync_enqueue(&self, organization: i64) -> Result<u64>;

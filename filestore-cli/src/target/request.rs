@@ -77,36 +77,11 @@ impl FromStr for IfMatch {
     }
 }
 
-/// The way a picture is fitted into its square.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fit {
-    Cover,
-    Inside,
-}
-
 /// A picture made for a square.
 #[derive(Debug)]
 pub(crate) struct Variant {
     pub(crate) bytes: Bytes,
     pub(crate) mime_type: String,
-}
-
-/// A page of a listing: its filters, and where it begins.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Listing {
-    pub(crate) organization_id: Option<String>,
-    pub(crate) sub_system: Option<String>,
-    pub(crate) status: Option<String>,
-    pub(crate) purge_status: Option<String>,
-    pub(crate) limit: Option<u32>,
-    pub(crate) cursor: Option<String>,
-}
-
-/// The choice between removing and only counting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PurgeMode {
-    Remove,
-    DryRun,
 }
 
 /// A migration: the organization whose files move, the provider they move to, and the pace.

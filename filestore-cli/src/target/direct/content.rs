@@ -2,7 +2,7 @@
 //! as the client would.
 
 use bytes::BytesMut;
-use filestore_core::api::{ChangeReply, FileRecord};
+use filestore_core::api::{ChangeReply, FileRecord, Fit};
 use filestore_core::domain::id::{FileId, OrganizationId, Sha256, SubSystem};
 use filestore_core::domain::media;
 use filestore_core::domain::scope::Scope;
@@ -21,7 +21,7 @@ use crate::output::Meter;
 use crate::target::destination::{Delivery, Destination};
 use crate::target::item::Item;
 use crate::target::range::ByteRange;
-use crate::target::request::{Batch, Change, Fit, IfMatch, Lifetime, Place, Upload, Variant};
+use crate::target::request::{Batch, Change, IfMatch, Lifetime, Place, Upload, Variant};
 
 /// Bytes read from the source at once.
 const PIECE_BYTES: usize = 256 << 10;
@@ -138,12 +138,8 @@ impl Direct {
 
     pub(super) async fn make_variant(&self, id: FileId, size: u32, fit: Fit) -> Result<Variant> {
         let size = VariantSize::try_from(size)?;
-        let fit = match fit {
-            Fit::Cover => variant::Fit::Cover,
-            Fit::Inside => variant::Fit::Inside,
-        };
 
-        Ok(match self.store.variant_of(id, &Scope::All, size, fit).await? {
+        Ok(match self.store.variant_of(id, &Scope::All, size, fit.into()).await? {
             (_, variant::Variant::WebP(bytes)) => Variant { bytes, mime_type: "image/webp".into() },
             (_, variant::Variant::PassThrough { mime }) => {
                 let bytes = self.store.read(id, &Scope::All).await?;

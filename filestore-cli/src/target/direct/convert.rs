@@ -1,15 +1,15 @@
 //! Turns requests of the command line and the wire into the core's types.
 
-use filestore_core::api::{CreateBinding, UpdateBinding};
+use filestore_core::api::{CreateBinding, ListQuery, UpdateBinding};
 use filestore_core::domain::binding::{BindingChange, NewBinding};
 use filestore_core::domain::id::Sha256;
 use filestore_core::domain::listing::ListFilter;
 use filestore_core::service::{self, ListRequest};
 
 use crate::failure::Result;
-use crate::target::request::{IfMatch, Listing};
+use crate::target::request::IfMatch;
 
-pub(super) fn list_request(listing: &Listing) -> Result<ListRequest> {
+pub(super) fn list_request(query: &ListQuery) -> Result<ListRequest> {
     fn parsed<T: std::str::FromStr<Err = filestore_core::Error>>(
         text: Option<&String>,
     ) -> Result<Option<T>> {
@@ -17,16 +17,16 @@ pub(super) fn list_request(listing: &Listing) -> Result<ListRequest> {
     }
 
     let filter = ListFilter {
-        organization_id: parsed(listing.organization_id.as_ref())?,
-        sub_system: parsed(listing.sub_system.as_ref())?,
-        status: parsed(listing.status.as_ref())?,
-        purge_status: parsed(listing.purge_status.as_ref())?,
+        organization_id: parsed(query.organization_id.as_ref())?,
+        sub_system: parsed(query.sub_system.as_ref())?,
+        status: query.status.as_ref().map(TryFrom::try_from).transpose()?,
+        purge_status: query.purge_status.as_ref().map(TryFrom::try_from).transpose()?,
     };
 
     Ok(ListRequest {
         filter,
-        limit: listing.limit.map(|limit| limit as usize),
-        cursor: listing.cursor.clone(),
+        limit: query.limit.map(|limit| limit as usize),
+        cursor: query.cursor.clone(),
     })
 }
 

@@ -12,9 +12,9 @@ use async_trait::async_trait;
 use filestore_core::FileStore;
 use filestore_core::api::{
     AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply,
-    FileRecord, ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport,
-    ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, SyncReport, SyncStatusReport,
-    UpdateBinding, VariantCacheReport,
+    DryRun, FileRecord, Fit, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
+    MigrateVerifyReport, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, SyncReport,
+    SyncStatusReport, UpdateBinding, VariantCacheReport,
 };
 use filestore_core::domain::id::FileId;
 use filestore_core::domain::provider::ProviderCode;
@@ -24,7 +24,7 @@ use filestore_core::worker::migrate::MigrateOptions;
 use super::destination::Destination;
 use super::operations::{Stop, Target};
 use super::range::ByteRange;
-use super::request::{Batch, Change, Fit, IfMatch, Listing, Migration, PurgeMode, Upload, Variant};
+use super::request::{Batch, Change, IfMatch, Migration, Upload, Variant};
 use crate::failure::{Failure, Result};
 use crate::output::Meter;
 
@@ -86,8 +86,8 @@ impl Target for Direct {
         Ok((&*self.store.info(parse_id(id)?, &Scope::All).await?).into())
     }
 
-    async fn list(&self, listing: &Listing) -> Result<ListReply> {
-        let page = self.store.list(&convert::list_request(listing)?, &Scope::All).await?;
+    async fn list(&self, query: &ListQuery) -> Result<ListReply> {
+        let page = self.store.list(&convert::list_request(query)?, &Scope::All).await?;
         let items = page.items.iter().map(Into::into).collect();
         Ok(ListReply::new(items, page.next_cursor))
     }
@@ -133,10 +133,10 @@ impl Target for Direct {
         Ok((&self.store.update_binding(organization.try_into()?, change).await?).into())
     }
 
-    async fn purge(&self, mode: PurgeMode, meter: &Meter) -> Result<PurgeReport> {
-        Ok(match mode {
-            PurgeMode::Remove => self.store.purge_run(meter).await?.into(),
-            PurgeMode::DryRun => self.store.purge_plan().await?.into(),
+    async fn purge(&self, dry_run: DryRun, meter: &Meter) -> Result<PurgeReport> {
+        Ok(match dry_run {
+            DryRun::No => self.store.purge_run(meter).await?.into(),
+            DryRun::Yes => self.store.purge_plan().await?.into(),
         })
     }
 

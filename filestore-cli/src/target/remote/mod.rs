@@ -3,21 +3,19 @@
 mod watching;
 
 use async_trait::async_trait;
-use filestore_client::{self as client, Client, DryRun};
+use filestore_client::{self as client, Client};
 use filestore_core::api::{
     AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply,
-    FileRecord, ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport,
-    ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, SyncReport, SyncStatusReport,
-    UpdateBinding, VariantCacheReport,
+    DryRun, FileRecord, Fit, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
+    MigrateVerifyReport, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, SyncReport,
+    SyncStatusReport, UpdateBinding, VariantCacheReport,
 };
 
 use super::destination::{Delivery, Destination};
 use super::item::{Input, Item};
 use super::operations::{Stop, Target};
 use super::range::ByteRange;
-use super::request::{
-    Batch, Change, Fit, IfMatch, Lifetime, Listing, Migration, PurgeMode, Upload, Variant,
-};
+use super::request::{Batch, Change, IfMatch, Lifetime, Migration, Upload, Variant};
 use crate::failure::Result;
 use crate::output::Meter;
 
@@ -112,10 +110,6 @@ impl Target for Remote {
     }
 
     async fn variant(&self, id: &str, size: u32, fit: Fit) -> Result<Variant> {
-        let fit = match fit {
-            Fit::Cover => client::Fit::Cover,
-            Fit::Inside => client::Fit::Inside,
-        };
         let variant = self.client.variant(id, size, fit).await?;
         Ok(Variant { bytes: variant.bytes, mime_type: variant.content_type })
     }
@@ -124,28 +118,8 @@ impl Target for Remote {
         Ok(self.client.info(id).await?.value)
     }
 
-    async fn list(&self, listing: &Listing) -> Result<ListReply> {
-        let mut query = client::ListQuery::new();
-        if let Some(id) = &listing.organization_id {
-            query = query.organization_id(id);
-        }
-        if let Some(name) = &listing.sub_system {
-            query = query.sub_system(name);
-        }
-        if let Some(status) = &listing.status {
-            query = query.status(status.as_str());
-        }
-        if let Some(status) = &listing.purge_status {
-            query = query.purge_status(status.as_str());
-        }
-        if let Some(limit) = listing.limit {
-            query = query.limit(limit);
-        }
-
-        if let Some(cursor) = &listing.cursor {
-            query = query.cursor(cursor);
-        }
-        Ok(self.client.list(&query).await?)
+    async fn list(&self, query: &ListQuery) -> Result<ListReply> {
+        Ok(self.client.list(query).await?)
     }
 
     async fn delete(&self, id: &str) -> Result<DeleteReply> {
@@ -180,11 +154,7 @@ impl Target for Remote {
         Ok(self.client.update_binding(&update).await?)
     }
 
-    async fn purge(&self, mode: PurgeMode, _meter: &Meter) -> Result<PurgeReport> {
-        let dry_run = match mode {
-            PurgeMode::Remove => DryRun::No,
-            PurgeMode::DryRun => DryRun::Yes,
-        };
+    async fn purge(&self, dry_run: DryRun, _meter: &Meter) -> Result<PurgeReport> {
         Ok(self.client.admin().purge_run(dry_run).await?)
     }
 
