@@ -145,15 +145,15 @@ enum Token {
 fn write_scan(
     bytes: &mut Vec<u8>,
     recipe: &Recipe,
-    (lanes, start, end, high, low): &ScanRecipe,
+    (indices, start, end, high, low): &ScanRecipe,
     components: &[Coefficients],
     largest: (u32, u32),
 ) {
     let mut coder =
         Coder { tokens: Vec::new(), predictions: [0; 4], ended: 0, pending: Vec::new() };
-    let alone = lanes.len() == 1;
+    let alone = indices.len() == 1;
     let (across, down) = if alone {
-        components[lanes[0]].own
+        components[indices[0]].own
     } else {
         (recipe.width.div_ceil(8 * largest.0), recipe.height.div_ceil(8 * largest.1))
     };
@@ -163,17 +163,17 @@ fn write_scan(
             coder.tokens.push(Token::Restart);
             coder.predictions = [0; 4];
         }
-        for lane in lanes {
-            let component = &components[*lane];
-            let (h, v) = if alone { (1, 1) } else { recipe.sampling[*lane] };
+        for index in indices {
+            let component = &components[*index];
+            let (h, v) = if alone { (1, 1) } else { recipe.sampling[*index] };
             for row in 0..v {
                 for column in 0..h {
                     let (x, y) = (mcu % across * h + column, mcu / across * v + row);
                     assert!(y < component.blocks_down);
                     let block = &component.blocks[(y * component.blocks_across + x) as usize];
                     match (recipe.progressive, start, high) {
-                        (false, ..) => coder.sequential(*lane, block),
-                        (true, 0, 0) => coder.dc(*lane, block[0] >> low),
+                        (false, ..) => coder.sequential(*index, block),
+                        (true, 0, 0) => coder.dc(*index, block[0] >> low),
                         (true, 0, _) => {
                             coder.tokens.push(Token::Bits(block[0] as u32 >> low & 1, 1));
                         }
@@ -195,8 +195,8 @@ fn write_scan(
             segment(bytes, 0xC4, &[&[class], &lengths[..], &table.symbols].concat());
         }
     }
-    let mut header = vec![u8::try_from(lanes.len()).unwrap()];
-    header.extend(lanes.iter().flat_map(|lane| [*lane as u8 + 1, 0]));
+    let mut header = vec![u8::try_from(indices.len()).unwrap()];
+    header.extend(indices.iter().flat_map(|index| [*index as u8 + 1, 0]));
     header.extend([*start as u8, *end as u8, high << 4 | low]);
     segment(bytes, 0xDA, &header);
     write_tokens(bytes, &coder.tokens, &tables);
@@ -299,13 +299,13 @@ impl Coder {
         self.tokens.push(Token::Bits(if value < 0 { value - 1 } else { value } as u32, size));
     }
 
-    fn dc(&mut self, lane: usize, dc: i32) {
-        let difference = dc - std::mem::replace(&mut self.predictions[lane], dc);
+    fn dc(&mut self, index: usize, dc: i32) {
+        let difference = dc - std::mem::replace(&mut self.predictions[index], dc);
         self.value(0, 0, difference);
     }
 
-    fn sequential(&mut self, lane: usize, block: &[i32; END]) {
-        self.dc(lane, block[0]);
+    fn sequential(&mut self, index: usize, block: &[i32; END]) {
+        self.dc(index, block[0]);
         let mut run = 0;
         for value in &block[1..] {
             if *value == 0 {
