@@ -10,11 +10,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 #[tokio::main]
 async fn main() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let config = Config {
-        listen: "127.0.0.1:0".parse()?,
-        data_dir: dir.path().join("data"),
-        ..Config::default()
-    };
+    let config = Config::new("127.0.0.1:0".parse()?, dir.path().join("data"));
     let server = Server::start(config).await?;
     let client = Client::builder(server.url())?.build()?;
 

@@ -14,11 +14,7 @@ async fn main() -> Result<()> {
     std::fs::write(&photo, "imagine a photograph\n".repeat(1000))?;
 
     // A server in this process, on any free port. Yours runs elsewhere: leave this part out.
-    let config = Config {
-        listen: "127.0.0.1:0".parse()?,
-        data_dir: dir.path().join("data"),
-        ..Config::default()
-    };
+    let config = Config::new("127.0.0.1:0".parse()?, dir.path().join("data"));
     let server = Server::start(config).await?;
 
     let client = Client::builder(server.url())?.build()?;

@@ -26,11 +26,7 @@ const SIZES: [u32; 7] = [200, 250, 300, 400, 500, 700, 1000];
 async fn main() -> Result<()> {
     let arguments = Arguments::parse()?;
     let dir = tempfile::tempdir()?;
-    let config = Config {
-        listen: "127.0.0.1:0".parse()?,
-        data_dir: dir.path().join("data"),
-        ..Config::default()
-    };
+    let config = Config::new("127.0.0.1:0".parse()?, dir.path().join("data"));
     let server = Server::start(config).await?;
     let client = Client::builder(server.url())?.build()?;
 

@@ -1,4 +1,4 @@
-//! Request bodies, read with a clock beside them.
+//! Request bodies, read under a time limit.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -14,13 +14,14 @@ use crate::deadline::Deadline;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// How long a body may stay silent while it is being read. Time in which nobody reads (the disk is
-/// slow, say) does not count.
+/// Limits on a client's silence while its body is read. Time in which the server does not read
+/// (because the disk is slow, say) does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Timeouts {
-    /// Before its first byte.
+    /// The longest silence before the first byte.
     pub first_byte: Duration,
-    /// Between two chunks.
+    /// The longest silence between two chunks.
     pub idle: Duration,
 }
 
@@ -30,7 +31,7 @@ impl Default for Timeouts {
     }
 }
 
-/// A body stream that is given up when it stays silent.
+/// A body stream that fails when the client stays silent for too long.
 pub struct BodyReader<S> {
     stream: Pin<Box<S>>,
     timeouts: Timeouts,
@@ -44,12 +45,12 @@ where
     B: Buf,
     E: Into<BoxError>,
 {
-    /// A reader of `stream`.
+    /// Makes a reader of `stream`.
     pub fn new(stream: S, timeouts: Timeouts) -> Self {
         Self { stream: Box::pin(stream), timeouts, timer: Deadline::default(), started: false }
     }
 
-    /// The next chunk, or `None` at the end. Cancelling it loses nothing.
+    /// Returns the next chunk, or `None` at the end. Cancelling the call loses nothing.
     ///
     /// Fails with [`ErrorKind::BodyTimeout`] when the client stops sending, and
     /// [`ErrorKind::MalformedBody`] when the body ends before its length or the connection breaks.
@@ -61,7 +62,7 @@ where
         Ok(chunk)
     }
 
-    /// The whole rest of the body: [`ErrorKind::TooLarge`] if it has more than `limit_bytes`.
+    /// Reads the whole rest of the body: [`ErrorKind::TooLarge`] if it has more than `limit_bytes`.
     pub async fn collect(mut self, limit_bytes: usize) -> Result<Vec<u8>> {
         let mut body = Vec::new();
         while let Some(chunk) = self.chunk().await? {
@@ -88,6 +89,7 @@ where
                 let broken = Error::new(ErrorKind::MalformedBody, "the body did not arrive whole");
                 Poll::Ready(Err(broken.with_source(error)))
             }
+
             Poll::Pending => {
                 ready!(self.timer.poll_passed(cx, deadline));
                 Poll::Ready(Err(Error::new(

@@ -1,27 +1,29 @@
-//! A timer that is moved as rarely as can be.
+//! A timer that is reset as rarely as possible.
 //!
-//! What it times is nearly always done in time, thousands of times a second. So the timer is left
-//! where it was armed while the deadline moves away from it, and is moved only when it fires too
-//! early, or when the deadline comes nearer.
+//! Deadlines are set thousands of times a second and nearly never pass. So the timer stays where it
+//! was armed while the deadline moves to a later time. It is reset only when it fires too early, or
+//! when the deadline moves to an earlier time.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A timer whose deadline is given at each poll. Made at the first one.
+/// A timer whose deadline is given at each poll. The first poll makes the timer.
 #[derive(Default)]
 pub(crate) struct Deadline {
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Deadline {
-    /// Ready when `deadline` has passed; else the task is woken then, or earlier.
+    /// Returns ready when `deadline` has passed. Otherwise the task is woken at the deadline, or
+    /// earlier.
     pub(crate) fn poll_passed(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         if deadline < timer.deadline() {
             timer.as_mut().reset(deadline);
         }
+
         loop {
             ready!(timer.as_mut().poll(cx));
             if Instant::now() >= deadline {

@@ -1,20 +1,47 @@
 //! The filestore HTTP server: requests in, replies out, over warp and the core library.
 //!
-//! [`Server::start`] runs the whole service from a [`Config`]; the binary `filestore-server` is little
-//! more than that call.
+//! [`Server::start`] runs the whole service inside another program. The binary `filestore-server` adds
+//! arguments, logging and signals to that call.
 //!
-//! The building blocks, none of which knows a route:
+//! ```
+//! use filestore_server::{Config, Server};
 //!
-//! | module | what it holds |
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! # let data_dir = dir.path();
+//! let any_port = "127.0.0.1:0".parse()?;
+//! let mut config = Config::new(any_port, data_dir);
+//! config.store.limits.max_file_size = 10 << 20;
+//!
+//! let server = Server::start(config).await?;
+//! println!("upload to {}/api/v1/files/upload", server.url());
+//!
+//! server.stop().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Config::load`] reads the same configuration from a TOML file, and [`Server::store`] gives the
+//! core's `FileStore` beneath the running server.
+//!
+//! # Building blocks
+//!
+//! Parts that know no route, and serve other programs as well:
+//!
+//! | module | contents |
 //! |---|---|
-//! | [`body`] | request bodies, read with a clock beside them |
+//! | [`http`] | HTTP semantics as pure functions: entity tags, conditions, ranges, dates, queries |
+//! | [`body`] | request bodies, read under a time limit |
 //! | [`multipart`] | a strict, streaming, bounded multipart/form-data parser |
-//! | [`http`] | HTTP semantics as pure functions: ranges, conditionals, dispositions, safe serving |
 //! | [`listen`] | the accept loop: timeouts, connection cap, early replies, graceful stop |
 //!
-//! On them, from the socket inwards: `server` starts all of it and gives each request its id;
-//! `routes` has a filter for each resource and its handler beneath, which speaks to the core's
-//! `FileStore`; `request` reads what is sent, `reply` writes what is answered.
+//! # Inside
+//!
+//! From the socket inwards: `server` starts everything and gives each request its id; `routes` has a
+//! filter for each resource and its handler beneath, which calls the core's `FileStore`; `request`
+//! reads the fields and bodies that clients send; `reply` writes the answers and owns every HTTP
+//! status.
 
 mod deadline;
 

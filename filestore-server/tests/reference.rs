@@ -79,11 +79,7 @@ fn every_segment_of_every_route_is_named() {
 #[tokio::test]
 async fn every_path_answers_the_methods_that_are_documented_and_no_other() {
     let dir = tempfile::tempdir().unwrap();
-    let config = Config {
-        listen: "127.0.0.1:0".parse().unwrap(),
-        data_dir: dir.path().join("data"),
-        ..Config::default()
-    };
+    let config = Config::new("127.0.0.1:0".parse().unwrap(), dir.path().join("data"));
     let server = Server::start(config).await.unwrap();
     let client = support::http_client().build().unwrap();
     let documented = documented();

@@ -25,11 +25,7 @@ impl Running {
 
     async fn start_with(change: impl FnOnce(&mut Config)) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let mut config = Config {
-            listen: "127.0.0.1:0".parse().unwrap(),
-            data_dir: dir.path().join("data"),
-            ..Config::default()
-        };
+        let mut config = Config::new("127.0.0.1:0".parse().unwrap(), dir.path().join("data"));
         change(&mut config);
         let client = support::http_client().build().unwrap();
         Self { server: Server::start(config).await.unwrap(), client, _dir: dir }
@@ -443,11 +439,7 @@ async fn stopping_lets_a_running_upload_finish() {
 #[tokio::test]
 async fn an_address_that_others_reach_needs_a_word() {
     let dir = tempfile::tempdir().unwrap();
-    let mut config = Config {
-        listen: "0.0.0.0:0".parse().unwrap(),
-        data_dir: dir.path().to_owned(),
-        ..Config::default()
-    };
+    let mut config = Config::new("0.0.0.0:0".parse().unwrap(), dir.path().to_owned());
     let refused = Server::start(config.clone()).await.unwrap_err();
     assert!(matches!(refused, StartError::Exposed(_)) && refused.is_usage(), "{refused}");
     config.insecure_no_auth = true;

@@ -38,9 +38,7 @@ async fn serve_until_killed() {
     provider = provider.with_option("root", OptionValue::Text(given(ROOT)));
     provider.code = code.parse().expect("a code");
 
-    let mut config =
-        Config { listen: "127.0.0.1:0".parse().expect("an address"), ..Config::default() };
-    config.data_dir = data_dir.into();
+    let mut config = Config::new("127.0.0.1:0".parse().expect("an address"), data_dir);
     config.store.providers = vec![provider];
     config.check_providers = false;
     config.store.blob_grace = GRACE;

@@ -32,8 +32,8 @@ impl TestServer {
 
     /// Starts a server whose configuration `adjust` has changed.
     pub async fn start_with(adjust: impl FnOnce(&mut Config)) -> Self {
-        let mut config =
-            Config { listen: "127.0.0.1:0".parse().expect("an address"), ..Config::default() };
+        let mut config = Config::default();
+        config.listen = "127.0.0.1:0".parse().expect("an address");
         adjust(&mut config);
         Self::start_in(tempfile::tempdir().expect("a temporary directory"), config).await
     }

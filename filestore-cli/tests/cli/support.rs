@@ -163,8 +163,7 @@ impl Drop for Bench {
 
 fn start(data: &Path, configure: impl FnOnce(&mut Config)) -> (Runtime, Option<Server>) {
     let runtime = Runtime::new().unwrap();
-    let mut config = Config { data_dir: data.to_owned(), ..Config::default() };
-    config.listen = "127.0.0.1:0".parse().unwrap();
+    let mut config = Config::new("127.0.0.1:0".parse().unwrap(), data);
     // Deleted files stay restorable as long as a test runs.
     config.store.purge_grace = Duration::from_hours(1);
     configure(&mut config);

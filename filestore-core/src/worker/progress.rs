@@ -2,6 +2,10 @@
 
 /// Receives progress. Calls come from the thread that works; return quickly.
 pub trait Progress: Send + Sync {
+    /// Every check has passed: the work is accepted, and a later failure is no refusal. Only work that
+    /// can be refused calls this, once and before [`start`](Self::start).
+    fn accepted(&self) {}
+
     /// The work is about `total` units, if that is known.
     fn start(&self, total: Option<u64>);
 

@@ -1,5 +1,5 @@
-//! The server's own keys of the configuration file. Every key is optional, none is unknown, units are in
-//! the names. The store's keys are passed over here and read by the core.
+//! The server's own keys of the configuration file. Every key is optional, unknown keys are refused,
+//! names carry the unit. The store's keys are skipped here and read by the core.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,8 +12,8 @@ use super::{Config, ConfigError};
 use crate::body;
 use crate::listen;
 
-/// A table of the file: all keys optional, listed in `KEYS` for the test of the documentation. `..key`
-/// is known and somebody else's.
+/// Declares the tables of the file: all keys optional, listed in `KEYS` for the test of the
+/// documentation. `..key` is a known key that the store reads.
 macro_rules! tables {
     ($($(#[$doc:meta])* $table:ident { $($key:ident: $type:ty,)* $(..$other:ident,)* })*) => {
         $(
@@ -33,7 +33,7 @@ macro_rules! tables {
 }
 
 tables! {
-    /// The whole file. The keys passed over are the store's.
+    /// The whole file. The skipped keys are the store's.
     File {
         listen: SocketAddr,
         data_dir: PathBuf,
@@ -52,7 +52,7 @@ tables! {
         ..sync,
         ..providers,
     }
-    /// `[http]`
+    /// The table `[http]`: timeouts and sizes.
     HttpTable {
         first_byte_secs: u32,
         header_secs: u32,
@@ -69,15 +69,18 @@ tables! {
 }
 
 impl File {
-    /// The configuration but for the store's part: the defaults, changed where the file says so.
+    /// Builds the configuration except for the store's part: the defaults, changed where the file
+    /// has a key.
     pub(super) fn into_config(self) -> Result<Config, ConfigError> {
         let mut config = Config::default();
         put(&mut config.listen, self.listen);
         put(&mut config.data_dir, self.data_dir);
         config.public_url = self.public_url;
+
         let proxies = self.trusted_proxies.unwrap_or_default();
         config.trusted_proxies =
             proxies.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
+
         put(&mut config.insecure_no_auth, self.insecure_no_auth);
         put(&mut config.check_providers, self.check_providers);
         self.http.unwrap_or_default().apply(&mut config.http, &mut config.body);

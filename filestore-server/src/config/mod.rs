@@ -1,4 +1,4 @@
-//! What can be configured of the server, with its defaults.
+//! The configuration of the server, with its defaults.
 
 mod file;
 
@@ -13,29 +13,32 @@ use crate::body;
 use crate::http::forwarded::{BadIpRange, IpRange};
 use crate::listen;
 
-/// The configuration of a server. `Default` is the contract's: loopback only, SQLite and local disk
+/// The configuration of a server. `Default` is the documented one: loopback only, SQLite and local disk
 /// under `./filestore-data`.
+///
+/// The struct may gain fields: make one with [`new`](Self::new), [`load`](Self::load) or `Default`, and
+/// set the fields that differ.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Config {
-    /// Where to listen. Port 0 takes any free one.
+    /// The address to listen on. Port 0 takes any free port.
     pub listen: SocketAddr,
-    /// The data directory; made if it is not there. Relative to the working directory.
+    /// The data directory, relative to the working directory. A missing one is created.
     pub data_dir: PathBuf,
-    /// The URL under which clients see the server, if a proxy publishes it under another one; it may
-    /// have a path.
+    /// The URL under which a proxy publishes the server, if there is one; it may have a path.
     pub public_url: Option<String>,
-    /// Whose `X-Forwarded-For` is believed, in logs.
+    /// Proxies whose `X-Forwarded-For` is believed, in logs.
     pub trusted_proxies: Vec<IpRange>,
-    /// Whether to listen without keys on an address that others can reach.
+    /// Permission to listen without keys on an address that others can reach.
     pub insecure_no_auth: bool,
-    /// Whether to try out each active provider at the start, and warn of what cannot serve. Writes and
-    /// removes an object under `.filestore-check/`.
+    /// A check of each active provider at the start, with a warning for one that cannot serve. The
+    /// check writes and removes an object under `.filestore-check/`.
     pub check_providers: bool,
-    /// The store.
+    /// The configuration of the store.
     pub store: StoreConfig,
-    /// Connections: how patient, how many.
+    /// Timeouts and limits of connections.
     pub http: listen::Options,
-    /// How long a request's body may stay silent.
+    /// Limits on a client's silence while its body is read.
     pub body: body::Timeouts,
 }
 
@@ -55,11 +58,12 @@ impl Default for Config {
     }
 }
 
-/// Why a configuration cannot be used.
+/// Reasons why a configuration cannot be used.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ConfigError {
-    /// The file cannot be read, is no TOML, has an unknown key, or a value of the wrong type; or the store's part of it
-    /// cannot be used.
+    /// The file cannot be read, is no TOML, has an unknown key or a value of the wrong type, or the
+    /// store's part of it cannot be used.
     #[error(transparent)]
     Store(#[from] ConfigFileError),
     /// A key of the server has a value of the wrong type.
@@ -70,7 +74,7 @@ pub enum ConfigError {
     Value {
         /// The key, with its table.
         key: &'static str,
-        /// What is wrong with its value.
+        /// The rule that the value breaks.
         problem: &'static str,
     },
     /// A trusted proxy is no address.
@@ -79,8 +83,14 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Reads a TOML file; what it does not name has its default. An unknown key is an error that
-    /// names it.
+    /// Makes the default configuration with another address and data directory. Port 0 takes any free
+    /// port.
+    pub fn new(listen: SocketAddr, data_dir: impl Into<PathBuf>) -> Self {
+        Self { listen, data_dir: data_dir.into(), ..Self::default() }
+    }
+
+    /// Reads a TOML file. Keys that are absent have their defaults; an unknown key is an error that
+    /// names the key.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         Self::from_toml(&config_file::read(path.as_ref())?)
     }
@@ -113,20 +123,23 @@ impl Config {
         // As text: the error itself holds the whole file.
         let file = toml::from_str::<file::File>(text)
             .map_err(|error| ConfigError::Toml(error.to_string()))?;
+
         let config = Self { store, ..file.into_config()? };
         config.check()?;
         Ok(config)
     }
 
-    /// Checks what types cannot: values that would make the server useless or stop it.
+    /// Checks what types cannot: refuses values that would make the server useless or stop it.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        let wrong = |key, problem| Err(ConfigError::Value { key, problem });
         self.store.check()?;
+
         if !(1..=1_000_000).contains(&self.http.max_connections) {
-            return wrong("http.max_connections", "must be 1 to 1000000");
+            let problem = "must be 1 to 1000000";
+            return Err(ConfigError::Value { key: "http.max_connections", problem });
         }
         if self.http.buffer_bytes < 8192 {
-            return wrong("http.buffer_bytes", "must be at least 8192");
+            let problem = "must be at least 8192";
+            return Err(ConfigError::Value { key: "http.buffer_bytes", problem });
         }
         Ok(())
     }

@@ -9,34 +9,35 @@ use http::header::{
 use super::etag::{EntityTag, EntityTags};
 use super::{date, single};
 
-/// What the conditions of a request are held against.
+/// The validators that the conditions of a request are compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validators {
     /// The current entity tag.
     pub etag: EntityTag,
-    /// When the representation last changed; only whole seconds count.
+    /// The time of the representation's last change; only whole seconds count.
     pub last_modified: Option<Timestamp>,
 }
 
-/// What the conditions of a GET or HEAD come to.
+/// The result of the conditions of a GET or HEAD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Answer as if there were no conditions.
     Proceed,
-    /// 304.
+    /// Answer 304: the client has the current representation.
     NotModified,
-    /// 412.
+    /// Answer 412: a condition does not hold.
     PreconditionFailed,
 }
 
 /// Evaluates the conditions of a GET or HEAD in the order of section 13.2.2. If-Range, the last of
 /// them, is [`if_range_holds`].
 ///
-/// A malformed If-Match fails, so that nothing is done on a condition nobody understood; a malformed
-/// If-None-Match or date is as if absent. Dates count only where there is no tag beside them.
+/// A malformed If-Match fails, so that nothing happens on a condition that was not understood. A
+/// malformed If-None-Match or date counts as absent. Dates count only without tags beside them.
 pub fn evaluate(headers: &HeaderMap, current: &Validators) -> Outcome {
     let changed_since =
         |date: Timestamp| current.last_modified.map(|at| at.as_secs() > date.as_secs());
+
     if headers.contains_key(IF_MATCH) {
         if !if_match_holds(headers, Some(&current.etag)) {
             return Outcome::PreconditionFailed;
@@ -44,6 +45,7 @@ pub fn evaluate(headers: &HeaderMap, current: &Validators) -> Outcome {
     } else if date_of(headers, IF_UNMODIFIED_SINCE).and_then(changed_since) == Some(true) {
         return Outcome::PreconditionFailed;
     }
+
     let unmodified = if headers.contains_key(IF_NONE_MATCH) {
         tags(headers, IF_NONE_MATCH).is_some_and(|tags| tags.match_weakly(&current.etag))
     } else {
@@ -52,8 +54,8 @@ pub fn evaluate(headers: &HeaderMap, current: &Validators) -> Outcome {
     if unmodified { Outcome::NotModified } else { Outcome::Proceed }
 }
 
-/// Whether If-Match holds (section 13.1.1), or is absent; `current` is `None` where nothing is there.
-/// For state-changing requests; false is 412.
+/// Tests whether If-Match holds (section 13.1.1) or is absent, for requests that change state.
+/// `current` is `None` where there is no representation. False means 412.
 pub fn if_match_holds(headers: &HeaderMap, current: Option<&EntityTag>) -> bool {
     if !headers.contains_key(IF_MATCH) {
         return true;
@@ -64,8 +66,8 @@ pub fn if_match_holds(headers: &HeaderMap, current: Option<&EntityTag>) -> bool 
     tags.match_strongly(current)
 }
 
-/// Whether Range counts (section 13.1.5): If-Range is absent, or holds the current strong tag or
-/// exactly the current date. False: answer with the whole.
+/// Tests whether Range counts (section 13.1.5): If-Range is absent, or holds the current strong tag
+/// or exactly the current date. False means: answer with the whole representation.
 pub fn if_range_holds(headers: &HeaderMap, current: &Validators) -> bool {
     if !headers.contains_key(IF_RANGE) {
         return true;
@@ -80,7 +82,7 @@ pub fn if_range_holds(headers: &HeaderMap, current: &Validators) -> bool {
     at.is_some() && at == current.last_modified.map(Timestamp::as_secs)
 }
 
-/// All values of a list header, read as one list (section 5.3).
+/// Reads all values of a list header as one list (section 5.3).
 fn tags(headers: &HeaderMap, name: impl AsHeaderName) -> Option<EntityTags> {
     let mut lines = headers.get_all(name).iter();
     let mut list = lines.next()?.to_str().ok()?.to_owned();

@@ -7,8 +7,8 @@ use filestore_core::domain::clock::Timestamp;
 /// The last second of the year 9999: IMF-fixdate has four digits for a year.
 const LAST_SECOND: u64 = 253_402_300_799;
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT`; fractions are dropped, what lies outside of 1970 to 9999 is
-/// moved to its nearer end.
+/// Writes a date such as `Sun, 06 Nov 1994 08:49:37 GMT`. Fractions are dropped; a time outside of
+/// 1970 to 9999 becomes the nearer end.
 pub fn format(time: Timestamp) -> String {
     let secs = u64::try_from(time.as_secs()).unwrap_or(0).min(LAST_SECOND);
     httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(secs))

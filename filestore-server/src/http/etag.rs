@@ -15,19 +15,19 @@ pub struct EntityTag {
 }
 
 impl EntityTag {
-    /// The strong tag of bytes, from their digest.
+    /// Makes the strong tag of bytes from their digest.
     pub fn of(sha256: &Sha256) -> Self {
         Self { weak: false, tag: sha256.to_hex() }
     }
 
-    /// A strong tag. Panics on a character that no tag may hold (a space, a quote, a control).
+    /// Makes a strong tag. Panics on a character that no tag may hold (a space, a quote, a control).
     pub fn strong(tag: impl Into<String>) -> Self {
         let tag = tag.into();
         assert!(tag.bytes().all(is_etagc), "an entity tag holds no such character: {tag:?}");
         Self { weak: false, tag }
     }
 
-    /// A weak tag. Panics as [`strong`](Self::strong) does.
+    /// Makes a weak tag. Panics as [`strong`](Self::strong) does.
     pub fn weak(tag: impl Into<String>) -> Self {
         Self { weak: true, ..Self::strong(tag) }
     }
@@ -45,17 +45,17 @@ impl EntityTag {
         tag.bytes().all(is_etagc).then(|| (Self { weak, tag: tag.to_owned() }, rest))
     }
 
-    /// Whether both are strong and equal (section 8.8.3.2): the bytes are the same.
+    /// Tests whether both are strong and equal (section 8.8.3.2): the bytes are the same.
     pub fn strong_eq(&self, other: &Self) -> bool {
         !self.weak && !other.weak && self.tag == other.tag
     }
 
-    /// Whether the tags are equal, weak or not: one may stand for the other.
+    /// Tests whether the tags are equal, weak or not: one representation may replace the other.
     pub fn weak_eq(&self, other: &Self) -> bool {
         self.tag == other.tag
     }
 
-    /// The value of an ETag header.
+    /// Returns the value of an ETag header.
     pub fn to_header(&self) -> HeaderValue {
         HeaderValue::from_str(&self.to_string())
             .expect("a tag holds only etagc, all of which a value may hold")
@@ -73,12 +73,12 @@ fn is_etagc(b: u8) -> bool {
     b == 0x21 || (0x23..0x7F).contains(&b)
 }
 
-/// What If-Match and If-None-Match hold: `*`, or a list.
+/// The value of If-Match or If-None-Match: `*`, or a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntityTags {
     /// `*`: any current representation.
     Any,
-    /// The tags.
+    /// The tags, in the order of the header.
     List(Vec<EntityTag>),
 }
 
@@ -89,12 +89,14 @@ impl EntityTags {
         if rest == "*" {
             return Some(Self::Any);
         }
+
         let mut tags = Vec::new();
         loop {
             rest = rest.trim_start_matches([' ', '\t', ',']);
             if rest.is_empty() {
                 return (!tags.is_empty()).then_some(Self::List(tags));
             }
+
             let (tag, after) = EntityTag::parse_start(rest)?;
             tags.push(tag);
             rest = after.trim_start();
@@ -104,7 +106,7 @@ impl EntityTags {
         }
     }
 
-    /// Whether one of the tags is the current one, compared strongly (If-Match).
+    /// Tests whether one of the tags is the current one, compared strongly (If-Match).
     pub fn match_strongly(&self, current: &EntityTag) -> bool {
         match self {
             Self::Any => true,
@@ -112,7 +114,7 @@ impl EntityTags {
         }
     }
 
-    /// Whether one of the tags is the current one, compared weakly (If-None-Match).
+    /// Tests whether one of the tags is the current one, compared weakly (If-None-Match).
     pub fn match_weakly(&self, current: &EntityTag) -> bool {
         match self {
             Self::Any => true,
@@ -121,7 +123,7 @@ impl EntityTags {
     }
 }
 
-/// The value of a Repr-Digest header: `sha-256=:…:` (RFC 9530 section 3, RFC 8941 byte sequence).
+/// Returns the value of a Repr-Digest header: `sha-256=:…:` (RFC 9530 section 3, RFC 8941 byte sequence).
 pub fn repr_digest(sha256: &Sha256) -> HeaderValue {
     let value = format!("sha-256=:{}:", STANDARD.encode(sha256.0));
     HeaderValue::from_str(&value).expect("base64 is ASCII")

@@ -1,4 +1,4 @@
-//! Trusted proxies: whose word is taken for where a request comes from.
+//! X-Forwarded-For: the address of a client behind trusted proxies.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -13,7 +13,7 @@ pub struct IpRange {
     prefix: u32,
 }
 
-/// Why a text is no range of addresses.
+/// The error of a text that is no range of addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("not an ip address or cidr range: {0}")]
 pub struct BadIpRange(String);
@@ -22,20 +22,24 @@ impl FromStr for IpRange {
     type Err = BadIpRange;
 
     fn from_str(text: &str) -> Result<Self, BadIpRange> {
-        let bad = || BadIpRange(text.to_owned());
-        let (address, prefix) = match text.split_once('/') {
-            Some((address, prefix)) => (address, Some(prefix)),
-            None => (text, None),
-        };
-        let address: IpAddr = address.parse().map_err(|_| bad())?;
-        let bits = if address.is_ipv4() { 32 } else { 128 };
-        let prefix = prefix.map_or(Ok(bits), str::parse).ok().filter(|prefix| *prefix <= bits);
-        Ok(Self { address, prefix: prefix.ok_or_else(bad)? })
+        Self::parse(text).ok_or_else(|| BadIpRange(text.to_owned()))
     }
 }
 
 impl IpRange {
-    /// Whether the range holds `address`.
+    fn parse(text: &str) -> Option<Self> {
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text, None),
+        };
+
+        let address: IpAddr = address.parse().ok()?;
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        let prefix = prefix.map_or(Ok(bits), str::parse).ok().filter(|prefix| *prefix <= bits)?;
+        Some(Self { address, prefix })
+    }
+
+    /// Tests whether the range holds `address`.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {
@@ -53,25 +57,26 @@ fn same_prefix(a: u128, b: u128, ignored_bits: u32) -> bool {
     a.checked_shr(ignored_bits).unwrap_or(0) == b.checked_shr(ignored_bits).unwrap_or(0)
 }
 
-/// Where a request from `peer` comes from: the last address in X-Forwarded-For that no trusted proxy
-/// has, or the farthest one that could be read. Each proxy appends the address it saw, so what is
-/// further left is anybody's word.
+/// Returns the address of the client of a request that `peer` sent: the last address in
+/// X-Forwarded-For that belongs to no trusted proxy, or the farthest address that could be read. Each
+/// proxy appends the address it saw, so anybody may have written the addresses further left.
 pub(crate) fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpRange]) -> IpAddr {
-    let is_proxy = |address: IpAddr| trusted.iter().any(|range| range.contains(address));
     let mut client = peer.to_canonical();
     let lines: Vec<&str> =
         headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok()).collect();
+
     for hop in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
-        if !is_proxy(client) {
+        if !trusted.iter().any(|range| range.contains(client)) {
             break;
         }
         let Some(address) = address_of(hop.trim()) else { break };
         client = address.to_canonical();
     }
+
     client
 }
 
-/// An address with or without a port.
+/// Reads an address with or without a port.
 fn address_of(hop: &str) -> Option<IpAddr> {
     hop.parse().ok().or_else(|| hop.parse().ok().map(|socket: SocketAddr| socket.ip()))
 }

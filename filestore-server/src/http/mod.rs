@@ -1,5 +1,5 @@
-//! HTTP semantics as pure functions: what RFC 9110 and its companions say about a request, without
-//! a server, a store or a clock.
+//! HTTP semantics as pure functions: the rules of RFC 9110 and its companions about a request,
+//! without a server, a store or a clock.
 
 pub mod date;
 pub mod etag;
@@ -10,7 +10,7 @@ pub(crate) mod forwarded;
 
 use http::header::{AsHeaderName, HeaderMap};
 
-/// The value of a header that may be there once; `None` if it is absent, repeated or no text.
+/// Returns the value of a header that may occur once; `None` if it is absent, repeated or no text.
 fn single(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;

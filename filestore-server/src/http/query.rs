@@ -20,6 +20,7 @@ impl Query {
             let (name, value) = piece.split_once('=').unwrap_or((piece, ""));
             let (name, value) =
                 (String::from_utf8_lossy(&decode(name)).into_owned(), decode(value));
+
             let is_known = known.contains(&name.as_str());
             if is_known && pairs.iter().any(|(earlier, _)| *earlier == name) {
                 return Err(Error::invalid(
@@ -42,7 +43,7 @@ impl Query {
         Ok(Self { pairs })
     }
 
-    /// The value of a parameter.
+    /// Returns the value of a parameter.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }

@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderValue};
 
 use super::single;
 
-/// What a Range header asks of a representation.
+/// The bytes that a Range header selects of a representation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteRange {
     /// All of it (200): there is no Range, or one that is to be ignored.
@@ -22,8 +22,9 @@ pub enum ByteRange {
 }
 
 impl ByteRange {
-    /// The range a GET asks of a representation of `size` bytes. For GET only, and only if
-    /// [`if_range_holds`](super::conditional::if_range_holds): other methods have no ranges (14.2).
+    /// Returns the range that a GET selects of a representation of `size` bytes. For GET only, and
+    /// only if [`if_range_holds`](super::conditional::if_range_holds): other methods have no ranges
+    /// (14.2).
     pub fn of(headers: &HeaderMap, size: u64) -> Self {
         single(headers, RANGE).map_or(Self::Whole, |value| Self::parse(value, size))
     }
@@ -42,7 +43,7 @@ impl ByteRange {
         }
     }
 
-    /// The value of Content-Range for a part or for 416; `None` for the whole.
+    /// Returns the value of Content-Range for a part or for 416; `None` for the whole.
     pub fn content_range(self, size: u64) -> Option<HeaderValue> {
         let value = match self {
             Self::Whole => return None,
@@ -53,7 +54,7 @@ impl ByteRange {
     }
 }
 
-/// `first-`, `first-last` or `-length`; `None` if malformed.
+/// Reads `first-`, `first-last` or `-length`; `None` if malformed.
 ///
 /// A suffix of an empty representation is satisfiable (14.1.2), but 206 cannot say "no bytes": the
 /// whole is answered.
@@ -66,18 +67,20 @@ fn one(range: &str, size: u64) -> Option<ByteRange> {
             length => ByteRange::Part { first: size.saturating_sub(length), last: size - 1 },
         });
     }
+
     let first = position(first)?;
     let last = if last.is_empty() { u64::MAX } else { position(last)? };
     if last < first {
         return None;
     }
+
     if first >= size {
         return Some(ByteRange::Unsatisfiable);
     }
     Some(ByteRange::Part { first, last: last.min(size - 1) })
 }
 
-/// `1*DIGIT`; what no file can reach is cut to the highest number.
+/// Reads `1*DIGIT`. A number that is too large for any file becomes the largest number.
 fn position(digits: &str) -> Option<u64> {
     let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     plain.then(|| digits.parse().unwrap_or(u64::MAX))

@@ -1,4 +1,4 @@
-//! What happens on a connection: told by its socket and its service, read by its timer.
+//! The activity of a connection: reported by its socket and its service, read by its timeouts.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::Options;
 use crate::deadline::Deadline;
 
-/// What a connection waits for.
+/// The event that a connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// The first byte ever.
@@ -39,51 +39,53 @@ impl Phase {
 
 /// The shared state of one connection.
 ///
-/// Phases and stalls are written without looking at the clock. Each change makes another number; the
-/// timer looks at the clock when it finds one it has not seen, at the end of a poll. So a request that
-/// is read, served and answered within one poll costs one look.
+/// Phases and stalls are written without reading the clock. Each change makes another number.
+/// [`PhaseTimeouts`] reads the clock at the end of a poll, if it finds a number it has not seen. So a
+/// request that is read, served and answered within one poll reads the clock once.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
-    /// The phase, and how many there were.
+    /// The phase and, above it, the number of phases so far.
     phase: AtomicU32,
-    /// How often writing has stalled or gone on; odd while it is stalled.
+    /// The number of times that writing stalled or went on; odd while it is stalled.
     stalls: AtomicU32,
-    /// Whether the body of the current request has more to be read.
+    /// True while the body of the current request has bytes that the service has not read.
     body_unread: AtomicBool,
-    /// Whether the server stops.
+    /// True once the server stops.
     stopping: AtomicBool,
     waker: AtomicWaker,
 }
 
 impl Activity {
-    /// Enters a phase.
+    /// Enters a phase, be it the same again: its time starts anew.
     pub(super) fn enter(&self, phase: Phase) {
         let count = self.phase.load(Relaxed) / Phase::COUNT;
         self.phase
             .store((count.wrapping_add(1) % (1 << 29)) * Phase::COUNT + phase as u32, Relaxed);
     }
 
-    /// Bytes have come: they are the start of a request, unless one is running.
+    /// Records that bytes arrived: the start of a request, unless a request is running.
     pub(super) fn received(&self) {
         if matches!(Phase::of(self.phase.load(Relaxed)), Phase::New | Phase::Idle) {
             self.enter(Phase::Header);
         }
     }
 
-    /// Says whether the client takes what is written.
-    pub(super) fn writing(&self, stalled: bool) {
+    /// Records whether the client takes the bytes that are written: `written` is pending if not.
+    pub(super) fn wrote<T>(&self, written: &Poll<T>) {
         let stalls = self.stalls.load(Relaxed);
-        if (stalls % 2 == 1) != stalled {
+        let was_stalled = stalls % 2 == 1;
+
+        if was_stalled != written.is_pending() {
             self.stalls.store(stalls.wrapping_add(1), Relaxed);
         }
     }
 
-    /// Says whether the current request has body bytes that nobody has read.
+    /// Records whether the current request has body bytes that the service has not read.
     pub(super) fn set_body_unread(&self, unread: bool) {
         self.body_unread.store(unread, Relaxed);
     }
 
-    /// See [`set_body_unread`](Self::set_body_unread).
+    /// Tests whether the current request has body bytes that the service has not read.
     pub(super) fn body_unread(&self) -> bool {
         self.body_unread.load(Relaxed)
     }
@@ -94,29 +96,32 @@ impl Activity {
         self.waker.wake();
     }
 
-    /// Whether the server stops. Wakes the task when that changes.
+    /// Tests whether the server stops, and wakes the task when it does.
     pub(super) fn poll_stopping(&self, cx: &Context<'_>) -> bool {
         self.waker.register(cx.waker());
         self.stopping.load(std::sync::atomic::Ordering::Acquire)
     }
 }
 
-/// The one timer of a connection.
-pub(super) struct Patience {
+/// The timeouts of a connection's phases, with one timer for all of them.
+pub(super) struct PhaseTimeouts {
+    /// The phase seen last, and when it was seen first.
     phase: (u32, Instant),
+    /// The number of stalls seen last, and when it was seen first.
     stalls: (u32, Instant),
     timer: Deadline,
 }
 
-impl Patience {
+impl PhaseTimeouts {
+    /// Starts the time of [`Phase::New`].
     pub(super) fn new() -> Self {
         let now = Instant::now();
         Self { phase: (0, now), stalls: (0, now), timer: Deadline::default() }
     }
 
-    /// Ready when the client has used up the time of the current phase. To be polled after whatever
-    /// changes `activity` has been.
-    pub(super) fn poll_exhausted(
+    /// Returns ready when the client has used up the time of the current phase. Must be polled after
+    /// everything that changes `activity`.
+    pub(super) fn poll_timed_out(
         &mut self,
         cx: &mut Context<'_>,
         activity: &Activity,
@@ -131,6 +136,7 @@ impl Patience {
                 }
             }
         }
+
         match limit(Phase::of(phase), options) {
             _ if stalls % 2 == 1 => self.timer.poll_passed(cx, self.stalls.1 + options.write_idle),
             Some(limit) => self.timer.poll_passed(cx, self.phase.1 + limit),
@@ -139,7 +145,7 @@ impl Patience {
     }
 }
 
-/// How long a phase may last. A running request is the service's to limit.
+/// Returns the longest time of a phase. The service limits a running request itself.
 fn limit(phase: Phase, options: &Options) -> Option<Duration> {
     match phase {
         Phase::New => Some(options.first_byte),

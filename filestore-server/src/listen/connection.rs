@@ -15,12 +15,12 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-use super::activity::{Activity, Patience};
+use super::activity::{Activity, PhaseTimeouts};
 use super::socket::{Peer, Stream};
 use super::watched::{RequestBody, WatchedService, WatchedSocket};
 use super::{BoxError, Options};
 
-/// The running connections, so that they can be told to stop.
+/// The running connections, so that a stop can be announced to them.
 #[derive(Default)]
 pub(super) struct Connections {
     running: Mutex<Registry>,
@@ -65,14 +65,14 @@ impl Drop for Registered<'_> {
     }
 }
 
-/// How serving ended.
+/// The end of a connection.
 enum Ended {
     /// By HTTP's rules: replies are flushed and FIN is sent.
     Closed,
     /// With an error of the socket, the service or the parser.
     Failed(hyper::Error),
     /// The client was too slow.
-    Exhausted,
+    TimedOut,
 }
 
 /// Serves the requests of one connection.
@@ -90,30 +90,36 @@ pub(super) async fn run<S, B>(
 {
     let activity = Arc::new(Activity::default());
     let _registered = connections.register(&activity);
+
     let service = WatchedService { service, peer, activity: activity.clone() };
     let socket = TokioIo::new(WatchedSocket { stream, activity: activity.clone() });
+
     let mut connection = builder(&options).serve_connection(socket, service);
-    let mut patience = Patience::new();
+    let mut timeouts = PhaseTimeouts::new();
     let mut told = false;
+
     let ended = poll_fn(|cx| {
         if !told && activity.poll_stopping(cx) {
             told = true;
             Pin::new(&mut connection).graceful_shutdown();
         }
+
         if let Poll::Ready(ended) = Pin::new(&mut connection).poll(cx) {
             return Poll::Ready(ended.map_or_else(Ended::Failed, |()| Ended::Closed));
         }
-        patience.poll_exhausted(cx, &activity, &options).map(|()| Ended::Exhausted)
+        timeouts.poll_timed_out(cx, &activity, &options).map(|()| Ended::TimedOut)
     })
     .await;
+
     let refused = match ended {
         Ended::Closed => false,
         Ended::Failed(error) => {
             tracing::debug!(%error, ?peer, "a connection failed");
             error.is_parse()
         }
-        Ended::Exhausted => return,
+        Ended::TimedOut => return,
     };
+
     if refused || activity.body_unread() {
         drain(connection.into_parts().io.into_inner().stream, &options).await;
     }
@@ -125,21 +131,24 @@ fn builder(options: &Options) -> http1::Builder {
     builder
 }
 
-/// Sends FIN and reads what the client still sends, for a while: closing a socket with unread bytes
-/// is a reset, which may overtake the reply or discard it at the client (RFC 9112 section 9.6).
+/// Sends FIN and reads for a limited time what the client still sends. Closing a socket with unread
+/// bytes is a reset, which may overtake the reply or discard it at the client (RFC 9112 section 9.6).
 async fn drain(mut stream: Stream, options: &Options) {
     let rest = async {
         stream.shutdown().await?;
         let mut buffer = vec![0; 16 << 10];
         let mut left = options.drain_bytes;
+
         while left > 0 {
             match stream.read(&mut buffer).await? {
                 0 => break,
                 read => left = left.saturating_sub(read),
             }
         }
+
         Ok::<(), std::io::Error>(())
     };
-    // However it ends, the socket is closed next: the reply is out, and nobody is left to be told.
+
+    // The result does not matter: the reply is out, and the socket is closed next.
     let _ = timeout(options.drain, rest).await;
 }

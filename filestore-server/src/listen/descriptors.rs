@@ -5,17 +5,23 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// macOS refuses a higher soft limit (`OPEN_MAX`), even where the hard one is "none".
 const OPEN_MAX: u64 = 10_240;
 
-/// Raises the soft limit of open descriptors to the hard one where that is allowed, and returns the
-/// limit as it is then; `None` means there is none. To be called once, at the start: every connection
-/// and every open blob takes one.
+/// Raises the soft limit of open descriptors to the hard limit where that is allowed, and returns the
+/// new soft limit; `None` means unlimited. To be called once, at the start: every connection and every
+/// open blob takes a descriptor.
 pub fn raise_descriptor_limit() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let raise = |to| setrlimit(Resource::Nofile, Rlimit { current: to, maximum }).is_ok();
-    let lower = |limit: u64| current.is_some_and(|current| current < limit);
-    if current != maximum && !raise(maximum) && lower(OPEN_MAX) {
-        raise(Some(OPEN_MAX));
+    let below_open_max = current.is_some_and(|current| current < OPEN_MAX);
+
+    if current != maximum && !set_soft_limit(maximum, maximum) && below_open_max {
+        set_soft_limit(Some(OPEN_MAX), maximum);
     }
+
     getrlimit(Resource::Nofile).current
+}
+
+/// Sets the soft limit beside the hard one; false where that is not allowed.
+fn set_soft_limit(soft: Option<u64>, hard: Option<u64>) -> bool {
+    setrlimit(Resource::Nofile, Rlimit { current: soft, maximum: hard }).is_ok()
 }
 
 #[cfg(test)]

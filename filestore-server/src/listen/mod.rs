@@ -1,24 +1,30 @@
 //! The accept loop, in place of warp's own.
 //!
-//! Purpose: warp's server sets no timer and no connection cap, and hyper's header timer also runs on
-//! idle keep-alive connections, which makes a proxy in front race into a 502. Here
+//! # Purpose
 //!
-//! - every phase of a connection has its own patience ([`Options`]), watched by one timer that is
-//!   moved once per phase, never per read or write;
+//! warp's server sets no timer and no connection cap, and hyper's header timer also runs on idle
+//! keep-alive connections, which makes a proxy in front race into a 502. Here
+//!
+//! - every phase of a connection has its own timeout ([`Options`]), with one timer that is reset once
+//!   per phase, never per read or write;
 //! - at the cap, accepting waits until a connection ends;
 //! - a reply that comes before its request was read whole is followed by FIN and a bounded drain, so
 //!   that the client reads the reply instead of a reset;
 //! - stopping closes idle connections at once and lets running requests finish for a while.
 //!
-//! How long a request body may stay silent is not watched here, but where it is read
-//! ([`BodyReader`](crate::body::BodyReader)): the reply to that is a 408, not a cut.
+//! A client's silence within a body is not limited here, but where the body is read
+//! ([`BodyReader`](crate::body::BodyReader)): the reply to a silent client is a 408, not a cut.
 //!
-//! Locking: one registry of connections, locked when one begins or ends and at the stop. What happens
-//! on a connection is kept in atomics of its own, written and read by its task.
+//! # Locking
+//!
+//! One registry of connections is locked when a connection begins or ends and at the stop. The
+//! activity of a connection is kept in its own atomics, written and read by its task.
+//!
+//! # Settings of hyper
 //!
 //! hyper's `pipeline_flush` stays off: with bytes of an unread body in its buffer it flushes nothing,
 //! not even before FIN, and the early reply would be lost. `poll_without_shutdown` is not used for a
-//! like reason: it may end before the last bytes are flushed.
+//! similar reason: it may end before the last bytes are flushed.
 
 mod activity;
 mod connection;
@@ -49,26 +55,28 @@ pub use watched::RequestBody;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// How patient the server is, and how much it takes on. `Default` is the contract's.
+/// Timeouts and limits of connections. `Default` has the documented values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Options {
-    /// For the first byte of a new connection.
+    /// The longest wait for the first byte of a new connection.
     pub first_byte: Duration,
-    /// For a request's header block, from its first byte.
+    /// The longest time of a request's header block, from its first byte.
     pub header: Duration,
-    /// For the next request on a connection that has had one.
+    /// The longest wait for the next request on a connection that has had one.
     pub keep_alive_idle: Duration,
-    /// For a client that takes no byte of its reply.
+    /// The longest wait for a client that takes no byte of its reply.
     pub write_idle: Duration,
-    /// For the rest of a body that nobody will read, after the reply to it.
+    /// The longest time of reading the rest of a refused body, after its reply.
     pub drain: Duration,
-    /// How many bytes of such a rest are read.
+    /// The most bytes that are read of the rest of a refused body.
     pub drain_bytes: usize,
-    /// For running requests when the server stops.
+    /// The longest wait for running requests when the server stops.
     pub grace: Duration,
-    /// Connections at one time.
+    /// The most connections at one time.
     pub max_connections: usize,
-    /// Bytes of a connection's read buffer, and so of a header block. Less than 8192 count as 8192.
+    /// The bytes of a connection's read buffer, and so the longest header block. Values below 8192
+    /// count as 8192.
     pub buffer_bytes: usize,
 }
 
@@ -93,7 +101,7 @@ impl Default for Options {
 /// connections were cut after that.
 ///
 /// A request carries its [`Peer`] in its extensions. The service is hyper's; for a warp filter it is
-/// `TowerToHyperService::new(warp::service(filter))`. One that panics ends its connection only.
+/// `TowerToHyperService::new(warp::service(filter))`. A panic ends only its own connection.
 pub async fn serve<S, B>(
     listener: Listener,
     service: S,
@@ -111,14 +119,15 @@ where
     let mut shutdown = pin!(shutdown);
     let permits = Arc::new(Semaphore::new(options.max_connections));
     let connections = Arc::new(Connections::default());
-    let mut complaints = Complaints::default();
+    let mut failures = AcceptFailures::default();
     let mut tasks = JoinSet::new();
+
     loop {
         tokio::select! {
             biased;
             () = &mut shutdown => break,
             Some(ended) = tasks.join_next(), if !tasks.is_empty() => log_panic(ended),
-            (stream, peer, permit) = accept(&listener, &permits, &mut complaints) => {
+            (stream, peer, permit) = accept(&listener, &permits, &mut failures) => {
                 let (service, connections) = (service.clone(), connections.clone());
                 tasks.spawn(async move {
                     run(stream, peer, service, options, &connections).await;
@@ -127,25 +136,27 @@ where
             }
         }
     }
+
     drop(listener);
     connections.stop();
     finish(tasks, options.grace).await
 }
 
-/// The next connection, once there is room for it. Failures to accept are never fatal: they are the
-/// client's (gone again), or pass (out of descriptors or memory).
+/// Waits until there is room and accepts the next connection. Failures to accept are never fatal: the
+/// client is gone again, or the machine is out of descriptors or memory for a while.
 async fn accept(
     listener: &Listener,
     permits: &Arc<Semaphore>,
-    complaints: &mut Complaints,
+    failures: &mut AcceptFailures,
 ) -> (Stream, Peer, OwnedSemaphorePermit) {
     let permit = permits.clone().acquire_owned().await.expect("the semaphore is never closed");
+
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => return (stream, peer, permit),
             Err(error) if is_clients(&error) => {}
             Err(error) => {
-                complaints.log(&error);
+                failures.log(&error);
                 sleep(Duration::from_millis(50)).await;
             }
         }
@@ -159,11 +170,11 @@ fn is_clients(error: &io::Error) -> bool {
 
 /// Logs failures to accept, once per second.
 #[derive(Default)]
-struct Complaints {
+struct AcceptFailures {
     last: Option<Instant>,
 }
 
-impl Complaints {
+impl AcceptFailures {
     fn log(&mut self, error: &io::Error) {
         if self.last.is_none_or(|last| last.elapsed() >= Duration::from_secs(1)) {
             self.last = Some(Instant::now());
@@ -190,6 +201,7 @@ async fn finish(mut tasks: JoinSet<()>, grace: Duration) -> usize {
     if timeout(grace, all).await.is_ok() {
         return 0;
     }
+
     tasks.abort_all();
     let mut cut = 0;
     while let Some(ended) = tasks.join_next().await {

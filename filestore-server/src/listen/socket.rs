@@ -8,13 +8,13 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-/// Where connections come in. The caller binds, so that tests can take port 0 and a Unix socket gets
-/// the file mode it should have.
+/// A bound socket that accepts connections. The caller binds, so that tests can take port 0 and a Unix
+/// socket has the right file mode.
 #[derive(Debug)]
 pub enum Listener {
-    /// A TCP socket.
+    /// A socket that others may reach over the network.
     Tcp(TcpListener),
-    /// A Unix socket.
+    /// A socket that only processes of this machine reach.
     Unix(UnixListener),
 }
 
@@ -40,8 +40,8 @@ pub enum Peer {
 }
 
 impl Listener {
-    /// The next connection. TCP connections have Nagle's algorithm off: a reply is written head first,
-    /// and its body must not wait for the client's delayed acknowledgement of the head.
+    /// Accepts the next connection. TCP connections have Nagle's algorithm off: a reply is written head
+    /// first, and its body must not wait for the client's delayed acknowledgement of the head.
     pub(super) async fn accept(&self) -> io::Result<(Stream, Peer)> {
         match self {
             Self::Tcp(listener) => {
@@ -55,7 +55,7 @@ impl Listener {
     }
 }
 
-/// One connection.
+/// The byte stream of one connection.
 #[derive(Debug)]
 pub(super) enum Stream {
     Tcp(TcpStream),

@@ -1,4 +1,4 @@
-//! A connection's socket, service and bodies, each telling its [`Activity`] what happens.
+//! A connection's socket, service and bodies, each of which reports to the connection's [`Activity`].
 
 use std::io;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::activity::{Activity, Phase};
 use super::socket::{Peer, Stream};
 
-/// The socket.
+/// The socket of one connection.
 pub(super) struct WatchedSocket {
     pub(super) stream: Stream,
     pub(super) activity: Arc<Activity>,
@@ -31,6 +31,7 @@ impl AsyncRead for WatchedSocket {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buf.filled().len();
+
         let read = Pin::new(&mut this.stream).poll_read(cx, buf);
         if buf.filled().len() > before {
             this.activity.received();
@@ -47,7 +48,7 @@ impl AsyncWrite for WatchedSocket {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write(cx, buf);
-        this.activity.writing(written.is_pending());
+        this.activity.wrote(&written);
         written
     }
 
@@ -58,7 +59,7 @@ impl AsyncWrite for WatchedSocket {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write_vectored(cx, bufs);
-        this.activity.writing(written.is_pending());
+        this.activity.wrote(&written);
         written
     }
 
@@ -99,7 +100,7 @@ where
 }
 
 pin_project! {
-    /// A reply to come.
+    /// The future of a reply.
     pub(super) struct Reply<F> {
         #[pin]
         future: F,
@@ -117,8 +118,9 @@ where
         let this = self.project();
         let mut response = ready!(this.future.poll(cx))?;
         let running = this.running.take().expect("not polled after its end");
-        // What is left of the body will not be read: the connection ends with this reply (RFC 9112
-        // section 9.6), and says so.
+
+        // The rest of the body will not be read: the connection ends with this reply (RFC 9112
+        // section 9.6), and the reply says so.
         if running.0.body_unread() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
@@ -126,7 +128,7 @@ where
     }
 }
 
-/// A request that runs, until this is dropped.
+/// Marks a request as running until dropped.
 struct Running(Arc<Activity>);
 
 impl Drop for Running {
@@ -136,7 +138,7 @@ impl Drop for Running {
 }
 
 pin_project! {
-    /// The body of a reply. The request runs until hyper drops it.
+    /// The body of a reply. The request counts as running until hyper drops the body.
     pub(super) struct ResponseBody<B> {
         #[pin]
         inner: B,
@@ -164,7 +166,7 @@ impl<B: Body> Body for ResponseBody<B> {
     }
 }
 
-/// The body of a request: hyper's, which knows besides whether it was read to its end.
+/// The body of a request: hyper's, and a record of whether it was read to its end.
 #[derive(Debug)]
 pub struct RequestBody {
     inner: Incoming,

@@ -9,7 +9,7 @@ use super::params;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Boundary(String);
 
-/// Why a Content-Type gives no boundary.
+/// Reasons why a Content-Type gives no boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BoundaryError {
     /// The type is another one (or there is none): 415.
@@ -28,7 +28,7 @@ impl From<BoundaryError> for Error {
 }
 
 impl Boundary {
-    /// Checks a boundary.
+    /// Makes a boundary of a text that fits the grammar.
     pub fn new(text: impl Into<String>) -> Result<Self, BoundaryError> {
         let text = text.into();
         let good =
@@ -36,13 +36,13 @@ impl Boundary {
         if good { Ok(Self(text)) } else { Err(BoundaryError::BadBoundary) }
     }
 
-    /// The boundary, without leading dashes of the delimiter.
+    /// Returns the boundary, without the leading dashes of the delimiter.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The boundary in the value of a Content-Type header.
+/// Reads the boundary from the value of a Content-Type header.
 ///
 /// A value without quotes may hold every `bchars` but the space, more than RFC 9110 allows: some
 /// clients send `/`, `=` or `:` bare, and nothing else can be meant.
@@ -52,6 +52,7 @@ pub fn boundary_of(content_type: &str) -> Result<Boundary, BoundaryError> {
     if !essence.trim().eq_ignore_ascii_case("multipart/form-data") {
         return Err(BoundaryError::NotFormData);
     }
+
     let params = params::parse(rest.as_bytes(), |b| b != b' ' && is_bchar(b));
     let boundary = params
         .map_err(|_| BoundaryError::BadBoundary)?

@@ -1,15 +1,16 @@
 //! The header block of one part (RFC 7578 section 4, RFC 2183, RFC 8187).
 
-use filestore_core::Result;
 use filestore_core::domain::media::is_token_byte;
+use filestore_core::{Error, Result};
 use percent_encoding::percent_decode;
 
 use super::{malformed, params};
 
-/// What the header block of a part says.
+/// The header block of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PartHeader {
-    /// The field's name.
+    /// The name of the form field.
     pub name: String,
     /// The file name as sent, decoded, with any directory the client put in front; bytes that are
     /// no UTF-8 are replaced. Empty when a browser sends a file field without a file.
@@ -33,17 +34,19 @@ pub(super) fn parse(block: &[u8]) -> Result<PartHeader> {
             return Err(malformed("a part repeats a header"));
         }
     }
+
     check_encoding(encoding)?;
     let (name, file_name) =
         names(disposition.ok_or_else(|| malformed("a part has no content-disposition"))?)?;
     Ok(PartHeader { name, file_name, content_type: content_type.map(media_type).transpose()? })
 }
 
-/// The lines of a block, without their CRLF. CR and LF stand nowhere but at the end of a line.
+/// Splits a block into lines without their CRLF. CR and LF stand nowhere but at the end of a line.
 fn lines(block: &[u8]) -> Result<Vec<&[u8]>> {
     let text = block.strip_suffix(b"\r\n").unwrap_or(block);
     let mut lines = Vec::new();
     let mut start = 0;
+
     for end in memchr::memmem::find_iter(text, b"\r\n").chain([text.len()]) {
         let line = &text[start..end];
         if line.iter().any(|b| matches!(b, b'\r' | b'\n' | 0)) {
@@ -52,10 +55,11 @@ fn lines(block: &[u8]) -> Result<Vec<&[u8]>> {
         lines.push(line);
         start = end + 2;
     }
+
     Ok(lines)
 }
 
-/// Name and value of a line. A folded line starts with a space, which no name does.
+/// Splits a line into name and value. A folded line starts with a space, which no name does.
 fn field(line: &[u8]) -> Result<(&[u8], &[u8])> {
     let colon =
         memchr::memchr(b':', line).ok_or_else(|| malformed("a part's header line has no colon"))?;
@@ -83,19 +87,20 @@ fn media_type(value: &[u8]) -> Result<String> {
     text.map(str::to_owned).ok_or_else(|| malformed("a part's content-type is not ASCII"))
 }
 
-/// Name and file name of a Content-Disposition.
+/// Reads the name and the file name of a Content-Disposition.
 fn names(value: &[u8]) -> Result<(String, Option<String>)> {
     let (kind, rest) = value.split_at(memchr::memchr(b';', value).unwrap_or(value.len()));
     if !kind.trim_ascii().eq_ignore_ascii_case(b"form-data") {
         return Err(malformed("a part's content-disposition is not form-data"));
     }
-    let refuse = |why| malformed(format!("a part's content-disposition is malformed: {why}"));
-    let params = params::parse(rest, is_token_byte).map_err(refuse)?;
-    let param = |name: &str| params.iter().find(|param| param.name == name);
-    let name = param("name").ok_or_else(|| malformed("a part has no name"))?;
+
+    let params = params::parse(rest, is_token_byte)
+        .map_err(|why| malformed(format!("a part's content-disposition is malformed: {why}")))?;
+    let name = params::find(&params, "name").ok_or_else(|| malformed("a part has no name"))?;
     let name = String::from_utf8(browser_decoded(&name.value))
         .map_err(|_| malformed("a part's name is not UTF-8"))?;
-    let file_name = match (param("filename"), param("filename*")) {
+
+    let file_name = match (params::find(&params, "filename"), params::find(&params, "filename*")) {
         (Some(plain), _) => {
             Some(String::from_utf8_lossy(&browser_decoded(&plain.value)).into_owned())
         }
@@ -103,14 +108,16 @@ fn names(value: &[u8]) -> Result<(String, Option<String>)> {
         (None, Some(_)) => return Err(malformed("a part's filename* is quoted")),
         (None, None) => None,
     };
+
     Ok((name, file_name))
 }
 
-/// Undoes what the WHATWG multipart/form-data encoding does to names: `%22`, `%0D` and `%0A`. Every
-/// other percent sign is one the user typed.
+/// Decodes a name as the WHATWG multipart/form-data encoding wrote it: `%22`, `%0D` and `%0A`. Every
+/// other percent sign was typed by the user.
 fn browser_decoded(value: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(value.len());
     let mut rest = value;
+
     while let Some((byte, after)) = rest.split_first() {
         let (byte, after) = match rest.get(..3) {
             Some(b"%22") => (b'"', &rest[3..]),
@@ -121,23 +128,33 @@ fn browser_decoded(value: &[u8]) -> Vec<u8> {
         decoded.push(byte);
         rest = after;
     }
+
     decoded
 }
 
-/// An RFC 8187 value in UTF-8: `UTF-8'language'percent-encoded`. RFC 7578 section 4.2 bars it from
-/// forms, but some clients send nothing else.
+/// Reads an RFC 8187 value in UTF-8: `UTF-8'language'percent-encoded`. RFC 7578 section 4.2 bars such
+/// values from forms, but some clients send nothing else.
 fn extended_value(value: &[u8]) -> Result<String> {
-    let refuse = || malformed("a part's filename* is not an UTF-8 value of RFC 8187");
     let mut pieces = value.splitn(3, |b| *b == b'\'');
-    let (charset, encoded) = (pieces.next().unwrap_or_default(), pieces.nth(1).ok_or_else(refuse)?);
+    let charset = pieces.next().unwrap_or_default();
+    let encoded = pieces.nth(1).ok_or_else(not_extended)?;
+
     let escapes_whole = encoded
         .split(|b| *b == b'%')
         .skip(1)
         .all(|rest| rest.len() >= 2 && rest[..2].iter().all(u8::is_ascii_hexdigit));
     if !charset.eq_ignore_ascii_case(b"utf-8") || !escapes_whole {
-        return Err(refuse());
+        return Err(not_extended());
     }
-    percent_decode(encoded).decode_utf8().map(std::borrow::Cow::into_owned).map_err(|_| refuse())
+
+    percent_decode(encoded)
+        .decode_utf8()
+        .map(std::borrow::Cow::into_owned)
+        .map_err(|_| not_extended())
+}
+
+fn not_extended() -> Error {
+    malformed("a part's filename* is not an UTF-8 value of RFC 8187")
 }
 
 #[cfg(test)]

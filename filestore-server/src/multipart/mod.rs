@@ -3,10 +3,14 @@
 //! Three layers: [`Boundary`] comes from the Content-Type, [`Parser`] is the format without any
 //! I/O, [`MultipartReader`] drives the parser from a body stream.
 //!
-//! Everything a client can make grow is bounded by [`Limits`]: what stands before the first
-//! boundary, the header block of a part, the number of parts, what follows the last boundary. Part
-//! bodies are handed on as slices of the chunks they came in and never collected, so the memory of a
-//! parser is one header block, whatever is sent. No byte is searched twice.
+//! # Limits
+//!
+//! [`Limits`] bounds everything that a client can make grow: the bytes before the first boundary, the
+//! header block of a part, the number of parts, the bytes after the last boundary. Part bodies are
+//! handed on as slices of the chunks they came in and never collected, so the memory of a parser is
+//! one header block, whatever the client sends. No byte is searched twice.
+//!
+//! # Strictness
 //!
 //! Strict means: two readings of the same bytes are never possible. Repeated parameters or headers,
 //! folded lines, bare CR, LF or NUL in a header, a part without exactly one name, a boundary line
@@ -27,7 +31,7 @@ pub use reader::{MultipartReader, Part};
 
 use filestore_core::{Error, ErrorKind};
 
-/// The refusal of a body that is not multipart/form-data as it should be.
+/// Makes the error of a body that is not multipart/form-data as it should be.
 fn malformed(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::MalformedBody, message)
 }

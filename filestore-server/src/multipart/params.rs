@@ -11,17 +11,18 @@ use filestore_core::domain::media::is_token_byte;
 pub(super) struct Param {
     /// The name, in lower case.
     pub(super) name: String,
-    /// The value, unquoted.
+    /// The value, without quotes and escapes.
     pub(super) value: Vec<u8>,
-    /// Whether the value stood in quotes.
+    /// True if the value stood in quotes.
     pub(super) quoted: bool,
 }
 
-/// The parameters in `text`, which starts at the first `;` or is blank. `unquoted` says which bytes
-/// a value without quotes may hold. Refuses what does not fit the grammar and any repeated name.
+/// Reads the parameters in `text`, which starts at the first `;` or is blank. `unquoted` tests the
+/// bytes of a value without quotes. Text outside the grammar and repeated names are refused.
 pub(super) fn parse(text: &[u8], unquoted: fn(u8) -> bool) -> Result<Vec<Param>, &'static str> {
     let mut rest = text.trim_ascii_start();
     let mut params: Vec<Param> = Vec::new();
+
     while let Some((separator, after)) = rest.split_first() {
         if *separator != b';' {
             return Err("parameters are separated by a semicolon");
@@ -30,6 +31,7 @@ pub(super) fn parse(text: &[u8], unquoted: fn(u8) -> bool) -> Result<Vec<Param>,
         if rest.first().is_none_or(|b| *b == b';') {
             continue;
         }
+
         let (param, after) = one(rest, unquoted)?;
         if params.iter().any(|known| known.name == param.name) {
             return Err("a parameter is repeated");
@@ -37,7 +39,13 @@ pub(super) fn parse(text: &[u8], unquoted: fn(u8) -> bool) -> Result<Vec<Param>,
         params.push(param);
         rest = after.trim_ascii_start();
     }
+
     Ok(params)
+}
+
+/// Finds the parameter of that name.
+pub(super) fn find<'a>(params: &'a [Param], name: &str) -> Option<&'a Param> {
+    params.iter().find(|param| param.name == name)
 }
 
 fn one(text: &[u8], unquoted: fn(u8) -> bool) -> Result<(Param, &[u8]), &'static str> {
@@ -48,11 +56,13 @@ fn one(text: &[u8], unquoted: fn(u8) -> bool) -> Result<(Param, &[u8]), &'static
     if name.is_empty() {
         return Err("a parameter has no name");
     }
+
     let name = String::from_utf8_lossy(name).to_ascii_lowercase();
     if let Some(rest) = rest.strip_prefix(b"\"") {
         let (value, rest) = quoted(rest)?;
         return Ok((Param { name, value, quoted: true }, rest));
     }
+
     let (value, rest) = split_while(rest, unquoted);
     if value.is_empty() {
         return Err("a parameter has no value");
@@ -65,13 +75,14 @@ fn split_while(text: &[u8], take: fn(u8) -> bool) -> (&[u8], &[u8]) {
     text.split_at(end)
 }
 
-/// A quoted string whose opening quote is gone: its value and what follows the closing quote.
+/// Reads a quoted string from after its opening quote: its value and the text after the closing quote.
 ///
-/// Where only a `\"` is left to close it, that backslash is a character of the value: this is how a
-/// browser sends a file name that ends in a backslash, and no other reading of it is possible.
+/// Where only a `\"` is left to close the string, that backslash is a character of the value: a
+/// browser sends a file name that ends in a backslash like this, and no other reading is possible.
 fn quoted(text: &[u8]) -> Result<(Vec<u8>, &[u8]), &'static str> {
     let mut value = Vec::with_capacity(text.len());
     let mut at = 0;
+
     while at < text.len() {
         match (text[at], text.get(at + 1)) {
             (b'"', _) => return Ok((value, &text[at + 1..])),
@@ -89,6 +100,7 @@ fn quoted(text: &[u8]) -> Result<(Vec<u8>, &[u8]), &'static str> {
             }
         }
     }
+
     Err("a quoted string is not closed")
 }
 

@@ -13,8 +13,9 @@ use memchr::memmem::Finder;
 
 use super::{Boundary, PartHeader, header, malformed};
 
-/// What a body may make the parser read besides the data of its parts.
+/// Limits on everything that a body holds besides the data of its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Bytes before the first boundary line, and white space after any boundary.
     pub preamble_bytes: usize,
@@ -27,7 +28,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits of a form with at most `items` files: 4 parts for each and 16 more.
+    /// Returns the limits of a form with at most `items` files: 4 parts for each and 16 more.
     pub const fn for_items(items: usize) -> Self {
         Self {
             preamble_bytes: 8192,
@@ -44,10 +45,10 @@ impl Default for Limits {
     }
 }
 
-/// What the parser found next.
+/// The next finding of the parser.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// A part begins.
+    /// A part begins, with this header block.
     PartStart(PartHeader),
     /// Bytes of the part, never empty.
     Data(Bytes),
@@ -69,13 +70,13 @@ enum State {
     Body,
     /// The closing boundary was read, [`Event::End`] is due.
     Closed,
-    /// After [`Event::End`].
+    /// [`Event::End`] was returned.
     Epilogue,
     /// The body was refused.
     Failed,
 }
 
-/// How far a boundary's line is read, from the boundary's last character on.
+/// The position in a boundary's line, from the boundary's last character on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
     Start,
@@ -93,10 +94,10 @@ pub struct Parser {
     limits: Limits,
     state: State,
     input: Bytes,
-    /// How many bytes of the delimiter the input so far ends with.
+    /// The number of the delimiter's bytes that the input so far ends with.
     matched: usize,
-    /// How many of those stand in for a line end that is no data: at the start of the body, and right
-    /// after a header block, a delimiter needs no CRLF of its own.
+    /// The number of those that stand in for a line end that is no data: at the start of the body, and
+    /// right after a header block, a delimiter needs no CRLF of its own.
     phantom: usize,
     /// The header block so far.
     header: BytesMut,
@@ -112,7 +113,7 @@ enum Scan {
 }
 
 impl Parser {
-    /// A parser for one body.
+    /// Makes a parser for one body.
     pub fn new(boundary: &Boundary, limits: Limits) -> Self {
         let delimiter = Bytes::from(format!("\r\n--{}", boundary.as_str()));
         Self {
@@ -141,7 +142,8 @@ impl Parser {
         }
     }
 
-    /// The next event, or `None` if more input is needed. After an error there are only errors.
+    /// Returns the next event, or `None` if more input is needed. After an error there are only
+    /// errors.
     pub fn next_event(&mut self) -> Result<Option<Event>> {
         let found = self.advance();
         if found.is_err() {
@@ -150,7 +152,7 @@ impl Parser {
         found
     }
 
-    /// To be called at the end of input, when there are no more events:
+    /// Checks that the form is whole, at the end of input, when there are no more events:
     /// [`ErrorKind::MalformedBody`] unless the closing boundary was seen.
     pub fn finish(&self) -> Result<()> {
         match self.state {
@@ -159,7 +161,7 @@ impl Parser {
         }
     }
 
-    /// Gives the body up: from now on there are only errors.
+    /// Refuses the body: from now on there are only errors.
     pub(super) fn fail(&mut self) {
         self.state = State::Failed;
     }
@@ -191,17 +193,19 @@ impl Parser {
                     self.skip(rest.len(), self.limits.epilogue_bytes)?
                 }
             };
+
             if event.is_some() {
                 return Ok(event);
             }
         }
     }
 
-    /// Data up to the next delimiter, or the delimiter.
+    /// Takes data up to the next delimiter, or the delimiter.
     fn scan(&mut self) -> Scan {
         if self.input.is_empty() {
             return Scan::NeedInput;
         }
+
         if self.matched > 0 {
             let wanted = &self.delimiter[self.matched..];
             let same = wanted.iter().zip(&self.input).take_while(|(a, b)| a == b).count();
@@ -214,12 +218,14 @@ impl Parser {
                 self.input.clear();
                 return Scan::NeedInput;
             }
+
             let carried = self.delimiter.slice(self.phantom..self.matched);
             (self.matched, self.phantom) = (0, 0);
             if !carried.is_empty() {
                 return Scan::Data(carried);
             }
         }
+
         match self.finder.find(&self.input) {
             Some(0) => {
                 self.input.advance(self.delimiter.len());
@@ -235,7 +241,7 @@ impl Parser {
         }
     }
 
-    /// How many bytes at the end of the input are the start of a delimiter.
+    /// Counts the bytes at the end of the input that are the start of a delimiter.
     fn partial_end(&self) -> usize {
         let from = self.input.len().saturating_sub(self.delimiter.len() - 1);
         let end = &self.input[from..];
@@ -277,6 +283,7 @@ impl Parser {
             }
             _ => return Err(malformed("a boundary is followed by other text on its line")),
         };
+
         self.state = State::Line { at, closes_part };
         self.skip(1, self.limits.preamble_bytes)
     }
@@ -295,15 +302,17 @@ impl Parser {
         Ok(())
     }
 
-    /// Collects a header block up to its empty line. Each byte is looked at once, but for the three
+    /// Collects a header block up to its empty line. Each byte is read once, except for the three
     /// that may be the first of a line end cut in two.
     fn read_header(&mut self) -> Result<Option<Event>> {
         let (known, limit) = (self.header.len(), self.limits.header_bytes);
         let room = (limit + 4 - known).min(self.input.len());
         self.header.extend_from_slice(&self.input[..room]);
+
         if self.header.len() >= 2 && self.header.starts_with(b"\r\n") {
             return Err(malformed("a part has no headers"));
         }
+
         let from = known.saturating_sub(3);
         let Some(at) = memchr::memmem::find(&self.header[from..], b"\r\n\r\n") else {
             self.input.advance(room);
@@ -316,6 +325,7 @@ impl Parser {
             }
             return Ok(None);
         };
+
         let end = from + at + 4;
         self.input.advance(end - known);
         let parsed = header::parse(&self.header[..end - 2])?;

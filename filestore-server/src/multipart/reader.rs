@@ -22,7 +22,7 @@ pub struct MultipartReader<S> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// Between parts.
+    /// No part is open.
     Between,
     /// In a part that is not read to its end.
     InPart,
@@ -36,14 +36,14 @@ where
     B: Buf,
     E: Into<BoxError>,
 {
-    /// A reader of `body`.
+    /// Makes a reader of `body`.
     pub fn new(body: S, boundary: &Boundary, limits: Limits, timeouts: Timeouts) -> Self {
         let parser = Parser::new(boundary, limits);
         Self { body: BodyReader::new(body, timeouts), parser, progress: Progress::Between }
     }
 
-    /// The next part; what is unread of the one before is skipped. `None` when the closing boundary
-    /// was read and the body has ended: only then is the form whole.
+    /// Returns the next part, and skips the unread rest of the part before. `None` when the closing
+    /// boundary was read and the body has ended: only then is the form whole.
     pub async fn next_part(&mut self) -> Result<Option<Part<'_, S>>> {
         loop {
             match self.next_event().await? {
@@ -58,7 +58,7 @@ where
         }
     }
 
-    /// The next event, or `None` at the end of a whole body.
+    /// Returns the next event, or `None` at the end of a whole body.
     async fn next_event(&mut self) -> Result<Option<Event>> {
         loop {
             if let Some(event) = self.parser.next_event()? {
@@ -67,6 +67,7 @@ where
             if self.progress == Progress::Done {
                 return Ok(None);
             }
+
             match self.body.chunk().await {
                 Ok(Some(chunk)) => self.parser.feed(chunk),
                 Ok(None) => {
@@ -94,17 +95,17 @@ where
     B: Buf,
     E: Into<BoxError>,
 {
-    /// What the part says of itself.
+    /// Returns the header block of the part.
     pub fn header(&self) -> &PartHeader {
         &self.header
     }
 
-    /// The field's name.
+    /// Returns the name of the form field.
     pub fn name(&self) -> &str {
         &self.header.name
     }
 
-    /// The next bytes of the part, never empty; `None` at its end.
+    /// Returns the next bytes of the part, never empty; `None` at its end.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
         if self.reader.progress != Progress::InPart {
             return Ok(None);
@@ -116,8 +117,8 @@ where
         Ok(None)
     }
 
-    /// The rest of the part as text: [`ErrorKind::TooLarge`] over `limit_bytes`,
-    /// [`ErrorKind::InvalidField`] if it is not UTF-8; both name the field.
+    /// Reads the rest of the part as text: [`ErrorKind::TooLarge`] over `limit_bytes`,
+    /// [`ErrorKind::InvalidField`] if it is not UTF-8; both errors name the field.
     pub async fn text(&mut self, limit_bytes: usize) -> Result<String> {
         let mut text = Vec::new();
         while let Some(chunk) = self.chunk().await? {
@@ -129,6 +130,7 @@ where
             }
             text.extend_from_slice(&chunk);
         }
+
         String::from_utf8(text)
             .map_err(|_| Error::invalid(self.name(), "a text field is not UTF-8"))
     }

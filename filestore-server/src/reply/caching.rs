@@ -1,16 +1,16 @@
-//! What caches may keep: private, and checked each time, unless the URL names the content.
+//! Cache-Control: replies are private and checked each time, unless the URL names the content.
 
 use filestore_core::domain::id::Sha256;
 use http::HeaderValue;
 
-/// For a URL whose content may become another.
+/// The value for a URL whose content may change.
 pub(crate) const CHECKED: HeaderValue = HeaderValue::from_static("private, no-cache");
 
-/// For a URL that names its content.
+/// The value for a URL that names its content.
 pub(crate) const IMMUTABLE: HeaderValue =
     HeaderValue::from_static("private, max-age=31536000, immutable");
 
-/// The value of Cache-Control where `?v=` is `wanted` and the content is `current`.
+/// Returns the value of Cache-Control where `?v=` is `wanted` and the content is `current`.
 pub(crate) fn cache_control(wanted: Option<&str>, current: &Sha256) -> HeaderValue {
     let named =
         wanted.and_then(|text| text.parse().ok()).is_some_and(|sum: Sha256| sum == *current);

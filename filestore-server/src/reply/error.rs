@@ -1,7 +1,7 @@
-//! Errors as replies: the one place that knows which failure is which HTTP status.
+//! Failures as replies: the one place that maps failures to HTTP statuses.
 //!
-//! Every failure becomes a problem document (RFC 9457). What must not be shown stays in the source
-//! chain of the core's error and is logged here, once, under the request's id.
+//! Every failure becomes a problem document (RFC 9457). Details that clients must not see stay in the
+//! source chain of the core's error, which is logged here, once, under the request's id.
 
 use std::borrow::Cow;
 
@@ -20,10 +20,10 @@ use super::document;
 use super::request_id::RequestId;
 use crate::http::range::ByteRange;
 
-/// When a client of a full queue may come back, unless the error knows better.
+/// The value of Retry-After for a full queue, unless the error carries another one.
 const BUSY_RETRY_SECS: u64 = 1;
 
-/// Why a request is not answered with what it asked for.
+/// Reasons why a request is refused or fails.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The core refused or failed.
@@ -48,7 +48,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// The status of a kind of error. Exhaustive on purpose: a new kind needs a decision here.
+/// Maps a kind of error to its status. Exhaustive on purpose: a new kind needs a decision here.
 const fn status_of(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::InvalidField
@@ -58,6 +58,7 @@ const fn status_of(kind: ErrorKind) -> StatusCode {
         | ErrorKind::MalformedBody => StatusCode::BAD_REQUEST,
         ErrorKind::Unauthorized => StatusCode::UNAUTHORIZED,
         ErrorKind::Forbidden => StatusCode::FORBIDDEN,
+
         ErrorKind::NotFound | ErrorKind::NoActiveBinding => StatusCode::NOT_FOUND,
         ErrorKind::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
         ErrorKind::InvalidTransition
@@ -67,6 +68,7 @@ const fn status_of(kind: ErrorKind) -> StatusCode {
         | ErrorKind::BindingAlreadyActive
         | ErrorKind::ProviderInactive
         | ErrorKind::IdempotencyInProgress => StatusCode::CONFLICT,
+
         ErrorKind::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
         ErrorKind::TooLarge | ErrorKind::TooManyItems | ErrorKind::QuotaExceeded => {
             StatusCode::PAYLOAD_TOO_LARGE
@@ -77,6 +79,7 @@ const fn status_of(kind: ErrorKind) -> StatusCode {
         | ErrorKind::NotAnImage
         | ErrorKind::CorruptImage
         | ErrorKind::ImageTooLarge => StatusCode::UNPROCESSABLE_ENTITY,
+
         ErrorKind::Locked | ErrorKind::Unusable | ErrorKind::Internal => {
             StatusCode::INTERNAL_SERVER_ERROR
         }
@@ -93,7 +96,7 @@ pub(crate) fn not_ready(report: &impl Serialize) -> Result<Response, Failure> {
 }
 
 impl Failure {
-    /// The reply to request `id`. Logs what is the service's own fault.
+    /// Builds the reply to request `id`. Logs failures that are the service's own fault.
     pub(crate) fn into_response(self, id: &RequestId) -> Response {
         self.log(id);
         let status = self.status();
@@ -160,6 +163,7 @@ impl Failure {
             Self::UnsupportedCoding => {
                 Details { field: Some("Content-Encoding".to_owned()), ..Details::default() }
             }
+
             Self::WithoutOneHost | Self::UnknownPath | Self::RangeNotSatisfiable(_) => {
                 Details::default()
             }
@@ -191,6 +195,7 @@ impl Failure {
                     headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
                 }
             }
+
             Self::MethodNotAllowed(allow) => {
                 headers.insert(ALLOW, HeaderValue::from_static(allow));
             }
@@ -199,7 +204,8 @@ impl Failure {
                     ByteRange::Unsatisfiable.content_range(*size).map(|v| (CONTENT_RANGE, v)),
                 );
             }
-            // RFC 9110 section 15.5.16: what would be taken.
+
+            // RFC 9110 section 15.5.16: a 415 says which coding would be accepted.
             Self::UnsupportedCoding => {
                 headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
             }

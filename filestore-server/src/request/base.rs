@@ -1,4 +1,4 @@
-//! Where clients see the server: the path prefix under which a proxy publishes it.
+//! The path prefix under which a proxy publishes the server.
 
 use thiserror::Error;
 
@@ -9,30 +9,31 @@ pub(crate) struct Base {
     prefix: String,
 }
 
-/// Why a public URL cannot be used.
+/// The error of a public URL that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("public_url is an absolute http or https URL without query or fragment: {0}")]
 pub struct BadPublicUrl(String);
 
 impl Base {
-    /// The base of a public URL such as `https://files.example.org/storage`; without one, the root.
+    /// Reads the base of a public URL such as `https://files.example.org/storage`; without a URL, the
+    /// base is the root.
     pub(crate) fn of(public_url: Option<&str>) -> Result<Self, BadPublicUrl> {
         let Some(url) = public_url else { return Ok(Self::default()) };
-        let bad = || BadPublicUrl(url.to_owned());
-        let uri: http::Uri = url.parse().map_err(|_| bad())?;
-        let web = matches!(uri.scheme_str(), Some("http" | "https"));
-        if !web || uri.host().is_none_or(str::is_empty) || url.contains(['?', '#']) {
-            return Err(bad());
+        let uri: http::Uri = url.parse().map_err(|_| BadPublicUrl(url.to_owned()))?;
+
+        let is_web = matches!(uri.scheme_str(), Some("http" | "https"));
+        if !is_web || uri.host().is_none_or(str::is_empty) || url.contains(['?', '#']) {
+            return Err(BadPublicUrl(url.to_owned()));
         }
         Ok(Self { prefix: uri.path().trim_end_matches('/').to_owned() })
     }
 
-    /// A path of the server as clients see it.
+    /// Turns a path of the server into the path that clients see.
     pub(crate) fn public(&self, path: &str) -> String {
         format!("{}{path}", self.prefix)
     }
 
-    /// The segments of the prefix.
+    /// Returns the segments of the prefix.
     pub(crate) fn segments(&self) -> impl Iterator<Item = &str> {
         self.prefix.split('/').filter(|segment| !segment.is_empty())
     }

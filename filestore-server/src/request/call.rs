@@ -12,28 +12,28 @@ use crate::config::Config;
 use crate::http::query::Query;
 use crate::reply::RequestId;
 
-/// What all requests share.
+/// The state that all requests share.
 #[derive(Debug)]
 pub(crate) struct App {
-    /// The store.
+    /// The store of files, opened at the start.
     pub(crate) store: FileStore,
-    /// How the server is configured.
+    /// The configuration of the server.
     pub(crate) config: Config,
-    /// Where clients see the server.
+    /// The path prefix that clients see.
     pub(crate) base: Base,
 }
 
-/// On whose behalf a request acts.
+/// The caller on whose behalf a request acts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Caller {
-    /// Whose files it may see.
+    /// The files that the caller may see.
     pub(crate) scope: Scope,
     /// The key's name; empty without keys. Idempotency keys are scoped to it.
     pub(crate) name: String,
 }
 
 impl Caller {
-    /// Whoever can reach a server without keys.
+    /// Returns the caller of a server without keys: everybody who can reach it.
     pub(crate) fn anyone() -> Self {
         Self { scope: Scope::All, name: String::new() }
     }
@@ -42,34 +42,34 @@ impl Caller {
 /// A request without its path and body.
 #[derive(Debug)]
 pub(crate) struct Call {
-    /// What all requests share.
+    /// The state that all requests share.
     pub(crate) app: Arc<App>,
-    /// Its id.
+    /// The id, fresh for each request.
     pub(crate) id: RequestId,
-    /// On whose behalf it acts.
+    /// The caller on whose behalf the request acts.
     pub(crate) caller: Caller,
-    /// Where it comes from, seen through trusted proxies; `None` on the admin socket.
+    /// The client's address, seen through trusted proxies; `None` on the admin socket.
     pub(crate) client: Option<IpAddr>,
-    /// Its method.
+    /// The method of the request.
     pub(crate) method: Method,
-    /// Its headers.
+    /// The headers of the request.
     pub(crate) headers: HeaderMap,
-    /// Its query string, still encoded; empty if there is none.
+    /// The query string, still encoded; empty if there is none.
     pub(crate) query: String,
 }
 
 impl Call {
-    /// The store.
+    /// Returns the store of files.
     pub(crate) fn store(&self) -> &FileStore {
         &self.app.store
     }
 
-    /// The query's parameters; see [`Query::parse`].
+    /// Parses the query's parameters; see [`Query::parse`].
     pub(crate) fn query(&self, known: &[&str]) -> filestore_core::Result<Query> {
         Query::parse(&self.query, known)
     }
 
-    /// The body's length, if it is announced.
+    /// Returns the length of the body, if it is announced.
     pub(crate) fn content_length(&self) -> Option<u64> {
         self.headers.get(http::header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
     }

@@ -1,5 +1,5 @@
-//! Fields of forms: each once, read as soon as it arrives, so that a bad one is refused before the
-//! bytes of a file behind it are received.
+//! Fields of forms. Each may occur once and is read as soon as it arrives, so that a bad field is
+//! refused before the bytes of a file behind it are received.
 
 use std::str::FromStr;
 
@@ -16,7 +16,7 @@ const TEXT_BYTES: usize = 8 << 10;
 /// The field that browsers fill with the form's encoding (WHATWG HTML, section 4.10.21.5).
 pub(crate) const CHARSET_FIELD: &str = "_charset_";
 
-/// A field that may be there once.
+/// A field that may occur once.
 #[derive(Debug)]
 pub(crate) struct Once<T>(Option<T>);
 
@@ -27,24 +27,24 @@ impl<T> Default for Once<T> {
 }
 
 impl<T> Once<T> {
-    /// Whether it is there.
+    /// Returns the value, if the field has arrived.
     pub(crate) fn get(&self) -> Option<&T> {
         self.0.as_ref()
     }
 
-    /// Its value, if it is there.
+    /// Takes the value, if the field has arrived.
     pub(crate) fn take(self) -> Option<T> {
         self.0
     }
 
-    /// Sets it; `RepeatedField` the second time.
+    /// Sets the value; `RepeatedField` the second time.
     pub(crate) fn set(&mut self, name: &str, value: T) -> Result<()> {
         self.expect_first(name)?;
         self.0 = Some(value);
         Ok(())
     }
 
-    /// Refuses a second one before it is read.
+    /// Refuses a second field of the name before the field is read.
     pub(crate) fn expect_first(&self, name: &str) -> Result<()> {
         if self.0.is_none() {
             return Ok(());
@@ -66,8 +66,8 @@ impl<T> Once<T> {
     }
 }
 
-/// Reads a field that says nothing to us. It is held to the limits of text all the same, or it could
-/// be as long as a file.
+/// Skips a field that has no meaning here. The limit of text holds all the same: otherwise the field
+/// could be as long as a file.
 pub(crate) async fn pass_over(part: &mut Part<'_>) -> Result<()> {
     part.text(TEXT_BYTES).await.map(drop)
 }
@@ -88,7 +88,7 @@ pub(crate) fn flag(text: &str) -> Result<bool> {
 }
 
 /// Reads a name of at most `limit` characters. A browser sends an input that was left blank as an
-/// empty field: that is no name.
+/// empty field: an empty field is no name.
 pub(crate) fn name(limit: usize) -> impl FnOnce(&str) -> Result<Option<String>> {
     move |text| given(text, |text| media::check_name(text, limit))
 }
@@ -105,25 +105,25 @@ fn given(text: &str, check: impl FnOnce(&str) -> Result<()>) -> Result<Option<St
     check(text).map(|()| Some(text.to_owned()))
 }
 
-/// The refusal of a field the form does not have.
+/// Makes the error of a field that the form does not have.
 pub(crate) fn unknown(name: &str, known: &[&str]) -> Error {
     Error::new(ErrorKind::UnknownField, format!("an unknown field: {name}"))
         .with_field(name)
         .with_allowed(known.iter().copied())
 }
 
-/// Requires a field.
+/// Takes the value of a required field; `MissingField` without one.
 pub(crate) fn required<T>(name: &str, field: Once<T>) -> Result<T> {
     field.take().ok_or_else(|| missing(name))
 }
 
-/// The refusal of a form without a required field.
+/// Makes the error of a form without a required field.
 pub(crate) fn missing(name: &str) -> Error {
     Error::new(ErrorKind::MissingField, format!("a required field is missing: {name}"))
         .with_field(name)
 }
 
-/// What the transport says of the part's file.
+/// Returns the hints of the part's header about its file.
 pub(crate) fn hints(part: &Part<'_>) -> PartHints {
     let header = part.header();
     PartHints {
@@ -132,7 +132,7 @@ pub(crate) fn hints(part: &Part<'_>) -> PartHints {
     }
 }
 
-/// Receives the part's bytes. `None` for what a browser sends for a file field without a file: an
+/// Receives the part's bytes. `None` for a file field without a file, which a browser sends as an
 /// empty file name and no bytes.
 pub(crate) async fn receive(
     part: &mut Part<'_>,
@@ -142,15 +142,17 @@ pub(crate) async fn receive(
     if next.is_none() && part.header().file_name.as_deref() == Some("") {
         return Ok(None);
     }
+
     let mut writer = stage.await.map_err(|e| named(e, part.name()))?;
     while let Some(chunk) = next {
         writer.write(chunk).await.map_err(|e| named(e, part.name()))?;
         next = part.chunk().await?;
     }
+
     Ok(Some(writer))
 }
 
-/// Names the part, unless the error is about something else than its bytes.
+/// Names the part in the error, unless the error is about something other than the part's bytes.
 fn named(error: Error, part: &str) -> Error {
     match error.details().field.as_deref() {
         None | Some("file") => error.with_field(part),

@@ -13,11 +13,11 @@ pub(crate) type Form = MultipartReader<Body>;
 /// A part of a form.
 pub(crate) type Part<'a> = multipart::Part<'a, Body>;
 
-/// What a form may be longer than its files: part headers and text fields.
+/// The most bytes of a form besides its files: part headers and text fields.
 const FORM_ALLOWANCE: u64 = 1 << 20;
 
-/// Begins to read a form of at most `files` files that have `max_bytes` together. Refused before
-/// anything is read: what is no form, and what announces more bytes than can be right.
+/// Begins to read a form of at most `files` files that have `max_bytes` together. A body that is no
+/// form, or announces more bytes than can be right, is refused before anything is read.
 pub(crate) fn open_form(
     call: &Call,
     body: Body,
@@ -29,10 +29,12 @@ pub(crate) fn open_form(
         BoundaryError::NotFormData => Failure::UnsupportedMediaType("multipart/form-data"),
         BoundaryError::BadBoundary => Error::from(refused).into(),
     })?;
+
     refuse_coding(&call.headers)?;
     if call.content_length().is_some_and(|length| length > max_bytes.saturating_add(FORM_ALLOWANCE))
     {
         return Err(too_large(max_bytes).into());
     }
+
     Ok(MultipartReader::new(body, &boundary, Limits::for_items(files), call.app.config.body))
 }

@@ -26,14 +26,15 @@ fn boxed<B: Buf>(body: impl Stream<Item = Result<B, warp::Error>> + Send + 'stat
     Box::pin(chunks.map_err(BoxError::from))
 }
 
-/// The media type of the body; `None` if absent, repeated or no text.
+/// Returns the media type of the body; `None` if absent, repeated or no text.
 pub(super) fn content_type(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(CONTENT_TYPE).iter();
     let value = values.next()?.to_str().ok()?;
     values.next().is_none().then_some(value)
 }
 
-/// Nothing is decoded here: a coded body would look malformed, or be taken as it is.
+/// Refuses a body with a content coding. Nothing is decoded here: a coded body would look malformed,
+/// or would be stored as it is.
 pub(super) fn refuse_coding(headers: &HeaderMap) -> Result<(), Failure> {
     let mut codings = headers.get_all(CONTENT_ENCODING).iter();
     let plain = codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"));

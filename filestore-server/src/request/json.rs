@@ -18,6 +18,7 @@ pub(crate) async fn read_json(call: &Call, body: Body) -> Result<Vec<u8>, Failur
     if !essence.trim().eq_ignore_ascii_case("application/json") {
         return Err(Failure::UnsupportedMediaType("application/json"));
     }
+
     refuse_coding(&call.headers)?;
     Ok(read_small(call, body).await?)
 }

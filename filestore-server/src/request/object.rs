@@ -1,7 +1,7 @@
 //! JSON bodies read strictly: no key twice, none unknown, each of its type.
 //!
 //! serde keeps the last of two equal keys and says only in prose which key has the wrong type. Here
-//! every refusal names the key, and what two readers could read differently is refused.
+//! every error names the key, and a body that two readers could read differently is refused.
 
 use std::fmt;
 
@@ -17,18 +17,19 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    /// Reads an object whose keys are among `known`. `MalformedBody` for what is no JSON object,
-    /// saying what is wrong in which line and column; `RepeatedField` and `UnknownField` naming the
-    /// key.
+    /// Reads an object whose keys are among `known`. `MalformedBody` with line and column for a body
+    /// that is no JSON object; `RepeatedField` and `UnknownField` with the key.
     pub(crate) fn parse(json: &[u8], known: &[&str]) -> Result<Self> {
         let Members(members) = serde_json::from_slice(json).map_err(|e| {
             Error::new(ErrorKind::MalformedBody, format!("the body is not a JSON object: {e}"))
         })?;
+
         for (at, (key, _)) in members.iter().enumerate() {
             if members[..at].iter().any(|(earlier, _)| earlier == key) {
                 let message = format!("a key is given more than once: {key}");
                 return Err(Error::new(ErrorKind::RepeatedField, message).with_field(key));
             }
+
             if !known.contains(&key.as_str()) {
                 let message = format!("an unknown key: {key}");
                 return Err(Error::new(ErrorKind::UnknownField, message)
@@ -36,31 +37,32 @@ impl Object {
                     .with_allowed(known.iter().copied()));
             }
         }
+
         Ok(Self { members })
     }
 
-    /// An integer, if the key is there. `1.0` and `"1"` are none.
+    /// Returns an integer, if the key is present. `1.0` and `"1"` are no integers.
     pub(crate) fn integer(&self, key: &str) -> Result<Option<i64>> {
         self.get(key, "an integer", Value::as_i64)
     }
 
-    /// A string, if the key is there.
+    /// Returns a string, if the key is present.
     pub(crate) fn text(&self, key: &str) -> Result<Option<String>> {
         self.get(key, "a string", |value| value.as_str().map(str::to_owned))
     }
 
-    /// A boolean, if the key is there.
+    /// Returns a boolean, if the key is present.
     pub(crate) fn flag(&self, key: &str) -> Result<Option<bool>> {
         self.get(key, "true or false", Value::as_bool)
     }
 
-    /// A string, if the key is there and not null.
+    /// Returns a string, if the key is present and not null.
     pub(crate) fn text_or_null(&self, key: &str) -> Result<Option<String>> {
-        let read = |value: &Value| match value {
+        let text = self.get(key, "a string or null", |value| match value {
             Value::Null => Some(None),
             other => other.as_str().map(|text| Some(text.to_owned())),
-        };
-        self.get(key, "a string or null", read).map(Option::flatten)
+        });
+        text.map(Option::flatten)
     }
 
     fn get<T>(
@@ -76,7 +78,7 @@ impl Object {
     }
 }
 
-/// Requires a member that was looked for.
+/// Requires that a member was found; `MissingField` otherwise.
 pub(crate) fn required<T>(key: &str, found: Option<T>) -> Result<T> {
     found.ok_or_else(|| {
         Error::new(ErrorKind::MissingField, format!("a required key is missing: {key}"))

@@ -1,7 +1,7 @@
-//! Bindings: which provider an organization's new files go to.
+//! Bindings: the provider of an organization's new files.
 //!
-//! The keys that a binding shows but nobody sets (`id`, `effectiveFrom`, `effectiveTo`) are accepted
-//! and ignored, so that a binding can be sent back as it was read.
+//! The read-only keys of a binding (`id`, `effectiveFrom`, `effectiveTo`) are accepted and ignored, so
+//! that a binding can be sent back as it was read.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ const KEYS: [&str; 8] = [
     "effectiveTo",
 ];
 
-/// `/organization-storage-bindings`, its `/create` and its `/update`.
+/// Builds `/organization-storage-bindings`, its `/create` and its `/update`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     let list = warp::path!("organization-storage-bindings").and(get(list));
     let create = warp::path!("organization-storage-bindings" / "create").and(post(create));
@@ -62,12 +62,14 @@ fn new_binding(json: &[u8]) -> Result<NewBinding> {
     let organization_name = object.text("organizationName")?;
     let provider = object.text("storageProvider")?;
     let sync_enabled = object.flag("syncEnabled")?;
+
     if is_active == Some(false) {
         return Err(Error::invalid(
             "isActive",
             "a new binding is active: isActive can only be true",
         ));
     }
+
     let organization = required("organizationId", organization)?;
     let new = NewBinding {
         organization_name: required("organizationName", organization_name)?,
@@ -96,12 +98,13 @@ fn binding_change(json: &[u8]) -> Result<(OrganizationNumber, BindingChange)> {
         sync_enabled: object.flag("syncEnabled")?,
         is_active: object.flag("isActive")?,
     };
+
     let organization = required("organizationId", organization)?.try_into()?;
     change.check()?;
     Ok((organization, change))
 }
 
-/// A text that can be no provider's code is the code of no provider.
+/// Reads a provider's code. A text that cannot be a code is an unknown provider.
 fn provider_code(text: &str) -> Result<ProviderCode> {
     text.parse().map_err(|_| {
         Error::new(ErrorKind::UnknownProvider, "the provider is unknown")
@@ -109,7 +112,7 @@ fn provider_code(text: &str) -> Result<ProviderCode> {
     })
 }
 
-/// Lists the valid codes where the provider was unknown.
+/// Adds the valid codes to the error of an unknown provider.
 fn known_provider<T>(call: &Call, done: Result<T>) -> Result<T> {
     done.map_err(|error| {
         if error.kind() != ErrorKind::UnknownProvider || !error.details().allowed.is_empty() {

@@ -1,4 +1,4 @@
-//! Whether the process answers, and whether what it stands on does.
+//! Health checks: of the process, and of the database and the storage beneath it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::routes::filters::get;
 
-/// `/health-checks` and `/health-checks/ready`.
+/// Builds `/health-checks` and `/health-checks/ready`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     let alive = warp::path!("health-checks").and(get(alive));
     let ready = warp::path!("health-checks" / "ready").and(get(ready));
@@ -26,17 +26,22 @@ async fn alive(_: Arc<Call>) -> Result<Response, Failure> {
 async fn ready(call: Arc<Call>) -> Result<Response, Failure> {
     let (database, storage) = call.store().check().await;
     let well = database.is_ok() && storage.is_ok();
-    let word = |part: Result<()>, name: &str| match part {
+    let shown = ReadyReply::new(
+        if well { "ready" } else { "not ready" },
+        state(&call, database, "the database"),
+        state(&call, storage, "the storage"),
+    );
+
+    if well { reply::ok(&shown) } else { reply::not_ready(&shown) }
+}
+
+/// Describes the state of a part; the reason of a failure goes to the log.
+fn state(call: &Call, checked: Result<()>, name: &str) -> String {
+    match checked {
         Ok(()) => "ok".to_owned(),
         Err(error) => {
             tracing::error!(request_id = %call.id, error = %error.chain(), "{name} is not ready");
             error.message().to_owned()
         }
-    };
-    let shown = ReadyReply::new(
-        if well { "ready" } else { "not ready" },
-        word(database, "the database"),
-        word(storage, "the storage"),
-    );
-    if well { reply::ok(&shown) } else { reply::not_ready(&shown) }
+    }
 }

@@ -1,8 +1,8 @@
 //! The routes: a filter for each resource, its handler beneath.
 //!
-//! A resource's filter matches the path, then the method; what is left after its methods is a 405
-//! with `Allow`. A handler's refusal is a reply at once, so that a rejection means only "not my
-//! path"; what nobody's path was is a 404.
+//! A resource's filter matches the path, then the method; another method is a 405 with `Allow`. A
+//! handler's refusal is a reply at once, so that a rejection means only "not my path". A path that no
+//! resource has is a 404.
 
 mod filters;
 mod path;
@@ -23,7 +23,7 @@ use crate::request::base::Base;
 use crate::request::call::Call;
 use crate::routes::filters::call;
 
-/// The whole API. It answers everything: nothing is rejected but a request that carries no [`Call`].
+/// Builds the whole API. It answers every request that carries a [`Call`], and rejects others.
 ///
 /// Paths may start with the base's prefix or not: a proxy in front may strip it or leave it.
 pub(crate) fn routes(base: &Base) -> BoxedFilter<(Response,)> {
@@ -38,7 +38,7 @@ pub(crate) fn routes(base: &Base) -> BoxedFilter<(Response,)> {
     api().or(prefix.and(api())).unify().or(unknown).unify().boxed()
 }
 
-/// The hot paths come first. `/files/upload` and `/files/batch` are no file ids.
+/// Joins the resources, the hot paths first. `/files/upload` and `/files/batch` are no file ids.
 fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     let files = files::variant::routes()
         .or(files::content::routes())
@@ -49,6 +49,7 @@ fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
         .unify()
         .or(files::routes())
         .unify();
+
     let rest = health::routes()
         .or(providers::routes())
         .unify()
@@ -56,5 +57,6 @@ fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
         .unify()
         .or(admin::routes())
         .unify();
+
     warp::path!("api" / "v1" / ..).and(files.or(rest).unify())
 }

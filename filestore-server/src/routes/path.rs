@@ -1,4 +1,4 @@
-//! Segments of paths.
+//! Path segments that the routes extract.
 
 use std::convert::Infallible;
 use std::str::FromStr;
@@ -6,19 +6,19 @@ use std::str::FromStr;
 use filestore_core::Result;
 use filestore_core::domain::id::FileId;
 
-/// A path segment where a file id stands: good or not, the path is this resource's, so that a bad id
-/// is 400 rather than 404.
+/// A path segment in the place of a file id. A bad id matches as well, so that it is 400 rather than
+/// 404.
 #[derive(Debug)]
 pub(crate) struct IdSegment(Result<FileId>);
 
 impl IdSegment {
-    /// The id; `InvalidField` if it is none.
+    /// Returns the id; `InvalidField` if the segment is no id.
     pub(crate) fn id(self) -> Result<FileId> {
         self.0
     }
 }
 
-/// Why a segment is not an id's: it is the name of another resource.
+/// The error of a segment that is the name of another resource.
 #[derive(Debug)]
 pub(crate) struct Reserved;
 

@@ -1,4 +1,4 @@
-//! GET /storage-providers: where files can be stored.
+//! GET /storage-providers: the providers that take new files.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::routes::filters::get;
 
-/// `/storage-providers`.
+/// Builds `/storage-providers`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     warp::path!("storage-providers").and(get(list))
 }

@@ -1,8 +1,8 @@
 //! The Unix socket over which the command line administers a running server.
 //!
-//! Who may open the socket's file may do everything. So the file has mode 0600 from the moment it
-//! can be seen: it is bound in a directory of mode 0700, given its mode, and renamed into place, in
-//! the stead of whatever a crash left there. The caller holds the lock of the data directory.
+//! Every process that may open the socket's file may do everything. So the file has mode 0600 from the
+//! moment it is visible: it is bound in a directory of mode 0700, given its mode, and renamed into
+//! place, over any socket that a crash left there. The caller holds the lock of the data directory.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -30,7 +30,7 @@ fn bind_in(private: &Path, path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Removes the socket's file at the end, so that nobody tries to talk to a server that is gone.
+/// Removes the socket's file at the end, so that no client tries to reach a server that is gone.
 pub(super) fn unlink(path: &Path) {
     if let Err(error) = std::fs::remove_file(path) {
         tracing::warn!(%error, "cannot remove the admin socket");

@@ -1,5 +1,5 @@
-//! What stands around the routes: every request gets its id and its [`Call`], every reply shows the
-//! id, and both are logged at debug level.
+//! The service around the routes: gives every request its id and its [`Call`], adds the id to every
+//! reply, and writes the access log at debug level.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -20,7 +20,7 @@ use crate::reply::{Failure, RequestId, X_REQUEST_ID};
 use crate::request::call::{App, Call, Caller};
 use crate::routes::routes;
 
-/// The API as hyper's service.
+/// Makes the API as hyper's service.
 pub(super) fn service(
     app: Arc<App>,
 ) -> impl Service<
@@ -37,13 +37,16 @@ pub(super) fn service(
         let call = Arc::new(call_of(&app, &mut parts));
         let entry = LogEntry::of(&parts);
         parts.extensions.insert(Arc::clone(&call));
+
         let reply = has_one_host(parts.version, &call.headers)
             .then(|| routes.call(Request::from_parts(parts, body)));
+
         async move {
             let mut response = match reply {
                 Some(reply) => reply.await?,
                 None => Failure::WithoutOneHost.into_response(&call.id),
             };
+
             response.headers_mut().insert(X_REQUEST_ID, call.id.to_header());
             if let Some(entry) = entry {
                 entry.write(&call, &response);
@@ -53,8 +56,8 @@ pub(super) fn service(
     })
 }
 
-/// RFC 9112 section 3.2: without exactly one Host a request is answered 400, since a proxy in front
-/// may have read another one than we do.
+/// Tests whether the request has exactly one Host. Others are answered 400 (RFC 9112 section 3.2):
+/// a proxy in front may have read another Host than this server.
 fn has_one_host(version: Version, headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
@@ -72,6 +75,7 @@ fn call_of(app: &Arc<App>, parts: &mut Parts) -> Call {
         }
         Some(Peer::Unix) | None => None,
     };
+
     Call {
         app: Arc::clone(app),
         id: RequestId::fresh(),
@@ -83,19 +87,20 @@ fn call_of(app: &Arc<App>, parts: &mut Parts) -> Call {
     }
 }
 
-/// What the log needs of a request after the routes took it; nothing while nobody listens.
+/// The facts about a request that the access log needs after the routes consumed it.
 struct LogEntry {
     path: String,
     began: Instant,
 }
 
 impl LogEntry {
+    /// Notes a request; `None` while the access log is off.
     fn of(parts: &Parts) -> Option<Self> {
         tracing::enabled!(target: "filestore_server::access", Level::DEBUG)
             .then(|| Self { path: parts.uri.path().to_owned(), began: Instant::now() })
     }
 
-    /// Queries are left out: a signed URL's would let the log's reader in.
+    /// Writes the entry, without the query: a signed URL's query would let the log's reader in.
     fn write(self, call: &Call, response: &Response) {
         let client: &dyn tracing::Value = &call.client.map(tracing::field::display::<IpAddr>);
         let millis = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -3,13 +3,14 @@
 mod admin_socket;
 mod dispatch;
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use filestore_core::FileStore;
-use filestore_core::domain::config::Durability;
+use filestore_core::domain::config::{Durability, StoreConfig};
 use filestore_core::storage::CheckOutcome;
 use filestore_core::worker::Workers;
 use thiserror::Error;
@@ -27,11 +28,8 @@ use crate::request::call::App;
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), filestore_server::StartError> {
-/// let config = filestore_server::Config {
-///     listen: "127.0.0.1:0".parse().expect("an address"),
-///     data_dir: "/tmp/files".into(),
-///     ..Default::default()
-/// };
+/// let any_port = "127.0.0.1:0".parse().expect("an address");
+/// let config = filestore_server::Config::new(any_port, "/tmp/files");
 /// let server = filestore_server::Server::start(config).await?;
 /// println!("{}/api/v1/health-checks", server.url());
 /// server.stop().await;
@@ -45,17 +43,18 @@ pub struct Server {
     stopping: watch::Sender<bool>,
     accepting: Vec<JoinHandle<usize>>,
     workers: Workers,
-    /// Dropped with the server: nobody waits for a provider that does not answer.
+    /// The checks of providers, dropped with the server: a stop does not wait for a silent provider.
     probes: JoinSet<()>,
     admin_socket: Option<PathBuf>,
     grace: Duration,
 }
 
-/// What the workers get at a stop even if the requests took all of the grace.
+/// The least time of the workers at a stop, even if the requests took the whole grace period.
 const AT_LEAST: Duration = Duration::from_secs(1);
 
-/// Why a server did not start.
+/// Reasons why a server did not start.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// The configuration cannot be used.
     #[error(transparent)]
@@ -63,7 +62,7 @@ pub enum StartError {
     /// The public URL cannot be used.
     #[error(transparent)]
     PublicUrl(#[from] BadPublicUrl),
-    /// Others could reach the server, and it asks nobody for a key.
+    /// Others could reach the server, which asks for no key.
     #[error(
         "refusing to listen on {0} without authentication: everybody who can reach it could read and delete \
          all files; listen on a loopback address, or say --insecure-no-auth if something in front authenticates"
@@ -72,10 +71,10 @@ pub enum StartError {
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Bind {
-        /// The address.
+        /// The address to listen on.
         address: SocketAddr,
-        /// Why.
-        source: std::io::Error,
+        /// The refusal of the operating system.
+        source: io::Error,
     },
     /// The store cannot be opened.
     #[error("cannot open the data directory: {}", .0.chain())]
@@ -83,7 +82,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// Whether the configuration is at fault rather than the machine.
+    /// Tests whether the configuration is at fault rather than the machine.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Config(_) | Self::PublicUrl(_) | Self::Exposed(_) => true,
@@ -93,31 +92,24 @@ impl StartError {
 }
 
 impl Server {
-    /// Binds the address, opens the store (which completes or undoes what a crash left), starts the
-    /// workers, and accepts.
+    /// Binds the address, opens the store (which completes or discards work that a crash interrupted),
+    /// starts the workers, and accepts connections.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         config.check()?;
         let base = Base::of(config.public_url.as_deref())?;
         check_exposure(&config)?;
-        let bind_failed = |source| StartError::Bind { address: config.listen, source };
-        let listener = TcpListener::bind(config.listen).await.map_err(bind_failed)?;
-        let address = listener.local_addr().map_err(bind_failed)?;
+
+        let (listener, address) = bind(config.listen)
+            .await
+            .map_err(|source| StartError::Bind { address: config.listen, source })?;
         let store =
             FileStore::builder(&config.data_dir).config(config.store.clone()).open().await?;
-        if config.store.durability == Durability::Process {
-            tracing::warn!(
-                "durability is \"process\": acknowledged files do not survive a power loss"
-            );
-        }
-        if !config.store.providers.is_empty() && config.store.blob_grace < config.store.presign_ttl
-        {
-            tracing::warn!(
-                "blob_grace_secs is less than presign_ttl_secs: URLs may outlive what they lead to"
-            );
-        }
+        warn_of_risks(&config.store);
+
         let options = config.http;
         let check_providers = config.check_providers;
         let app = Arc::new(App { store: store.clone(), config, base });
+
         let (stopping, stopped) = watch::channel(false);
         let mut accepting = vec![accept(listener.into(), &app, options, stopped.clone())];
         let admin_socket = bind_admin_socket(&store);
@@ -125,8 +117,10 @@ impl Server {
             accepting.push(accept(listener, &app, options, stopped));
             path
         });
+
         let workers = Workers::start(&store);
         let probes = if check_providers { probe_providers(&store) } else { JoinSet::new() };
+
         Ok(Self {
             store,
             address,
@@ -139,17 +133,17 @@ impl Server {
         })
     }
 
-    /// The address it listens on; with port 0 configured, the port it got.
+    /// Returns the address of the server; with port 0 configured, the port is the one it got.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its URL, without a slash at the end.
+    /// Returns the URL of the server, without a slash at the end.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Its store.
+    /// Returns the store of the server.
     pub fn store(&self) -> &FileStore {
         &self.store
     }
@@ -159,8 +153,9 @@ impl Server {
     pub async fn stop(self) {
         let end = Instant::now() + self.grace;
         self.stopping.send_replace(true);
-        // Their callers hear what was done before the grace is over.
+        // Their clients receive the report before the grace period is over.
         self.store.migrate_stop_all();
+
         for task in self.accepting {
             match task.await {
                 Ok(0) => {}
@@ -168,12 +163,31 @@ impl Server {
                 Err(error) => tracing::error!(%error, "accepting ended badly"),
             }
         }
+
         drop(self.probes);
         self.workers.stop(end.saturating_duration_since(Instant::now()).max(AT_LEAST)).await;
         if let Some(path) = &self.admin_socket {
             admin_socket::unlink(path);
         }
         self.store.close().await;
+    }
+}
+
+async fn bind(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(address).await?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
+}
+
+/// Warns of settings that are allowed and give up a promise.
+fn warn_of_risks(config: &StoreConfig) {
+    if config.durability == Durability::Process {
+        tracing::warn!("durability is \"process\": acknowledged files do not survive a power loss");
+    }
+    if !config.providers.is_empty() && config.blob_grace < config.presign_ttl {
+        tracing::warn!(
+            "blob_grace_secs is less than presign_ttl_secs: URLs may outlive what they lead to"
+        );
     }
 }
 
@@ -202,10 +216,11 @@ fn accept(
     tokio::spawn(listen::serve(listener, service, options, shutdown))
 }
 
-/// Tries the providers that take files out, beside the start: what is wrong with one is a warning in the
-/// log, since the files that are elsewhere can be served all the same.
+/// Checks the active providers in the background. A provider that fails is a warning in the log: files
+/// at other places can be served all the same.
 fn probe_providers(store: &FileStore) -> JoinSet<()> {
     let mut probes = JoinSet::new();
+
     for code in store.providers().active_clouds() {
         let store = store.clone();
         probes.spawn(async move {
@@ -224,11 +239,12 @@ fn probe_providers(store: &FileStore) -> JoinSet<()> {
             }
         });
     }
+
     probes
 }
 
-/// Serving files matters more than administering by socket: where there can be none, a warning says
-/// so.
+/// Binds the admin socket. Serving files matters more than administration by socket: a failure is a
+/// warning.
 fn bind_admin_socket(store: &FileStore) -> Option<(Listener, PathBuf)> {
     let path = store.data_dir().admin_socket();
     match admin_socket::bind(&path) {

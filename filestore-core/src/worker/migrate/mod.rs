@@ -88,6 +88,7 @@ impl FileStore {
         let shared = Arc::clone(entry.progress());
         let stop: &(dyn Fn() -> bool + Sync) = &|| stop() || shared.is_told_to_stop();
         let left = self.elsewhere(&organization, to).await?;
+        progress.accepted();
         progress.start(Some(left.files));
         let limit = options.bytes_per_second.map(|rate| Arc::new(RateLimit::new(rate)));
         let report = MigrateReport::default();

@@ -31,6 +31,7 @@ impl FileStore {
         let mut report = MigrateVerifyReport::default();
         let held = self.inner().metadata.holdings(&organization).await?;
         let ready = held.iter().filter(|holding| holding.status == Status::Ready);
+        progress.accepted();
         progress.start(Some(
             ready.filter(|holding| holding.provider == *to).map(|holding| holding.files).sum(),
         ));

@@ -49,7 +49,7 @@ pub(crate) struct Args {
     pub(crate) log_format: LogFormat,
 }
 
-/// How log lines look.
+/// Formats of log lines.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum LogFormat {
     /// For people.
@@ -73,7 +73,7 @@ pub(crate) fn init_logging(format: LogFormat) {
 }
 
 impl Args {
-    /// The configuration: flags and environment over the file over the defaults.
+    /// Merges the configuration: flags and environment over the file over the defaults.
     fn into_config(self) -> Result<Config, StartError> {
         let mut config = self.config.map_or_else(|| Ok(Config::default()), Config::load)?;
         config.listen = self.listen.unwrap_or(config.listen);
@@ -103,17 +103,20 @@ async fn try_run(args: Args) -> Result<(), StartError> {
     check_descriptors(config.http.max_connections);
     let data_dir = config.data_dir.clone();
     let server = Server::start(config).await?;
-    // Nobody reading stdout is no reason not to serve.
+
+    // A closed stdout is no reason not to serve.
     let _ = writeln!(
         std::io::stdout(),
         "filestore-server listening on {} (data in {})",
         server.url(),
         data_dir.display()
     );
+
     tokio::select! {
         name = signals.next() => tracing::info!("{name}: stopping when running requests are done"),
-        fault = server.store().poisoned() => give_up(&fault),
+        fault = server.store().poisoned() => exit_poisoned(&fault),
     }
+
     tokio::select! {
         () = server.stop() => Ok(()),
         name = signals.next() => {
@@ -123,8 +126,8 @@ async fn try_run(args: Args) -> Result<(), StartError> {
     }
 }
 
-/// Has a write beyond the limit of file sizes (`ulimit -f`) fail, as one on a full disk does. Without a
-/// handler its signal would end the process.
+/// Makes a write beyond the limit of file sizes (`ulimit -f`) fail like a write on a full disk. Without
+/// a handler, the signal of such a write would end the process.
 fn survive_file_size_limit() {
     let file_size = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
     if let Err(error) = signal(file_size) {
@@ -132,7 +135,8 @@ fn survive_file_size_limit() {
     }
 }
 
-/// Raises the limit of open files, and says so where it is too low for what is configured.
+/// Raises the limit of open files, and warns where it is lower than the configured number of
+/// connections.
 fn check_descriptors(max_connections: usize) {
     let limit = listen::raise_descriptor_limit().and_then(|limit| usize::try_from(limit).ok());
     if let Some(limit) = limit.filter(|limit| *limit < max_connections) {
@@ -144,8 +148,8 @@ fn check_descriptors(max_connections: usize) {
     }
 }
 
-/// Ends the process at once. What was acknowledged is durable; what was not is undone at the start.
-fn give_up(fault: &str) -> ! {
+/// Ends the process at once. Acknowledged work is durable; the next start discards the rest.
+fn exit_poisoned(fault: &str) -> ! {
     tracing::error!(fault, "the database must be opened anew: ending the process, start it again");
     std::process::exit(EXIT_POISONED)
 }
@@ -158,18 +162,21 @@ struct Signals {
 
 impl Signals {
     fn new() -> Self {
-        let listen = |kind| signal(kind).expect("these signals can be listened to");
         Self {
-            terminate: listen(SignalKind::terminate()),
-            interrupt: listen(SignalKind::interrupt()),
+            terminate: caught(SignalKind::terminate()),
+            interrupt: caught(SignalKind::interrupt()),
         }
     }
 
-    /// The name of the next one.
+    /// Waits for the next signal and returns its name.
     async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
         }
     }
+}
+
+fn caught(kind: SignalKind) -> Signal {
+    signal(kind).expect("SIGTERM and SIGINT can be caught")
 }

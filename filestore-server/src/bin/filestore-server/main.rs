@@ -1,4 +1,4 @@
-//! The `filestore-server` binary: reads arguments, runs the server, minds signals.
+//! The `filestore-server` binary: reads arguments, runs the server, handles signals.
 
 mod cli;
 

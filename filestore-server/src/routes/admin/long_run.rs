@@ -1,9 +1,14 @@
-//! Replies to work that takes long: the head goes out when the work has begun, the report when it is
-//! done, and a line feed every now and then between them.
+//! Replies to work that takes long: the head goes out when the work is accepted, the report when the
+//! work is done, and a line feed every second between them.
 //!
-//! White space before JSON is no part of it (RFC 8259 section 2). It keeps proxies from giving up, and
-//! it finds out that the caller is gone: a socket that only reads cannot tell a caller that went away
-//! from one that has nothing more to say.
+//! White space before JSON is insignificant (RFC 8259 section 2). The line feeds keep proxies from
+//! giving up, and they reveal that the client is gone: a socket that only reads cannot tell a client
+//! that disconnected from a client that has nothing more to send.
+//!
+//! # Status
+//!
+//! Work reports [`Progress::accepted`] once all its checks have passed. A failure before is a refusal
+//! with a status as usual. After it, the head of a 200 is out, and a failure cuts the reply.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,30 +27,30 @@ use warp::reply::Response;
 use crate::reply::{self, Failure, RequestId};
 use crate::request::call::Call;
 
-/// How often a sign of life is sent.
+/// The time between two line feeds.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// Set once nobody waits for the work any more.
+/// A flag that is set once the client is gone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Whether the work should come to its end.
+    /// Tests whether the work should stop.
     pub(super) fn is_wanted(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// What becomes of the work when the caller goes away.
+/// The fate of the work when the client disconnects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Departure {
-    /// It is told to stop, and goes on to where it can.
+    /// The work is told to stop, and goes on to the next point where it can.
     Stop,
-    /// It is broken off: it only reads.
+    /// The work is cancelled at once, because it only reads.
     Abort,
 }
 
-/// Ends the work when it is dropped.
+/// The client's interest in the work. Dropping it ends the work as [`Departure`] says.
 struct Waiting {
     departure: Departure,
     stop: Stop,
@@ -61,46 +66,50 @@ impl Drop for Waiting {
     }
 }
 
-/// Tells when the work has begun: what is refused is refused before.
-pub(super) struct Beginning(Mutex<Option<oneshot::Sender<()>>>);
+/// Announces that the work is accepted, and ignores all other progress.
+pub(super) struct Acceptance(Mutex<Option<oneshot::Sender<()>>>);
 
-impl Progress for Beginning {
-    fn start(&self, _total: Option<u64>) {
-        let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(begun) = begun.take() {
-            // Nobody listens once the caller is gone.
-            let _ = begun.send(());
+impl Progress for Acceptance {
+    fn accepted(&self) {
+        let mut sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = sender.take() {
+            // The receiver is gone if the client is.
+            let _ = sender.send(());
         }
     }
+
+    fn start(&self, _total: Option<u64>) {}
 
     fn advance(&self, _units: u64) {}
 }
 
-/// Runs `work` in a task of its own and replies with its report. What it refuses before it reports its
-/// beginning has a status as usual; a failure after that cuts the reply.
+/// Runs `work` in a task of its own and replies with its report. A failure before
+/// [`Progress::accepted`] has a status as usual; a failure after it cuts the reply.
 pub(super) async fn reply_with<T, F>(
     call: &Call,
     departure: Departure,
-    work: impl FnOnce(Stop, Arc<Beginning>) -> F,
+    work: impl FnOnce(Stop, Arc<Acceptance>) -> F,
 ) -> Result<Response, Failure>
 where
     T: Serialize + Send + 'static,
     F: Future<Output = Result<T>> + Send + 'static,
 {
     let stop = Stop::default();
-    let (begun, mut begins) = oneshot::channel();
+    let (accepted, mut acceptance) = oneshot::channel();
     let mut running =
-        tokio::spawn(work(stop.clone(), Arc::new(Beginning(Mutex::new(Some(begun))))));
+        tokio::spawn(work(stop.clone(), Arc::new(Acceptance(Mutex::new(Some(accepted))))));
     let waiting = Waiting { departure, stop, task: running.abort_handle() };
+
     tokio::select! {
         biased;
         ended = &mut running => return reply::ok(&joined(ended)?),
-        Ok(()) = &mut begins => {}
+        Ok(()) = &mut acceptance => {}
     }
+
     Ok(reply::ok_streamed(report(call.id, running, waiting)))
 }
 
-/// Line feeds until the work is done, then its report.
+/// Streams line feeds until the work is done, then the report.
 fn report<T: Serialize + Send + 'static>(
     id: RequestId,
     running: JoinHandle<Result<T>>,
@@ -108,6 +117,7 @@ fn report<T: Serialize + Send + 'static>(
 ) -> impl Stream<Item = Result<Bytes, Error>> + Send + Sync + 'static {
     let mut beats = interval(BEAT);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+
     stream::unfold(Some((running, beats, waiting)), move |state| async move {
         let (mut running, mut beats, waiting) = state?;
         tokio::select! {

@@ -21,7 +21,7 @@ use crate::request::json::read_json;
 use crate::request::object::{Object, required};
 use crate::routes::filters::{get, post};
 
-/// `/migrate/plan`, `/run`, `/stop`, `/status` and `/verify`.
+/// Builds `/migrate/plan`, `/run`, `/stop`, `/status` and `/verify`.
 pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     let plan = warp::path!("migrate" / "plan").and(get(plan));
     let run = warp::path!("migrate" / "run").and(post(run));
@@ -43,12 +43,15 @@ async fn plan(call: Arc<Call>) -> Result<Response, Failure> {
 async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let json = read_json(&call, body).await?;
     let object = Object::parse(&json, &["organizationId", "to", "bytes_per_second"])?;
-    let (organization, to) = whither(call.store(), &object)?;
+    let (organization, to) = move_of(call.store(), &object)?;
     let options = MigrateOptions { bytes_per_second: rate(&object)? };
     let store = call.store().clone();
-    long_run::reply_with(&call, Departure::Stop, |stop, begun| async move {
+    long_run::reply_with(&call, Departure::Stop, |stop, acceptance| async move {
         let stop = || stop.is_wanted();
-        store.migrate_run(organization, &to, options, &stop, begun).await.map(MigrateReport::from)
+        store
+            .migrate_run(organization, &to, options, &stop, acceptance)
+            .await
+            .map(MigrateReport::from)
     })
     .await
 }
@@ -70,10 +73,10 @@ async fn status(call: Arc<Call>) -> Result<Response, Failure> {
 async fn verify(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let json = read_json(&call, body).await?;
     let object = Object::parse(&json, &["organizationId", "to"])?;
-    let (organization, to) = whither(call.store(), &object)?;
+    let (organization, to) = move_of(call.store(), &object)?;
     let store = call.store().clone();
-    long_run::reply_with(&call, Departure::Abort, |_, begun| async move {
-        store.migrate_verify(organization, &to, begun).await.map(MigrateVerifyReport::from)
+    long_run::reply_with(&call, Departure::Abort, |_, acceptance| async move {
+        store.migrate_verify(organization, &to, acceptance).await.map(MigrateVerifyReport::from)
     })
     .await
 }
@@ -82,7 +85,7 @@ fn asked_organization(query: &Query) -> Result<OrganizationNumber> {
     required("organizationId", query.get("organizationId"))?.parse()
 }
 
-fn whither(store: &FileStore, object: &Object) -> Result<(OrganizationNumber, ProviderCode)> {
+fn move_of(store: &FileStore, object: &Object) -> Result<(OrganizationNumber, ProviderCode)> {
     let organization = organization(object)?;
     let to = required("to", object.text("to")?)?;
     Ok((organization, target(store, &to)?))
@@ -94,9 +97,14 @@ fn target(store: &FileStore, code: &str) -> Result<ProviderCode> {
 
 fn rate(object: &Object) -> Result<Option<u64>> {
     let rate = object.integer("bytes_per_second")?;
-    let positive = |rate: i64| u64::try_from(rate).ok().filter(|rate| *rate > 0);
-    let wrong = || Error::invalid("bytes_per_second", "bytes_per_second must be at least 1");
-    rate.map(|rate| positive(rate).ok_or_else(wrong)).transpose()
+    rate.map(positive).transpose()
+}
+
+fn positive(rate: i64) -> Result<u64> {
+    u64::try_from(rate)
+        .ok()
+        .filter(|rate| *rate > 0)
+        .ok_or_else(|| Error::invalid("bytes_per_second", "bytes_per_second must be at least 1"))
 }
 
 #[cfg(test)]

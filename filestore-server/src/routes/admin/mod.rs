@@ -21,7 +21,7 @@ use crate::request::json::read_optional_json;
 use crate::request::object::{Object, required};
 use crate::routes::filters::{get, post};
 
-/// Everything under `/admin`.
+/// Builds all resources under `/admin`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     let purge = warp::path!("purge" / "run").and(post(purge_run));
     let variants = warp::path!("variants" / "status").and(get(variants_status));
@@ -69,7 +69,7 @@ async fn variants_prune(call: Arc<Call>, body: Body) -> Result<Response, Failure
     reply::ok(&VariantCacheReport::from(report))
 }
 
-/// A body that may only be absent, empty or `{}`.
+/// Reads a body that may only be absent, empty or `{}`.
 async fn expect_nothing(call: &Call, body: Body) -> Result<(), Failure> {
     if let Some(json) = read_optional_json(call, body).await? {
         Object::parse(&json, &[])?;
@@ -77,13 +77,13 @@ async fn expect_nothing(call: &Call, body: Body) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The organization a request must name.
+/// Reads the organization that a request must name.
 fn organization(object: &Object) -> Result<OrganizationNumber> {
     required("organizationId", object.integer("organizationId")?)?.try_into()
 }
 
-/// Runs the work in a task of its own: a caller that goes away does not leave it half done, with
-/// claims that nobody can take until they expire.
+/// Runs the work in a task of its own. If the client disconnects, the work still goes on to its end,
+/// and leaves no claims that block others until they expire.
 async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {

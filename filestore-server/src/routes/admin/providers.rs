@@ -1,4 +1,4 @@
-//! `/admin/providers`: every provider, and what it can do.
+//! `/admin/providers`: every provider with its abilities, and a check of one.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::request::incoming::{Body, body};
 use crate::routes::filters::{answer, call, get, not_allowed};
 use crate::routes::path::Segment;
 
-/// `/providers` and `/providers/{code}/check`.
+/// Builds `/providers` and `/providers/{code}/check`.
 pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     let list = warp::path!("providers").and(get(list));
 

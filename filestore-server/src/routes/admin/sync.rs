@@ -17,7 +17,7 @@ use crate::request::json::{read_json, read_optional_json};
 use crate::request::object::Object;
 use crate::routes::filters::{get, post};
 
-/// `/sync/run`, `/enqueue`, `/retry` and `/status`.
+/// Builds `/sync/run`, `/enqueue`, `/retry` and `/status`.
 pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     let run = warp::path!("sync" / "run").and(post(run));
     let enqueue = warp::path!("sync" / "enqueue").and(post(enqueue));

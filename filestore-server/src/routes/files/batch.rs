@@ -29,14 +29,14 @@ const FIELDS: [&str; 5] = [
     "items[N].mime_type",
 ];
 
-/// The largest index.
+/// The largest index of an item.
 const MAX_INDEX: u32 = 9999;
 
-/// Items of one request that may be on their way to the disk at once, so that their flushes share
-/// the wait.
+/// The most items of one request that are flushed to disk at once, so that their flushes share the
+/// wait.
 const FLUSHES: usize = 8;
 
-/// `/files/batch`.
+/// Builds `/files/batch`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     warp::path!("files" / "batch").and(post(create))
 }
@@ -48,6 +48,7 @@ async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     while let Some(mut part) = form.next_part().await? {
         fields.take(&call, &mut part).await?;
     }
+
     let (new, items, _admission) = fields.finish().await?;
     match call.store().commit_batch(new, items).await? {
         Uploaded::New(records) => {
@@ -78,7 +79,7 @@ struct Item {
 }
 
 impl BatchForm {
-    /// Takes the next field.
+    /// Reads the next field.
     async fn take(&mut self, call: &Call, part: &mut Part<'_>) -> Result<()> {
         match part.name() {
             "organization_id" => {
@@ -88,6 +89,7 @@ impl BatchForm {
                 Ok(())
             }
             "sub_system" => self.sub_system.read(part, fields::parsed).await,
+
             CHARSET_FIELD => fields::pass_over(part).await,
             name => {
                 let (index, field) = item_field(name)?;
@@ -116,7 +118,7 @@ impl BatchForm {
         }
     }
 
-    /// The item of that index; `TooManyItems` if it is one too many.
+    /// Returns the item of that index; `TooManyItems` if the item is one too many.
     fn item(&mut self, index: u32, limits: &Limits) -> Result<&mut Item> {
         if self.items.len() >= limits.max_batch_items && !self.items.contains_key(&index) {
             let message =
@@ -133,6 +135,7 @@ impl BatchForm {
         if let Some(item) = self.items.get(&index) {
             item.file.expect_first(&name)?;
         }
+
         let hints = fields::hints(part);
         let left = limits.max_batch_size - self.received_bytes;
         let stage = async {
@@ -142,12 +145,13 @@ impl BatchForm {
         let received =
             fields::receive(part, stage).await.map_err(|e| over_batch(e, left, limits))?;
         let Some(writer) = received else { return Ok(()) };
+
         self.received_bytes += writer.size_bytes();
         self.item(index, limits)?.file.set(&name, hints)?;
         self.flush(index, writer).await
     }
 
-    /// Makes the item durable beside what arrives next.
+    /// Begins to make the item durable, while the next item arrives.
     async fn flush(&mut self, index: u32, writer: StagingWriter) -> Result<()> {
         while self.flushing.len() >= FLUSHES {
             self.flushed().await?;
@@ -156,7 +160,7 @@ impl BatchForm {
         Ok(())
     }
 
-    /// Waits for one item; false when none is left.
+    /// Waits until one item is durable; false when none is left.
     async fn flushed(&mut self) -> Result<bool> {
         let Some(flushed) = self.flushing.join_next().await else { return Ok(false) };
         let (index, staged) = flushed.map_err(|e| Error::internal("staging an item", e))?;
@@ -164,14 +168,15 @@ impl BatchForm {
         Ok(true)
     }
 
-    /// Requires what is required and waits until all of it is durable. The admission is to be held
-    /// until the commit.
+    /// Checks that the form is whole and waits until all items are durable. The caller holds the
+    /// admission until the commit.
     async fn finish(
         mut self,
     ) -> Result<(NewBatch, Vec<(BatchItem, StagedBlob)>, Option<Admission>)> {
         while self.flushed().await? {}
         let organization_id = fields::required("organization_id", self.organization_id)?;
         let sub_system = fields::required("sub_system", self.sub_system)?;
+
         let mut items = Vec::with_capacity(self.items.len());
         for (index, item) in self.items {
             let hints = fields::required(&format!("items[{index}].file"), item.file)
@@ -184,6 +189,7 @@ impl BatchForm {
             };
             items.push((BatchItem { index, given }, staged));
         }
+
         let mut admission = self.admission;
         let mut new = NewBatch::new(organization_id, sub_system);
         new.idempotency = admission.as_mut().and_then(|admission| admission.idempotency.take());
@@ -191,7 +197,7 @@ impl BatchForm {
     }
 }
 
-/// Says that it was the batch that grew too large, where it was not the file.
+/// Blames the batch for being too large, where the single file was not.
 fn over_batch(error: Error, left: u64, limits: &Limits) -> Error {
     if error.kind() != ErrorKind::TooLarge || left >= limits.max_file_size {
         return error;
@@ -211,18 +217,14 @@ enum ItemField {
 /// Reads `items[N].file` and the like; N is decimal without leading zeros, 0 to 9999.
 fn item_field(name: &str) -> Result<(u32, ItemField)> {
     let rest = name.strip_prefix("items[").ok_or_else(|| fields::unknown(name, &FIELDS))?;
-    let malformed = || {
-        Error::invalid(
-            name,
-            format!("an item is named items[N].file with N from 0 to {MAX_INDEX}: {name}"),
-        )
-    };
-    let (digits, field) = rest.split_once("].").ok_or_else(malformed)?;
+    let (digits, field) = rest.split_once("].").ok_or_else(|| malformed_item(name))?;
+
     let index = digits
         .parse()
         .ok()
         .filter(|index: &u32| *index <= MAX_INDEX && index.to_string() == digits);
-    let index = index.ok_or_else(malformed)?;
+    let index = index.ok_or_else(|| malformed_item(name))?;
+
     let field = match field {
         "file" => ItemField::File,
         "original_name" => ItemField::OriginalName,
@@ -230,6 +232,11 @@ fn item_field(name: &str) -> Result<(u32, ItemField)> {
         _ => return Err(fields::unknown(name, &FIELDS).with_item(index)),
     };
     Ok((index, field))
+}
+
+fn malformed_item(name: &str) -> Error {
+    let message = format!("an item is named items[N].file with N from 0 to {MAX_INDEX}: {name}");
+    Error::invalid(name, message)
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use crate::request::incoming::Body;
 const FIELDS: [&str; 6] =
     ["file_id", "make_as_thumbnail", "make_as_ready", "file", "original_name", "mime_type"];
 
-/// Answers PUT.
+/// Answers PUT on `/files/upload`.
 pub(crate) async fn change(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let mut form = open_form(&call, body, 1, call.store().config().limits.max_file_size)?;
     let if_match = if_match(&call.headers);
@@ -32,6 +32,7 @@ pub(crate) async fn change(call: Arc<Call>, body: Body) -> Result<Response, Fail
     while let Some(mut part) = form.next_part().await? {
         fields.take(&call, &mut part, if_match.as_ref()).await?;
     }
+
     let (id, change, _room) = fields.finish()?;
     let changed = call.store().change(id, &call.caller.scope, change, if_match).await?;
     let shown =
@@ -39,12 +40,13 @@ pub(crate) async fn change(call: Arc<Call>, body: Body) -> Result<Response, Fail
     Ok(reply::with_etag(reply::ok(&shown)?, &changed.record))
 }
 
-/// The contents that If-Match names. Weak tags, tags that are no digest and what is no list match
-/// nothing.
+/// Reads the contents that If-Match names. Weak tags, tags that are no digest and malformed lists
+/// match nothing.
 fn if_match(headers: &HeaderMap) -> Option<IfMatch> {
     if !headers.contains_key(IF_MATCH) {
         return None;
     }
+
     let lines: Result<Vec<_>, _> =
         headers.get_all(IF_MATCH).iter().map(HeaderValue::to_str).collect();
     let tags = lines.ok().and_then(|lines| EntityTags::parse(&lines.join(", ")));
@@ -75,7 +77,7 @@ struct ChangeForm {
 }
 
 impl ChangeForm {
-    /// Takes the next field.
+    /// Reads the next field.
     async fn take(
         &mut self,
         call: &Call,
@@ -92,12 +94,13 @@ impl ChangeForm {
             }
             "mime_type" => self.mime_type.read(part, fields::mime_type).await,
             "file" => self.take_file(call, part, if_match).await,
+
             CHARSET_FIELD => fields::pass_over(part).await,
             name => Err(fields::unknown(name, &FIELDS)),
         }
     }
 
-    /// Receives the file, once what is known by now does not forbid it.
+    /// Receives the file, unless the fields known by now forbid it.
     async fn take_file(
         &mut self,
         call: &Call,
@@ -113,6 +116,7 @@ impl ChangeForm {
             }
             call.store().stage().await
         };
+
         if let Some(writer) = fields::receive(part, stage).await? {
             self.file.set("file", (writer.finish().await?, hints))?;
         }
@@ -131,13 +135,15 @@ impl ChangeForm {
         Ok(())
     }
 
-    /// What the whole form asks for. The room is to be held until the commit.
+    /// Returns the change that the whole form asks for. The caller holds the reserved room until the
+    /// commit.
     fn finish(self) -> Result<(FileId, Change, Option<QuotaReservation>)> {
         self.check_flags(if self.file.get().is_some() { WithFile::Yes } else { WithFile::No })?;
         let (thumbnail, ready) = (is_set(&self.make_as_thumbnail), is_set(&self.make_as_ready));
         let id = fields::required("file_id", self.file_id)?;
         let (original_name, mime_type) =
             (self.original_name.take().flatten(), self.mime_type.take().flatten());
+
         let change = if let Some((staged, hints)) = self.file.take() {
             let given = GivenName { name: original_name, mime_type, hints };
             let new = Replacement { staged, given };
@@ -174,8 +180,8 @@ fn refuse_without_file(name: &str, value: Option<&String>) -> Result<()> {
     }
 }
 
-/// Checks what can be checked before the bytes are received, and reserves room for what is more than
-/// before.
+/// Checks the change as far as possible before the bytes are received, and reserves room for the bytes
+/// that are more than before.
 async fn admit(
     call: &Call,
     id: FileId,

@@ -1,4 +1,4 @@
-//! GET and DELETE /files/{fileId}: the bytes as they are, and their end. (DELETE's handler is in
+//! GET and DELETE /files/{fileId}: the stored bytes, and their end. (DELETE's handler is in
 //! [`super`].)
 
 use std::sync::Arc;
@@ -33,9 +33,10 @@ use crate::routes::filters::{answer, call, get_or_head, not_allowed};
 
 const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
-/// `/files/{fileId}`.
+/// Builds `/files/{fileId}`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     let path = warp::path!("files" / IdSegment);
+
     let read = path
         .and(get_or_head())
         .and(call())
@@ -52,21 +53,24 @@ async fn content(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
     let query = call.query(&["disposition", "v"])?;
     let requested = query.get("disposition").map(str::parse).transpose()?;
     let id: FileId = id.id()?;
+
     let (call, query) = (&call, &query);
     let answered = call.store().with_record(id, &call.caller.scope, |record| async move {
         let is_head = call.method == Method::HEAD;
         if let Some(url) = call.store().redirect(&record, is_head, requested).await? {
             return redirect(&url, call.store().config().presign_ttl).map(Some);
         }
-        Wanted { call, record: &record, query, requested }.reply().await
+
+        let request = ContentRequest { call, record: &record, query, requested };
+        request.reply().await
     });
     answered.await
 }
 
-/// To a presigned URL. No validators: conditions are about the bytes, and those are elsewhere (RFC 9110
-/// section 13.2.1).
+/// Redirects to a presigned URL. The reply has no validators: conditions are about the bytes, which are
+/// elsewhere (RFC 9110 section 13.2.1).
 ///
-/// Caches may keep it for a minute, and never as long as the URL lives.
+/// Caches may keep the redirect for a minute at most, and for half of the URL's life at most.
 fn redirect(url: &str, life: Duration) -> Result<Response, Failure> {
     let max_age = (life / 2).min(Duration::from_mins(1)).as_secs();
     let url =
@@ -79,16 +83,16 @@ fn redirect(url: &str, life: Duration) -> Result<Response, Failure> {
     Ok(response)
 }
 
-/// What is wanted of a record.
-struct Wanted<'a> {
+/// A request for the bytes of one record.
+struct ContentRequest<'a> {
     call: &'a Call,
     record: &'a FileRecord,
     query: &'a Query,
     requested: Option<Disposition>,
 }
 
-impl Wanted<'_> {
-    /// The reply, decided in the order of RFC 9110 section 13.2.2; `None` if the record changed.
+impl ContentRequest<'_> {
+    /// Builds the reply, decided in the order of RFC 9110 section 13.2.2; `None` if the record changed.
     async fn reply(&self) -> Result<Option<Response>, Failure> {
         let blob = &self.record.blob;
         let current =
@@ -102,11 +106,13 @@ impl Wanted<'_> {
                 return Err(Error::new(ErrorKind::PreconditionFailed, message).into());
             }
         }
+
         let ranged = self.call.method == Method::GET && if_range_holds(headers, &current);
         let range = if ranged { ByteRange::of(headers, blob.size_bytes) } else { ByteRange::Whole };
         let Some(span) = Span::of(range, blob.size_bytes) else {
             return Err(Failure::RangeNotSatisfiable(blob.size_bytes));
         };
+
         let Some(mut response) = self.bytes(span).await? else { return Ok(None) };
         self.describe(response.headers_mut(), &current);
         if let Some(value) = range.content_range(blob.size_bytes) {
@@ -116,7 +122,7 @@ impl Wanted<'_> {
         Ok(Some(response))
     }
 
-    /// The bytes of `span`; `None` if the record changed. HEAD opens nothing.
+    /// Sends the bytes of `span`; `None` if the record changed. HEAD opens nothing.
     async fn bytes(&self, span: Span) -> Result<Option<Response>, Failure> {
         if self.call.method == Method::HEAD {
             return Ok(Some(Response::default()));
@@ -126,12 +132,12 @@ impl Wanted<'_> {
 
     fn not_modified(&self, current: &Validators) -> Response {
         let mut response = reply::not_modified();
-        self.validate(response.headers_mut(), current);
+        self.add_validators(response.headers_mut(), current);
         response
     }
 
-    /// What a 200 and a 304 share (section 15.4.5).
-    fn validate(&self, headers: &mut HeaderMap, current: &Validators) {
+    /// Adds the headers that a 200 and a 304 share (section 15.4.5).
+    fn add_validators(&self, headers: &mut HeaderMap, current: &Validators) {
         let blob = &self.record.blob;
         headers.insert(ETAG, current.etag.to_header());
         headers.insert(CACHE_CONTROL, cache_control(self.query.get("v"), &blob.sha256));
@@ -141,8 +147,9 @@ impl Wanted<'_> {
     }
 
     fn describe(&self, headers: &mut HeaderMap, current: &Validators) {
-        self.validate(headers, current);
+        self.add_validators(headers, current);
         let blob = &self.record.blob;
+
         let how =
             serving::decide(&self.record.mime_type, blob.sniffed_type.as_deref(), self.requested);
         let octets = HeaderValue::from_static("application/octet-stream");
@@ -183,6 +190,7 @@ impl Span {
     }
 }
 
+/// Streams bytes of a record. A failure is logged and cuts the connection.
 fn cut_if_broken(
     call: &Call,
     bytes: impl Stream<Item = Result<Bytes, Error>> + Send + Sync + 'static,
@@ -194,8 +202,7 @@ fn cut_if_broken(
     warp::reply::stream(chunks).into_response()
 }
 
-/// What warp asks of a body: it may be looked at from several threads. A lock that is never contended
-/// makes it so.
+/// Makes the stream `Sync`, as warp requires of a body, by a lock that is never contended.
 fn shareable(
     bytes: ByteStream,
 ) -> impl Stream<Item = Result<Bytes, Error>> + Send + Sync + 'static {
@@ -203,9 +210,8 @@ fn shareable(
     stream::poll_fn(move |cx| bytes.get_mut().poll_next_unpin(cx))
 }
 
-/// Bytes of a record as a body: in one piece if they are few, else streamed; `None` if the record
-/// changed. A stream that fails cuts the connection, so that what was sent cannot be taken for the
-/// whole.
+/// Sends bytes of a record: in one piece if they are few, else streamed; `None` if the record changed.
+/// A stream that fails cuts the connection, so that the bytes sent cannot be taken for the whole.
 pub(super) async fn send(
     call: &Call,
     record: &FileRecord,

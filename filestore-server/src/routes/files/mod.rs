@@ -6,6 +6,7 @@ pub(super) mod upload;
 mod change;
 pub(super) mod batch;
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use filestore_core::api::{self, DeleteReply, ListReply};
@@ -25,7 +26,7 @@ use crate::routes::filters::{READ_ONLY, answer, call, get, get_or_head, not_allo
 const FILTERS: [&str; 6] =
     ["organization_id", "sub_system", "status", "purge_status", "limit", "cursor"];
 
-/// `/files`, `/files/{fileId}/info` and `/files/{fileId}/restore`.
+/// Builds `/files`, `/files/{fileId}/info` and `/files/{fileId}/restore`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     let list = warp::path!("files").and(get(list));
 
@@ -60,15 +61,19 @@ fn list_request(query: &Query) -> Result<ListRequest> {
         status: query.get("status").map(str::parse).transpose()?,
         purge_status: query.get("purge_status").map(str::parse).transpose()?,
     };
-    let limit = query.get("limit").map(|text| {
-        let plain = text.bytes().all(|b| b.is_ascii_digit());
-        let bad = || Error::invalid("limit", "limit is an integer from 1 to 1000").with_limit(1000);
-        text.parse().ok().filter(|_| plain).ok_or_else(bad)
-    });
+
     Ok(ListRequest {
         filter,
-        limit: limit.transpose()?,
+        limit: query.get("limit").map(limit).transpose()?,
         cursor: query.get("cursor").map(str::to_owned),
+    })
+}
+
+/// Reads plain decimal digits. The store checks the range.
+fn limit<T: FromStr>(text: &str) -> Result<T> {
+    let is_plain = text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|_| is_plain).ok_or_else(|| {
+        Error::invalid("limit", "limit is an integer from 1 to 1000").with_limit(1000)
     })
 }
 

@@ -34,7 +34,7 @@ const FIELDS: [&str; 7] = [
     "sha256",
 ];
 
-/// `/files/upload`.
+/// Builds `/files/upload`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     let create = warp::post().and(with_body(create));
     let change = warp::put().and(with_body(change::change));
@@ -49,6 +49,7 @@ async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     while let Some(mut part) = form.next_part().await? {
         fields.take(&call, &mut part).await?;
     }
+
     let (new, staged, _admission) = fields.finish()?;
     match call.store().commit_upload(new, staged).await? {
         Uploaded::New(record) => created(&call, &record),
@@ -67,7 +68,7 @@ fn created(call: &Call, record: &FileRecord) -> Result<Response, Failure> {
     ))
 }
 
-/// The stored reply again, with the headers it had.
+/// Sends the stored reply again, with the headers it had.
 fn replayed(call: &Call, reply: StoredReply) -> Result<Response, Failure> {
     let shown = api::FileRecord::try_from(&reply)
         .map_err(|e| Error::internal("reading a stored reply", e))?;
@@ -104,10 +105,11 @@ struct UploadForm {
 }
 
 impl UploadForm {
-    /// Takes the next field.
+    /// Reads the next field.
     async fn take(&mut self, call: &Call, part: &mut Part<'_>) -> Result<()> {
         match part.name() {
             "file" => self.take_file(call, part).await,
+
             "organization_id" => {
                 self.organization_id.read(part, fields::parsed).await?;
                 let organization = self.organization_id.get().expect("it was read just now");
@@ -122,6 +124,7 @@ impl UploadForm {
             "mime_type" => self.mime_type.read(part, fields::mime_type).await,
             "upload_temp" => self.upload_temp.read(part, fields::flag).await,
             "sha256" => self.sha256.read(part, fields::parsed).await,
+
             CHARSET_FIELD => fields::pass_over(part).await,
             name => Err(fields::unknown(name, &FIELDS)),
         }
@@ -136,11 +139,12 @@ impl UploadForm {
         Ok(())
     }
 
-    /// Requires what is required. The admission is to be held until the commit.
+    /// Checks that the form is whole. The caller holds the admission until the commit.
     fn finish(self) -> Result<(NewUpload, StagedBlob, Option<Admission>)> {
         let organization = fields::required("organization_id", self.organization_id)?;
         let sub_system = fields::required("sub_system", self.sub_system)?;
         let (staged, hints) = fields::required("file", self.file)?;
+
         let mut admission = self.admission;
         let mut new = NewUpload::new(organization, sub_system).with_given(GivenName {
             name: self.original_name.take().flatten(),

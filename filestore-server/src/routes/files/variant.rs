@@ -1,7 +1,7 @@
 //! GET /files/{fileId}/{width}/{height}: a gallery variant.
 //!
-//! The hottest path: with the record and the variant in memory it is answered without leaving the
-//! thread, and a conditional request is answered before any pixel is looked at.
+//! The hottest path. With the record and the variant in memory, a request is answered without leaving
+//! the thread. A conditional request is answered before any pixel is read.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::reply::{self, Failure, NOSNIFF, cache_control};
 use crate::request::call::Call;
 use crate::routes::filters::{READ_ONLY, answer, call, get_or_head, not_allowed};
 
-/// `/files/{fileId}/{width}/{height}`.
+/// Builds `/files/{fileId}/{width}/{height}`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     let path = warp::path!("files" / IdSegment / Segment / Segment);
     let read = path.and(get_or_head()).and(call()).then(|id, width, height, call: Arc<Call>| {
@@ -45,15 +45,16 @@ async fn variant(
     let query = call.query(&["fit", "v"])?;
     let fit = query.get("fit").map(str::parse).transpose()?.unwrap_or_default();
     let id = id.id()?;
+
     let (call, version) = (&call, query.get("v"));
     let answered = call.store().with_record(id, &call.caller.scope, |record| async move {
-        reply(call, &record, size, fit, version).await
+        respond(call, &record, size, fit, version).await
     });
     answered.await
 }
 
-/// The reply for `record`; `None` if it changed meanwhile.
-async fn reply(
+/// Builds the reply for `record`; `None` if the record changed meanwhile.
+async fn respond(
     call: &Call,
     record: &Arc<FileRecord>,
     size: VariantSize,
@@ -76,6 +77,7 @@ async fn reply(
         let Some(response) = picture(call, record, variant).await? else { return Ok(None) };
         response
     };
+
     let headers = response.headers_mut();
     let tag =
         HeaderValue::try_from(tag).map_err(|e| Error::internal("writing an entity tag", e))?;
@@ -84,8 +86,8 @@ async fn reply(
     Ok(Some(response))
 }
 
-/// Whether If-None-Match names the variant. Only what can be an image has variants: `*` on anything
-/// else is left to fail as it would without.
+/// Tests whether If-None-Match names the variant. Only images have variants: on any other file the
+/// condition is ignored, so that `*` fails as a request without condition does.
 fn not_modified(headers: &HeaderMap, record: &FileRecord, tag: &str) -> bool {
     let sniffed = record.blob.sniffed_type.as_deref();
     if !headers.contains_key(IF_NONE_MATCH)
@@ -93,6 +95,7 @@ fn not_modified(headers: &HeaderMap, record: &FileRecord, tag: &str) -> bool {
     {
         return false;
     }
+
     let Some(etag) = EntityTag::parse(tag) else { return false };
     let mut conditions = HeaderMap::new();
     conditions
@@ -100,7 +103,7 @@ fn not_modified(headers: &HeaderMap, record: &FileRecord, tag: &str) -> bool {
     evaluate(&conditions, &Validators { etag, last_modified: None }) == Outcome::NotModified
 }
 
-/// The picture itself; `None` if the record changed.
+/// Sends the picture; `None` if the record changed.
 async fn picture(
     call: &Call,
     record: &FileRecord,
@@ -116,6 +119,7 @@ async fn picture(
             (response, mime, record.blob.size_bytes)
         }
     };
+
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(mime));
     headers.insert(CONTENT_LENGTH, length.into());
@@ -124,6 +128,7 @@ async fn picture(
     Ok(Some(response))
 }
 
+/// Sends the original bytes of a picture that is small enough; HEAD opens nothing.
 async fn original(call: &Call, record: &FileRecord) -> Result<Option<Response>> {
     if call.method == Method::HEAD {
         return Ok(Some(Response::default()));
