@@ -32,10 +32,7 @@ impl TestServer {
 
     /// Starts a server whose configuration `adjust` has changed.
     pub async fn start_with(adjust: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config::default();
-        config.listen = "127.0.0.1:0".parse().expect("an address");
-        adjust(&mut config);
-        Self::start_in(tempfile::tempdir().expect("a temporary directory"), config).await
+        Self::start_on(tempfile::tempdir().expect("a temporary directory"), adjust).await
     }
 
     /// Starts a server whose deleted files stay as they are: nothing is purged for an hour.
@@ -45,8 +42,8 @@ impl TestServer {
 
     /// Starts a server on what is in `dir` already: its data directory is `dir/data`.
     pub async fn start_on(dir: TempDir, adjust: impl FnOnce(&mut Config)) -> Self {
-        let mut config =
-            Config { listen: "127.0.0.1:0".parse().expect("an address"), ..Config::default() };
+        let mut config = Config::default();
+        config.listen = "127.0.0.1:0".parse().expect("an address");
         adjust(&mut config);
         Self::start_in(dir, config).await
     }
