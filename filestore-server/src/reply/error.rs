@@ -244,6 +244,16 @@ mod tests {
     }
 
     #[test]
+    fn the_reference_gives_every_code_its_status() {
+        let reference = include_str!("../../docs/reference.md");
+
+        for kind in ErrorKind::ALL {
+            let row = format!("| {} | `{}` |", status_of(*kind).as_u16(), kind.code());
+            assert!(reference.contains(&row), "{row}");
+        }
+    }
+
+    #[test]
     fn statuses_are_those_of_the_contract() {
         for (kind, status) in [
             (ErrorKind::UnknownField, 400),
