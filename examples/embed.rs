@@ -2,10 +2,7 @@
 //!
 //! `cargo run --example embed`
 
-use filestore_core::FileStore;
-use filestore_core::domain::scope::Scope;
-use filestore_core::service::{Change, NewUpload};
-use filestore_core::worker::Workers;
+use filestore_core::{FileStore, NewUpload, Scope, Workers};
 use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -30,7 +27,7 @@ async fn main() -> Result<()> {
     );
 
     // A TEMP file expires after a day, unless a change makes it stay.
-    let changed = store.change(record.file_id, &Scope::All, Change::MakeReady(None), None).await?;
+    let changed = store.make_ready(record.file_id, &Scope::All).await?;
     println!("is {} now", changed.record.state.status());
 
     // A `Scope` limits a call to organizations: each sees its own files, and no trace of any other.

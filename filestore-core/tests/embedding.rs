@@ -30,7 +30,7 @@ fn files_below(dir: &Path) -> usize {
 }
 
 async fn replacement(store: &FileStore, bytes: &'static [u8]) -> Replacement {
-    Replacement::new(store.stage_bytes(bytes.into()).await.unwrap())
+    Replacement::new(store.uploads().stage_bytes(bytes.into()).await.unwrap())
 }
 
 #[tokio::test]
@@ -54,11 +54,11 @@ async fn a_batch_is_all_or_nothing() {
     let store = store(dir.path()).await;
     let mut items = Vec::new();
     for index in [7, 3] {
-        let staged = store.stage_bytes(format!("item {index}").into()).await.unwrap();
+        let staged = store.uploads().stage_bytes(format!("item {index}").into()).await.unwrap();
         items.push((BatchItem { index, ..BatchItem::default() }, staged));
     }
     let batch = || NewBatch::new("acme".parse().unwrap(), "docs".parse().unwrap());
-    let Uploaded::New(records) = store.commit_batch(batch(), items).await.unwrap() else {
+    let Uploaded::New(records) = store.uploads().commit_batch(batch(), items).await.unwrap() else {
         panic!("nothing to replay")
     };
     let mut texts = Vec::new();
@@ -67,10 +67,10 @@ async fn a_batch_is_all_or_nothing() {
     }
     assert_eq!(texts, ["item 3", "item 7"], "answered in ascending order of the index");
 
-    let staged = store.stage_bytes("x".into()).await.unwrap();
+    let staged = store.uploads().stage_bytes("x".into()).await.unwrap();
     let given = GivenName { name: Some("a\nb".into()), ..GivenName::default() };
     let bad = BatchItem { index: 9, given };
-    let error = store.commit_batch(batch(), vec![(bad, staged)]).await.unwrap_err();
+    let error = store.uploads().commit_batch(batch(), vec![(bad, staged)]).await.unwrap_err();
     assert_eq!(error.details().item, Some(9));
     assert_eq!(error.details().field.as_deref(), Some("original_name"));
     let shown = filestore_core::api::field_name(&error);
@@ -91,7 +91,7 @@ async fn a_replace_swaps_the_blob_and_the_old_one_goes_after_its_grace() {
     assert_ne!(changed.record.blob.key, record.blob.key);
     assert_eq!(changed.record.original_name, "a.txt");
     assert_eq!(store.read(record.file_id, &Scope::All).await.unwrap(), "new bytes");
-    let report = store.purge_run(&NoProgress).await.unwrap();
+    let report = store.admin().purge(&NoProgress).await.unwrap();
     assert_eq!((report.blobs_removed, report.purged), (1, 0));
     store.close().await;
     assert_eq!(files_below(&dir.path().join("blobs")), 1);
@@ -106,9 +106,9 @@ async fn a_deleted_file_is_gone_at_once_and_its_bytes_after_the_purge() {
     let deleted = store.delete(id, &Scope::All).await.unwrap();
     assert_eq!(deleted.state.purge(), Some(PurgeStatus::SystemPurge));
     assert_eq!(store.read(id, &Scope::All).await.unwrap_err().kind(), ErrorKind::NotFound);
-    let plan = store.purge_plan().await.unwrap();
+    let plan = store.admin().purge_plan().await.unwrap();
     assert_eq!((plan.purged, plan.purged_bytes), (1, 5));
-    let report = store.purge_run(&NoProgress).await.unwrap();
+    let report = store.admin().purge(&NoProgress).await.unwrap();
     assert_eq!((report.purged, report.failures.len()), (1, 0));
     assert_eq!(store.info(id, &Scope::All).await.unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(files_below(&dir.path().join("blobs")), 0);
@@ -120,7 +120,7 @@ async fn a_temp_file_expires_into_a_purge() {
     let config = StoreConfig { temp_ttl: std::time::Duration::ZERO, ..StoreConfig::default() };
     let store = FileStore::builder(dir.path()).config(config).open().await.unwrap();
     let id = store.upload(new("a.txt").temp(), &b"bytes"[..]).await.unwrap().file_id;
-    let report = store.purge_run(&NoProgress).await.unwrap();
+    let report = store.admin().purge(&NoProgress).await.unwrap();
     assert_eq!((report.expired, report.purged), (1, 1));
     assert_eq!(store.info(id, &Scope::All).await.unwrap_err().kind(), ErrorKind::NotFound);
 }
@@ -143,7 +143,7 @@ async fn waiting_files_settle_when_there_is_nowhere_to_go() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path()).await;
     let record = store.upload(new("a.txt"), &b"bytes"[..]).await.unwrap();
-    assert_eq!(store.sync_run(std::sync::Arc::new(NoProgress)).await.unwrap().settled, 1);
+    assert_eq!(store.admin().sync(std::sync::Arc::new(NoProgress)).await.unwrap().settled, 1);
     let settled = store.record(record.file_id, &Scope::All).await.unwrap();
     assert_eq!(settled.state.sync(), SyncStatus::None);
     assert_eq!(settled.updated_at, record.updated_at);
@@ -156,7 +156,7 @@ async fn an_idempotent_upload_is_done_once() {
     let keyed = |name| {
         let mut upload = new(name);
         upload.idempotency =
-            Some(store.begin_idempotent(&"acme".parse().unwrap(), "", "key-1").unwrap());
+            Some(store.uploads().begin_idempotent(&"acme".parse().unwrap(), "", "key-1").unwrap());
         upload
     };
     let first = store.upload(keyed("a.txt"), &b"bytes"[..]).await.unwrap();
@@ -165,7 +165,7 @@ async fn an_idempotent_upload_is_done_once() {
     let other = store.upload(keyed("a.txt"), &b"other"[..]).await.unwrap_err();
     assert_eq!(other.kind(), ErrorKind::IdempotencyMismatch);
     let held = keyed("b.txt");
-    let twin = store.begin_idempotent(&"acme".parse().unwrap(), "", "key-1").unwrap_err();
+    let twin = store.uploads().begin_idempotent(&"acme".parse().unwrap(), "", "key-1").unwrap_err();
     assert_eq!(twin.kind(), ErrorKind::IdempotencyInProgress);
     drop(held);
 }
@@ -179,13 +179,13 @@ async fn the_quota_is_settled_in_the_commit() {
     let over = store.upload(new("b.txt"), &b"12345"[..]).await.unwrap_err();
     assert_eq!(over.kind(), ErrorKind::QuotaExceeded);
     let organization = "acme".parse().unwrap();
-    let held = store.reserve_quota(&organization, 4).await.unwrap();
+    let held = store.uploads().reserve_quota(&organization, 4).await.unwrap();
     assert!(
-        store.reserve_quota(&organization, 1).await.is_err(),
+        store.uploads().reserve_quota(&organization, 1).await.is_err(),
         "reserved room is not given twice"
     );
     drop(held);
-    assert!(store.reserve_quota(&organization, 4).await.is_ok());
+    assert!(store.uploads().reserve_quota(&organization, 4).await.is_ok());
     store.close().await;
     assert_eq!(files_below(&dir.path().join("staging")), 0);
 }

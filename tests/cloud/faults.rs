@@ -110,7 +110,7 @@ async fn synced_uploads_wait_for_a_provider_that_is_down() {
     server.bind(7, remote.code(), true).await;
     s3.down().await;
     let record = server.upload("waits").org("7").ok().await;
-    let report = server.store().sync_run(std::sync::Arc::new(NoProgress)).await.unwrap();
+    let report = server.store().admin().sync(std::sync::Arc::new(NoProgress)).await.unwrap();
     assert_eq!(report.synced, 0);
     assert_eq!(read(&server, &record.file_id).await, b"waits");
 
@@ -145,7 +145,7 @@ async fn all_files_converge_whatever_goes_wrong_and_no_orphan_is_left() {
     }
 
     eventually_within(Duration::from_mins(3), "every file is at its provider", async || {
-        let report = server.store().sync_run(std::sync::Arc::new(NoProgress)).await.unwrap();
+        let report = server.store().admin().sync(std::sync::Arc::new(NoProgress)).await.unwrap();
         (report.waiting == 0).then_some(())
     })
     .await;
@@ -177,7 +177,7 @@ async fn no_local_byte_goes_before_a_verified_copy_exists() {
     let record = server.upload(noise(1, 5000)).org("7").ok().await;
 
     eventually_within(Duration::from_mins(1), "several tries", async || {
-        server.store().sync_run(std::sync::Arc::new(NoProgress)).await.unwrap();
+        server.store().admin().sync(std::sync::Arc::new(NoProgress)).await.unwrap();
         (met.count() > 4).then_some(())
     })
     .await;
@@ -202,14 +202,14 @@ async fn after_the_last_try_a_file_is_failed_served_and_can_be_tried_again() {
 
     let record = server.upload("bytes").org("7").ok().await;
     eventually_within(Duration::from_mins(1), "the file is FAILED", async || {
-        server.store().sync_run(std::sync::Arc::new(NoProgress)).await.unwrap();
+        server.store().admin().sync(std::sync::Arc::new(NoProgress)).await.unwrap();
         (server.record(&record.file_id).await.sync_status == "FAILED").then_some(())
     })
     .await;
     assert_eq!(read(&server, &record.file_id).await, b"bytes");
 
     s3.up().await;
-    assert_eq!(server.store().sync_retry(Some(7.try_into().unwrap())).await.unwrap(), 1);
+    assert_eq!(server.store().admin().sync_retry(Some(7.try_into().unwrap())).await.unwrap(), 1);
 
     sync_all(&server).await;
     assert_eq!(server.record(&record.file_id).await.sync_status, "SYNCED");
@@ -244,14 +244,15 @@ async fn an_inactive_provider_takes_no_new_files_and_serves_those_it_has() {
     server.upload("more").org("7").send().await.problem(409, "provider_inactive");
     let waiting = server.upload("waits").org("8").ok().await;
 
-    server.store().sync_run(std::sync::Arc::new(NoProgress)).await.unwrap();
+    server.store().admin().sync(std::sync::Arc::new(NoProgress)).await.unwrap();
     assert_eq!(server.record(&waiting.file_id).await.sync_status, "PENDING");
     assert_eq!(read(&server, &record.file_id).await, b"bytes");
 
     server.bind(7, "LOCAL", false).await;
     let report = server
         .store()
-        .migrate_run(
+        .admin()
+        .migrate(
             7.try_into().unwrap(),
             &"LOCAL".parse().unwrap(),
             filestore_core::worker::migrate::MigrateOptions::default(),

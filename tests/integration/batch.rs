@@ -244,6 +244,6 @@ async fn the_core_refuses_an_empty_batch_as_the_server_does() {
     let server = TestServer::start().await;
     let batch = NewBatch::new("acme".parse().unwrap(), "gallery".parse().unwrap());
     let nothing: Vec<(BatchItem, _)> = Vec::new();
-    let error = server.store().commit_batch(batch, nothing).await.unwrap_err();
+    let error = server.store().uploads().commit_batch(batch, nothing).await.unwrap_err();
     assert_eq!(error.kind(), filestore_core::ErrorKind::MissingField);
 }

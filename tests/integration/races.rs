@@ -215,7 +215,7 @@ async fn a_change_never_loses_to_the_sync_worker() {
     let done = AtomicBool::new(false);
     let worker = async {
         while !done.load(Ordering::Acquire) {
-            server.store().sync_run(std::sync::Arc::new(NoProgress)).await.unwrap();
+            server.store().admin().sync(std::sync::Arc::new(NoProgress)).await.unwrap();
             tokio::task::yield_now().await;
         }
     };

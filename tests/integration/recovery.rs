@@ -59,7 +59,7 @@ impl Disk {
 
     /// Finds the place where a blob with this generated part would lie while it is staged.
     async fn staged_path(&self, store: &FileStore, generated: &str) -> PathBuf {
-        let probe = store.stage_bytes("probe".into()).await.unwrap();
+        let probe = store.uploads().stage_bytes("probe".into()).await.unwrap();
         let probe_id = probe.blob_id.to_string();
         let found = self.named(&probe_id);
         assert_eq!(found.len(), 1, "a staged blob is one file that bears its id: {found:?}");
@@ -84,7 +84,7 @@ async fn end(store: FileStore) {
 async fn a_staged_file_without_a_record_is_removed() {
     let disk = Disk::new();
     let store = disk.open().await;
-    let staged = store.stage_bytes("nobody had a 2xx for this".into()).await.unwrap();
+    let staged = store.uploads().stage_bytes("nobody had a 2xx for this".into()).await.unwrap();
     let generated = staged.keep().to_string();
     assert_eq!(disk.named(&generated).len(), 1, "a crash leaves it");
     end(store).await;
@@ -149,13 +149,13 @@ async fn a_batch_caught_between_its_renames_is_whole_after_the_next_start() {
 
     let mut items = Vec::new();
     for index in 0..4 {
-        let staged = store.stage_bytes(format!("item {index}").into()).await.unwrap();
+        let staged = store.uploads().stage_bytes(format!("item {index}").into()).await.unwrap();
         items.push((BatchItem { index, ..BatchItem::default() }, staged));
     }
 
     let batch = NewBatch::new("acme".parse().unwrap(), "gallery".parse().unwrap());
 
-    let Uploaded::New(records) = store.commit_batch(batch, items).await.unwrap() else {
+    let Uploaded::New(records) = store.uploads().commit_batch(batch, items).await.unwrap() else {
         panic!("a batch without a key is never replayed");
     };
     for record in &records[2..] {
@@ -206,7 +206,7 @@ async fn a_purge_that_crashed_after_its_claim_is_taken_up_again() {
     let refused = store.restore(id, &Scope::All).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::AlreadyPurging, "a claim outlives its owner");
 
-    let report = store.purge_run(&NoProgress).await.unwrap();
+    let report = store.admin().purge(&NoProgress).await.unwrap();
     assert_eq!((report.purged, report.failures.len()), (1, 0));
     assert_eq!(store.info(id, &Scope::All).await.unwrap_err().kind(), ErrorKind::NotFound);
     assert!(disk.named(&generated).is_empty());
@@ -223,7 +223,7 @@ async fn a_purge_that_crashed_between_bytes_and_record_finds_the_bytes_gone() {
     end(store).await;
     std::fs::remove_file(disk.named(&generated).pop().unwrap()).unwrap();
     let store = disk.open().await;
-    assert_eq!(store.purge_run(&NoProgress).await.unwrap().purged, 1);
+    assert_eq!(store.admin().purge(&NoProgress).await.unwrap().purged, 1);
     assert_eq!(store.info(id, &Scope::All).await.unwrap_err().kind(), ErrorKind::NotFound);
     end(store).await;
 }
@@ -235,7 +235,7 @@ async fn a_dropped_blob_is_removed_after_its_grace_and_not_before() {
 
     let (id, old) = upload(&store, b"old").await;
     replace(&store, id, "new").await;
-    assert_eq!(store.purge_run(&NoProgress).await.unwrap().blobs_removed, 0);
+    assert_eq!(store.admin().purge(&NoProgress).await.unwrap().blobs_removed, 0);
 
     disk.published(&old, &disk.staged_path(&store, &old).await).await;
     assert_eq!(disk.named(&old).len(), 1, "who read the old record can still open its blob");
@@ -247,7 +247,7 @@ async fn a_dropped_blob_is_removed_after_its_grace_and_not_before() {
     let newer = store.info(id, &Scope::All).await.unwrap().blob.key.blob_id().to_string();
 
     replace(&store, id, "newest").await;
-    assert_eq!(store.purge_run(&NoProgress).await.unwrap().blobs_removed, 1);
+    assert_eq!(store.admin().purge(&NoProgress).await.unwrap().blobs_removed, 1);
     assert!(disk.named(&newer).is_empty());
     assert_eq!(disk.named(&old).len(), 1, "its own grace still runs");
     assert_eq!(store.read(id, &Scope::All).await.unwrap(), "newest");
@@ -257,7 +257,7 @@ async fn a_dropped_blob_is_removed_after_its_grace_and_not_before() {
 
 async fn replace(store: &FileStore, id: FileId, bytes: &'static str) {
     use filestore_core::service::{Change, Replacement};
-    let staged = store.stage_bytes(bytes.into()).await.unwrap();
+    let staged = store.uploads().stage_bytes(bytes.into()).await.unwrap();
     let new = Change::Replace(Replacement::new(staged));
     store.change(id, &Scope::All, new, None).await.unwrap();
 }
@@ -272,7 +272,7 @@ async fn a_corrupt_variant_on_disk_is_made_again() {
     let record = store.upload(new, &bytes[..]).await.unwrap();
     let variant = async |store: &FileStore| {
         let size = VariantSize::from_path("200", "200").unwrap();
-        let made = store.variant_of(record.file_id, &Scope::All, size, Fit::Cover).await.unwrap().1;
+        let made = store.variant(record.file_id, size).fit(Fit::Cover).await.unwrap().1;
         match made {
             Variant::WebP(bytes) => bytes,
             Variant::PassThrough { .. } => panic!("too large to pass through"),

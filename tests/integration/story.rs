@@ -179,12 +179,15 @@ impl Target for Direct {
         for (index, (name, text)) in (0..).zip(items) {
             let given = GivenName { name: Some((*name).to_owned()), ..GivenName::default() };
             let item = BatchItem { index, given };
-            staged.push((item, self.store.stage_bytes((*text).to_owned().into()).await.unwrap()));
+            staged.push((
+                item,
+                self.store.uploads().stage_bytes((*text).to_owned().into()).await.unwrap(),
+            ));
         }
 
         let batch = NewBatch::new("acme".parse().unwrap(), "gallery".parse().unwrap());
 
-        match self.store.commit_batch(batch, staged).await.unwrap() {
+        match self.store.uploads().commit_batch(batch, staged).await.unwrap() {
             Uploaded::New(records) => records.iter().map(Into::into).collect(),
             Uploaded::Replayed(_) => panic!("a batch without a key is never replayed"),
         }
@@ -207,15 +210,14 @@ impl Target for Direct {
     }
 
     async fn replace(&self, id: &str, bytes: &[u8]) {
-        let staged = self.store.stage_bytes(bytes.to_vec().into()).await.unwrap();
+        let staged = self.store.uploads().stage_bytes(bytes.to_vec().into()).await.unwrap();
         self.change(id, Change::Replace(Replacement::new(staged))).await.unwrap();
     }
 
     async fn variant(&self, id: &str) -> Result<Vec<u8>, String> {
         let size = VariantSize::from_path("200", "200").unwrap();
         let id = id.parse().unwrap();
-        let made =
-            self.store.variant_of(id, &Scope::All, size, filestore_core::variant::Fit::Cover).await;
+        let made = self.store.variant(id, size).fit(filestore_core::variant::Fit::Cover).await;
         match made.map_err(|error| error.kind().code().to_owned())?.1 {
             Variant::WebP(bytes) => Ok(bytes.into()),
             Variant::PassThrough { .. } => {
@@ -241,7 +243,7 @@ impl Target for Direct {
     }
 
     async fn purge(&self) {
-        assert_eq!(self.store.purge_run(&NoProgress).await.unwrap().purged, 1);
+        assert_eq!(self.store.admin().purge(&NoProgress).await.unwrap().purged, 1);
     }
 }
 

@@ -56,7 +56,7 @@ async fn bind(store: &FileStore, organization: i64, provider: &ProviderCode) -> 
         provider: provider.clone(),
         sync_enabled: true,
     };
-    store.create_binding(binding).await?;
+    store.bindings().create(binding).await?;
     Ok(())
 }
 
@@ -124,11 +124,11 @@ fn rclone(files: &Path, round: usize) -> Outcome<f64> {
 
 async fn sync_once(store: &FileStore, provider: ProviderCode, organization: i64) -> Outcome<f64> {
     upload(store, organization, FILES, SIZE).await?;
-    store.sync_run(Arc::new(NoProgress)).await?;
+    store.admin().sync(Arc::new(NoProgress)).await?;
     bind(store, organization, &provider).await?;
     let began = Instant::now();
-    let queued = store.sync_enqueue(organization.try_into()?).await?;
-    let report = store.sync_run(Arc::new(NoProgress)).await?;
+    let queued = store.admin().sync_enqueue(organization.try_into()?).await?;
+    let report = store.admin().sync(Arc::new(NoProgress)).await?;
 
     let rate = per_second(began);
     if (queued, report.synced, report.failures.len()) == (FILES, FILES, 0) {
@@ -175,19 +175,22 @@ pub(crate) fn memory() -> Outcome {
 
         let large = 2_u64 << 30;
         for number in 0..2 {
-            let mut writer = store.stage().await?;
+            let mut writer = store.uploads().stage().await?;
             for block in 0..large / SIZE as u64 {
                 let mut chunk = vec![0; SIZE];
                 noise(number << 40 | block, &mut chunk);
                 writer.write(chunk.into()).await?;
             }
             let staged = writer.finish().await?;
-            store.commit_upload(NewUpload::new("3".parse()?, "load".parse()?), staged).await?;
+            store
+                .uploads()
+                .commit_upload(NewUpload::new("3".parse()?, "load".parse()?), staged)
+                .await?;
         }
         bind(&store, 3, &code).await?;
-        store.sync_enqueue(3.try_into()?).await?;
+        store.admin().sync_enqueue(3.try_into()?).await?;
         let run = async {
-            let report = store.sync_run(Arc::new(NoProgress)).await?;
+            let report = store.admin().sync(Arc::new(NoProgress)).await?;
             if report.synced == 2 { Ok(0.0) } else { Err(format!("{report:?}").into()) }
         };
         println!("2 files of 2 GiB: {}", grown(run).await?);
@@ -246,6 +249,7 @@ pub(crate) fn migrate() -> Outcome {
         moved?;
         let verified = server
             .store()
+            .admin()
             .migrate_verify(7.try_into()?, &remote.config.code, Arc::new(NoProgress))
             .await?;
         let count = |counter: &AtomicU64| counter.load(Ordering::SeqCst);
@@ -271,7 +275,8 @@ async fn move_about(server: &TestServer, remote: &Remote) -> Outcome {
         let options = MigrateOptions::default();
         let report = server
             .store()
-            .migrate_run(7.try_into()?, &code.parse()?, options, &|| false, Arc::new(NoProgress))
+            .admin()
+            .migrate(7.try_into()?, &code.parse()?, options, &|| false, Arc::new(NoProgress))
             .await?;
         let took = began.elapsed().as_secs();
         println!(
@@ -352,9 +357,9 @@ impl Load {
 /// Objects that no record refers to, once everything waiting has been removed.
 async fn orphans(server: &TestServer, remote: &Remote) -> Outcome<usize> {
     let grace = Instant::now() + std::time::Duration::from_secs(62);
-    server.store().sync_run(Arc::new(NoProgress)).await?;
+    server.store().admin().sync(Arc::new(NoProgress)).await?;
     tokio::time::sleep_until(grace.into()).await;
-    while server.store().purge_run(&NoProgress).await?.blobs_removed > 0 {}
+    while server.store().admin().purge(&NoProgress).await?.blobs_removed > 0 {}
 
     let mut known = Vec::new();
     for id in server.listed_of("7").await {

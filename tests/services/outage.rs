@@ -91,15 +91,15 @@ async fn a_sync_goes_on_with_the_other_two() {
 
     sync_all(&server).await;
     server.bind(7, remote.code(), true).await;
-    server.store().sync_enqueue(7.try_into().unwrap()).await.unwrap();
+    server.store().admin().sync_enqueue(7.try_into().unwrap()).await.unwrap();
     eventually("some files are there", async || {
-        (server.store().sync_status().await.unwrap().synced > 20).then_some(())
+        (server.store().admin().sync_status().await.unwrap().synced > 20).then_some(())
     })
     .await;
     let killed = Killed::now(3);
 
     eventually_within(Duration::from_mins(3), "all files are there", async || {
-        let status = server.store().sync_status().await.unwrap();
+        let status = server.store().admin().sync_status().await.unwrap();
         (status.synced == FILES).then_some(())
     })
     .await;
@@ -121,7 +121,7 @@ async fn a_migration_through_the_killed_node_stops_and_goes_on() {
     let (half_way, code) = (AtomicBool::new(false), remote.code());
     let kill = async {
         eventually("some files have moved", async || {
-            (server.store().sync_status().await.unwrap().synced > 20).then_some(())
+            (server.store().admin().sync_status().await.unwrap().synced > 20).then_some(())
         })
         .await;
         let killed = Killed::now(2);
@@ -153,7 +153,7 @@ async fn a_migration_through_the_killed_node_stops_and_goes_on() {
         Duration::from_mins(2),
         "no object is left that no record refers to",
         async || {
-            let _ = server.store().purge_run(&NoProgress).await;
+            let _ = server.store().admin().purge(&NoProgress).await;
             (remote.objects().await.len() == ids.len()).then_some(())
         },
     )
@@ -165,7 +165,8 @@ async fn migrate(server: &TestServer, to: &str) -> filestore_core::api::MigrateR
     let options = MigrateOptions::default();
     server
         .store()
-        .migrate_run(7.try_into().unwrap(), &to, options, &|| false, Arc::new(NoProgress))
+        .admin()
+        .migrate(7.try_into().unwrap(), &to, options, &|| false, Arc::new(NoProgress))
         .await
         .unwrap()
 }

@@ -22,8 +22,7 @@ use std::io::{Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use filestore_core::domain::clock::Timestamp;
-use filestore_core::domain::id::FileId;
+use filestore_core::{FileId, Timestamp};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 

@@ -5,10 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use filestore_client::Client;
-use filestore_core::FileStore;
-use filestore_core::domain::config::StoreConfig;
-use filestore_core::domain::error::ErrorKind;
 use filestore_core::storage::DataDir;
+use filestore_core::{ErrorKind, FileStore, StoreConfig};
 
 use super::address::Address;
 use super::direct::Direct;

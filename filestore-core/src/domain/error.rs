@@ -240,6 +240,13 @@ impl Error {
     }
 }
 
+impl From<std::convert::Infallible> for Error {
+    /// Never happens: lets a conversion that cannot fail stand where one that can is expected.
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

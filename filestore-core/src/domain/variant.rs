@@ -29,6 +29,15 @@ impl VariantSize {
     }
 }
 
+impl TryFrom<i32> for VariantSize {
+    type Error = Error;
+
+    /// As from a `u32`: an integer literal without a type is an `i32`.
+    fn try_from(side: i32) -> Result<Self> {
+        Self::try_from(u32::try_from(side).unwrap_or(0))
+    }
+}
+
 impl TryFrom<u32> for VariantSize {
     type Error = Error;
 

@@ -8,27 +8,57 @@ use crate::domain::id::OrganizationNumber;
 use crate::domain::provider::ProviderCode;
 use crate::metadata::BindingOutcome;
 
+/// The bindings of organizations to providers; from [`FileStore::bindings`].
+///
+/// ```no_run
+/// use filestore_core::{FileStore, NewBinding};
+///
+/// # async fn example(store: &FileStore) -> filestore_core::Result<()> {
+/// let new = NewBinding {
+///     organization_id: 42.try_into()?,
+///     organization_name: "Acme".to_owned(),
+///     provider: "s3".parse()?,
+///     sync_enabled: true,
+/// };
+/// let binding = store.bindings().create(new).await?;
+/// assert!(binding.is_active);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Bindings<'a> {
+    store: &'a FileStore,
+}
+
 impl FileStore {
+    /// Returns the bindings: which provider the new files of an organization go to.
+    pub fn bindings(&self) -> Bindings<'_> {
+        Bindings { store: self }
+    }
+}
+
+impl Bindings<'_> {
     /// Creates the organization's active binding. `BindingAlreadyActive` if it has one,
     /// `UnknownProvider` or `ProviderInactive` if the provider takes no files.
-    pub async fn create_binding(&self, new: NewBinding) -> Result<Binding> {
+    pub async fn create(self, new: NewBinding) -> Result<Binding> {
         new.check()?;
-        self.inner.stores.providers().check_for_binding(&new.provider)?;
-        done(self.inner.metadata.create_binding(new, Timestamp::now()).await?)
+        self.store.inner.stores.providers().check_for_binding(&new.provider)?;
+        done(self.store.inner.metadata.create_binding(new, Timestamp::now()).await?)
     }
 
     /// Changes the active binding, or resumes the newest terminated one (`is_active: Some(true)`).
     /// `NoActiveBinding` if there is none.
-    pub async fn update_binding(
-        &self,
+    pub async fn update(
+        self,
         organization: OrganizationNumber,
         change: BindingChange,
     ) -> Result<Binding> {
         change.check()?;
         if let Some(provider) = &change.provider {
-            self.inner.stores.providers().check_for_binding(provider)?;
+            self.store.inner.stores.providers().check_for_binding(provider)?;
         }
         let active: Vec<ProviderCode> = self
+            .store
             .inner
             .stores
             .providers()
@@ -37,19 +67,17 @@ impl FileStore {
             .map(|provider| provider.code.clone())
             .collect();
         done(
-            self.inner
+            self.store
+                .inner
                 .metadata
                 .change_binding(organization, change, &active, Timestamp::now())
                 .await?,
         )
     }
 
-    /// Bindings, newest first: of one organization or of all.
-    pub async fn list_bindings(
-        &self,
-        organization: Option<OrganizationNumber>,
-    ) -> Result<Vec<Binding>> {
-        self.inner.metadata.list_bindings(organization).await
+    /// Lists bindings, newest first: of one organization or of all.
+    pub async fn list(self, organization: Option<OrganizationNumber>) -> Result<Vec<Binding>> {
+        self.store.inner.metadata.list_bindings(organization).await
     }
 }
 

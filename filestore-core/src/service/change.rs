@@ -7,6 +7,8 @@
 use std::slice;
 use std::sync::{Arc, OnceLock};
 
+use tokio::io::AsyncRead;
+
 use super::FileStore;
 use super::arrived::{Arrived, Naming};
 use super::cloud_write::Refusal;
@@ -56,6 +58,48 @@ impl FileStore {
         let (store, scope) = (self.clone(), scope.clone());
         let changed = async move { store.change_to_the_end(id, &scope, change, if_match).await };
         tokio::spawn(changed).await.map_err(|e| Error::internal("changing a file", e))?
+    }
+
+    /// Makes a TEMP file a THUMBNAIL; the same again changes nothing. Errors as
+    /// [`change`](Self::change).
+    pub async fn make_thumbnail(&self, id: FileId, scope: &Scope) -> Result<Changed> {
+        self.change(id, scope, Change::MakeThumbnail, None).await
+    }
+
+    /// Makes a file READY; the same again changes nothing. Errors as [`change`](Self::change).
+    ///
+    /// ```no_run
+    /// # use filestore_core::{FileId, FileStore, Scope};
+    /// # async fn example(store: &FileStore, id: FileId) -> filestore_core::Result<()> {
+    /// let changed = store.make_ready(id, &Scope::All).await?;
+    /// assert_eq!(changed.record.expires_at, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn make_ready(&self, id: FileId, scope: &Scope) -> Result<Changed> {
+        self.change(id, scope, Change::MakeReady(None), None).await
+    }
+
+    /// Replaces the bytes of a file by all of `reader`; its status stays. Errors as
+    /// [`change`](Self::change).
+    ///
+    /// ```no_run
+    /// # use filestore_core::{FileId, FileStore, Scope};
+    /// # async fn example(store: &FileStore, id: FileId) -> filestore_core::Result<()> {
+    /// let changed = store.replace(id, &Scope::All, &b"new bytes"[..]).await?;
+    /// assert_eq!(changed.record.blob.size_bytes, 9);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn replace(
+        &self,
+        id: FileId,
+        scope: &Scope,
+        reader: impl AsyncRead + Unpin,
+    ) -> Result<Changed> {
+        self.check_change(id, scope, None).await?;
+        let staged = self.uploads().stage_from(reader).await?;
+        self.change(id, scope, Change::Replace(Replacement::new(staged)), None).await
     }
 
     /// Refuses what [`change`](Self::change) would refuse whatever the new bytes are: for callers that

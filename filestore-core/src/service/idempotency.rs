@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256 as Hasher};
 
 use super::FileStore;
+use super::upload::Uploads;
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::OrganizationId;
@@ -37,14 +38,14 @@ impl Drop for IdempotencyGuard {
     }
 }
 
-impl FileStore {
+impl Uploads<'_> {
     /// Enters the request with `key` of `caller` (the API key's name; empty without keys) for
     /// `organization`. Call it as soon as the organization is known, and hand the guard to the upload.
     ///
     /// `IdempotencyInProgress` while a twin runs; `InvalidField` for a key that is empty, longer than
     /// 255 bytes or not printable ASCII.
     pub fn begin_idempotent(
-        &self,
+        self,
         organization: &OrganizationId,
         caller: &str,
         key: &str,
@@ -60,7 +61,7 @@ impl FileStore {
             .with_limit(KEY_BYTES as u64));
         }
         let key = format!("{caller}\n{key}");
-        let running = &self.inner.idempotency;
+        let running = &self.store.inner.idempotency;
         if !running.0.lock().insert((organization.clone(), key.clone())) {
             return Err(Error::new(
                 ErrorKind::IdempotencyInProgress,
@@ -74,7 +75,9 @@ impl FileStore {
             key,
         })
     }
+}
 
+impl FileStore {
     /// The reply of an earlier request with the same key and content, if there was one.
     ///
     /// `IdempotencyMismatch` if the key was used with another content.

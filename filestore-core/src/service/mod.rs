@@ -57,6 +57,7 @@ use self::publish::PublishQueue;
 use self::traffic::Traffic;
 
 pub use crate::storage::ByteStream;
+pub use bindings::Bindings;
 pub use change::Changed;
 pub use idempotency::IdempotencyGuard;
 pub use listing::{FilePage, ListRequest};
@@ -66,6 +67,25 @@ pub use read::Opened;
 pub use request::{
     BatchItem, Change, GivenName, IfMatch, NewBatch, NewUpload, PartHints, Replacement, Uploaded,
 };
+pub use upload::Uploads;
+pub use variant::VariantRequest;
+
+/// The health of what a store stands on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Health {
+    /// The database's answer.
+    pub database: Result<()>,
+    /// The answer of the disk, which was written to and read from.
+    pub storage: Result<()>,
+}
+
+impl Health {
+    /// Returns true if all parts work.
+    pub fn is_good(&self) -> bool {
+        self.database.is_ok() && self.storage.is_ok()
+    }
+}
 
 /// A store of files. Cheap to clone; all clones are the same store.
 ///
@@ -123,9 +143,20 @@ impl FileStore {
         self.inner.stores.providers()
     }
 
-    /// Answers if the database does and the storage takes and gives back a byte.
-    pub async fn check(&self) -> (Result<()>, Result<()>) {
-        tokio::join!(self.inner.metadata.ping(), self.inner.stores.local().check())
+    /// Checks that the database answers and that the storage takes and gives back a byte.
+    ///
+    /// ```no_run
+    /// # async fn example(store: &filestore_core::FileStore) {
+    /// let health = store.check().await;
+    /// if let Err(error) = health.storage {
+    ///     eprintln!("the disk: {error}");
+    /// }
+    /// # }
+    /// ```
+    pub async fn check(&self) -> Health {
+        let (database, storage) =
+            tokio::join!(self.inner.metadata.ping(), self.inner.stores.local().check());
+        Health { database, storage }
     }
 
     /// Resolves when the database met a fault after which the process must end and start again.

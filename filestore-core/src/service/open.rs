@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
@@ -10,9 +11,11 @@ use super::migrations::Migrations;
 use super::publish::PublishQueue;
 use super::traffic::Traffic;
 use super::{FileStore, Inner, idempotency, quota, recovery};
-use crate::domain::config::StoreConfig;
+use crate::domain::config::{Durability, Limits, StoreConfig};
 use crate::domain::error::{Error, Result};
 use crate::domain::id::BlobId;
+use crate::domain::provider::ProviderConfig;
+use crate::domain::variant::{Fit, VariantSize};
 use crate::metadata::sqlite::SqliteMetadata;
 use crate::storage::{BlobStores, DataDir, LocalOptions, LocalStore, ProviderRegistry};
 use crate::variant::VariantEngine;
@@ -29,7 +32,25 @@ impl FileStore {
     }
 }
 
-/// How a store is to be opened.
+/// The options of a store that is about to be opened; from [`FileStore::builder`].
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use filestore_core::{Durability, FileStore};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> filestore_core::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// let store = FileStore::builder(dir.path())
+///     .durability(Durability::Full)
+///     .purge_grace(Duration::from_secs(3600))
+///     .open()
+///     .await?;
+/// # store.close().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct FileStoreBuilder {
     path: PathBuf,
@@ -37,10 +58,55 @@ pub struct FileStoreBuilder {
 }
 
 impl FileStoreBuilder {
-    /// Sets the configuration.
+    /// Sets the whole configuration. Call it before the setters of single options.
     #[must_use]
     pub fn config(mut self, config: StoreConfig) -> Self {
         self.config = config;
+        self
+    }
+
+    /// Sets how far an acknowledged write is on the disk.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.config.durability = durability;
+        self
+    }
+
+    /// Adds a provider: a place for bytes besides the data directory.
+    #[must_use]
+    pub fn provider(mut self, provider: ProviderConfig) -> Self {
+        self.config.providers.push(provider);
+        self
+    }
+
+    /// Sets how long a deleted file can be restored before the purge claims it.
+    #[must_use]
+    pub fn purge_grace(mut self, grace: Duration) -> Self {
+        self.config.purge_grace = grace;
+        self
+    }
+
+    /// Sets how many bytes one organization may store.
+    #[must_use]
+    pub fn quota_bytes(mut self, bytes: u64) -> Self {
+        self.config.quota_bytes = Some(bytes);
+        self
+    }
+
+    /// Sets the sizes and counts an upload may have.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.config.limits = limits;
+        self
+    }
+
+    /// Makes these variants of every picture in the background when it arrives.
+    #[must_use]
+    pub fn eager_variants(
+        mut self,
+        variants: impl IntoIterator<Item = (VariantSize, Fit)>,
+    ) -> Self {
+        self.config.variants.eager = variants.into_iter().collect();
         self
     }
 
@@ -168,7 +234,7 @@ mod tests {
         let error = store.upload(new(), &b"bytes"[..]).await.unwrap_err();
         assert_eq!((error.kind(), staged_names(&store)), (ErrorKind::Internal, 0));
 
-        let staged = store.stage_bytes("new".into()).await.unwrap();
+        let staged = store.uploads().stage_bytes("new".into()).await.unwrap();
         let change = Change::Replace(Replacement::new(staged));
         let error = store.change(record.file_id, &Scope::All, change, None).await.unwrap_err();
         assert_eq!((error.kind(), staged_names(&store)), (ErrorKind::Internal, 0));
@@ -184,7 +250,7 @@ mod tests {
         let stored = dir.path().join("blobs").join(key.as_str());
         std::fs::rename(&stored, dir.path().join("staging").join(key.blob_id().to_string()))
             .unwrap();
-        let nobodys = store.stage_bytes("nobody's".into()).await.unwrap().keep();
+        let nobodys = store.uploads().stage_bytes("nobody's".into()).await.unwrap().keep();
 
         let unknown = Error::internal("committing", "no answer");
         store.inner.discard_uncommitted(vec![key.blob_id(), nobodys], &unknown).await;
@@ -196,7 +262,7 @@ mod tests {
     async fn what_a_closed_database_cannot_settle_stays_for_the_next_start() {
         let dir = tempfile::tempdir().unwrap();
         let store = FileStore::open(dir.path()).await.unwrap();
-        let id = store.stage_bytes("x".into()).await.unwrap().keep();
+        let id = store.uploads().stage_bytes("x".into()).await.unwrap().keep();
         store.close().await;
         store
             .inner

@@ -12,7 +12,7 @@ const TESTED: [&str; 5] = ["local", "s3", "azblob", "fs", "memory"];
 
 impl FileStore {
     /// Every provider, inactive ones included, `LOCAL` first.
-    pub fn list_providers(&self) -> Vec<ProviderInfo> {
+    pub(crate) fn list_providers(&self) -> Vec<ProviderInfo> {
         self.providers().all().iter().map(|provider| self.shown(provider)).collect()
     }
 
@@ -31,7 +31,7 @@ impl FileStore {
 
     /// Tries a provider of location CLOUD out, with objects of its own. What is wrong with the provider is
     /// in the report; `UnknownProvider` if none has that code, `InvalidField` for `LOCAL`.
-    pub async fn check_provider(&self, code: &str) -> Result<ProviderCheck> {
+    pub(crate) async fn check_provider(&self, code: &str) -> Result<ProviderCheck> {
         let code = self.provider_code(code).map_err(|error| error.with_field("code"))?;
         if self.providers().location(&code) == Location::Local {
             return Err(Error::invalid(
@@ -44,7 +44,7 @@ impl FileStore {
 
     /// The provider that `code` names, as an administrator's request spells it. `UnknownProvider` lists
     /// the codes there are.
-    pub fn provider_code(&self, code: &str) -> Result<ProviderCode> {
+    pub(crate) fn provider_code(&self, code: &str) -> Result<ProviderCode> {
         let known = code.parse().ok().filter(|code| self.providers().get(code).is_some());
         known.ok_or_else(|| {
             let all = self.providers().all();

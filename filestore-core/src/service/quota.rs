@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::FileStore;
+use super::upload::Uploads;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::OrganizationId;
 
@@ -35,17 +35,17 @@ impl Drop for QuotaReservation {
     }
 }
 
-impl FileStore {
+impl Uploads<'_> {
     /// Reserves room for an upload of about `bytes` (its announced length; 0 if unknown). `None`
     /// without a quota; `QuotaExceeded` if there is no room.
     pub async fn reserve_quota(
-        &self,
+        self,
         organization: &OrganizationId,
         bytes: u64,
     ) -> Result<Option<QuotaReservation>> {
-        let Some(quota) = self.inner.config.quota_bytes else { return Ok(None) };
-        let stored = self.inner.metadata.stored_bytes(organization).await?;
-        let ledger = &self.inner.quota;
+        let Some(quota) = self.store.inner.config.quota_bytes else { return Ok(None) };
+        let stored = self.store.inner.metadata.stored_bytes(organization).await?;
+        let ledger = &self.store.inner.quota;
         let mut reserved = ledger.0.lock();
         let sum = reserved.get(organization).copied().unwrap_or(0);
         if stored.saturating_add(sum).saturating_add(bytes) > quota {

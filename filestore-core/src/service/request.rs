@@ -107,6 +107,11 @@ pub struct GivenName {
 }
 
 impl GivenName {
+    /// Gives a file the name `name` and no type.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { name: Some(name.into()), ..Self::default() }
+    }
+
     /// Refuses a name of more than `name_chars` characters or with control characters, and a media
     /// type that is none, with `InvalidField`.
     pub(super) fn check(&self, name_chars: usize) -> Result<()> {

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::FileStore;
 use super::commit::{NewFile, OneOrMore, ReplyShape, StagedFiles};
-use super::request::{BatchItem, NewBatch, NewUpload, Uploaded};
+use super::request::{BatchItem, GivenName, NewBatch, NewUpload, Uploaded};
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::BlobId;
@@ -17,23 +17,140 @@ use crate::domain::reply::StoredReply;
 use crate::domain::scope::Scope;
 use crate::storage::{StagedBlob, StagingWriter};
 
+/// Uploads in steps, for callers that receive bytes themselves; from [`FileStore::uploads`].
+///
+/// Bytes are staged first, in any order and at any pace; the commit makes them files. Staged bytes that
+/// are dropped leave nothing behind.
+///
+/// ```
+/// use filestore_core::{FileStore, NewUpload, Uploaded};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> filestore_core::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// let store = FileStore::open(dir.path()).await?;
+/// let mut writer = store.uploads().stage().await?;
+/// writer.write("hello, ".into()).await?;
+/// writer.write("world".into()).await?;
+/// let staged = writer.finish().await?;
+///
+/// let new = NewUpload::new("42".parse()?, "gallery".parse()?);
+/// match store.uploads().commit_upload(new, staged).await? {
+///     Uploaded::New(record) => assert_eq!(record.blob.size_bytes, 12),
+///     Uploaded::Replayed(_) => unreachable!("only uploads with an idempotency key are replayed"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Uploads<'a> {
+    pub(super) store: &'a FileStore,
+}
+
 impl FileStore {
+    /// Returns the steps of an upload: staging, commit, reservations.
+    pub fn uploads(&self) -> Uploads<'_> {
+        Uploads { store: self }
+    }
+
+    /// Uploads all of `reader` as one file. When it returns, bytes and record are durable.
+    ///
+    /// ```
+    /// use filestore_core::{FileStore, NewUpload};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> filestore_core::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let store = FileStore::open(dir.path()).await?;
+    /// let new = NewUpload::new("42".parse()?, "gallery".parse()?).with_name("hello.txt");
+    /// let record = store.upload(new, &b"hello"[..]).await?;
+    /// assert_eq!((record.blob.size_bytes, record.mime_type.as_str()), (5, "text/plain"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn upload(
+        &self,
+        new: NewUpload,
+        reader: impl AsyncRead + Unpin,
+    ) -> Result<FileRecord> {
+        new.given.check(self.name_limit())?;
+        let staged = self.uploads().stage_from(reader).await?;
+
+        match self.uploads().commit_upload(new, staged).await? {
+            Uploaded::New(record) => Ok(record),
+            Uploaded::Replayed(reply) => self.recall(&reply).await,
+        }
+    }
+
+    /// Uploads files that are in memory as a batch: all of them or none, at every instant, to every
+    /// reader. The records come in the order of the files.
+    ///
+    /// ```no_run
+    /// use filestore_core::{FileStore, GivenName, NewBatch};
+    ///
+    /// # async fn example(store: &FileStore) -> filestore_core::Result<()> {
+    /// let batch = NewBatch::new("42".parse()?, "gallery".parse()?);
+    /// let files = [("front.jpg", &b"..."[..]), ("back.jpg", b"...")]
+    ///     .map(|(name, bytes)| (GivenName::named(name), bytes.into()));
+    /// let records = store.batch(batch, files).await?;
+    /// assert_eq!(records.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn batch(
+        &self,
+        batch: NewBatch,
+        files: impl IntoIterator<Item = (GivenName, Bytes)>,
+    ) -> Result<Vec<FileRecord>> {
+        let mut items = Vec::new();
+        for (index, (given, bytes)) in (0..).zip(files) {
+            let staged = self.uploads().stage_bytes(bytes).await?;
+            items.push((BatchItem { index, given }, staged));
+        }
+
+        match self.uploads().commit_batch(batch, items).await? {
+            Uploaded::New(records) => Ok(records),
+            Uploaded::Replayed(reply) => {
+                let mut records = Vec::with_capacity(reply.file_ids().len());
+                for id in reply.file_ids() {
+                    records.push((*self.info(*id, &Scope::All).await?).clone());
+                }
+                Ok(records)
+            }
+        }
+    }
+
+    /// Returns the record as it is now of an upload that was made before.
+    async fn recall(&self, reply: &StoredReply) -> Result<FileRecord> {
+        let Some(id) = reply.file_ids().first() else {
+            return Err(Error::internal("reading a stored reply", "it names no file"));
+        };
+        let record = self.info(*id, &Scope::All).await?;
+        Ok((*record).clone())
+    }
+
+    pub(super) fn name_limit(&self) -> usize {
+        self.inner.config.limits.original_name_chars
+    }
+}
+
+impl Uploads<'_> {
     /// Begins to receive the bytes of a file: at most [`Limits::max_file_size`] of them.
     ///
     /// [`Limits::max_file_size`]: crate::domain::config::Limits::max_file_size
-    pub async fn stage(&self) -> Result<StagingWriter> {
-        self.stage_up_to(self.inner.config.limits.max_file_size).await
+    pub async fn stage(self) -> Result<StagingWriter> {
+        self.stage_up_to(self.store.inner.config.limits.max_file_size).await
     }
 
     /// Begins to receive at most `max_bytes` (what is left of a batch, say), never more than the
     /// limit of a file.
-    pub async fn stage_up_to(&self, max_bytes: u64) -> Result<StagingWriter> {
-        let max = max_bytes.min(self.inner.config.limits.max_file_size);
-        self.inner.stores.local().stage(BlobId::generate(Timestamp::now()), max).await
+    pub async fn stage_up_to(self, max_bytes: u64) -> Result<StagingWriter> {
+        let max = max_bytes.min(self.store.inner.config.limits.max_file_size);
+        self.store.inner.stores.local().stage(BlobId::generate(Timestamp::now()), max).await
     }
 
     /// Receives all of `reader` and makes it durable in staging.
-    pub async fn stage_from(&self, mut reader: impl AsyncRead + Unpin) -> Result<StagedBlob> {
+    pub async fn stage_from(self, mut reader: impl AsyncRead + Unpin) -> Result<StagedBlob> {
         let mut writer = self.stage().await?;
         let mut buffer = BytesMut::with_capacity(64 << 10);
 
@@ -50,34 +167,19 @@ impl FileStore {
     }
 
     /// Receives bytes that are in memory.
-    pub async fn stage_bytes(&self, bytes: Bytes) -> Result<StagedBlob> {
+    pub async fn stage_bytes(self, bytes: Bytes) -> Result<StagedBlob> {
         let mut writer = self.stage().await?;
         writer.write(bytes).await?;
         writer.finish().await
     }
 
-    /// Uploads all of `reader` as one file. When it returns, bytes and record are durable.
-    pub async fn upload(
-        &self,
-        new: NewUpload,
-        reader: impl AsyncRead + Unpin,
-    ) -> Result<FileRecord> {
-        new.given.check(self.name_limit())?;
-        let staged = self.stage_from(reader).await?;
-
-        match self.commit_upload(new, staged).await? {
-            Uploaded::New(record) => Ok(record),
-            Uploaded::Replayed(reply) => self.recall(&reply).await,
-        }
-    }
-
     /// Makes a file of staged bytes. `DigestMismatch` leaves nothing behind.
     pub async fn commit_upload(
-        &self,
+        self,
         new: NewUpload,
         staged: StagedBlob,
     ) -> Result<Uploaded<FileRecord>> {
-        new.given.check(self.name_limit())?;
+        new.given.check(self.store.name_limit())?;
         if new.sha256.is_some_and(|sum| sum != staged.sha256) {
             let message = "the bytes do not have the given sha256";
             return Err(Error::new(ErrorKind::DigestMismatch, message).with_field("sha256"));
@@ -90,7 +192,7 @@ impl FileStore {
             files: OneOrMore::one(NewFile { index: None, given: new.given, bytes: staged }),
             reply: ReplyShape::Record,
         };
-        Ok(match self.commit(files, new.idempotency).await? {
+        Ok(match self.store.commit(files, new.idempotency).await? {
             Uploaded::New(records) => Uploaded::New(records.first),
             Uploaded::Replayed(reply) => Uploaded::Replayed(reply),
         })
@@ -98,7 +200,7 @@ impl FileStore {
 
     /// Makes files of staged bytes: all of them or none, at every instant, to every reader.
     pub async fn commit_batch(
-        &self,
+        self,
         batch: NewBatch,
         mut items: Vec<(BatchItem, StagedBlob)>,
     ) -> Result<Uploaded<Vec<FileRecord>>> {
@@ -118,18 +220,18 @@ impl FileStore {
             files,
             reply: ReplyShape::List,
         };
-        Ok(match self.commit(files, batch.idempotency).await? {
+        Ok(match self.store.commit(files, batch.idempotency).await? {
             Uploaded::New(records) => Uploaded::New(records.into_vec()),
             Uploaded::Replayed(reply) => Uploaded::Replayed(reply),
         })
     }
 
-    fn check_batch(&self, items: &[(BatchItem, StagedBlob)]) -> Result<()> {
+    fn check_batch(self, items: &[(BatchItem, StagedBlob)]) -> Result<()> {
         if items.is_empty() {
             return Err(empty_batch());
         }
 
-        let limits = &self.inner.config.limits;
+        let limits = &self.store.inner.config.limits;
         if items.len() > limits.max_batch_items {
             let message = format!("a batch has at most {} items", limits.max_batch_items);
             return Err(Error::new(ErrorKind::TooManyItems, message)
@@ -143,22 +245,11 @@ impl FileStore {
         }
 
         for (item, _) in items {
-            item.given.check(self.name_limit()).map_err(|error| error.with_item(item.index))?;
+            item.given
+                .check(self.store.name_limit())
+                .map_err(|error| error.with_item(item.index))?;
         }
         Ok(())
-    }
-
-    /// Returns the record as it is now of an upload that was made before.
-    async fn recall(&self, reply: &StoredReply) -> Result<FileRecord> {
-        let Some(id) = reply.file_ids().first() else {
-            return Err(Error::internal("reading a stored reply", "it names no file"));
-        };
-        let record = self.info(*id, &Scope::All).await?;
-        Ok((*record).clone())
-    }
-
-    pub(super) fn name_limit(&self) -> usize {
-        self.inner.config.limits.original_name_chars
     }
 }
 

@@ -36,7 +36,7 @@ impl FileStore {
     ///
     /// `NotAnImage`, `CorruptImage`, `ImageTooLarge` for what cannot be made; `Busy` if the queue is
     /// full; `NotFound` if the file was deleted meanwhile.
-    pub async fn variant(
+    pub async fn variant_of(
         &self,
         record: &Arc<FileRecord>,
         size: VariantSize,
@@ -90,31 +90,91 @@ impl FileStore {
         self.inner.variants.prepare(keys, self.source_of(&record), self.currency_of(&record));
     }
 
-    /// Looks a file up and makes its variant, starting over while the file changes.
-    pub async fn variant_of(
-        &self,
-        id: FileId,
-        scope: &Scope,
-        size: VariantSize,
-        fit: Fit,
-    ) -> Result<(Arc<FileRecord>, Variant)> {
-        self.with_record(id, scope, |record| async move {
-            match self.variant(&record, size, fit).await {
-                Ok(variant) => Ok(Some((record, variant))),
-                Err(error) if error.kind() == ErrorKind::Conflict => Ok(None),
-                Err(error) => Err(error),
-            }
-        })
-        .await
+    /// Asks for a gallery variant of a file: a square WebP of `size` pixels, from the cache or made now.
+    /// Await the request to get it; see [`VariantRequest`].
+    pub fn variant<S>(&self, id: FileId, size: S) -> VariantRequest<'_>
+    where
+        S: TryInto<VariantSize>,
+        S::Error: Into<Error>,
+    {
+        let size = size.try_into().map_err(Into::into);
+        VariantRequest { store: self, id, size, fit: Fit::default(), scope: &Scope::All }
     }
 
-    /// What the variant cache holds.
-    pub async fn variant_cache(&self) -> CacheReport {
+    /// Reports what the variant cache holds.
+    pub(crate) async fn variant_cache(&self) -> CacheReport {
         self.inner.variants.report().await
     }
 
     /// Empties the variant cache.
-    pub async fn prune_variants(&self) -> CacheReport {
+    pub(crate) async fn prune_variants(&self) -> CacheReport {
         self.inner.variants.prune().await
+    }
+}
+
+/// A request for a gallery variant; from [`FileStore::variant`]. Awaiting it looks the file up and makes
+/// the variant, starting over while the file changes.
+///
+/// `InvalidField` for a size that is none of the seven; `NotFound` for unknown, foreign and deleted
+/// files; `NotAnImage`, `CorruptImage`, `ImageTooLarge` for files that have no variants; `Busy` if the
+/// queue is full.
+///
+/// ```no_run
+/// use filestore_core::{FileId, FileStore, Fit, Variant};
+///
+/// # async fn example(store: &FileStore, id: FileId) -> filestore_core::Result<()> {
+/// let (record, variant) = store.variant(id, 400).fit(Fit::Inside).await?;
+/// match variant {
+///     Variant::WebP(bytes) => println!("{}: {} bytes", record.original_name, bytes.len()),
+///     Variant::PassThrough { mime } => println!("small already: the original, {mime}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "a request does nothing until it is awaited"]
+pub struct VariantRequest<'a> {
+    store: &'a FileStore,
+    id: FileId,
+    size: Result<VariantSize>,
+    fit: Fit,
+    scope: &'a Scope,
+}
+
+impl<'a> VariantRequest<'a> {
+    /// Sets how the picture fits the square; [`Fit::Cover`] unless set.
+    pub fn fit(mut self, fit: Fit) -> Self {
+        self.fit = fit;
+        self
+    }
+
+    /// Limits the request to files of `scope`; [`Scope::All`] unless set.
+    pub fn scope(mut self, scope: &'a Scope) -> Self {
+        self.scope = scope;
+        self
+    }
+
+    async fn send(self) -> Result<(Arc<FileRecord>, Variant)> {
+        let Self { store, id, size, fit, scope } = self;
+        let size = size?;
+
+        store
+            .with_record(id, scope, |record| async move {
+                match store.variant_of(&record, size, fit).await {
+                    Ok(variant) => Ok(Some((record, variant))),
+                    Err(error) if error.kind() == ErrorKind::Conflict => Ok(None),
+                    Err(error) => Err(error),
+                }
+            })
+            .await
+    }
+}
+
+impl<'a> IntoFuture for VariantRequest<'a> {
+    type Output = Result<(Arc<FileRecord>, Variant)>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.send())
     }
 }

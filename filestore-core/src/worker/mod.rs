@@ -9,8 +9,10 @@ pub mod purge;
 pub mod sync;
 pub mod migrate;
 pub mod upkeep;
+mod admin;
 mod runner;
 
+pub use admin::Admin;
 pub use progress::{NoProgress, Progress};
 pub use runner::Workers;
 

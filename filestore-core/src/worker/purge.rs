@@ -26,7 +26,7 @@ const LEASE: std::time::Duration = std::time::Duration::from_mins(10);
 
 impl FileStore {
     /// What a purge run would find now; changes nothing.
-    pub async fn purge_plan(&self) -> Result<PurgeReport> {
+    pub(crate) async fn purge_plan(&self) -> Result<PurgeReport> {
         let now = Timestamp::now();
         let backlog =
             self.inner().metadata.purge_backlog(now.minus(self.config().purge_grace), now).await?;
@@ -43,7 +43,7 @@ impl FileStore {
 
     /// Purges all that is due: expired TEMP files, deleted files past their grace, dropped blobs past
     /// theirs. Ends when nothing due is left but what failed. Progress counts files and blobs.
-    pub async fn purge_run(&self, progress: &dyn Progress) -> Result<PurgeReport> {
+    pub(crate) async fn purge_run(&self, progress: &dyn Progress) -> Result<PurgeReport> {
         self.purge_until(&|| false, progress).await
     }
 

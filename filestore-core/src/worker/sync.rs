@@ -36,7 +36,7 @@ const LEASE: Duration = Duration::from_mins(10);
 impl FileStore {
     /// Settles every waiting file that has nowhere to go, and copies the others that are due. Ends when
     /// nothing is due any more. Progress counts files, and bytes beside them.
-    pub async fn sync_run(&self, progress: Arc<dyn Progress>) -> Result<SyncReport> {
+    pub(crate) async fn sync_run(&self, progress: Arc<dyn Progress>) -> Result<SyncReport> {
         self.sync_until(&|| false, progress).await
     }
 
@@ -81,7 +81,7 @@ impl FileStore {
 
     /// Queues the READY files of the organization that are not at its provider: those from before the
     /// binding. `NoActiveBinding` without one; nothing is queued if it names LOCAL.
-    pub async fn sync_enqueue(&self, organization: OrganizationNumber) -> Result<u64> {
+    pub(crate) async fn sync_enqueue(&self, organization: OrganizationNumber) -> Result<u64> {
         let (organization, target) = self.bound(organization).await?;
         let (mut queued, mut after) = (0, None);
         if self.providers().location(&target) == Location::Local {
@@ -100,7 +100,7 @@ impl FileStore {
     }
 
     /// Queues FAILED files again, of one organization or of all.
-    pub async fn sync_retry(&self, organization: Option<OrganizationNumber>) -> Result<u64> {
+    pub(crate) async fn sync_retry(&self, organization: Option<OrganizationNumber>) -> Result<u64> {
         let organization = organization.map(OrganizationId::from);
         let mut queued = 0;
         loop {
@@ -114,7 +114,7 @@ impl FileStore {
     }
 
     /// How many files are in which sync status, deleted ones left out, and what was copied.
-    pub async fn sync_status(&self) -> Result<SyncStatusReport> {
+    pub(crate) async fn sync_status(&self) -> Result<SyncStatusReport> {
         let SyncCounts { none, pending, syncing, synced, failed } =
             self.inner().metadata.sync_counts().await?;
         let (files_moved, bytes_copied) = self.inner().traffic.totals();

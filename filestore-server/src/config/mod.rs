@@ -5,8 +5,8 @@ mod file;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use filestore_core::StoreConfig;
 use filestore_core::config_file::{self, ConfigFileError};
-use filestore_core::domain::config::StoreConfig;
 use thiserror::Error;
 
 use crate::body;
@@ -148,9 +148,9 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use filestore_core::Durability;
+    use filestore_core::Fit;
     use filestore_core::config_file;
-    use filestore_core::domain::config::Durability;
-    use filestore_core::domain::variant::Fit;
     use filestore_core::storage::ProviderRegistry;
 
     #[test]

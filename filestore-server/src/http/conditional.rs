@@ -1,6 +1,6 @@
 //! Conditional requests (RFC 9110 section 13).
 
-use filestore_core::domain::clock::Timestamp;
+use filestore_core::Timestamp;
 use http::HeaderMap;
 use http::header::{
     AsHeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,

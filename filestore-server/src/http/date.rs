@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use filestore_core::domain::clock::Timestamp;
+use filestore_core::Timestamp;
 
 /// The last second of the year 9999: IMF-fixdate has four digits for a year.
 const LAST_SECOND: u64 = 253_402_300_799;

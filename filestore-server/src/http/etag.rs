@@ -4,7 +4,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use filestore_core::domain::id::Sha256;
+use filestore_core::Sha256;
 use http::HeaderValue;
 
 /// An entity tag: `"tag"`, or `W/"tag"` if it is weak.

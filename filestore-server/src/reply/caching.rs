@@ -1,6 +1,6 @@
 //! Cache-Control: replies are private and checked each time, unless the URL names the content.
 
-use filestore_core::domain::id::Sha256;
+use filestore_core::Sha256;
 use http::HeaderValue;
 
 /// The value for a URL whose content may change.

@@ -7,8 +7,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use filestore_core::api::{ErrorCode, Problem, field_name};
-use filestore_core::domain::error::Details;
-use filestore_core::{Error, ErrorKind};
+use filestore_core::{Details, Error, ErrorKind};
 use http::header::{
     ACCEPT_ENCODING, ALLOW, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
 };

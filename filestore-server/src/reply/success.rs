@@ -1,8 +1,7 @@
 //! Replies that are no failures: a constructor for each status.
 
 use bytes::Bytes;
-use filestore_core::Error;
-use filestore_core::domain::record::FileRecord;
+use filestore_core::{Error, FileRecord};
 use futures_util::Stream;
 use http::header::{CONTENT_RANGE, ETAG, LOCATION};
 use http::{HeaderValue, StatusCode};

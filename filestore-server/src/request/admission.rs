@@ -1,8 +1,8 @@
 //! The claims that an upload holds from the moment its organization is known until its reply.
 
-use filestore_core::domain::id::OrganizationId;
-use filestore_core::service::{IdempotencyGuard, QuotaReservation};
-use filestore_core::{Error, ErrorKind, Result};
+use filestore_core::{
+    Error, ErrorKind, IdempotencyGuard, OrganizationId, QuotaReservation, Result,
+};
 
 use super::call::Call;
 
@@ -35,11 +35,11 @@ impl Admission {
 
         let store = call.store();
         let idempotency = idempotency_key(call)?
-            .map(|key| store.begin_idempotent(organization, &call.caller.name, key))
+            .map(|key| store.uploads().begin_idempotent(organization, &call.caller.name, key))
             .transpose()?;
         let quota = match idempotency {
             Some(_) => None,
-            None => store.reserve_quota(organization, announced_bytes(call)).await?,
+            None => store.uploads().reserve_quota(organization, announced_bytes(call)).await?,
         };
 
         Ok(Self { idempotency, _quota: quota })

@@ -3,8 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use filestore_core::FileStore;
-use filestore_core::domain::scope::Scope;
+use filestore_core::{FileStore, Scope};
 use http::{HeaderMap, Method};
 
 use super::base::Base;

@@ -4,9 +4,7 @@
 use std::str::FromStr;
 
 use filestore_core::domain::media;
-use filestore_core::service::PartHints;
-use filestore_core::storage::StagingWriter;
-use filestore_core::{Error, ErrorKind, Result};
+use filestore_core::{Error, ErrorKind, PartHints, Result, StagingWriter};
 
 use super::form::Part;
 

@@ -6,10 +6,9 @@
 use std::sync::Arc;
 
 use filestore_core::api::{BindingReply, BindingUpdateReply};
-use filestore_core::domain::binding::{BindingChange, NewBinding};
-use filestore_core::domain::id::OrganizationNumber;
-use filestore_core::domain::provider::ProviderCode;
-use filestore_core::{Error, ErrorKind, Result};
+use filestore_core::{
+    BindingChange, Error, ErrorKind, NewBinding, OrganizationNumber, ProviderCode, Result,
+};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
@@ -43,14 +42,14 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
 async fn list(call: Arc<Call>) -> Result<Response, Failure> {
     let query = call.query(&["organizationId"])?;
     let organization = query.get("organizationId").map(str::parse).transpose()?;
-    let bindings = call.store().list_bindings(organization).await?;
+    let bindings = call.store().bindings().list(organization).await?;
     let shown: Vec<BindingReply> = bindings.iter().map(Into::into).collect();
     reply::ok(&shown)
 }
 
 async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let new = known_provider(&call, new_binding(&read_json(&call, body).await?))?;
-    let binding = known_provider(&call, call.store().create_binding(new).await)?;
+    let binding = known_provider(&call, call.store().bindings().create(new).await)?;
     reply::created(&BindingReply::from(&binding))
 }
 
@@ -84,7 +83,8 @@ fn new_binding(json: &[u8]) -> Result<NewBinding> {
 async fn update(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let json = read_json(&call, body).await?;
     let (organization, change) = known_provider(&call, binding_change(&json))?;
-    let binding = known_provider(&call, call.store().update_binding(organization, change).await)?;
+    let binding =
+        known_provider(&call, call.store().bindings().update(organization, change).await)?;
     reply::ok(&BindingUpdateReply::from(&binding))
 }
 

@@ -24,12 +24,12 @@ async fn alive(_: Arc<Call>) -> Result<Response, Failure> {
 }
 
 async fn ready(call: Arc<Call>) -> Result<Response, Failure> {
-    let (database, storage) = call.store().check().await;
-    let well = database.is_ok() && storage.is_ok();
+    let health = call.store().check().await;
+    let well = health.is_good();
     let shown = ReadyReply::new(
         if well { "ready" } else { "not ready" },
-        state(&call, database, "the database"),
-        state(&call, storage, "the storage"),
+        state(&call, health.database, "the database"),
+        state(&call, health.storage, "the storage"),
     );
 
     if well { reply::ok(&shown) } else { reply::not_ready(&shown) }

@@ -3,8 +3,7 @@
 use std::convert::Infallible;
 use std::str::FromStr;
 
-use filestore_core::Result;
-use filestore_core::domain::id::FileId;
+use filestore_core::{FileId, Result};
 
 /// A path segment in the place of a file id. A bad id matches as well, so that it is 400 rather than
 /// 404.

@@ -9,10 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use filestore_core::FileStore;
-use filestore_core::domain::config::{Durability, StoreConfig};
-use filestore_core::storage::CheckOutcome;
-use filestore_core::worker::Workers;
+use filestore_core::{CheckOutcome, Durability, FileStore, StoreConfig, Workers};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -154,7 +151,7 @@ impl Server {
         let end = Instant::now() + self.grace;
         self.stopping.send_replace(true);
         // Their clients receive the report before the grace period is over.
-        self.store.migrate_stop_all();
+        self.store.admin().migrate_stop_all();
 
         for task in self.accepting {
             match task.await {
@@ -224,7 +221,7 @@ fn probe_providers(store: &FileStore) -> JoinSet<()> {
     for code in store.providers().active_clouds() {
         let store = store.clone();
         probes.spawn(async move {
-            match store.check_provider(code.as_str()).await {
+            match store.admin().check_provider(code.as_str()).await {
                 Ok(report) if report.can_serve => tracing::debug!(provider = %code, "the provider can serve"),
                 Ok(report) => {
                     let failed = report.steps.iter().filter(|step| step.outcome == CheckOutcome::Failed);

@@ -82,7 +82,7 @@ pub(crate) async fn serve_with(
 /// Runs the sync worker until nothing waits.
 pub(crate) async fn sync_all(server: &TestServer) -> SyncReport {
     filestore_workspace::eventually("nothing waits for its provider", async || {
-        let report = server.store().sync_run(Arc::new(NoProgress)).await.expect("a run");
+        let report = server.store().admin().sync(Arc::new(NoProgress)).await.expect("a run");
         (report.waiting == 0).then_some(report)
     })
     .await
@@ -92,7 +92,7 @@ pub(crate) async fn sync_all(server: &TestServer) -> SyncReport {
 pub(crate) async fn sweep(server: &TestServer) -> PurgeReport {
     let mut total = PurgeReport::default();
     loop {
-        let report = server.store().purge_run(&NoProgress).await.expect("a run");
+        let report = server.store().admin().purge(&NoProgress).await.expect("a run");
         assert_eq!(report.failures, []);
         if report.purged + report.blobs_removed == 0 {
             return total;

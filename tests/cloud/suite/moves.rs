@@ -17,7 +17,8 @@ async fn migrate(server: &TestServer, to: &str) -> MigrateReport {
     let options = MigrateOptions::default();
     server
         .store()
-        .migrate_run(7.try_into().unwrap(), &to, options, &|| false, Arc::new(NoProgress))
+        .admin()
+        .migrate(7.try_into().unwrap(), &to, options, &|| false, Arc::new(NoProgress))
         .await
         .unwrap()
 }
@@ -97,15 +98,15 @@ pub(crate) async fn a_plan_says_what_would_move_and_a_status_where_it_is(one: &R
     sync_all(&server).await;
     let code: ProviderCode = one.code().parse().unwrap();
     let store = server.store();
-    let unbound = store.migrate_plan(7.try_into().unwrap(), &code).await.unwrap_err();
+    let unbound = store.admin().migrate_plan(7.try_into().unwrap(), &code).await.unwrap_err();
     assert_eq!(unbound.kind().code(), "no_active_binding");
 
     server.bind(7, "LOCAL", true).await;
-    let elsewhere = store.migrate_plan(7.try_into().unwrap(), &code).await.unwrap_err();
+    let elsewhere = store.admin().migrate_plan(7.try_into().unwrap(), &code).await.unwrap_err();
     assert_eq!(elsewhere.details().allowed, ["LOCAL"]);
 
     server.bind(7, one.code(), true).await;
-    let plan = store.migrate_plan(7.try_into().unwrap(), &code).await.unwrap();
+    let plan = store.admin().migrate_plan(7.try_into().unwrap(), &code).await.unwrap();
     assert_eq!(
         (plan.move_files, plan.move_bytes, plan.stay_files, plan.there_files),
         (3, 9000, 1, 0)
@@ -115,7 +116,7 @@ pub(crate) async fn a_plan_says_what_would_move_and_a_status_where_it_is(one: &R
     let report = migrate(&server, one.code()).await;
     assert_eq!((report.moved_files, report.moved_bytes, report.left_files), (3, 9000, 0));
 
-    let status = store.migrate_status(7.try_into().unwrap()).await.unwrap();
+    let status = store.admin().migrate_status(7.try_into().unwrap()).await.unwrap();
     assert_eq!((status.bound_to.as_ref(), status.running), (Some(&code), None));
 
     let at = |provider: &str, status_is: &str| {
@@ -139,6 +140,7 @@ pub(crate) async fn verify_reads_every_byte(one: &Remote, _: &Remote) {
     let code: ProviderCode = one.code().parse().unwrap();
     let report = server
         .store()
+        .admin()
         .migrate_verify(7.try_into().unwrap(), &code, Arc::new(NoProgress))
         .await
         .unwrap();
@@ -190,7 +192,7 @@ pub(crate) async fn files_from_before_a_binding_move_when_they_are_queued(
     server.bind(7, one.code(), true).await;
     sync_all(&server).await;
     assert_eq!(server.record(&ids[0]).await.storage_location, "LOCAL");
-    assert_eq!(server.store().sync_enqueue(7.try_into().unwrap()).await.unwrap(), 3);
+    assert_eq!(server.store().admin().sync_enqueue(7.try_into().unwrap()).await.unwrap(), 3);
 
     sync_all(&server).await;
     for id in &ids {
@@ -201,5 +203,5 @@ pub(crate) async fn files_from_before_a_binding_move_when_they_are_queued(
         );
     }
 
-    assert_eq!(server.store().sync_enqueue(7.try_into().unwrap()).await.unwrap(), 0);
+    assert_eq!(server.store().admin().sync_enqueue(7.try_into().unwrap()).await.unwrap(), 0);
 }

@@ -3,14 +3,12 @@
 
 use bytes::BytesMut;
 use filestore_core::api::{ChangeReply, FileRecord, Fit};
-use filestore_core::domain::id::{FileId, OrganizationId, Sha256, SubSystem};
 use filestore_core::domain::media;
-use filestore_core::domain::scope::Scope;
 use filestore_core::service::{
     self, BatchItem, GivenName, NewBatch, NewUpload, PartHints, Replacement, Uploaded,
 };
-use filestore_core::storage::StagedBlob;
 use filestore_core::variant::{self, VariantSize};
+use filestore_core::{FileId, OrganizationId, Scope, Sha256, StagedBlob, SubSystem};
 use futures_util::StreamExt;
 use sha2::{Digest, Sha256 as Hasher};
 use tokio::io::AsyncReadExt;
@@ -31,7 +29,7 @@ impl Direct {
         let (organization_id, sub_system) = parse_place(&upload.place)?;
         let guard = upload
             .idempotency_key
-            .map(|key| self.store.begin_idempotent(&organization_id, "", &key))
+            .map(|key| self.store.uploads().begin_idempotent(&organization_id, "", &key))
             .transpose()?;
 
         let mut new = NewUpload::new(organization_id, sub_system);
@@ -41,7 +39,7 @@ impl Direct {
         new.given = self.given(&upload.item);
 
         let staged = self.stage(&upload.item, meter).await?;
-        match self.store.commit_upload(new, staged).await? {
+        match self.store.uploads().commit_upload(new, staged).await? {
             Uploaded::New(record) => Ok((&record).into()),
             Uploaded::Replayed(reply) => FileRecord::try_from(&reply).map_err(unreadable),
         }
@@ -51,7 +49,7 @@ impl Direct {
         let (organization_id, sub_system) = parse_place(&batch.place)?;
         let idempotency = batch
             .idempotency_key
-            .map(|key| self.store.begin_idempotent(&organization_id, "", &key))
+            .map(|key| self.store.uploads().begin_idempotent(&organization_id, "", &key))
             .transpose()?;
 
         let mut items = Vec::with_capacity(batch.items.len());
@@ -62,7 +60,7 @@ impl Direct {
 
         let mut new = NewBatch::new(organization_id, sub_system);
         new.idempotency = idempotency;
-        match self.store.commit_batch(new, items).await? {
+        match self.store.uploads().commit_batch(new, items).await? {
             Uploaded::New(records) => Ok(records.iter().map(Into::into).collect()),
             Uploaded::Replayed(reply) => Vec::try_from(&reply).map_err(unreadable),
         }
@@ -139,7 +137,7 @@ impl Direct {
     pub(super) async fn make_variant(&self, id: FileId, size: u32, fit: Fit) -> Result<Variant> {
         let size = VariantSize::try_from(size)?;
 
-        Ok(match self.store.variant_of(id, &Scope::All, size, fit.into()).await? {
+        Ok(match self.store.variant(id, size).fit(fit.into()).await? {
             (_, variant::Variant::WebP(bytes)) => Variant { bytes, mime_type: "image/webp".into() },
             (_, variant::Variant::PassThrough { mime }) => {
                 let bytes = self.store.read(id, &Scope::All).await?;
@@ -156,7 +154,7 @@ impl Direct {
     /// Reads all of the item's bytes and makes them durable in staging.
     async fn stage(&self, item: &Item, meter: &Meter) -> Result<StagedBlob> {
         let mut reader = item.input.open().await?;
-        let mut writer = self.store.stage().await?;
+        let mut writer = self.store.uploads().stage().await?;
 
         let mut buffer = BytesMut::new();
         loop {

@@ -1,10 +1,8 @@
 //! Turns requests of the command line and the wire into the core's types.
 
 use filestore_core::api::{CreateBinding, ListQuery, UpdateBinding};
-use filestore_core::domain::binding::{BindingChange, NewBinding};
-use filestore_core::domain::id::Sha256;
-use filestore_core::domain::listing::ListFilter;
 use filestore_core::service::{self, ListRequest};
+use filestore_core::{BindingChange, ListFilter, NewBinding, Sha256};
 
 use crate::failure::Result;
 use crate::target::request::IfMatch;

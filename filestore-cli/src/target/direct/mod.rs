@@ -9,17 +9,13 @@ mod convert;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use filestore_core::FileStore;
 use filestore_core::api::{
     AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply,
     DryRun, FileRecord, Fit, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
     MigrateVerifyReport, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, SyncReport,
     SyncStatusReport, UpdateBinding, VariantCacheReport,
 };
-use filestore_core::domain::id::FileId;
-use filestore_core::domain::provider::ProviderCode;
-use filestore_core::domain::scope::Scope;
-use filestore_core::worker::migrate::MigrateOptions;
+use filestore_core::{FileId, FileStore, MigrateOptions, ProviderCode, Scope};
 
 use super::destination::Destination;
 use super::operations::{Stop, Target};
@@ -40,7 +36,7 @@ impl Direct {
     }
 
     fn provider(&self, code: &str) -> Result<ProviderCode> {
-        Ok(self.store.provider_code(code)?)
+        Ok(self.store.admin().provider_code(code)?)
     }
 }
 
@@ -106,17 +102,18 @@ impl Target for Direct {
     }
 
     async fn all_providers(&self) -> Result<Vec<AdminProvider>> {
-        Ok(self.store.list_providers().into_iter().map(Into::into).collect())
+        Ok(self.store.admin().providers().into_iter().map(Into::into).collect())
     }
 
     async fn check_provider(&self, code: &str) -> Result<ProviderCheckReport> {
-        Ok((&self.store.check_provider(code).await?).into())
+        Ok((&self.store.admin().check_provider(code).await?).into())
     }
 
     async fn bindings(&self, organization: Option<i64>) -> Result<Vec<BindingReply>> {
         Ok(self
             .store
-            .list_bindings(organization.map(TryInto::try_into).transpose()?)
+            .bindings()
+            .list(organization.map(TryInto::try_into).transpose()?)
             .await?
             .iter()
             .map(Into::into)
@@ -124,37 +121,37 @@ impl Target for Direct {
     }
 
     async fn create_binding(&self, binding: CreateBinding) -> Result<BindingReply> {
-        Ok((&self.store.create_binding(convert::new_binding(binding)?).await?).into())
+        Ok((&self.store.bindings().create(convert::new_binding(binding)?).await?).into())
     }
 
     async fn update_binding(&self, update: UpdateBinding) -> Result<BindingUpdateReply> {
         let organization = update.organization_id;
         let change = convert::binding_change(update)?;
-        Ok((&self.store.update_binding(organization.try_into()?, change).await?).into())
+        Ok((&self.store.bindings().update(organization.try_into()?, change).await?).into())
     }
 
     async fn purge(&self, dry_run: DryRun, meter: &Meter) -> Result<PurgeReport> {
         Ok(match dry_run {
-            DryRun::No => self.store.purge_run(meter).await?.into(),
-            DryRun::Yes => self.store.purge_plan().await?.into(),
+            DryRun::No => self.store.admin().purge(meter).await?.into(),
+            DryRun::Yes => self.store.admin().purge_plan().await?.into(),
         })
     }
 
     async fn sync(&self, meter: &Meter) -> Result<SyncReport> {
-        Ok(self.store.sync_run(Arc::new(meter.clone())).await?.into())
+        Ok(self.store.admin().sync(Arc::new(meter.clone())).await?.into())
     }
 
     async fn sync_enqueue(&self, organization: i64) -> Result<u64> {
-        Ok(self.store.sync_enqueue(organization.try_into()?).await?)
+        Ok(self.store.admin().sync_enqueue(organization.try_into()?).await?)
     }
 
     async fn sync_retry(&self, organization: Option<i64>) -> Result<u64> {
-        Ok(self.store.sync_retry(organization.map(TryInto::try_into).transpose()?).await?)
+        Ok(self.store.admin().sync_retry(organization.map(TryInto::try_into).transpose()?).await?)
     }
 
     async fn migrate_plan(&self, organization: i64, to: &str) -> Result<MigratePlan> {
         let to = self.provider(to)?;
-        Ok(self.store.migrate_plan(organization.try_into()?, &to).await?.into())
+        Ok(self.store.admin().migrate_plan(organization.try_into()?, &to).await?.into())
     }
 
     async fn migrate_run(
@@ -169,13 +166,14 @@ impl Target for Direct {
         let wants_stop = || *stop.borrow();
         Ok(self
             .store
-            .migrate_run(migration.organization.try_into()?, &to, options, &wants_stop, progress)
+            .admin()
+            .migrate(migration.organization.try_into()?, &to, options, &wants_stop, progress)
             .await?
             .into())
     }
 
     async fn migrate_status(&self, organization: i64) -> Result<MigrateStatus> {
-        Ok(self.store.migrate_status(organization.try_into()?).await?.into())
+        Ok(self.store.admin().migrate_status(organization.try_into()?).await?.into())
     }
 
     async fn migrate_verify(
@@ -187,27 +185,28 @@ impl Target for Direct {
         let to = self.provider(to)?;
         Ok(self
             .store
+            .admin()
             .migrate_verify(organization.try_into()?, &to, Arc::new(meter.clone()))
             .await?
             .into())
     }
 
     async fn sync_status(&self) -> Result<SyncStatusReport> {
-        Ok(self.store.sync_status().await?.into())
+        Ok(self.store.admin().sync_status().await?.into())
     }
 
     async fn variants_status(&self) -> Result<VariantCacheReport> {
-        Ok(self.store.variant_cache().await.into())
+        Ok(self.store.admin().variant_cache().await.into())
     }
 
     async fn variants_prune(&self) -> Result<VariantCacheReport> {
-        Ok(self.store.prune_variants().await.into())
+        Ok(self.store.admin().prune_variants().await.into())
     }
 
     async fn health(&self) -> Result<ReadyReply> {
-        let (database, storage) = self.store.check().await;
-        database.map_err(|e| Failure::from(e).doing("the database does not answer"))?;
-        storage.map_err(|e| Failure::from(e).doing("the storage does not work"))?;
+        let health = self.store.check().await;
+        health.database.map_err(|e| Failure::from(e).doing("the database does not answer"))?;
+        health.storage.map_err(|e| Failure::from(e).doing("the storage does not work"))?;
         Ok(ReadyReply::new("ready", "ok", "ok"))
     }
 

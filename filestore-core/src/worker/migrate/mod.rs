@@ -43,7 +43,7 @@ pub struct MigrateOptions {
 impl FileStore {
     /// What a migration of the organization to `to` would move; changes nothing. Errors as
     /// [`migrate_run`](Self::migrate_run), but for a target that takes no files: the plan says so.
-    pub async fn migrate_plan(
+    pub(crate) async fn migrate_plan(
         &self,
         organization: OrganizationNumber,
         to: &ProviderCode,
@@ -73,7 +73,7 @@ impl FileStore {
     ///
     /// `Conflict` if the organization is bound to another provider or a migration of it is under way;
     /// `ProviderUnavailable` or `ProviderInactive` if `to` takes no files.
-    pub async fn migrate_run(
+    pub(crate) async fn migrate_run(
         &self,
         organization: OrganizationNumber,
         to: &ProviderCode,
@@ -110,7 +110,10 @@ impl FileStore {
     }
 
     /// Where the organization's files are, and whether a migration is under way.
-    pub async fn migrate_status(&self, organization: OrganizationNumber) -> Result<MigrateStatus> {
+    pub(crate) async fn migrate_status(
+        &self,
+        organization: OrganizationNumber,
+    ) -> Result<MigrateStatus> {
         let number = organization;
         let organization = OrganizationId::from(number);
         let running = self.inner().migrations.progress(&organization);
@@ -125,13 +128,13 @@ impl FileStore {
     }
 
     /// Tells every migration under way to stop, as at the end of the process.
-    pub fn migrate_stop_all(&self) {
+    pub(crate) fn migrate_stop_all(&self) {
         self.inner().migrations.stop_all();
     }
 
     /// Tells the migration of the organization that is under way to stop: it finishes its copies and
     /// returns its report to whoever runs it. False if none is under way.
-    pub fn migrate_stop(&self, organization: OrganizationNumber) -> bool {
+    pub(crate) fn migrate_stop(&self, organization: OrganizationNumber) -> bool {
         let organization = OrganizationId::from(organization);
         self.inner().migrations.stop(&organization)
     }

@@ -35,8 +35,8 @@ async fn bound(home: &Path) -> FileStore {
         provider: disk(),
         sync_enabled: true,
     };
-    if store.list_bindings(Some(seven())).await.unwrap().is_empty() {
-        store.create_binding(binding).await.unwrap();
+    if store.bindings().list(Some(seven())).await.unwrap().is_empty() {
+        store.bindings().create(binding).await.unwrap();
     }
     store
 }
@@ -126,7 +126,7 @@ async fn damaged_bytes_are_found_and_not_moved_home() {
         provider: Some(ProviderCode::local()),
         ..crate::domain::binding::BindingChange::default()
     };
-    store.update_binding(seven(), change).await.unwrap();
+    store.bindings().update(seven(), change).await.unwrap();
     let options = MigrateOptions::default();
     let local = ProviderCode::local();
     let run = store.migrate_run(seven(), &local, options, &|| false, Arc::new(NoProgress));

@@ -21,7 +21,7 @@ use crate::worker::Progress;
 impl FileStore {
     /// Reads every READY file of the organization that `to` holds and compares its digest with the
     /// record's. Progress counts files, and bytes beside them.
-    pub async fn migrate_verify(
+    pub(crate) async fn migrate_verify(
         &self,
         organization: OrganizationNumber,
         to: &ProviderCode,

@@ -2,12 +2,8 @@
 
 use std::sync::Arc;
 
-use filestore_core::Result;
 use filestore_core::api::{MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport};
-use filestore_core::domain::id::OrganizationNumber;
-use filestore_core::domain::provider::ProviderCode;
-use filestore_core::worker::migrate::MigrateOptions;
-use filestore_core::{Error, FileStore};
+use filestore_core::{Error, FileStore, MigrateOptions, OrganizationNumber, ProviderCode, Result};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
@@ -36,7 +32,7 @@ async fn plan(call: Arc<Call>) -> Result<Response, Failure> {
     let query = call.query(&["organizationId", "to"])?;
     let organization = asked_organization(&query)?;
     let to = target(call.store(), &required("to", query.get("to").map(str::to_owned))?)?;
-    let plan = call.store().migrate_plan(organization, &to).await?;
+    let plan = call.store().admin().migrate_plan(organization, &to).await?;
     reply::ok(&MigratePlan::from(plan))
 }
 
@@ -49,7 +45,8 @@ async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     long_run::reply_with(&call, Departure::Stop, |stop, acceptance| async move {
         let stop = || stop.is_wanted();
         store
-            .migrate_run(organization, &to, options, &stop, acceptance)
+            .admin()
+            .migrate(organization, &to, options, &stop, acceptance)
             .await
             .map(MigrateReport::from)
     })
@@ -59,14 +56,14 @@ async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
 async fn stop(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let json = read_json(&call, body).await?;
     let organization = organization(&Object::parse(&json, &["organizationId"])?)?;
-    call.store().migrate_stop(organization);
-    let status = call.store().migrate_status(organization).await?;
+    call.store().admin().migrate_stop(organization);
+    let status = call.store().admin().migrate_status(organization).await?;
     reply::ok(&MigrateStatus::from(status))
 }
 
 async fn status(call: Arc<Call>) -> Result<Response, Failure> {
     let organization = asked_organization(&call.query(&["organizationId"])?)?;
-    let status = call.store().migrate_status(organization).await?;
+    let status = call.store().admin().migrate_status(organization).await?;
     reply::ok(&MigrateStatus::from(status))
 }
 
@@ -76,7 +73,11 @@ async fn verify(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let (organization, to) = move_of(call.store(), &object)?;
     let store = call.store().clone();
     long_run::reply_with(&call, Departure::Abort, |_, acceptance| async move {
-        store.migrate_verify(organization, &to, acceptance).await.map(MigrateVerifyReport::from)
+        store
+            .admin()
+            .migrate_verify(organization, &to, acceptance)
+            .await
+            .map(MigrateVerifyReport::from)
     })
     .await
 }
@@ -92,7 +93,7 @@ fn move_of(store: &FileStore, object: &Object) -> Result<(OrganizationNumber, Pr
 }
 
 fn target(store: &FileStore, code: &str) -> Result<ProviderCode> {
-    store.provider_code(code).map_err(|error| error.with_field("to"))
+    store.admin().provider_code(code).map_err(|error| error.with_field("to"))
 }
 
 fn rate(object: &Object) -> Result<Option<u64>> {

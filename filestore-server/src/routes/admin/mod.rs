@@ -8,9 +8,7 @@ mod sync;
 use std::sync::Arc;
 
 use filestore_core::api::{PurgeReport, PurgeRunRequest, VariantCacheReport};
-use filestore_core::domain::id::OrganizationNumber;
-use filestore_core::worker::NoProgress;
-use filestore_core::{Error, Result};
+use filestore_core::{Error, NoProgress, OrganizationNumber, Result};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
@@ -46,7 +44,11 @@ async fn purge_run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let request = json.as_deref().map_or(Ok(PurgeRunRequest::default()), purge_request)?;
     let store = call.store().clone();
     let report = to_the_end(async move {
-        if request.dry_run { store.purge_plan().await } else { store.purge_run(&NoProgress).await }
+        if request.dry_run {
+            store.admin().purge_plan().await
+        } else {
+            store.admin().purge(&NoProgress).await
+        }
     });
     reply::ok(&PurgeReport::from(report.await?))
 }
@@ -59,13 +61,13 @@ fn purge_request(json: &[u8]) -> Result<PurgeRunRequest> {
 }
 
 async fn variants_status(call: Arc<Call>) -> Result<Response, Failure> {
-    reply::ok(&VariantCacheReport::from(call.store().variant_cache().await))
+    reply::ok(&VariantCacheReport::from(call.store().admin().variant_cache().await))
 }
 
 async fn variants_prune(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     expect_nothing(&call, body).await?;
     let store = call.store().clone();
-    let report = to_the_end(async move { Ok(store.prune_variants().await) }).await?;
+    let report = to_the_end(async move { Ok(store.admin().prune_variants().await) }).await?;
     reply::ok(&VariantCacheReport::from(report))
 }
 

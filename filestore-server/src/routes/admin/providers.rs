@@ -29,13 +29,13 @@ pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
 
 async fn list(call: Arc<Call>) -> Result<Response, Failure> {
     let shown: Vec<AdminProvider> =
-        call.store().list_providers().into_iter().map(Into::into).collect();
+        call.store().admin().providers().into_iter().map(Into::into).collect();
     reply::ok(&shown)
 }
 
 async fn check(code: Segment, call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     expect_nothing(&call, body).await?;
     let code = percent_decode_str(&code.0).decode_utf8_lossy();
-    let check = call.store().check_provider(&code).await?;
+    let check = call.store().admin().check_provider(&code).await?;
     reply::ok(&ProviderCheckReport::from(&check))
 }

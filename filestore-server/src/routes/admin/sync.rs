@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use filestore_core::Result;
 use filestore_core::api::{SyncQueueReport, SyncReport, SyncStatusReport};
-use filestore_core::domain::id::OrganizationNumber;
-use filestore_core::worker::NoProgress;
+use filestore_core::{NoProgress, OrganizationNumber, Result};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
@@ -30,14 +28,14 @@ pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
 async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     expect_nothing(&call, body).await?;
     let store = call.store().clone();
-    let report = to_the_end(async move { store.sync_run(Arc::new(NoProgress)).await }).await?;
+    let report = to_the_end(async move { store.admin().sync(Arc::new(NoProgress)).await }).await?;
     reply::ok(&SyncReport::from(report))
 }
 
 async fn enqueue(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let organization = named(&read_json(&call, body).await?)?;
     let store = call.store().clone();
-    let queued = to_the_end(async move { store.sync_enqueue(organization).await }).await?;
+    let queued = to_the_end(async move { store.admin().sync_enqueue(organization).await }).await?;
     reply::ok(&SyncQueueReport::new(queued))
 }
 
@@ -49,7 +47,7 @@ async fn retry(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let json = read_optional_json(&call, body).await?;
     let organization = json.as_deref().map_or(Ok(None), maybe_named)?;
     let store = call.store().clone();
-    let queued = to_the_end(async move { store.sync_retry(organization).await }).await?;
+    let queued = to_the_end(async move { store.admin().sync_retry(organization).await }).await?;
     reply::ok(&SyncQueueReport::new(queued))
 }
 
@@ -59,7 +57,7 @@ fn maybe_named(json: &[u8]) -> Result<Option<OrganizationNumber>> {
 }
 
 async fn status(call: Arc<Call>) -> Result<Response, Failure> {
-    reply::ok(&SyncStatusReport::from(call.store().sync_status().await?))
+    reply::ok(&SyncStatusReport::from(call.store().admin().sync_status().await?))
 }
 
 #[cfg(test)]

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use filestore_core::api;
-use filestore_core::domain::config::Limits;
-use filestore_core::domain::id::{OrganizationId, SubSystem};
-use filestore_core::service::{BatchItem, GivenName, NewBatch, PartHints, Uploaded};
-use filestore_core::storage::{StagedBlob, StagingWriter};
-use filestore_core::{Error, ErrorKind, Result};
+use filestore_core::{
+    BatchItem, Error, ErrorKind, GivenName, Limits, NewBatch, OrganizationId, PartHints, Result,
+    StagedBlob, StagingWriter, SubSystem, Uploaded,
+};
 use tokio::task::JoinSet;
 use warp::reply::Response;
 use warp::{Filter, Rejection};
@@ -50,7 +49,7 @@ async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     }
 
     let (new, items, _admission) = fields.finish().await?;
-    match call.store().commit_batch(new, items).await? {
+    match call.store().uploads().commit_batch(new, items).await? {
         Uploaded::New(records) => {
             let shown: Vec<api::FileRecord> = records.iter().map(Into::into).collect();
             reply::created(&shown)
@@ -140,7 +139,7 @@ impl BatchForm {
         let left = limits.max_batch_size - self.received_bytes;
         let stage = async {
             self.item(index, limits)?;
-            call.store().stage_up_to(left).await
+            call.store().uploads().stage_up_to(left).await
         };
         let received =
             fields::receive(part, stage).await.map_err(|e| over_batch(e, left, limits))?;

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use filestore_core::api::ChangeReply;
-use filestore_core::domain::id::{FileId, Sha256};
-use filestore_core::service::{
-    Change, GivenName, IfMatch, PartHints, QuotaReservation, Replacement,
+use filestore_core::{
+    Change, Error, FileId, GivenName, IfMatch, PartHints, QuotaReservation, Replacement, Result,
+    Sha256, StagedBlob,
 };
-use filestore_core::storage::StagedBlob;
-use filestore_core::{Error, Result};
 use http::header::IF_MATCH;
 use http::{HeaderMap, HeaderValue};
 use warp::reply::Response;
@@ -114,7 +112,7 @@ impl ChangeForm {
             if let Some(id) = self.file_id.get() {
                 self.room = admit(call, *id, if_match).await?;
             }
-            call.store().stage().await
+            call.store().uploads().stage().await
         };
 
         if let Some(writer) = fields::receive(part, stage).await? {
@@ -191,7 +189,7 @@ async fn admit(
     store.check_change(id, scope, if_match).await?;
     let record = store.record(id, scope).await?;
     let more = announced_bytes(call).saturating_sub(record.blob.size_bytes);
-    store.reserve_quota(&record.organization_id, more).await
+    store.uploads().reserve_quota(&record.organization_id, more).await
 }
 
 #[cfg(test)]

@@ -5,12 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use filestore_core::domain::disposition::Disposition;
-use filestore_core::domain::id::FileId;
-use filestore_core::domain::record::FileRecord;
 use filestore_core::domain::serving;
-use filestore_core::service::{ByteStream, Opened};
-use filestore_core::{Error, ErrorKind};
+use filestore_core::{ByteStream, Disposition, Error, ErrorKind, FileId, FileRecord, Opened};
 use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,

@@ -10,10 +10,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use filestore_core::api::{self, DeleteReply, ListReply};
-use filestore_core::domain::listing::ListFilter;
-use filestore_core::domain::record::FileRecord;
-use filestore_core::service::ListRequest;
-use filestore_core::{Error, Result};
+use filestore_core::{Error, FileRecord, ListFilter, ListRequest, Result};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 

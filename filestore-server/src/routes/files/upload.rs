@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use filestore_core::api;
-use filestore_core::domain::id::{OrganizationId, Sha256, SubSystem};
-use filestore_core::domain::record::FileRecord;
-use filestore_core::domain::reply::StoredReply;
-use filestore_core::service::{GivenName, NewUpload, PartHints, Uploaded};
-use filestore_core::storage::StagedBlob;
-use filestore_core::{Error, Result};
+use filestore_core::{
+    Error, FileRecord, GivenName, NewUpload, OrganizationId, PartHints, Result, Sha256, StagedBlob,
+    StoredReply, SubSystem, Uploaded,
+};
 use http::HeaderValue;
 use http::header::{ETAG, LOCATION};
 use warp::reply::Response;
@@ -51,7 +49,7 @@ async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     }
 
     let (new, staged, _admission) = fields.finish()?;
-    match call.store().commit_upload(new, staged).await? {
+    match call.store().uploads().commit_upload(new, staged).await? {
         Uploaded::New(record) => created(&call, &record),
         Uploaded::Replayed(reply) => replayed(&call, reply),
     }
@@ -133,7 +131,7 @@ impl UploadForm {
     async fn take_file(&mut self, call: &Call, part: &mut Part<'_>) -> Result<()> {
         self.file.expect_first("file")?;
         let hints = fields::hints(part);
-        if let Some(writer) = fields::receive(part, call.store().stage()).await? {
+        if let Some(writer) = fields::receive(part, call.store().uploads().stage()).await? {
             self.file.set("file", (writer.finish().await?, hints))?;
         }
         Ok(())

@@ -5,10 +5,8 @@
 
 use std::sync::Arc;
 
-use filestore_core::domain::record::FileRecord;
 use filestore_core::domain::serving::CSP_SANDBOX;
-use filestore_core::variant::{Fit, Variant, VariantSize};
-use filestore_core::{Error, ErrorKind, Result};
+use filestore_core::{Error, ErrorKind, FileRecord, Fit, Result, Variant, VariantSize};
 use http::header::{
     CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
     X_CONTENT_TYPE_OPTIONS,
@@ -68,7 +66,7 @@ async fn respond(
     } else {
         let variant = match call.store().cached_variant(&key) {
             Some(variant) => variant,
-            None => match call.store().variant(record, size, fit).await {
+            None => match call.store().variant_of(record, size, fit).await {
                 Ok(variant) => variant,
                 Err(error) if error.kind() == ErrorKind::Conflict => return Ok(None),
                 Err(error) => return Err(error.into()),

@@ -1,0 +1,162 @@
+//! Administration: purge, sync, migration, providers, the variant cache.
+
+use std::sync::Arc;
+
+use super::migrate::MigrateOptions;
+use super::progress::Progress;
+use crate::FileStore;
+use crate::domain::error::Result;
+use crate::domain::id::OrganizationNumber;
+use crate::domain::provider::ProviderCode;
+use crate::domain::report::{
+    MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, ProviderInfo, PurgeReport,
+    SyncReport, SyncStatusReport,
+};
+use crate::storage::ProviderCheck;
+use crate::variant::CacheReport;
+
+/// Administration of a store; from [`FileStore::admin`].
+///
+/// Runs are safe beside the background [`Workers`](super::Workers) and beside each other: leases in the
+/// database share the work out.
+///
+/// ```no_run
+/// use filestore_core::{FileStore, NoProgress};
+///
+/// # async fn example(store: &FileStore) -> filestore_core::Result<()> {
+/// let plan = store.admin().purge_plan().await?;
+/// println!("{} files are due, {} bytes", plan.purged, plan.purged_bytes);
+/// let report = store.admin().purge(&NoProgress).await?;
+/// for failure in report.failures {
+///     println!("{}: {}", failure.file_id, failure.error);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Admin<'a> {
+    store: &'a FileStore,
+}
+
+impl FileStore {
+    /// Returns the administrator's part of the store: purge, sync, migration, providers, variants.
+    pub fn admin(&self) -> Admin<'_> {
+        Admin { store: self }
+    }
+}
+
+impl Admin<'_> {
+    /// Counts what [`purge`](Self::purge) would find now; changes nothing.
+    pub async fn purge_plan(self) -> Result<PurgeReport> {
+        self.store.purge_plan().await
+    }
+
+    /// Purges all that is due: expired TEMP files, deleted files past their grace period, replaced
+    /// blobs past theirs. Ends when nothing due is left but what failed. Progress counts files and
+    /// blobs.
+    pub async fn purge(self, progress: &dyn Progress) -> Result<PurgeReport> {
+        self.store.purge_run(progress).await
+    }
+
+    /// Settles every waiting file that has nowhere to go, and copies the others that are due. Ends
+    /// when nothing is due any more. Progress counts files, and bytes beside them.
+    pub async fn sync(self, progress: Arc<dyn Progress>) -> Result<SyncReport> {
+        self.store.sync_run(progress).await
+    }
+
+    /// Counts the files in each sync status, and what was copied since the store was opened.
+    pub async fn sync_status(self) -> Result<SyncStatusReport> {
+        self.store.sync_status().await
+    }
+
+    /// Queues the READY files of the organization that are not at its provider: those from before the
+    /// binding. `NoActiveBinding` without one; nothing is queued if the binding names LOCAL.
+    pub async fn sync_enqueue(self, organization: OrganizationNumber) -> Result<u64> {
+        self.store.sync_enqueue(organization).await
+    }
+
+    /// Queues FAILED files again, of one organization or of all.
+    pub async fn sync_retry(self, organization: Option<OrganizationNumber>) -> Result<u64> {
+        self.store.sync_retry(organization).await
+    }
+
+    /// Counts what a migration of the organization to `to` would move; changes nothing. Errors as
+    /// [`migrate`](Self::migrate), but for a target that takes no files: the plan says so.
+    pub async fn migrate_plan(
+        self,
+        organization: OrganizationNumber,
+        to: &ProviderCode,
+    ) -> Result<MigratePlan> {
+        self.store.migrate_plan(organization, to).await
+    }
+
+    /// Moves the organization's READY files to `to`, several at a time, until none is elsewhere or
+    /// `stop` returns true; then the copies under way are finished. Progress counts files, and bytes
+    /// beside them.
+    ///
+    /// `Conflict` if the organization is bound to another provider or a migration of it is under way;
+    /// `ProviderUnavailable` or `ProviderInactive` if `to` takes no files.
+    pub async fn migrate(
+        self,
+        organization: OrganizationNumber,
+        to: &ProviderCode,
+        options: MigrateOptions,
+        stop: &(dyn Fn() -> bool + Sync),
+        progress: Arc<dyn Progress>,
+    ) -> Result<MigrateReport> {
+        self.store.migrate_run(organization, to, options, stop, progress).await
+    }
+
+    /// Reports where the organization's files are, and whether a migration is under way.
+    pub async fn migrate_status(self, organization: OrganizationNumber) -> Result<MigrateStatus> {
+        self.store.migrate_status(organization).await
+    }
+
+    /// Reads every READY file of the organization that `to` holds and compares its digest with the
+    /// record's. Progress counts files, and bytes beside them.
+    pub async fn migrate_verify(
+        self,
+        organization: OrganizationNumber,
+        to: &ProviderCode,
+        progress: Arc<dyn Progress>,
+    ) -> Result<MigrateVerifyReport> {
+        self.store.migrate_verify(organization, to, progress).await
+    }
+
+    /// Tells the migration of the organization that is under way to stop: it finishes its copies and
+    /// returns its report to the caller that runs it. False if none is under way.
+    pub fn migrate_stop(self, organization: OrganizationNumber) -> bool {
+        self.store.migrate_stop(organization)
+    }
+
+    /// Tells every migration under way to stop, as at the end of the process.
+    pub fn migrate_stop_all(self) {
+        self.store.migrate_stop_all();
+    }
+
+    /// Lists every provider, inactive ones included, `LOCAL` first.
+    pub fn providers(self) -> Vec<ProviderInfo> {
+        self.store.list_providers()
+    }
+
+    /// Checks a provider of location CLOUD with objects of its own. What is wrong with the provider is
+    /// in the report; `UnknownProvider` if none has that code, `InvalidField` for `LOCAL`.
+    pub async fn check_provider(self, code: &str) -> Result<ProviderCheck> {
+        self.store.check_provider(code).await
+    }
+
+    /// Finds the provider that `code` names. `UnknownProvider` lists the codes there are.
+    pub fn provider_code(self, code: &str) -> Result<ProviderCode> {
+        self.store.provider_code(code)
+    }
+
+    /// Reports what the variant cache holds.
+    pub async fn variant_cache(self) -> CacheReport {
+        self.store.variant_cache().await
+    }
+
+    /// Empties the variant cache.
+    pub async fn prune_variants(self) -> CacheReport {
+        self.store.prune_variants().await
+    }
+}
