@@ -39,7 +39,7 @@ pub(super) fn begin(sql: &Connection, intents: &[WriteIntent]) -> Result<(), Fau
 
 /// Tells if a record may refer to the blob: LOCAL ones need no intent.
 pub(super) fn stands(sql: &Connection, blob: &Blob) -> Result<bool, Fault> {
-    if blob.provider.is_local() {
+    if !is_noted(blob) {
         return Ok(true);
     }
     let found = row::first(sql, STANDS, [blob.key.as_str(), blob.provider.as_str()], |_| Ok(()))?;
@@ -48,7 +48,12 @@ pub(super) fn stands(sql: &Connection, blob: &Blob) -> Result<bool, Fault> {
 
 /// Ends the intent of a blob that has its record now.
 pub(super) fn end(sql: &Connection, blob: &Blob) -> Result<(), Fault> {
-    if blob.provider.is_local() { Ok(()) } else { forget(sql, std::slice::from_ref(&blob.key)) }
+    if is_noted(blob) { forget(sql, std::slice::from_ref(&blob.key)) } else { Ok(()) }
+}
+
+/// Tells whether the write of a blob is noted. The service's own disk stages blobs instead.
+fn is_noted(blob: &Blob) -> bool {
+    !blob.provider.is_local()
 }
 
 fn forget(sql: &Connection, keys: &[BlobKey]) -> Result<(), Fault> {

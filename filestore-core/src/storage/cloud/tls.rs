@@ -26,7 +26,6 @@ pub(super) fn client_config() -> Result<ClientConfig> {
     Ok(config)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn unprepared(error: rustls::Error) -> Error {
     Error::internal("preparing TLS", error)
 }

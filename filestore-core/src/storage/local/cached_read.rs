@@ -122,7 +122,10 @@ mod tests {
         match attempts.find(Option::is_some).flatten() {
             Some(bytes) => assert_eq!(bytes, "234"),
             None => {
-                assert!(reads.is_unsupported.load(Ordering::Relaxed), "cached bytes are never read")
+                assert!(
+                    reads.is_unsupported.load(Ordering::Relaxed),
+                    "cached bytes are never read"
+                );
             }
         }
         for (name, size, range) in [("blob", 9, 0..9), ("blob", 10, 8..11), ("none", 10, 0..1)] {

@@ -161,7 +161,7 @@ impl Shared {
             match id {
                 Some(id) if entry.file_type()?.is_file() => ids.push(id),
                 _ => {
-                    tracing::warn!(name = ?entry.file_name(), "a foreign name in the staging directory")
+                    tracing::warn!(name = ?entry.file_name(), "a foreign name in the staging directory");
                 }
             }
         }

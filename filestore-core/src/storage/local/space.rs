@@ -150,7 +150,7 @@ impl Space {
         match fallocate(&file, FallocateFlags::empty(), 0, self.reserve_bytes) {
             Ok(()) => file.set_len(self.reserve_bytes)?,
             Err(Errno::NOTSUP | Errno::NOSYS | Errno::INVAL) => {
-                write_zeros(&file, self.reserve_bytes)?
+                write_zeros(&file, self.reserve_bytes)?;
             }
             Err(error) => return Err(error.into()),
         }
