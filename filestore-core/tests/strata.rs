@@ -1,0 +1,174 @@
+//! The strata of the core, kept apart: which folder of `src` may name which other one, and where a
+//! library that belongs to one stratum may be named at all. ARCHITECTURE.md draws the same picture.
+//!
+//! Only code that ships is looked at. Tests may reach wherever they need to.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Each folder of `src`, and the other strata it may name. A deeper folder has rules of its own.
+const MAY_NAME: [(&str, &[&str]); 9] = [
+    ("domain", &[]),
+    ("api", &[]),
+    ("api/convert", &["domain", "storage", "variant"]),
+    ("metadata", &["domain"]),
+    ("storage", &["domain"]),
+    ("variant", &["domain"]),
+    ("config_file", &["domain"]),
+    ("service", &["domain", "metadata", "storage", "variant", "FileStore"]),
+    ("worker", &["domain", "metadata", "service", "storage", "variant", "FileStore"]),
+];
+
+/// Libraries that one folder alone may name.
+const AT_HOME_IN: [(&str, &str); 7] = [
+    ("rusqlite", "metadata/sqlite"),
+    ("r2d2", "metadata/sqlite"),
+    ("opendal", "storage/cloud"),
+    ("reqwest", "storage/cloud"),
+    ("image", "variant"),
+    ("webp", "variant"),
+    ("moxcms", "variant"),
+];
+
+#[test]
+fn no_stratum_names_one_above_or_beside_it() {
+    let mut wrong = Vec::new();
+
+    for (path, code) in shipped_code() {
+        let (stratum, may_name) = rule_for(&path);
+        let own = stratum.split('/').next().expect("a folder");
+        for named in named_strata(&code) {
+            if named != own && !may_name.contains(&named.as_str()) {
+                wrong.push(format!("{path} names crate::{named}"));
+            }
+        }
+    }
+
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_library_of_one_stratum_is_named_nowhere_else() {
+    let mut wrong = Vec::new();
+
+    for (path, code) in shipped_code() {
+        for (library, home) in AT_HOME_IN {
+            if names_library(&code, library) && !path.starts_with(home) {
+                wrong.push(format!("{path} names {library}, which belongs to {home}"));
+            }
+        }
+    }
+
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_folder_has_a_rule_and_every_rule_a_folder() {
+    for entry in fs::read_dir(sources()).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            let name = entry.file_name().into_string().unwrap();
+            assert!(MAY_NAME.iter().any(|(folder, _)| *folder == name), "no rule for {name}");
+        }
+    }
+    for (folder, _) in MAY_NAME.iter().chain(&AT_HOME_IN.map(|(_, home)| (home, &[][..]))) {
+        assert!(sources().join(folder).is_dir(), "no folder for the rule of {folder}");
+    }
+}
+
+#[test]
+fn a_name_out_of_place_is_found() {
+    let code = "use crate::{domain::id::FileId, service::FileStore};\nuse crate::worker::purge;\n";
+
+    assert_eq!(named_strata(code), ["domain", "service", "worker"]);
+    assert!(names_library("let c = rusqlite::Connection::open(p);", "rusqlite"));
+    assert!(!names_library("crate::domain::image::probe()", "image"));
+}
+
+/// Finds the rule of the deepest folder that holds `path`.
+fn rule_for(path: &str) -> (&'static str, &'static [&'static str]) {
+    let rules = MAY_NAME.into_iter().filter(|(folder, _)| Path::new(path).starts_with(folder));
+    rules.max_by_key(|(folder, _)| folder.len()).unwrap_or_else(|| panic!("no rule for {path}"))
+}
+
+/// Lists the modules that `code` names right below `crate::`, braces included.
+fn named_strata(code: &str) -> Vec<String> {
+    let mut named = Vec::new();
+    for (at, _) in code.match_indices("crate::") {
+        let rest = &code[at + "crate::".len()..];
+        match rest.strip_prefix('{') {
+            Some(list) => named.extend(top_level_names(list)),
+            None => named.push(identifier(rest)),
+        }
+    }
+    named
+}
+
+/// Lists the first segments of the paths of a `use` list, up to its closing brace.
+fn top_level_names(list: &str) -> Vec<String> {
+    let (mut depth, mut begins, mut names) = (0, true, Vec::new());
+    for (at, character) in list.char_indices() {
+        match character {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => begins = true,
+            character if begins && !character.is_whitespace() => {
+                names.push(identifier(&list[at..]));
+                begins = false;
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+fn identifier(text: &str) -> String {
+    text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+}
+
+/// Says whether `code` names `library` as a crate: a path that begins with it.
+fn names_library(code: &str, library: &str) -> bool {
+    let path = format!("{library}::");
+    code.match_indices(&path).any(|(at, _)| {
+        let before = code[..at].chars().next_back();
+        before.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != ':')
+    })
+}
+
+/// Reads every source file below a stratum, without its comments and its inline tests.
+fn shipped_code() -> Vec<(String, String)> {
+    let (root, mut code, mut folders) = (sources(), Vec::new(), vec![sources()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let name = path.strip_prefix(&root).unwrap().display().to_string();
+            // lib.rs joins the strata.
+            if name.contains('/') && !is_test(&name) {
+                code.push((name, without_tests(&fs::read_to_string(&path).unwrap())));
+            }
+        }
+    }
+    assert!(code.len() > 100, "the sources are looked for in the wrong place");
+    code
+}
+
+fn is_test(path: &str) -> bool {
+    let test_folders = ["tests", "contract", "fixtures"];
+    let is_test_part = |part: &str| test_folders.contains(&part.trim_end_matches(".rs"));
+    path.split('/').any(is_test_part)
+}
+
+fn without_tests(source: &str) -> String {
+    let shipped = source.split("#[cfg(test)]\nmod tests {").next().expect("a first part");
+    let lines = shipped.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
