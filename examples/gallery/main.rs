@@ -140,11 +140,11 @@ impl Arguments {
 fn paintings() -> Vec<Item> {
     [
         ("after the storm", 1200, 1600, Light::Evening, 2),
-        ("a day in May", 900, 600, Light::Day, 1),
-        ("the first stars", 600, 800, Light::Dusk, 4),
-        ("home", 600, 900, Light::Day, 6),
-        ("from the other side", 800, 600, Light::Evening, 7),
-        ("good night", 900, 600, Light::Dusk, 9),
+        ("a day in May", 600, 450, Light::Day, 1),
+        ("the first stars", 450, 600, Light::Dusk, 4),
+        ("home", 450, 600, Light::Day, 6),
+        ("from the other side", 600, 450, Light::Evening, 7),
+        ("good night", 600, 450, Light::Dusk, 9),
     ]
     .into_iter()
     .map(|(name, width, height, light, seed)| {

@@ -11,7 +11,7 @@ use crate::lettering;
 
 /// Twice as large as it is shown: the service halves it, and every edge comes out smooth.
 const WIDTH: u32 = 2000;
-const HEIGHT: u32 = 1010;
+const HEIGHT: u32 = 1050;
 const MARGIN: u32 = 44;
 const PAPER: Rgb<u8> = Rgb([250, 250, 248]);
 const INK: Rgb<u8> = Rgb([66, 72, 82]);
@@ -19,8 +19,9 @@ const INK: Rgb<u8> = Rgb([66, 72, 82]);
 /// The longer side of the photograph.
 const STORED_SIDE: u32 = 800;
 /// A square of 1000 pixels has so many here, and the others in proportion.
-const LARGEST_SIDE: u32 = 540;
-const GAP: u32 = 24;
+const LARGEST_SIDE: u32 = 555;
+/// The left edge of the squares.
+const LEFT: u32 = 968;
 const LABEL_HEIGHT: u32 = 74;
 
 /// Lays the photograph and its squares out, each with its size beneath, and returns a PNG.
@@ -32,15 +33,15 @@ pub(crate) fn lay_out(stored: &[u8], squares: &[(u32, Variant)]) -> Result<Vec<u
 
     let photo = image::load_from_memory(stored)?.to_rgb8();
     let (width, height) = photo.dimensions();
-    let shown = (STORED_SIDE, height * STORED_SIDE / width);
-    let top = (HEIGHT - shown.1 - 2 * LABEL_HEIGHT) / 2;
-    place(&mut sheet, &photo, (MARGIN, top), shown);
+    let scaled = (STORED_SIDE, height * STORED_SIDE / width);
+    let top = (HEIGHT - scaled.1 - 2 * LABEL_HEIGHT) / 2;
+    place(&mut sheet, &photo, (MARGIN, top), scaled);
 
     let middle = MARGIN + STORED_SIDE / 2;
-    let below = top + shown.1 + 26;
+    let below = top + scaled.1 + 26;
     lettering::centred(&mut sheet, &format!("{width} × {height}"), (middle, below), 6, INK);
     lettering::centred(&mut sheet, "as stored, orientation 6", (middle, below + 62), 5, INK);
-    lettering::arrow(&mut sheet, (MARGIN + STORED_SIDE + 28, top + shown.1 / 2), 72, INK);
+    lettering::arrow(&mut sheet, (MARGIN + STORED_SIDE + 28, top + scaled.1 / 2), 72, INK);
 
     // Two rows: the two large squares above, the five small ones below.
     let (small, large) = squares.split_at(squares.len().saturating_sub(2));
@@ -52,18 +53,27 @@ pub(crate) fn lay_out(stored: &[u8], squares: &[(u32, Variant)]) -> Result<Vec<u
     Ok(png.into_inner())
 }
 
-/// Places squares side by side on a line, the largest first, up to the right margin.
+/// Places squares side by side on a line, the largest first, from the left edge to the right margin.
 fn row(sheet: &mut RgbImage, squares: &[(u32, Variant)], line: u32) -> Result<()> {
+    let sides: u32 = squares.iter().map(|(size, _)| shown(*size)).sum();
+    let gaps = u32::try_from(squares.len() - 1)?;
+    let gap = (WIDTH - MARGIN - LEFT - sides) / gaps;
+
     let mut right = WIDTH - MARGIN;
     for (size, variant) in squares {
-        let side = size * LARGEST_SIDE / 1000;
+        let side = shown(*size);
         let square = image::load_from_memory(&variant.bytes)?.to_rgb8();
         right -= side;
         place(sheet, &square, (right, line - side), (side, side));
         lettering::centred(sheet, &size.to_string(), (right + side / 2, line + 22), 5, INK);
-        right -= GAP;
+        right = right.saturating_sub(gap);
     }
     Ok(())
+}
+
+/// Returns the side of a square on the sheet.
+fn shown(size: u32) -> u32 {
+    size * LARGEST_SIDE / 1000
 }
 
 /// Places a picture scaled to `size`, its corners rounded.
