@@ -13,7 +13,7 @@ fn main() {
     divan::main();
 }
 
-/// The chunks of a form with one file, whose bytes repeat `pattern`.
+/// Makes the chunks of a form with one file, whose bytes repeat `pattern`.
 fn chunks(pattern: &[u8]) -> Vec<Bytes> {
     let head = format!(
         "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n"
@@ -31,6 +31,7 @@ fn parse(chunks: &[Bytes]) -> usize {
     let mut parser =
         Parser::new(&Boundary::new(BOUNDARY).expect("a good boundary"), Limits::default());
     let mut bytes = 0;
+
     for chunk in chunks {
         parser.feed(chunk.clone());
         while let Some(event) = parser.next_event().expect("a good form") {

@@ -12,7 +12,8 @@ use tokio::time::Instant;
 
 use crate::deadline::Deadline;
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+/// Any error, as streams of bodies fail with.
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Limits on a client's silence while its body is read. Time in which the server does not read
 /// (because the disk is slow, say) does not count.

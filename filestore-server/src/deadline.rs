@@ -44,11 +44,13 @@ mod tests {
     async fn it_passes_at_the_deadline_of_the_last_poll() {
         let mut timer = Deadline::default();
         let start = Instant::now();
+
         for secs in [10, 20, 5, 30] {
             let deadline = start + Duration::from_secs(secs);
             let first = poll_fn(|cx| Poll::Ready(timer.poll_passed(cx, deadline))).await;
             assert!(first.is_pending(), "{secs}");
         }
+
         poll_fn(|cx| timer.poll_passed(cx, start + Duration::from_secs(30))).await;
         assert_eq!(start.elapsed().as_secs(), 30);
     }

@@ -1,4 +1,4 @@
-//! The binary: what it prints, what it reads, how it ends.
+//! The binary: its output, its settings, its exit codes.
 
 mod support;
 
@@ -24,7 +24,7 @@ fn command(dir: &TempDir) -> Command {
     command
 }
 
-/// Starts it and reads the line that says where it listens.
+/// Starts the server and reads the line with its address.
 fn start(command: &mut Command) -> (Child, String) {
     let mut child = command.spawn().unwrap();
     let mut line = String::new();
@@ -51,6 +51,7 @@ fn it_says_where_it_listens_and_a_signal_ends_it_well() {
         let output = stop(child, signal);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     }
+
     assert!(dir.path().join("filestore-data").is_dir());
 }
 
@@ -62,6 +63,7 @@ fn flags_beat_the_environment_which_beats_the_file() {
         "listen = \"127.0.0.1:1\"\ndata_dir = \"from-file\"\n",
     )
     .unwrap();
+
     let (child, line) = start(
         command(&dir)
             .args(["--config", "c.toml", "--listen", "127.0.0.1:0"])
@@ -72,6 +74,7 @@ fn flags_beat_the_environment_which_beats_the_file() {
         line.contains("http://127.0.0.1:") && line.contains("(data in from-environment)"),
         "{line}"
     );
+
     stop(child, Signal::TERM);
     let (child, line) = start(
         command(&dir).env("FILESTORE_CONFIG", "c.toml").env("FILESTORE_LISTEN", "127.0.0.2:0"),
@@ -84,6 +87,7 @@ fn flags_beat_the_environment_which_beats_the_file() {
 fn what_cannot_be_used_is_exit_2_and_says_why() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("c.toml"), "lisen = \"127.0.0.1:0\"\n").unwrap();
+
     for (args, why) in [
         (&["--listen", "0.0.0.0:0"][..], "--insecure-no-auth"),
         (&["--listen", "nonsense"], "nonsense"),
@@ -108,7 +112,7 @@ fn a_directory_in_use_is_exit_1() {
     stop(child, Signal::TERM);
 }
 
-/// The address in the line that [`start`] read.
+/// Finds the address in the line that [`start`] read.
 fn url(line: &str) -> &str {
     line.split_whitespace().find(|word| word.starts_with("http://")).unwrap()
 }
@@ -139,8 +143,10 @@ async fn an_upload_beyond_the_limit_of_file_sizes_is_507_and_the_server_lives() 
     };
     assert_eq!(upload(6 << 20).await.status(), 507);
     assert_eq!(upload(1000).await.status(), 201);
+
     let output = stop(child, Signal::TERM);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+
     let staging = dir.path().join("filestore-data/staging");
     assert_eq!(
         std::fs::read_dir(staging).unwrap().count(),
@@ -173,7 +179,7 @@ async fn a_broken_database_ends_the_process_with_exit_70() {
 
     let (child, line) = start(command(&dir).args(["--listen", "127.0.0.1:0"]));
     for id in ids {
-        // Internal errors until it ends, then nothing answers.
+        // Internal errors until the process ends, then no answer.
         let _ = client().get(format!("{}/api/v1/files/{id}", url(&line))).send().await;
     }
     let output = child.wait_with_output().unwrap();

@@ -73,14 +73,16 @@ fn header<'a>(response: &'a Response, name: &str) -> &'a str {
     response.headers()[name].to_str().unwrap()
 }
 
-/// Status, code and field of a problem.
+/// Reads status, code and field of a problem.
 async fn problem(response: Response) -> (u16, String, Option<String>) {
     assert_eq!(header(&response, "content-type"), "application/problem+json");
+
     let id = header(&response, "x-request-id").to_owned();
     let status = response.status().as_u16();
     let body: Value = response.json().await.unwrap();
     assert_eq!(body["request_id"], json!(id));
     assert_eq!(body["status"], json!(status));
+
     let field = body["field"].as_str().map(str::to_owned);
     (status, body["code"].as_str().unwrap().to_owned(), field)
 }
@@ -132,6 +134,7 @@ async fn a_large_file_is_streamed_both_ways() {
     let created = running.send_form(Method::POST, "/api/v1/files/upload", form).await;
     let path = header(&created, "location").to_owned();
     assert_eq!(running.get(&path).await.bytes().await.unwrap(), bytes);
+
     let range = "bytes=1000000-9999999";
     let part = running.request(Method::GET, &path).header("range", range).send().await.unwrap();
     assert_eq!(part.bytes().await.unwrap(), bytes[1_000_000..10_000_000]);
@@ -146,6 +149,7 @@ async fn fields_may_follow_the_file_and_are_refused_by_name() {
     let late =
         Form::new().part("file", file()).text("sub_system", "s").text("organization_id", "7");
     assert_eq!(running.send_form(Method::POST, path, late).await.status(), StatusCode::CREATED);
+
     for (bad, code, field) in [
         (form().part("file", file()).text("upload_tmp", "true"), "unknown_field", "upload_tmp"),
         (form().part("file", file()).part("file", file()), "repeated_field", "file"),
@@ -161,6 +165,7 @@ async fn fields_may_follow_the_file_and_are_refused_by_name() {
         let refused = problem(running.send_form(Method::POST, path, bad).await).await;
         assert_eq!(refused, (400, code.to_owned(), Some(field.to_owned())));
     }
+
     let page: Value = running.get("/api/v1/files").await.json().await.unwrap();
     assert_eq!(page["items"].as_array().unwrap().len(), 1, "what was refused left nothing");
     running.server.stop().await;
@@ -195,16 +200,19 @@ async fn a_change_answers_the_contracts_three_fields_and_honours_if_match() {
             .text("file_id", id_of(&record).to_owned())
             .part("file", Part::bytes(&b"two"[..]).file_name("b.bin"))
     };
+
     let path = "/api/v1/files/upload";
     let stale =
         running.request(Method::PUT, path).header("if-match", "\"stale\"").multipart(replace());
     let refused = problem(stale.send().await.unwrap()).await;
     assert_eq!(refused, (412, "precondition_failed".to_owned(), Some("If-Match".to_owned())));
+
     let etag = format!("\"{}\"", record["sha256"].as_str().unwrap());
     let fresh = running.request(Method::PUT, path).header("if-match", etag).multipart(replace());
     let changed: Value = fresh.send().await.unwrap().json().await.unwrap();
     let keys: Vec<_> = changed.as_object().unwrap().keys().collect();
     assert_eq!(keys, ["file_id", "sync_status", "updated_at"]);
+
     let content = running.get(&format!("/api/v1/files/{}", id_of(&record))).await;
     assert_eq!(content.text().await.unwrap(), "two");
     running.server.stop().await;
@@ -221,6 +229,7 @@ async fn an_idempotent_upload_is_done_once() {
         let location = response.headers().get("location").cloned();
         (response.status().as_u16(), location, response.text().await.unwrap())
     };
+
     let first = send(b"x").await;
     assert_eq!(first.0, 201);
     assert_eq!(send(b"x").await, first, "the stored reply, headers included");
@@ -232,6 +241,7 @@ async fn an_idempotent_upload_is_done_once() {
 async fn paths_methods_and_ids_are_told_apart() {
     let running = Running::start().await;
     let id = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+
     for (method, path, status, allow) in [
         (Method::GET, "/".to_owned(), 404, None),
         (Method::GET, "/api/v1/files/x/y".to_owned(), 404, None),
@@ -265,6 +275,7 @@ async fn head_works_wherever_get_does() {
     let running = Running::start().await;
     let record = running.upload(b"x").await;
     let file = format!("/api/v1/files/{}", id_of(&record));
+
     for path in [
         "/api/v1/health-checks",
         "/api/v1/health-checks/ready",
@@ -292,6 +303,7 @@ async fn a_request_id_is_the_servers_own() {
             running.request(Method::GET, "/api/v1/health-checks").header("x-request-id", "mine");
         header(&request.send().await.unwrap(), "x-request-id").to_owned()
     };
+
     let (first, second) = (send().await, send().await);
     assert!(first.len() == 26 && first != second, "{first} {second}");
     running.server.stop().await;
@@ -305,6 +317,7 @@ async fn a_public_prefix_is_in_locations_and_accepted_in_paths() {
     let form = form().part("file", Part::bytes(&b"x"[..]).file_name("x"));
     let created = running.send_form(Method::POST, "/a/b/api/v1/files/upload", form).await;
     let location = header(&created, "location").to_owned();
+
     assert!(location.starts_with("/a/b/api/v1/files/"), "{location}");
     assert_eq!(
         running.get(&location).await.status(),
@@ -348,6 +361,7 @@ async fn a_client_that_stops_sending_is_told_so_and_leaves_nothing() {
         reply.starts_with("HTTP/1.1 408 ") && reply.contains("\r\nconnection: close\r\n"),
         "{reply}"
     );
+
     let staging = running.server.store().data_dir().path().join("staging");
     assert_eq!(std::fs::read_dir(staging).unwrap().count(), 0);
     running.server.stop().await;
@@ -361,11 +375,13 @@ async fn json_bodies_are_held_to_type_and_size() {
         let request = running.request(Method::POST, path).header("content-type", kind).body(body);
         problem(request.send().await.unwrap()).await
     };
+
     let json = "application/json; charset=utf-8";
     assert_eq!(send("text/plain", "{}".into()).await.0, 415);
     assert_eq!(send(json, format!("{{{}}}", " ".repeat(64 << 10))).await.0, 413);
     assert_eq!(send(json, "{".into()).await.1, "malformed_body");
     assert_eq!(send(json, r#"{"isActive":true,"isActive":true}"#.into()).await.1, "repeated_field");
+
     let unknown =
         r#"{"organizationId":1,"organizationName":"n","storageProvider":"a b","syncEnabled":true}"#;
     assert_eq!(send(json, unknown.into()).await.0, 422);
@@ -378,15 +394,19 @@ async fn a_deleted_file_is_gone_at_once_and_comes_back_restored() {
         Running::start_with(|config| config.store.purge_grace = Duration::from_hours(1)).await;
     let record = running.upload(b"x").await;
     let path = format!("/api/v1/files/{}", id_of(&record));
+
     for _ in 0..2 {
         let deleted: Value =
             running.request(Method::DELETE, &path).send().await.unwrap().json().await.unwrap();
         let expected = json!({"fileId": id_of(&record), "deleted": true, "storageLocation": "LOCAL", "purgePending": true});
         assert_eq!(deleted, expected);
     }
+
     assert_eq!(running.get(&path).await.status(), StatusCode::NOT_FOUND);
+
     let info: Value = running.get(&format!("{path}/info")).await.json().await.unwrap();
     assert_eq!(info["purge_status"], json!("SYSTEM_PURGE"));
+
     let restored = running.request(Method::POST, &format!("{path}/restore")).send().await.unwrap();
     assert_eq!(restored.status(), StatusCode::OK);
     assert_eq!(running.get(&path).await.text().await.unwrap(), "x");
@@ -404,6 +424,7 @@ async fn the_admin_socket_speaks_the_same_api_and_goes_with_the_server() {
     let mut reply = String::new();
     socket.read_to_string(&mut reply).await.unwrap();
     assert!(reply.starts_with("HTTP/1.1 200 ") && reply.contains(r#""dry_run":true"#), "{reply}");
+
     running.server.stop().await;
     assert!(!path.exists());
 }
@@ -421,10 +442,12 @@ async fn stopping_lets_a_running_upload_finish() {
          content-type: multipart/form-data; boundary=b\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
+
     socket.write_all(head.as_bytes()).await.unwrap();
     let mut goes_on = [0; 25];
     socket.read_exact(&mut goes_on).await.unwrap();
     assert!(goes_on.starts_with(b"HTTP/1.1 100 "), "the request runs");
+
     socket.write_all(start.as_bytes()).await.unwrap();
     let finish = async {
         socket.write_all(rest.as_bytes()).await.unwrap();
@@ -432,6 +455,7 @@ async fn stopping_lets_a_running_upload_finish() {
         socket.read_to_string(&mut reply).await.unwrap();
         reply
     };
+
     let ((), reply) = tokio::join!(running.server.stop(), finish);
     assert!(reply.starts_with("HTTP/1.1 201 "), "{reply}");
 }

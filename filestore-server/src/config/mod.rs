@@ -173,6 +173,7 @@ mod tests {
         assert_eq!(config.listen, "[::1]:9".parse().unwrap());
         assert_eq!(config.store.durability, Durability::Process);
         assert_eq!((config.store.quota_bytes, config.store.temp_ttl.as_secs()), (Some(7), 60));
+
         let eager: Vec<_> =
             config.store.variants.eager.iter().map(|(size, fit)| (size.pixels(), *fit)).collect();
         assert_eq!(
@@ -193,12 +194,16 @@ mod tests {
             .lines()
             .map(|line| line.strip_prefix("#= ").unwrap_or(line).to_owned() + "\n")
             .collect();
+
         let documented = Config::from_toml(example).unwrap();
         assert_eq!(format!("{documented:?}"), format!("{:?}", Config::default()));
+
         let optional =
             Config::from_toml_and(&uncommented, |name| Some(format!("value of {name}"))).unwrap();
         assert!(optional.public_url.is_some() && optional.store.quota_bytes.is_some());
+
         ProviderRegistry::open(&optional.store.providers).unwrap();
+
         for key in file::KEYS.iter().chain(config_file::KEYS) {
             let documented = [format!("{key} = "), format!("[{key}]"), format!(".{key}]")];
             assert!(

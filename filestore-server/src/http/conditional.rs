@@ -201,6 +201,7 @@ mod tests {
         ] {
             assert_eq!(if_range_holds(&headers(&[(IF_RANGE, value)]), &strong), holds, "{value}");
         }
+
         assert!(if_range_holds(&headers(&[]), &strong));
         assert!(!if_range_holds(&headers(&[(IF_RANGE, "\"a\""), (IF_RANGE, "\"a\"")]), &strong));
     }

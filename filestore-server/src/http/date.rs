@@ -33,7 +33,9 @@ mod tests {
         ] {
             assert_eq!(parse(text), Some(date), "{text}");
         }
+
         assert_eq!(format(date), "Sun, 06 Nov 1994 08:49:37 GMT");
+
         for bad in [
             "",
             "0",

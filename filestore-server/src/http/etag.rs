@@ -150,6 +150,7 @@ mod tests {
     fn lists_are_read_and_other_text_is_not() {
         let list = |tags: &[EntityTag]| Some(EntityTags::List(tags.to_vec()));
         let (a, b) = (EntityTag::strong("a,b"), EntityTag::weak("c"));
+
         for (text, expected) in [
             ("*", Some(EntityTags::Any)),
             ("\"a,b\"", list(std::slice::from_ref(&a))),

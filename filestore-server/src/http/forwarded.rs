@@ -100,6 +100,7 @@ mod tests {
             let range: IpRange = range.parse().unwrap();
             assert_eq!(range.contains(address.parse().unwrap()), held, "{range:?} {address}");
         }
+
         for bad in ["", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "host", "::1/129"] {
             assert!(bad.parse::<IpRange>().is_err(), "{bad}");
         }
@@ -115,6 +116,7 @@ mod tests {
             }
             client(peer.parse().unwrap(), &headers, &trusted).to_string()
         };
+
         assert_eq!(seen("9.9.9.9", &["1.1.1.1"]), "9.9.9.9");
         assert_eq!(seen("127.0.0.1", &[]), "127.0.0.1");
         assert_eq!(seen("::ffff:127.0.0.1", &["1.1.1.1"]), "1.1.1.1");

@@ -79,6 +79,7 @@ mod tests {
             let query = Query::parse(raw, &["a"]).unwrap();
             assert_eq!(query.pairs().collect::<Vec<_>>(), expected, "{raw}");
         }
+
         assert_eq!(Query::parse("a=1", &["a"]).unwrap().get("a"), Some("1"));
         assert_eq!(Query::parse("a=1", &["a"]).unwrap().get("b"), None);
     }

@@ -123,6 +123,7 @@ mod tests {
         let (client, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
         let (stream, peer) = accepted.unwrap();
         assert_eq!(peer, Peer::Tcp(client.unwrap().local_addr().unwrap()));
+
         let Stream::Tcp(stream) = stream else { panic!("not a TCP stream") };
         assert!(stream.nodelay().unwrap());
     }

@@ -30,8 +30,8 @@ const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const SHORT: Duration = Duration::from_millis(60);
 const BIG: usize = 32 << 20;
 
-/// Patience that no test uses up, but for what it sets itself.
-fn patient() -> Options {
+/// Timeouts that no test reaches, except those that the test sets itself.
+fn generous() -> Options {
     let hour = Duration::from_hours(1);
     Options {
         first_byte: hour,
@@ -44,7 +44,7 @@ fn patient() -> Options {
     }
 }
 
-/// What the test and the handler tell each other.
+/// The signals between the test and the handler.
 #[derive(Default)]
 struct Signals {
     /// `/wait` has begun.
@@ -81,7 +81,7 @@ impl Server {
     }
 }
 
-/// Notifies when it is dropped.
+/// Notifies when dropped.
 struct OnDrop(Arc<Signals>);
 
 impl Drop for OnDrop {
@@ -127,7 +127,7 @@ async fn answer(request: Request<RequestBody>, signals: Arc<Signals>) -> Result<
     })
 }
 
-/// The next reply on a connection that stays open, with a Content-Length.
+/// Reads the next reply on a connection that stays open, with a Content-Length.
 async fn one_reply(client: &mut TcpStream) -> String {
     let mut read = Vec::new();
     loop {
@@ -143,7 +143,7 @@ async fn one_reply(client: &mut TcpStream) -> String {
     }
 }
 
-/// Everything until the server closes.
+/// Reads until the server closes.
 async fn rest(client: &mut (impl AsyncRead + Unpin)) -> String {
     let mut read = Vec::new();
     client.read_to_end(&mut read).await.unwrap();
@@ -152,7 +152,7 @@ async fn rest(client: &mut (impl AsyncRead + Unpin)) -> String {
 
 #[tokio::test]
 async fn a_silent_connection_is_closed_after_the_first_byte_time() {
-    let server = Server::start(Options { first_byte: SHORT, ..patient() }).await;
+    let server = Server::start(Options { first_byte: SHORT, ..generous() }).await;
     let start = Instant::now();
     assert_eq!(rest(&mut server.connect().await).await, "");
     assert!(start.elapsed() >= SHORT);
@@ -160,7 +160,7 @@ async fn a_silent_connection_is_closed_after_the_first_byte_time() {
 
 #[tokio::test]
 async fn a_header_that_trickles_is_cut_though_bytes_keep_coming() {
-    let server = Server::start(Options { header: SHORT * 2, ..patient() }).await;
+    let server = Server::start(Options { header: SHORT * 2, ..generous() }).await;
     let mut client = server.connect().await;
     client.write_all(b"GET / HTTP/1.1\r\nX: ").await.unwrap();
     let start = Instant::now();
@@ -174,12 +174,13 @@ async fn a_header_that_trickles_is_cut_though_bytes_keep_coming() {
             Err(_) => {}
         }
     };
+
     assert!(closed && start.elapsed() >= SHORT, "{closed} after {:?}", start.elapsed());
 }
 
 #[tokio::test]
 async fn an_idle_connection_is_closed_after_the_idle_time() {
-    let server = Server::start(Options { keep_alive_idle: SHORT, ..patient() }).await;
+    let server = Server::start(Options { keep_alive_idle: SHORT, ..generous() }).await;
     let mut client = server.connect().await;
     client.write_all(GET).await.unwrap();
     let start = Instant::now();
@@ -190,9 +191,10 @@ async fn an_idle_connection_is_closed_after_the_idle_time() {
 
 #[tokio::test]
 async fn an_idle_connection_outlives_the_times_for_headers_and_first_bytes() {
-    let options = Options { header: SHORT, first_byte: SHORT, write_idle: SHORT, ..patient() };
+    let options = Options { header: SHORT, first_byte: SHORT, write_idle: SHORT, ..generous() };
     let server = Server::start(options).await;
     let mut client = server.connect().await;
+
     for _ in 0..2 {
         client.write_all(GET).await.unwrap();
         assert!(one_reply(&mut client).await.ends_with("ok"));
@@ -207,19 +209,21 @@ async fn a_request_that_runs_long_is_not_cut() {
         first_byte: SHORT,
         keep_alive_idle: SHORT,
         write_idle: SHORT,
-        ..patient()
+        ..generous()
     };
+
     let server = Server::start(options).await;
     let mut client = server.connect().await;
     client.write_all(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
     assert!(timeout(SHORT * 3, client.read(&mut [0; 1])).await.is_err(), "cut");
+
     server.signals.go_on.notify_one();
     assert!(one_reply(&mut client).await.ends_with("waited"));
 }
 
 #[tokio::test]
 async fn a_client_that_takes_nothing_is_cut_after_the_write_idle_time() {
-    let server = Server::start(Options { write_idle: SHORT, ..patient() }).await;
+    let server = Server::start(Options { write_idle: SHORT, ..generous() }).await;
     let mut client = server.connect().await;
     client.write_all(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
     server.signals.dropped.notified().await;
@@ -230,24 +234,28 @@ async fn a_client_that_takes_nothing_is_cut_after_the_write_idle_time() {
 
 #[tokio::test]
 async fn at_the_cap_the_next_connection_waits_until_one_ends() {
-    let server = Server::start(Options { max_connections: 2, ..patient() }).await;
+    let server = Server::start(Options { max_connections: 2, ..generous() }).await;
     let (mut first, mut second) = (server.connect().await, server.connect().await);
+
     for client in [&mut first, &mut second] {
         client.write_all(GET).await.unwrap();
         one_reply(client).await;
     }
+
     let mut third = server.connect().await;
     third.write_all(GET).await.unwrap();
     assert!(timeout(SHORT * 2, third.read(&mut [0; 1])).await.is_err(), "served over the cap");
+
     drop(first);
     assert!(one_reply(&mut third).await.ends_with("ok"));
+
     second.write_all(GET).await.unwrap();
     assert!(one_reply(&mut second).await.ends_with("ok"));
 }
 
 #[tokio::test]
 async fn a_stop_closes_idle_connections_and_finishes_running_requests() {
-    let server = Server::start(patient()).await;
+    let server = Server::start(generous()).await;
     let (mut fresh, mut idle, mut busy) =
         (server.connect().await, server.connect().await, server.connect().await);
     idle.write_all(GET).await.unwrap();
@@ -268,7 +276,7 @@ async fn a_stop_closes_idle_connections_and_finishes_running_requests() {
 
 #[tokio::test]
 async fn what_still_runs_after_the_grace_is_cut_and_counted() {
-    let server = Server::start(Options { grace: SHORT, ..patient() }).await;
+    let server = Server::start(Options { grace: SHORT, ..generous() }).await;
     let mut busy = server.connect().await;
     busy.write_all(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
     server.signals.begun.notified().await;
@@ -290,23 +298,27 @@ async fn upload(server: &Server, head: &str, piece: &[u8]) -> String {
         }
         write
     });
+
     let mut reply = Vec::new();
     let mut buffer = [0; 4096];
+
     // A reset after the whole reply is the drain's end, as the client goes on sending regardless.
     while let Ok(count @ 1..) = read.read(&mut buffer).await {
         reply.extend_from_slice(&buffer[..count]);
     }
+
     drop(sent.await.unwrap());
     String::from_utf8(reply).unwrap()
 }
 
 #[tokio::test]
 async fn an_early_reply_is_read_whole_while_the_body_is_still_being_sent() {
-    let server = Server::start(Options { drain: Duration::from_secs(5), ..patient() }).await;
+    let server = Server::start(Options { drain: Duration::from_secs(5), ..generous() }).await;
     let length = 20 << 20;
     let known = format!("POST /refuse HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
     let chunked = "POST /refuse HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let chunk = [b"10000\r\n", vec![b'x'; 1 << 16].as_slice(), b"\r\n"].concat();
+
     for (head, piece) in [(known.as_str(), vec![b'x'; 1 << 16]), (chunked, chunk)] {
         let reply = upload(&server, head, &piece).await;
         assert!(reply.starts_with("HTTP/1.1 413 Payload Too Large\r\n"), "{reply}");
@@ -319,7 +331,7 @@ async fn an_early_reply_is_read_whole_while_the_body_is_still_being_sent() {
 
 #[tokio::test]
 async fn a_client_that_sends_all_before_it_reads_is_not_reset_within_the_drain() {
-    let server = Server::start(patient()).await;
+    let server = Server::start(generous()).await;
     let mut client = server.connect().await;
     let body = vec![b'x'; 6 << 20];
     let head =
@@ -327,13 +339,14 @@ async fn a_client_that_sends_all_before_it_reads_is_not_reset_within_the_drain()
     client.write_all(head.as_bytes()).await.unwrap();
     client.write_all(&body).await.unwrap();
     client.shutdown().await.unwrap();
+
     assert!(rest(&mut client).await.ends_with("too large"));
 }
 
 #[tokio::test]
 async fn the_drain_ends_after_its_bytes_and_after_its_time() {
-    let by_time = Options { drain: SHORT, drain_bytes: usize::MAX, ..patient() };
-    for options in [Options { drain_bytes: 1, ..patient() }, by_time] {
+    let by_time = Options { drain: SHORT, drain_bytes: usize::MAX, ..generous() };
+    for options in [Options { drain_bytes: 1, ..generous() }, by_time] {
         let server = Server::start(options).await;
         let mut client = server.connect().await;
         let head = "POST /refuse HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n";
@@ -348,14 +361,14 @@ async fn the_drain_ends_after_its_bytes_and_after_its_time() {
 
 #[tokio::test]
 async fn an_oversized_header_block_is_answered_before_the_close() {
-    let server = Server::start(Options { drain: Duration::from_secs(5), ..patient() }).await;
+    let server = Server::start(Options { drain: Duration::from_secs(5), ..generous() }).await;
     let reply = upload(&server, "GET / HTTP/1.1\r\nX: ", &vec![b'x'; 1 << 16]).await;
     assert!(reply.starts_with("HTTP/1.1 431 "), "{reply}");
 }
 
 #[tokio::test]
 async fn no_100_continue_is_sent_unless_the_body_is_read() {
-    let server = Server::start(Options { drain: SHORT, ..patient() }).await;
+    let server = Server::start(Options { drain: SHORT, ..generous() }).await;
     let head = |path| {
         format!(
             "POST {path} HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"
@@ -380,7 +393,7 @@ async fn no_100_continue_is_sent_unless_the_body_is_read() {
 
 #[tokio::test]
 async fn a_large_reply_is_whole_before_the_connection_closes() {
-    let server = Server::start(patient()).await;
+    let server = Server::start(generous()).await;
     let mut client = server.connect().await;
     client.write_all(b"GET /big HTTP/1.0\r\n\r\n").await.unwrap();
     let mut read = Vec::new();
@@ -391,7 +404,7 @@ async fn a_large_reply_is_whole_before_the_connection_closes() {
 
 #[tokio::test]
 async fn a_reply_that_fails_in_the_middle_is_cut_not_ended() {
-    let server = Server::start(patient()).await;
+    let server = Server::start(generous()).await;
     let mut client = server.connect().await;
     client.write_all(b"GET /fails HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
     let reply = rest(&mut client).await;
@@ -400,7 +413,7 @@ async fn a_reply_that_fails_in_the_middle_is_cut_not_ended() {
 
 #[tokio::test]
 async fn a_client_that_closes_its_writing_side_still_gets_its_reply() {
-    let server = Server::start(patient()).await;
+    let server = Server::start(generous()).await;
     let mut client = server.connect().await;
     client.write_all(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
     client.shutdown().await.unwrap();
@@ -411,19 +424,21 @@ async fn a_client_that_closes_its_writing_side_still_gets_its_reply() {
 
 #[tokio::test]
 async fn a_panic_ends_its_connection_only() {
-    let server = Server::start(patient()).await;
+    let server = Server::start(generous()).await;
     let (mut other, mut client) = (server.connect().await, server.connect().await);
     client.write_all(b"GET /panics HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
     assert_eq!(rest(&mut client).await, "");
+
     other.write_all(GET).await.unwrap();
     assert!(one_reply(&mut other).await.ends_with("ok"));
+
     server.stop.send(()).unwrap();
     assert_eq!(server.stopped.await.unwrap(), 0);
 }
 
 #[tokio::test]
 async fn pipelined_requests_are_answered_in_order() {
-    let server = Server::start(patient()).await;
+    let server = Server::start(generous()).await;
     let mut client = server.connect().await;
     let two = [GET, b"GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"].concat();
     client.write_all(&two).await.unwrap();
@@ -438,13 +453,14 @@ async fn a_warp_filter_is_served_and_sees_its_peer() {
     let path = dir.path().join("socket");
     let listener = Listener::from(UnixListener::bind(&path).unwrap());
     let (stop, stopping) = oneshot::channel::<()>();
-    let served = tokio::spawn(serve(listener, service, patient(), async {
+    let served = tokio::spawn(serve(listener, service, generous(), async {
         stopping.await.unwrap();
     }));
     let mut client = UnixStream::connect(&path).await.unwrap();
     client.write_all(b"GET /peer HTTP/1.0\r\n\r\n").await.unwrap();
     let reply = rest(&mut client).await;
     assert!(reply.starts_with("HTTP/1.0 200 OK\r\n") && reply.ends_with("\r\n\r\nUnix"), "{reply}");
+
     stop.send(()).unwrap();
     assert_eq!(served.await.unwrap(), 0);
 }
@@ -463,16 +479,18 @@ async fn a_form_read_through_warp_leaves_the_connection_open_for_the_next() {
             names
         },
     );
+
     let service = TowerToHyperService::new(warp::service(filter));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(serve(listener.into(), service, patient(), std::future::pending()));
+    tokio::spawn(serve(listener.into(), service, generous(), std::future::pending()));
     let part = |name, data: &str| {
         format!("--b\r\nContent-Disposition: form-data; name={name}\r\n\r\n{data}\r\n")
     };
     let body = format!("{}{}--b--\r\n", part("one", &"x".repeat(300_000)), part("two", ""));
     let mut client = TcpStream::connect(address).await.unwrap();
     let chunk = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+
     for (framing, body) in [
         (format!("Content-Length: {}", body.len()), &body),
         ("Transfer-Encoding: chunked".to_owned(), &chunk),

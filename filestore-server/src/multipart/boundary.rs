@@ -97,7 +97,9 @@ mod tests {
         ] {
             assert_eq!(boundary_of(value), Err(BoundaryError::NotFormData), "{value}");
         }
+
         let long = format!("multipart/form-data; boundary={}", "a".repeat(71));
+
         for value in [
             "multipart/form-data",
             "multipart/form-data; boundary=",

@@ -224,6 +224,7 @@ mod tests {
         let header = disposition(b"form-data; name=f; filename=\"a\xFF.txt\"").unwrap();
         assert_eq!(header.file_name.as_deref(), Some("a\u{FFFD}.txt"));
         assert!(disposition(b"form-data; name=\"\xFF\"").is_err());
+
         for bad in [
             "form-data; name=f; filename*=ISO-8859-1''a",
             "form-data; name=f; filename*=UTF-8''%FF",
@@ -242,7 +243,9 @@ mod tests {
                     CONTENT-DISPOSITION: form-data; name=f\r\nContent-Transfer-Encoding: BINARY\r\n";
         let header = parse(good.as_bytes()).unwrap();
         assert_eq!(header.content_type.as_deref(), Some("text/plain; charset=x"));
+
         let start = "Content-Disposition: form-data; name=f\r\n";
+
         for bad in [
             "",
             "\r\n",

@@ -5,9 +5,7 @@ use filestore_core::{Error, ErrorKind, Result};
 use futures_util::Stream;
 
 use super::{Boundary, Event, Limits, Parser, PartHeader};
-use crate::body::{BodyReader, Timeouts};
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+use crate::body::{BodyReader, BoxError, Timeouts};
 
 /// The parts of a multipart/form-data body, one after another.
 ///
@@ -164,6 +162,7 @@ mod tests {
         assert_eq!(part.name(), "a");
         assert_eq!(part.text(8192).await.unwrap(), "one");
         assert_eq!(part.chunk().await.unwrap(), None);
+
         let part = form.next_part().await.unwrap().unwrap();
         assert_eq!(part.header().file_name.as_deref(), Some("x"));
         assert!(form.next_part().await.unwrap().is_none());
@@ -175,6 +174,7 @@ mod tests {
         let error = reader(FORM).next_part().await.unwrap().unwrap().text(2).await.unwrap_err();
         assert_eq!((error.kind(), error.details().limit), (ErrorKind::TooLarge, Some(2)));
         assert_eq!(error.details().field.as_deref(), Some("a"));
+
         let body = [FORM.split("one").next().unwrap().as_bytes(), b"\xFF\r\n--b--"].concat();
         let mut form = reader_of(stream::iter([Ok(Bytes::from(body))]));
         let error = form.next_part().await.unwrap().unwrap().text(2).await.unwrap_err();
@@ -192,7 +192,9 @@ mod tests {
             Err(std::io::Error::other("reset")),
             Ok(Bytes::copy_from_slice(&FORM.as_bytes()[cut.len()..])),
         ]);
+
         let whole = stream::iter([Ok(Bytes::copy_from_slice(cut.as_bytes()))]);
+
         for mut form in [reader_of(whole.boxed()), reader_of(failing.boxed())] {
             while let Ok(Some(_)) = form.next_part().await {}
             let error = form.next_part().await.map(|_| ()).unwrap_err();
@@ -237,11 +239,13 @@ mod tests {
             tokio::time::sleep(Duration::from_mins(1)).await;
             send(tail);
         };
+
         let read = async {
             let part = form.next_part().await.unwrap().map(|part| part.name().to_owned());
             tokio::time::sleep(Duration::from_secs(59)).await;
             (part, form.next_part().await.unwrap().is_some())
         };
+
         let (found, ()) = tokio::join!(read, later);
         assert_eq!(found, (Some("a".to_owned()), true));
     }

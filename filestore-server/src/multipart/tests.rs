@@ -22,10 +22,11 @@ impl Field {
     }
 }
 
-/// The form as a browser encodes it.
+/// Encodes the form as a browser does.
 fn encode(fields: &[Field]) -> Vec<u8> {
     let escape = |text: &str| text.replace('\r', "%0D").replace('\n', "%0A").replace('"', "%22");
     let mut body = Vec::new();
+
     for field in fields {
         let file_name = field.file_name.as_ref().map(|n| format!("; filename=\"{}\"", escape(n)));
         let content_type = field.content_type.as_ref().map(|t| format!("Content-Type: {t}\r\n"));
@@ -38,6 +39,7 @@ fn encode(fields: &[Field]) -> Vec<u8> {
         body.extend_from_slice(&field.data);
         body.extend_from_slice(b"\r\n");
     }
+
     body.extend_from_slice(format!("--{BOUNDARY}--\r\n").as_bytes());
     body
 }
@@ -46,10 +48,11 @@ fn parser(limits: Limits) -> Parser {
     Parser::new(&Boundary::new(BOUNDARY).unwrap(), limits)
 }
 
-/// The fields found in a body that arrives in `chunks`.
+/// Reads the fields of a body that arrives in `chunks`.
 fn decode<'a>(chunks: impl IntoIterator<Item = &'a [u8]>, limits: Limits) -> Result<Vec<Field>> {
     let mut parser = parser(limits);
     let (mut fields, mut open, mut ended) = (Vec::<Field>::new(), false, false);
+
     for chunk in chunks {
         parser.feed(Bytes::copy_from_slice(chunk));
         while let Some(event) = parser.next_event()? {
@@ -73,6 +76,7 @@ fn decode<'a>(chunks: impl IntoIterator<Item = &'a [u8]>, limits: Limits) -> Res
             }
         }
     }
+
     parser.finish()?;
     assert!(ended && !open);
     Ok(fields)
@@ -89,7 +93,7 @@ fn same(found: &[Field], expected: &[Field]) -> bool {
     format!("{found:?}") == format!("{expected:?}")
 }
 
-/// Bytes made of pieces of the delimiter and others, without a whole delimiter.
+/// Generates bytes from pieces of the delimiter and others, without a whole delimiter.
 fn tricky_data() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         (0..=BOUNDARY.len() + 3).prop_map(|n| format!("\r\n--{BOUNDARY}").as_bytes()[..n].to_vec()),
@@ -97,6 +101,7 @@ fn tricky_data() -> impl Strategy<Value = Vec<u8>> {
         proptest::collection::vec(any::<u8>(), 0..20),
         Just(b"\r\r\n\n--".to_vec()),
     ];
+
     proptest::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat()).prop_filter(
         "holds no delimiter",
         |data| {
@@ -107,7 +112,7 @@ fn tricky_data() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Text as a header line can carry it: no control character but CR and LF, no backslash.
+/// Generates text as a header line can carry it: no control character but CR and LF, no backslash.
 fn header_text() -> impl Strategy<Value = String> {
     r#"[ -\[\]-~äß🎉\r\n"]{0,20}"#.prop_filter("survives the browser's encoding", |text| {
         !["%22", "%0D", "%0A"].iter().any(|code| text.contains(code))
@@ -140,6 +145,7 @@ proptest! {
         let body = encode(&fields);
         let mut rest = body.as_slice();
         let mut chunks = Vec::new();
+
         for size in sizes.iter().cycle() {
             let (head, tail) = rest.split_at((*size).min(rest.len()));
             chunks.push(head);
@@ -148,6 +154,7 @@ proptest! {
                 break;
             }
         }
+
         let found = decode(chunks, Limits::default()).unwrap();
         prop_assert!(same(&found, &fields), "{found:?}");
     }
@@ -176,12 +183,14 @@ fn data_is_a_slice_of_the_chunk_it_came_in() {
     let mut parser = parser(Limits::default());
     parser.feed(body.clone());
     let mut lengths = Vec::new();
+
     while let Some(event) = parser.next_event().unwrap() {
         if let Event::Data(data) = event {
             assert!(body.as_ptr_range().contains(&data.as_ptr()));
             lengths.push(data.len());
         }
     }
+
     assert_eq!(lengths, [1000]);
 }
 
@@ -189,15 +198,18 @@ fn data_is_a_slice_of_the_chunk_it_came_in() {
 fn feeding_before_the_events_are_taken_loses_nothing() {
     let fields = [Field::text("a", b"one"), Field::text("b", b"two")];
     let mut parser = parser(Limits::default());
+
     for chunk in encode(&fields).chunks(5) {
         parser.feed(Bytes::copy_from_slice(chunk));
     }
     let mut data = Vec::new();
+
     while let Some(event) = parser.next_event().unwrap() {
         if let Event::Data(bytes) = event {
             data.extend_from_slice(&bytes);
         }
     }
+
     assert_eq!(data, b"onetwo");
     assert!(parser.finish().is_ok());
 }
@@ -251,12 +263,16 @@ fn everything_a_client_can_make_grow_is_bounded() {
     let head = "Content-Disposition: form-data; name=a\r\n";
     let preamble = format!("{}\r\n--{BOUNDARY}--", "x".repeat(8193));
     assert_eq!(kind(preamble.as_bytes()), ErrorKind::MalformedBody);
+
     let padding = format!("--{BOUNDARY}{}\r\n", " ".repeat(8193));
     assert_eq!(kind(padding.as_bytes()), ErrorKind::MalformedBody);
+
     let epilogue = format!("--{BOUNDARY}--{}", "x".repeat(8193));
     assert_eq!(kind(epilogue.as_bytes()), ErrorKind::MalformedBody);
+
     let header = format!("--{BOUNDARY}\r\n{head}X: {}\r\n\r\n", "x".repeat(8192));
     assert_eq!(kind(header.as_bytes()), ErrorKind::TooLarge);
+
     let endless = format!("--{BOUNDARY}\r\n{}", "x".repeat(1 << 20));
     assert_eq!(kind(endless.as_bytes()), ErrorKind::TooLarge);
 }

@@ -278,10 +278,12 @@ mod tests {
             .with_field("file")
             .with_item(3)
             .with_limit(7);
+
         let id = RequestId::fresh();
         let (parts, body) = Failure::from(error).into_response(&id).into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         assert!(!String::from_utf8_lossy(&body).contains("secret"));
+
         let problem: Problem = serde_json::from_slice(&body).unwrap();
         assert_eq!(parts.headers[CONTENT_TYPE], "application/problem+json");
         assert_eq!(problem.kind, "urn:filestore:problem:internal");

@@ -169,6 +169,7 @@ mod tests {
         {
             assert_eq!(flag(text).unwrap(), value, "{text}");
         }
+
         for text in ["", "yes", "on", " true", "2", "01"] {
             assert!(flag(text).is_err(), "{text:?}");
         }

@@ -9,9 +9,8 @@ use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use warp::Filter;
 
+use crate::body::BoxError;
 use crate::reply::Failure;
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A body on its way in.
 pub(crate) type Body = Pin<Box<dyn Stream<Item = Result<Bytes, BoxError>> + Send>>;

@@ -125,6 +125,7 @@ mod tests {
             object.text_or_null("z")?;
             Ok(())
         };
+
         let error =
             Object::parse(json.as_bytes(), &["n", "t", "f", "z"]).and_then(read).unwrap_err();
         (error.kind(), error.details().field.clone())
@@ -139,6 +140,7 @@ mod tests {
         assert_eq!(object.text("t").unwrap().as_deref(), Some("é"));
         assert_eq!(object.flag("f").unwrap(), Some(true));
         assert_eq!(object.text_or_null("z").unwrap(), None);
+
         let object = Object::parse(br#"{"z": null}"#, &["z"]).unwrap();
         assert_eq!(object.text_or_null("z").unwrap(), None);
     }

@@ -154,6 +154,7 @@ mod tests {
             new_binding(read_only.as_bytes()).unwrap(),
             new_binding(CREATE.as_bytes()).unwrap()
         );
+
         let (organization, change) = binding_change(read_only.as_bytes()).unwrap();
         assert_eq!((organization.get(), change.is_active), (7, Some(true)));
     }
@@ -169,6 +170,7 @@ mod tests {
                 (ErrorKind::MissingField, Some(key.into()))
             );
         }
+
         let (_, change) = binding_change(br#"{"organizationId":7}"#).unwrap();
         assert_eq!(change, BindingChange::default());
         assert_eq!(refused(binding_change(b"{}")).0, ErrorKind::MissingField);
@@ -189,6 +191,7 @@ mod tests {
             let json = with(extra);
             assert_eq!(refused(new_binding(json.as_bytes())), (kind, Some(key.into())), "{extra}");
         }
+
         for bad in ["0", "-1", "7.0", "\"7\"", "9007199254740992", "null", "1e400"] {
             let json = CREATE.replace(":7,", &format!(":{bad},"));
             assert!(new_binding(json.as_bytes()).is_err(), "{bad}");

@@ -55,6 +55,7 @@ mod tests {
         let path = dir.path().join("admin.sock");
         drop(bind(&path).unwrap());
         assert!(UnixStream::connect(&path).await.is_err(), "nobody listens any more");
+
         let _listener = bind(&path).unwrap();
         UnixStream::connect(&path).await.unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);

@@ -6,15 +6,15 @@ use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Replaced blobs may go at once, so that a purge leaves nothing but what records name.
+/// Lets replaced blobs go at once, so that a purge leaves only the blobs that records name.
 const CONFIG: &str = "listen = \"127.0.0.1:0\"\n[lifetimes]\nblob_grace_secs = 0\n";
 
-/// A running server. It is killed when the test fails.
+/// A running server, killed when the test fails.
 pub(crate) struct Child {
     process: std::process::Child,
-    /// Where it answers; empty until it says so.
+    /// The URL of the server; empty until the server prints its address.
     pub(crate) url: String,
-    /// Its data directory.
+    /// The data directory of the server.
     pub(crate) data_dir: PathBuf,
 }
 
@@ -30,7 +30,7 @@ impl Child {
         child
     }
 
-    /// Starts the server of `home` and waits for nothing.
+    /// Starts the server of `home` and does not wait.
     pub(crate) fn spawn(home: &Path) -> Self {
         let config = home.join("filestore.toml");
         std::fs::write(&config, CONFIG).expect("the configuration can be written");
@@ -48,13 +48,13 @@ impl Child {
         Self { process, url: String::new(), data_dir }
     }
 
-    /// Ends it as the kernel does: at once, wherever it is.
+    /// Kills the server at once, at whatever point it is.
     pub(crate) fn kill(mut self) {
         self.process.kill().expect("a child can be killed");
         self.process.wait().expect("a child can be awaited");
     }
 
-    /// Ends it gracefully.
+    /// Stops the server gracefully.
     pub(crate) fn stop(mut self) {
         kill_process(Pid::from_child(&self.process), Signal::TERM)
             .expect("a child can be signalled");

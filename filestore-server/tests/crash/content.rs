@@ -1,25 +1,27 @@
 //! Contents that identify themselves: every 64 bytes name their tag and their place.
 
-/// Identifies one content; no two are made with the same.
+/// The number of one content; no two contents share a number.
 pub(crate) type Tag = u64;
 
 const LINE: usize = 64;
 
-/// The bytes of `tag`: 64 to about 150,000, their number depends on the tag as well.
+/// Makes the bytes of `tag`: 64 to about 150,000 of them, a number that depends on the tag as well.
 pub(crate) fn of(tag: Tag) -> Vec<u8> {
     let spread = tag.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
     let length = LINE + usize::try_from(spread % 150_000).expect("a small number");
     let mut bytes = Vec::with_capacity(length + LINE);
+
     while bytes.len() < length {
         let line = format!("filestore crash test, tag {tag:012}, offset {:012}", bytes.len());
         bytes.extend_from_slice(format!("{line:<63}\n").as_bytes());
     }
+
     bytes.truncate(length);
     bytes
 }
 
-/// The tag of `bytes`, if they are all of its content and nothing else: no mix, no truncation, no
-/// zeros.
+/// Finds the tag of `bytes`, if they are the tag's whole content and nothing else: no mix, no
+/// truncation, no zeros.
 pub(crate) fn identify(bytes: &[u8]) -> Option<Tag> {
     let first = std::str::from_utf8(bytes.get(..LINE)?).ok()?;
     let tag = first.split("tag ").nth(1)?.get(..12)?.parse().ok()?;

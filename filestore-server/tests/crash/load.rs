@@ -12,7 +12,7 @@ use crate::child::Child;
 use crate::content::{self, Tag};
 use crate::oracle::{Entry, Oracle};
 
-/// How many acknowledgements a round gets to see, drawn anew each time.
+/// The range of the number of acknowledgements before a kill, drawn anew each round.
 const ACKNOWLEDGEMENTS: std::ops::Range<usize> = 40..250;
 
 /// Runs the load, kills the server after a random number of acknowledgements, wherever the other
@@ -27,6 +27,7 @@ pub(crate) async fn run_until_killed(server: Child, oracle: &Oracle, random: &mu
         acknowledged: acknowledged.clone(),
         own: Vec::new(),
     });
+
     let load = futures_util::future::join_all(workers.map(Worker::run));
     let (until, after_micros) = (random.usize(ACKNOWLEDGEMENTS), random.u64(0..20_000));
     let killer = async {
@@ -40,7 +41,7 @@ pub(crate) async fn run_until_killed(server: Child, oracle: &Oracle, random: &mu
     tokio::join!(load, killer);
 }
 
-/// One client. It changes only files of its own, so that their order is the log's.
+/// One client, which changes only its own files, so that their order is the log's.
 struct Worker<'a> {
     url: String,
     http: reqwest::Client,
@@ -84,11 +85,13 @@ impl Worker<'_> {
         let first = self.oracle.tags(items);
         self.oracle.log(&Entry::BatchBegun(first, usize::try_from(items).expect("a few")));
         let mut form = form();
+
         for (index, tag) in (first..first + items).enumerate() {
             form = form
                 .text(format!("items[{index}].original_name"), format!("batch-{first}"))
                 .part(format!("items[{index}].file"), part(tag));
         }
+
         let records =
             self.send(self.http.post(format!("{}/batch", self.url)).multipart(form)).await?;
         let ids = records.as_array().expect("an array").iter().map(id_of).collect();
@@ -117,7 +120,7 @@ impl Worker<'_> {
         Some(())
     }
 
-    /// The reply, or `None` if the server went away before all of it was here.
+    /// Sends a request and returns the reply, or `None` if the server died before the whole reply.
     async fn send(&self, request: reqwest::RequestBuilder) -> Option<Value> {
         let response = request.send().await.ok()?;
         let status = response.status();

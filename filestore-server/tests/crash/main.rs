@@ -1,5 +1,5 @@
-//! kill -9 at random moments, again and again, on one data directory: nothing that was acknowledged
-//! is lost, nothing that was not is half there.
+//! Kills the server at random moments, again and again, on one data directory. Acknowledged work is
+//! never lost, and work without an acknowledgement is never half there.
 //!
 //! A load of uploads, batches, replaces and deletes runs against the real binary, and keeps a log of
 //! what it began and what was acknowledged ([`oracle`]), outside of the data directory. Contents
@@ -21,7 +21,7 @@ use std::time::Duration;
 use child::Child;
 use oracle::Oracle;
 
-/// Requests at one time.
+/// The number of requests at one time.
 const WORKERS: usize = 6;
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -35,6 +35,7 @@ async fn nothing_acknowledged_is_lost_and_nothing_else_is_half_there() {
     let mut random = fastrand::Rng::with_seed(seed);
     let home = tempfile::tempdir().expect("a temporary directory");
     let oracle = Oracle::create(home.path().join("oracle.log"));
+
     for round in 0..setting("FILESTORE_CRASH_ROUNDS", 5) {
         let server = Child::start(home.path());
         load::run_until_killed(server, &oracle, &mut random).await;
@@ -49,7 +50,7 @@ async fn nothing_acknowledged_is_lost_and_nothing_else_is_half_there() {
     }
 }
 
-/// Kills a server while it recovers, wherever that is after so many microseconds.
+/// Kills a server while it recovers, after so many microseconds.
 fn interrupt_a_start(home: &std::path::Path, micros: u64) {
     let server = Child::spawn(home);
     // Not a wait for anything: the moment itself is what varies.

@@ -1,4 +1,4 @@
-//! What was begun and what was acknowledged: a log that the server cannot touch, flushed line by
+//! A log of begun and acknowledged work, which the server cannot touch, flushed line by
 //! line, and what it says must be there.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::content::Tag;
 
-/// The log.
+/// The log, open for writing.
 pub(crate) struct Oracle {
     path: PathBuf,
     file: Mutex<File>,
@@ -29,15 +29,15 @@ pub(crate) enum Entry {
     Deleted(String),
 }
 
-/// What the log says of one file.
+/// The state of one file according to the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Expected {
-    /// Its content is one of these; the last acknowledged one, and what may have replaced it.
+    /// The possible contents: the last acknowledged one, and those that may have replaced it.
     pub(crate) tags: Vec<Tag>,
     pub(crate) presence: Presence,
 }
 
-/// Whether a file is there.
+/// The presence of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Presence {
     #[default]
@@ -47,7 +47,7 @@ pub(crate) enum Presence {
     Gone,
 }
 
-/// What the log says of the whole store.
+/// The state of the whole store according to the log.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct State {
     pub(crate) files: BTreeMap<String, Expected>,
@@ -62,7 +62,7 @@ impl Oracle {
         Self { path, file: Mutex::new(file), next_tag: AtomicU64::new(1) }
     }
 
-    /// The first of `count` tags that nobody else has.
+    /// Returns the first of `count` fresh tags.
     pub(crate) fn tags(&self, count: u64) -> Tag {
         self.next_tag.fetch_add(count, Ordering::Relaxed)
     }
@@ -78,12 +78,13 @@ impl Oracle {
             Entry::DeleteBegun(id) => format!("delete-begun {id}"),
             Entry::Deleted(id) => format!("deleted {id}"),
         };
+
         let mut file = self.file.lock().expect("no writer of the log panics");
         writeln!(file, "{line}").expect("the log can be written");
         file.sync_data().expect("the log can be flushed");
     }
 
-    /// What the log says, from its first line.
+    /// Replays the log from its first line.
     pub(crate) fn replay(&self) -> State {
         let text = std::fs::read_to_string(&self.path).expect("the log can be read");
         let mut state = State::default();

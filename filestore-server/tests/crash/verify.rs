@@ -1,4 +1,4 @@
-//! What must hold after every start.
+//! The promises that must hold after every start.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,8 +11,8 @@ use crate::child::Child;
 use crate::content::{self, Tag};
 use crate::oracle::{Presence, State};
 
-/// Compares what the server shows and what is on its disk with what the log says; returns the number
-/// of files.
+/// Compares the replies of the server and the files on its disk with the log; returns the number of
+/// files.
 pub(crate) async fn whole_store(server: &Child, expected: &State) -> usize {
     let client = Reader {
         url: server.url.clone(),
@@ -64,12 +64,14 @@ fn check_batches(expected: &State, records: &BTreeMap<String, Value>) {
             *found.entry(batch.parse().expect("a tag")).or_default() += 1;
         }
     }
+
     for (batch, items) in &expected.batches {
         let there = found.remove(batch).unwrap_or(0);
         let acknowledged = expected.acknowledged_batches.contains(batch);
         let whole = there == *items || (there == 0 && !acknowledged);
         assert!(whole, "batch {batch}: {there} of {items} items, acknowledged: {acknowledged}");
     }
+
     assert!(found.is_empty(), "batches that nobody began: {found:?}");
 }
 
@@ -102,10 +104,11 @@ impl Reader {
         (reply.status().as_u16(), reply.bytes().await.expect("a whole reply").into())
     }
 
-    /// All records that are listed, by id.
+    /// Lists all records, by id.
     async fn records(&self) -> BTreeMap<String, Value> {
         let mut records = BTreeMap::new();
         let mut cursor = String::new();
+
         loop {
             let (status, body) = self.get(&format!("/api/v1/files?limit=1000{cursor}")).await;
             assert_eq!(status, 200);
@@ -123,7 +126,7 @@ impl Reader {
         }
     }
 
-    /// P3: the bytes are those of the record, and whole. Returns which content they are.
+    /// P3: the bytes are those of the record, and whole. Returns the tag of the content.
     async fn check_bytes(&self, id: &str, record: &Value) -> Tag {
         let (status, bytes) = self.get(&format!("/api/v1/files/{id}")).await;
         assert_eq!(status, 200, "{id} has a record and no bytes");

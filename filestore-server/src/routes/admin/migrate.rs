@@ -118,6 +118,7 @@ mod tests {
             |json: &str| rate(&Object::parse(json.as_bytes(), &["bytes_per_second"]).unwrap());
         assert_eq!(read("{}").unwrap(), None);
         assert_eq!(read(r#"{"bytes_per_second":20971520}"#).unwrap(), Some(20 << 20));
+
         for bad in ["0", "-1", "1.5", "\"20MiB\"", "null"] {
             let error = read(&format!(r#"{{"bytes_per_second":{bad}}}"#)).unwrap_err();
             assert_eq!(error.details().field.as_deref(), Some("bytes_per_second"), "{bad}");

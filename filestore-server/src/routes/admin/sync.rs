@@ -74,6 +74,7 @@ mod tests {
             Some(7)
         );
         assert_eq!(maybe_named(b"{}").unwrap(), None);
+
         for bad in
             [r#"{"organizationId":0}"#, r#"{"organizationId":"7"}"#, r#"{"organizationId":null}"#]
         {
@@ -83,6 +84,7 @@ mod tests {
                 "{bad}"
             );
         }
+
         let error = maybe_named(br#"{"organization_id":7}"#).unwrap_err();
         assert_eq!(error.details().field.as_deref(), Some("organization_id"));
     }

@@ -250,6 +250,7 @@ mod tests {
             (9999, ItemField::OriginalName)
         );
         assert_eq!(item_field("items[10].mime_type").unwrap(), (10, ItemField::MimeType));
+
         for name in [
             "items[01].file",
             "items[].file",
@@ -261,6 +262,7 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::InvalidField, "{name}");
             assert_eq!(error.details().field.as_deref(), Some(name));
         }
+
         for name in ["items[1].fil", "items[1].", "item[1].file", "file"] {
             assert_eq!(item_field(name).unwrap_err().kind(), ErrorKind::UnknownField, "{name}");
         }

@@ -231,16 +231,20 @@ mod tests {
             ChangeForm { make_as_thumbnail: once(true), make_as_ready: once(true), ..with_id() };
         assert_eq!(refused(both), (InvalidField, "make_as_thumbnail".into()));
         assert_eq!(refused(with_id()), (MissingField, "file".into()));
+
         let unset = ChangeForm { make_as_ready: once(false), ..with_id() };
         assert_eq!(refused(unset), (MissingField, "file".into()));
+
         let nameless = ChangeForm { make_as_ready: once(true), ..ChangeForm::default() };
         assert_eq!(refused(nameless), (MissingField, "file_id".into()));
+
         let name = ChangeForm {
             make_as_ready: once(true),
             original_name: once(Some("a.txt".into())),
             ..with_id()
         };
         assert_eq!(refused(name), (InvalidField, "original_name".into()));
+
         let mime = ChangeForm {
             make_as_ready: once(true),
             mime_type: once(Some("a/b".into())),
@@ -262,7 +266,9 @@ mod tests {
         assert_eq!(of(&[]), None);
         assert_eq!(of(&["*"]), Some(IfMatch::Any));
         assert_eq!(of(&["\"x\"", &format!("\"{sum}\"")]), Some(IfMatch::OneOf(vec![sum])));
+
         let upper = sum.to_hex().to_uppercase();
+
         for nothing in [format!("W/\"{sum}\""), format!("\"{upper}\""), sum.to_hex(), String::new()]
         {
             assert_eq!(of(&[&nothing]), Some(IfMatch::OneOf(vec![])), "{nothing}");
