@@ -1,12 +1,11 @@
-//! Metadata in SQLite: what a look-up, a page and an insert cost, and whether that grows with the
-//! table.
+//! Metadata in SQLite: the cost of a look-up, a page and an insert, and its growth with the table.
 //!
 //! `cargo bench -p filestore-core --bench metadata` uses tables of 1,000 records. With
 //! `FILESTORE_BENCH_MILLION=1` each reading benchmark runs on 1,000,000 as well; filling that table
 //! takes some minutes and 2 GB below `TMPDIR`. The medians should be within a factor of two. What
-//! remains of a difference is memory: a small table is all in SQLite's own cache, while from a large
-//! one a random look-up, or each record of an old page of one organization, is a page read from the
-//! system's.
+//! remains of a difference is memory: a small table is all in SQLite's own cache, while from a
+//! large one a random look-up, or each record of an old page of one organization, is a page read
+//! from the system's.
 
 use std::sync::{Arc, LazyLock};
 
@@ -59,7 +58,7 @@ struct Table {
 }
 
 impl Table {
-    /// The table of that many records, filled when first asked for.
+    /// Returns the table of that many records, filled on its first use.
     fn of(records: u64) -> Arc<Mutex<Self>> {
         let mut tables = TABLES.lock();
         if let Some(table) = tables.iter().find(|table| table.lock().records == records) {
@@ -83,7 +82,8 @@ impl Table {
         Self { records, ids, next: 0, metadata: Arc::new(metadata), directory }
     }
 
-    /// An id that this handle has not read yet, so that the database answers and not the cache.
+    /// Returns an id that this handle has not read yet, so that the database answers and not the
+    /// cache.
     fn unread(&mut self) -> (Arc<SqliteMetadata>, FileId) {
         if self.next == self.ids.len() {
             self.next = 0;
@@ -93,7 +93,7 @@ impl Table {
         (Arc::clone(&self.metadata), self.ids[self.next - 1])
     }
 
-    /// A place to go on from, in the newer half, so that a page is full.
+    /// Returns a place to go on from, in the newer half, so that a page is full.
     fn place(&self) -> (Arc<SqliteMetadata>, FileId) {
         let middle = FileId::generate(instant(self.records / 2));
         let mut ids = std::iter::repeat_with(|| self.ids[fastrand::usize(..self.ids.len())]);
@@ -114,7 +114,7 @@ fn organization(number: u64) -> OrganizationId {
     (number % ORGANIZATIONS + 1).to_string().parse().expect("an organization id")
 }
 
-/// One in ten files is TEMP.
+/// Makes a record; one in ten is TEMP.
 fn record(number: u64) -> FileRecord {
     let now = instant(number);
     let organization_id = organization(number);
@@ -179,7 +179,7 @@ fn look_up_in_memory(bencher: Bencher, records: u64) {
     bencher.bench(|| metadata.cached_file(id, &Scope::All).expect("in memory"));
 }
 
-/// A page of `filter` within `scope`, from somewhere in the newer half.
+/// Reads a page of `filter` within `scope`, from somewhere in the newer half.
 fn page(bencher: Bencher, records: u64, limit: usize, filter: &ListFilter, scope: &Scope) {
     let table = Table::of(records);
     bencher.with_inputs(|| table.lock().place()).bench_values(|(metadata, before)| {
@@ -193,7 +193,7 @@ fn page_of_all(bencher: Bencher, records: u64) {
     page(bencher, records, 100, &ListFilter::default(), &Scope::All);
 }
 
-/// What a client asks for first.
+/// The page that a client asks for first.
 #[divan::bench(args = sizes(), sample_count = 2000)]
 fn newest_page_of_an_organization(bencher: Bencher, records: u64) {
     let filter = ListFilter { organization_id: Some(organization(3)), ..ListFilter::default() };
@@ -223,7 +223,7 @@ fn page_of_temp_files(bencher: Bencher, records: u64) {
     page(bencher, records, 50, &filter, &Scope::All);
 }
 
-/// Durable inserts, `callers` at a time.
+/// Inserts durably, `callers` at a time.
 #[divan::bench(args = [1, 32])]
 fn insert_durably(bencher: Bencher, callers: u64) {
     let directory = tempfile::tempdir().expect("a temporary directory");

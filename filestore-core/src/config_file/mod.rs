@@ -1,8 +1,8 @@
-//! The configuration file, as far as it is the store's: what the server and the CLI's direct mode read
+//! The store's part of the configuration file, which the server and the CLI's direct mode read
 //! alike. Every key is optional, none is unknown, units are in the names.
 //!
-//! The keys of the server itself are passed over here, and checked by the server. Strings of providers'
-//! options may name environment variables, `${NAME}`; errors never show such a value.
+//! The keys of the server itself are passed over here, and checked by the server. Strings of
+//! providers' options may name environment variables, `${NAME}`; errors never show such a value.
 
 mod tables;
 mod providers;
@@ -67,8 +67,9 @@ impl StoreConfig {
         Self::from_toml(&read(path.as_ref())?, |name| std::env::var(name).ok())
     }
 
-    /// Reads the store's part of a TOML file; what it does not name has its default. An unknown key is
-    /// an error that names it. `env` knows the variables that providers' options may name.
+    /// Reads the store's part of a TOML file; keys that it does not name have their default. An
+    /// unknown key is an error that names it. `env` knows the variables that providers' options may
+    /// name.
     ///
     /// ```
     /// # use filestore_core::domain::config::StoreConfig;
@@ -97,7 +98,8 @@ impl StoreConfig {
         Ok(config)
     }
 
-    /// Checks what types cannot: values that would make the store useless or stop it.
+    /// Checks the ranges that types cannot: refuses values that would make the store useless or
+    /// stop it.
     pub fn check(&self) -> Result<(), ConfigFileError> {
         if !(1..=10_000).contains(&self.limits.max_batch_items) {
             return Err(ConfigFileError::value("limits.max_batch_items", "must be 1 to 10000"));
@@ -132,8 +134,8 @@ impl StoreConfig {
     }
 }
 
-/// Describes what TOML says is wrong, with the line it is in; without the line from the first provider
-/// on, where a line may hold a secret.
+/// Describes what TOML says is wrong, with the line it is in; without the line from the first
+/// provider on, where a line may hold a secret.
 fn without_secrets(error: &toml::de::Error, text: &str) -> String {
     let Some(span) = error.span() else { return masked(error.message()) };
     let (before, after) = text.split_at(text.floor_char_boundary(span.start));
@@ -148,7 +150,7 @@ fn without_secrets(error: &toml::de::Error, text: &str) -> String {
     format!("at line {line}, column {}: {}", column + 1, masked(error.message()))
 }
 
-/// `message` without what stands in double quotes: values. Names of keys stand in backticks.
+/// Masks the values in `message`, which stand in double quotes. Names of keys stand in backticks.
 fn masked(message: &str) -> String {
     let parts = message.split('"').enumerate();
     parts.map(|(at, part)| if at % 2 == 0 { part } else { "..." }).collect()
@@ -198,6 +200,7 @@ mod tests {
         )
         .unwrap();
         let [first, old] = &config.providers[..] else { panic!("two providers") };
+
         assert_eq!((first.name.as_str(), first.is_active, first.retries), ("s3-eu", true, 3));
         assert_eq!(
             (first.timeout.as_secs(), first.io_timeout.as_secs(), first.concurrency),
@@ -205,6 +208,7 @@ mod tests {
         );
         assert_eq!((old.name.as_str(), old.is_active, old.retries), ("The old one", false, 0));
         assert_eq!((old.timeout.as_secs(), old.io_timeout.as_secs(), old.concurrency), (1, 2, 5));
+
         let option = |name: &str| old.options[name].clone();
         assert!(option("endpoint") == "https://s3.example.org:443/s3.example.org".into());
         assert!(

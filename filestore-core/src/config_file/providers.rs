@@ -1,4 +1,4 @@
-//! `[[providers]]`: into their configuration, environment variables put in.
+//! The tables `[[providers]]`: their configuration, with environment variables put in.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -79,8 +79,8 @@ fn wrong(provider: &impl Display, problem: impl Into<String>) -> ConfigFileError
     ConfigFileError::Provider { provider: provider.to_string(), problem: problem.into() }
 }
 
-/// Fills `text` in: the value of `NAME` for each `${NAME}`, and `${` for each `$${`. `Err` continues "the
-/// option ... ".
+/// Fills `text` in: the value of `NAME` for each `${NAME}`, and `${` for each `$${`. `Err`
+/// continues "the option ... ".
 fn filled_in(text: &str, env: Env<'_>) -> Result<String, String> {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;

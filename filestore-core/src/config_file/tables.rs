@@ -1,4 +1,4 @@
-//! The tables of the file, and how they change the defaults.
+//! The tables of the file, and their effect on the defaults.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use super::providers::{self, OptionInFile};
 use crate::domain::config::{Durability, Limits, StoreConfig, SyncConfig, VariantConfig};
 use crate::domain::variant::{Fit, VariantSize};
 
-/// A table of the file: all keys optional, listed in `KEYS` for the test of the documentation. `..key`
-/// is known and somebody else's.
+/// A table of the file: all keys optional, listed in `KEYS` for the test of the documentation.
+/// `..key` is a known key of another reader.
 macro_rules! tables {
     ($($(#[$doc:meta])* $table:ident { $($key:ident: $type:ty,)* $(..$other:ident,)* })*) => {
         $(
@@ -25,7 +25,7 @@ macro_rules! tables {
             }
         )*
 
-        /// Every key of every table of the store: what documentation of the file must name.
+        /// Every key of every table of the store; documentation of the file must name each.
         pub const KEYS: &[&str] = &[$($(stringify!($key),)*)*];
     };
 }
@@ -50,7 +50,7 @@ tables! {
         ..check_providers,
         ..http,
     }
-    /// `[limits]`
+    /// The table `[limits]`.
     LimitsTable {
         max_file_size: u64,
         max_batch_items: usize,
@@ -58,7 +58,7 @@ tables! {
         original_name_chars: usize,
         concurrent_uploads: usize,
     }
-    /// `[lifetimes]`
+    /// The table `[lifetimes]`.
     LifetimesTable {
         temp_ttl_secs: u32,
         purge_grace_secs: u32,
@@ -66,7 +66,7 @@ tables! {
         idempotency_ttl_secs: u32,
         presign_ttl_secs: u32,
     }
-    /// `[variants]`
+    /// The table `[variants]`.
     VariantsTable {
         max_pixels: u64,
         max_side: u32,
@@ -80,13 +80,13 @@ tables! {
         intermediate_cache_bytes: u64,
         eager: Vec<String>,
     }
-    /// `[sync]`
+    /// The table `[sync]`.
     SyncTable {
         concurrency: usize,
         max_attempts: u32,
         first_pause_secs: u32,
     }
-    /// `[[providers]]`
+    /// One table of `[[providers]]`.
     ProviderTable {
         code: String,
         name: String,
@@ -108,7 +108,7 @@ pub(super) enum DurabilityName {
 }
 
 impl File {
-    /// The configuration: the defaults, changed where the file says so.
+    /// Returns the defaults, changed where the file says so.
     pub(super) fn into_config(
         self,
         env: &dyn Fn(&str) -> Option<String>,
@@ -184,7 +184,7 @@ impl VariantsTable {
     }
 }
 
-/// `"200"`, or `"1000/inside"`: a size, and a fit if it is not `cover`.
+/// Reads `"200"`, or `"1000/inside"`: a size, and a fit if it is not `cover`.
 fn eager_kind(text: &str) -> Result<(VariantSize, Fit), ConfigFileError> {
     let (size, fit) = text.split_once('/').unwrap_or((text, "cover"));
     let kind = VariantSize::from_path(size, size).and_then(|size| Ok((size, fit.parse()?)));

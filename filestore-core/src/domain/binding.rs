@@ -10,13 +10,14 @@ use super::provider::ProviderCode;
 pub struct Binding {
     /// The binding's id: a later binding has a larger one.
     pub id: i64,
-    /// The organization whose files it places.
+    /// The organization whose files the binding places.
     pub organization: OrganizationNumber,
-    /// The organization's name, 1 to 255 characters without control characters.
+    /// The organization's name: 1 to 255 characters without control characters.
     pub organization_name: String,
     /// The provider for the organization's new files.
     pub provider: ProviderCode,
-    /// `true`: files go LOCAL first and follow in the background. `false`: they are written through.
+    /// `true`: files go LOCAL first and follow in the background. `false`: they are written
+    /// through.
     pub sync_enabled: bool,
     /// `true` while the binding is in force.
     pub is_active: bool,
@@ -29,13 +30,13 @@ pub struct Binding {
 /// A binding to be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewBinding {
-    /// The organization whose files it places.
+    /// The organization whose files the binding places.
     pub organization: OrganizationNumber,
-    /// The organization's name, 1 to 255 characters without control characters.
+    /// The organization's name: 1 to 255 characters without control characters.
     pub organization_name: String,
     /// The provider for the organization's new files.
     pub provider: ProviderCode,
-    /// See [`Binding::sync_enabled`].
+    /// The sync flag, as [`Binding::sync_enabled`].
     pub sync_enabled: bool,
 }
 
@@ -60,14 +61,14 @@ pub struct BindingChange {
 }
 
 impl BindingChange {
-    /// Checks the ranges; the provider is checked by the registry.
+    /// Checks the name; the provider is checked by the registry.
     pub fn check(&self) -> Result<()> {
         self.organization_name.as_deref().map_or(Ok(()), check_name)
     }
 }
 
-/// As with a file's name, control characters are refused: no name has them, and not every database
-/// can keep them (PostgreSQL's text has no U+0000).
+/// Checks a name. As with a file's name, control characters are refused: no name has them, and not
+/// every database can keep them (PostgreSQL's text has no U+0000).
 fn check_name(name: &str) -> Result<()> {
     let field = "organization_name";
     if name.chars().any(char::is_control) {

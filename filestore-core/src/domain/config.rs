@@ -1,11 +1,11 @@
-//! What can be configured of the core, with its defaults.
+//! The configuration of the core, with its defaults.
 
 use std::time::Duration;
 
 use super::provider::ProviderConfig;
 use super::variant::{Fit, VariantSize};
 
-/// The distance that an acknowledged write has gone towards the disk.
+/// The faults that an acknowledged write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// Survives power loss: every acknowledged byte and record is flushed.
@@ -15,10 +15,10 @@ pub enum Durability {
     Process,
 }
 
-/// The configuration of a store. `Default` is the contract's.
+/// The configuration of a store. `Default` has the documented values.
 #[derive(Debug, Clone)]
 pub struct StoreConfig {
-    /// The distance that an acknowledged write has gone towards the disk.
+    /// The faults that an acknowledged write survives.
     pub durability: Durability,
     /// `true`: an upload needs an active binding of its organization.
     pub require_binding: bool,
@@ -26,7 +26,8 @@ pub struct StoreConfig {
     pub temp_ttl: Duration,
     /// The grace period in which a deleted file can be restored, before the purge claims it.
     pub purge_grace: Duration,
-    /// The grace period in which a replaced blob stays readable, for requests that know the old record.
+    /// The grace period in which a replaced blob stays readable, for requests that know the old
+    /// record.
     pub blob_grace: Duration,
     /// The lifetime of a presigned URL.
     pub presign_ttl: Duration,
@@ -66,7 +67,7 @@ impl Default for StoreConfig {
     }
 }
 
-/// Sizes and counts an upload may have.
+/// Limits of an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one file.
@@ -98,9 +99,9 @@ impl Default for Limits {
 pub struct SyncConfig {
     /// Files copied at the same time, by the sync worker and by each migration.
     pub concurrency: usize,
-    /// After this many failed tries a file is FAILED.
+    /// The number of failed attempts after which a file is FAILED.
     pub max_attempts: u32,
-    /// The pause after the first failed try; it doubles with each, up to an hour.
+    /// The pause after the first failed attempt; it doubles with each, up to an hour.
     pub first_pause: Duration,
 }
 

@@ -17,7 +17,7 @@ pub enum Disposition {
 }
 
 impl Disposition {
-    /// The word in the header and in `?disposition=`.
+    /// Returns the word in the header and in `?disposition=`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Attachment => "attachment",
@@ -25,12 +25,11 @@ impl Disposition {
         }
     }
 
-    /// The value of a Content-Disposition header for a file of that name, whatever characters it has:
-    /// printable ASCII.
+    /// Writes the value of a Content-Disposition header for a file of any name: printable ASCII.
     ///
     /// `filename*` is the exact name. `filename`, for clients that know no other, has `_` for every
-    /// character that is not ASCII, that ends a quoted string, or that some browser decodes or takes
-    /// for a path (RFC 6266 appendix D: quote, backslash, percent; and the slash).
+    /// character that is not ASCII, that ends a quoted string, or that some browser decodes or
+    /// takes for a path (RFC 6266 appendix D: quote, backslash, percent; and the slash).
     pub fn to_value(self, name: &str) -> String {
         let mut value = String::with_capacity(name.len() * 2 + 40);
         value.push_str(self.as_str());
@@ -93,6 +92,7 @@ mod tests {
         let encoded = rest.strip_prefix("; filename*=UTF-8''")?;
         let attr_char = |b: u8| b.is_ascii_alphanumeric() || b"!#$&+-.^_`|~".contains(&b);
         let (mut name, mut at) = (Vec::new(), 0);
+
         while at < encoded.len() {
             match encoded.as_bytes()[at] {
                 b'%' => {
@@ -110,6 +110,7 @@ mod tests {
                 _ => return None,
             }
         }
+
         Some((kind, plain, String::from_utf8(name).ok()?))
     }
 
@@ -127,6 +128,7 @@ mod tests {
             let value = format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}");
             assert_eq!(Disposition::Attachment.to_value(name), value, "{name}");
         }
+
         assert_eq!(Disposition::Inline.to_value(""), "inline");
     }
 

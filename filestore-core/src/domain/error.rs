@@ -1,8 +1,8 @@
 //! The one public error of the core.
 //!
 //! An [`Error`] says what kind of failure it is (closed set, stable codes), in words that may be
-//! shown to the caller, with the details a program branches on. What must not be shown (paths, SQL,
-//! the text of a source) stays in the source chain and is logged once where the error is handled.
+//! shown to the caller, with the details a program branches on. Paths, SQL and the text of a source
+//! must not be shown: they stay in the source chain and are logged once where the error is handled.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -23,7 +23,8 @@ macro_rules! kinds {
             /// Every kind, in declaration order.
             pub const ALL: &'static [ErrorKind] = &[$(ErrorKind::$name,)*];
 
-            /// The stable snake_case code that clients branch on (`code` of a problem document).
+            /// Returns the stable snake_case code that clients branch on (`code` of a problem
+            /// document).
             pub const fn code(self) -> &'static str {
                 match self { $(ErrorKind::$name => $code,)* }
             }
@@ -150,8 +151,8 @@ impl Error {
         Self::new(ErrorKind::Internal, format!("internal error while {doing}")).with_source(source)
     }
 
-    /// Reports a failed file operation: [`ErrorKind::StorageFull`] for a full disk, a quota of the file system
-    /// or the limit of file sizes (`ulimit -f`), else [`ErrorKind::Internal`].
+    /// Reports a failed file operation: [`ErrorKind::StorageFull`] for a full disk, a quota of the
+    /// file system or the limit of file sizes (`ulimit -f`), else [`ErrorKind::Internal`].
     pub fn io(doing: &str, source: std::io::Error) -> Self {
         use std::io::ErrorKind as Io;
         match source.kind() {
@@ -198,7 +199,7 @@ impl Error {
         self
     }
 
-    /// Says when a retry makes sense.
+    /// Names the number of seconds after which a retry makes sense.
     #[must_use]
     pub fn with_retry_after_secs(mut self, secs: u64) -> Self {
         self.details.retry_after_secs = Some(secs);
@@ -217,17 +218,17 @@ impl Error {
         self.kind
     }
 
-    /// The message, safe to show.
+    /// Returns the message, which is safe to show.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The details a program branches on.
+    /// Returns the details that a program branches on.
     pub fn details(&self) -> &Details {
         &self.details
     }
 
-    /// The whole chain in one line, for the log.
+    /// Writes the whole chain in one line, for the log.
     pub fn chain(&self) -> String {
         let mut line = self.message.clone();
         let mut cause = self.source();

@@ -32,7 +32,8 @@ impl FileId {
 impl FromStr for FileId {
     type Err = Error;
 
-    /// Accepts an upper-case ULID of 26 characters, nothing else (lower case is 400, not a synonym).
+    /// Accepts an upper-case ULID of 26 characters, nothing else (lower case is 400, not a
+    /// synonym).
     fn from_str(text: &str) -> Result<Self> {
         parse_ulid(text).map(Self).ok_or_else(|| {
             Error::invalid("file_id", "a file id is an upper-case ULID of 26 characters")
@@ -303,6 +304,7 @@ mod tests {
         let text = id.to_string();
         assert_eq!(text.parse::<FileId>().unwrap(), id);
         assert!(text.to_lowercase().parse::<FileId>().is_err());
+
         for bad in [
             "",
             "01ARZ3NDEKTSV4RRFFQ69G5FA",
@@ -352,6 +354,7 @@ mod tests {
             assert_eq!(number.to_string().parse::<OrganizationNumber>().unwrap(), number);
             assert_eq!(OrganizationId::from(number).number(), Some(number));
         }
+
         for bad in [0, -1, 1 << 53, i64::MIN, i64::MAX] {
             let error = OrganizationNumber::try_from(bad).unwrap_err();
             assert_eq!(error.details().field.as_deref(), Some("organization"), "{bad}");

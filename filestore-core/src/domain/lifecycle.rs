@@ -12,13 +12,13 @@
 //! | TEMP | [`FileState::expire`] | purge SYSTEM_PURGE |
 //! | PENDING | [`FileState::settle`] | sync NONE |
 //! | PENDING | [`FileState::claim`] | sync SYNCING |
-//! | SYNCING | [`FileState::put_off`] | sync PENDING |
-//! | SYNCING | [`FileState::give_up`] | sync FAILED |
+//! | SYNCING | [`FileState::postpone`] | sync PENDING |
+//! | SYNCING | [`FileState::fail`] | sync FAILED |
 //! | READY | [`FileState::move_to`] | SYNCED and CLOUD, or NONE and LOCAL |
 //! | NONE, SYNCED, FAILED of READY | [`FileState::enqueue`] | sync PENDING |
 //!
-//! The same state again is allowed and changes nothing. Everything else is [`Refused`]. What the
-//! database applies is a compare-and-set on the state an event was decided from; nothing outside
+//! The same state again is allowed and changes nothing. Everything else is [`Refused`]. The
+//! database applies an event as a compare-and-set on the state it was decided from; nothing outside
 //! this file compares statuses to decide what is allowed.
 
 use super::error::{Error, ErrorKind};
@@ -36,15 +36,15 @@ pub struct FileState {
 /// An event that the state does not allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The file is deleted: to everyone but `info` and `restore` it is not there.
+    /// The file is deleted: only `info` and `restore` still find it.
     #[error("the file is deleted")]
     Deleted,
     /// The status does not allow the change.
     #[error("a {from} file cannot become {to}")]
     Transition {
-        /// The status it has.
+        /// The file's status.
         from: Status,
-        /// The status it would get.
+        /// The status that the change would give it.
         to: Status,
     },
     /// The worker's event does not apply to this state.
@@ -62,7 +62,7 @@ pub struct Inconsistent {
 }
 
 impl FileState {
-    /// A state as it was stored, checked: TEMP and THUMBNAIL are LOCAL with sync NONE, and SYNCED
+    /// Checks a state as it was stored: TEMP and THUMBNAIL are LOCAL with sync NONE, and SYNCED
     /// is CLOUD.
     pub fn from_row(
         status: Status,
@@ -83,13 +83,13 @@ impl FileState {
         }
     }
 
-    /// A normal upload. Also one that was written through is PENDING, until the worker finds that
-    /// it is where it belongs.
+    /// Begins the life of a normal upload. One that was written through is PENDING as well, until
+    /// the worker finds that its bytes are where they belong.
     pub fn uploaded(location: Location) -> Self {
         Self { status: Status::Ready, sync: SyncStatus::Pending, purge: None, location }
     }
 
-    /// An upload with `upload_temp=true`: stays LOCAL whatever the binding.
+    /// Begins the life of an upload with `upload_temp=true`: it stays LOCAL whatever the binding.
     pub fn uploaded_temp() -> Self {
         Self {
             status: Status::Temp,
@@ -139,8 +139,8 @@ impl FileState {
         }
     }
 
-    /// Any status becomes READY and PENDING, so that a promoted file still reaches its provider. A
-    /// file that is READY stays exactly as it is.
+    /// Makes a file of any status READY and PENDING, so that a promoted file still reaches its
+    /// provider. A file that is READY stays exactly as it is.
     pub fn make_ready(self) -> Result<Self, Refused> {
         self.live()?;
         match self.status {
@@ -151,7 +151,7 @@ impl FileState {
         }
     }
 
-    /// New bytes, now at `location` (LOCAL for a file that may not leave).
+    /// Gives the file new bytes, now at `location` (LOCAL for a file that may not leave).
     pub fn replace_blob(self, location: Location) -> Result<Self, Refused> {
         self.live()?;
         match self.status {
@@ -160,14 +160,14 @@ impl FileState {
         }
     }
 
-    /// Any file becomes deleted; a deleted one stays so.
+    /// Deletes the file; a deleted one stays so.
     #[must_use]
     pub fn delete(self) -> Self {
         Self { purge: Some(PurgeStatus::SystemPurge), ..self }
     }
 
-    /// A deleted file comes back, a copy that was under way is taken up again; any other file stays
-    /// exactly as it is.
+    /// Brings a deleted file back and takes a copy that was under way up again; any other file
+    /// stays exactly as it is.
     #[must_use]
     pub fn restore(self) -> Self {
         match (self.purge, self.sync) {
@@ -179,7 +179,7 @@ impl FileState {
         }
     }
 
-    /// A TEMP file whose time is over becomes deleted.
+    /// Deletes a TEMP file whose time is over.
     pub fn expire(self) -> Result<Self, Refused> {
         match (self.status, self.purge) {
             (Status::Temp, None) => Ok(self.delete()),
@@ -187,7 +187,7 @@ impl FileState {
         }
     }
 
-    /// A waiting file turns out to have nowhere to go, or to be there already.
+    /// Ends the wait of a file that has nowhere to go, or is there already.
     pub fn settle(self) -> Result<Self, Refused> {
         match (self.sync, self.purge) {
             (SyncStatus::Pending, None) => Ok(Self { sync: SyncStatus::None, ..self }),
@@ -195,7 +195,7 @@ impl FileState {
         }
     }
 
-    /// A waiting file is being copied.
+    /// Begins the copy of a waiting file.
     pub fn claim(self) -> Result<Self, Refused> {
         match (self.sync, self.purge) {
             (SyncStatus::Pending, None) => Ok(Self { sync: SyncStatus::Syncing, ..self }),
@@ -203,13 +203,13 @@ impl FileState {
         }
     }
 
-    /// A copy failed and will be tried again.
-    pub fn put_off(self) -> Result<Self, Refused> {
+    /// Postpones a copy that failed.
+    pub fn postpone(self) -> Result<Self, Refused> {
         self.end_copy(SyncStatus::Pending)
     }
 
-    /// A copy failed for the last time.
-    pub fn give_up(self) -> Result<Self, Refused> {
+    /// Ends the attempts: a copy failed for the last time.
+    pub fn fail(self) -> Result<Self, Refused> {
         self.end_copy(SyncStatus::Failed)
     }
 
@@ -220,8 +220,8 @@ impl FileState {
         }
     }
 
-    /// The bytes of a READY file have a verified copy at `location`, and that is the one it has now: by
-    /// a sync or by a migration.
+    /// Switches a READY file to a verified copy of its bytes at `location`, made by a sync or by a
+    /// migration.
     pub fn move_to(self, location: Location) -> Result<Self, Refused> {
         self.live()?;
         if !self.may_leave_local() {
@@ -234,7 +234,7 @@ impl FileState {
         Ok(Self { sync, location, ..self })
     }
 
-    /// A READY file that rests is to be copied to the provider of its organization.
+    /// Queues a READY file that rests for a copy to its organization's provider.
     pub fn enqueue(self) -> Result<Self, Refused> {
         self.live()?;
         match self.sync {
@@ -286,8 +286,8 @@ mod tests {
         Expire,
         Settle,
         Claim,
-        PutOff,
-        GiveUp,
+        Postpone,
+        Fail,
         Move(Location),
         Enqueue,
     }
@@ -302,8 +302,8 @@ mod tests {
             Event::Expire => state.expire(),
             Event::Settle => state.settle(),
             Event::Claim => state.claim(),
-            Event::PutOff => state.put_off(),
-            Event::GiveUp => state.give_up(),
+            Event::Postpone => state.postpone(),
+            Event::Fail => state.fail(),
             Event::Move(location) => state.move_to(location),
             Event::Enqueue => state.enqueue(),
         }
@@ -318,6 +318,7 @@ mod tests {
         let to = |status: &str, sync: &str, deleted: bool, location: &str| {
             Some((status.to_owned(), sync.to_owned(), deleted, location.to_owned()))
         };
+
         match event {
             Event::Delete => to(status, sync, true, location),
             Event::Restore if deleted => {
@@ -325,8 +326,8 @@ mod tests {
             }
             Event::Restore => to(status, sync, false, location),
             // A worker may be at it when the file is deleted.
-            Event::PutOff if sync == "SYNCING" => to(status, "PENDING", deleted, location),
-            Event::GiveUp if sync == "SYNCING" => to(status, "FAILED", deleted, location),
+            Event::Postpone if sync == "SYNCING" => to(status, "PENDING", deleted, location),
+            Event::Fail if sync == "SYNCING" => to(status, "FAILED", deleted, location),
             _ if deleted => None,
             Event::Thumbnail if status == "READY" => None,
             Event::Thumbnail => to("THUMBNAIL", "NONE", false, location),
@@ -347,8 +348,8 @@ mod tests {
             Event::Expire
             | Event::Settle
             | Event::Claim
-            | Event::PutOff
-            | Event::GiveUp
+            | Event::Postpone
+            | Event::Fail
             | Event::Move(_)
             | Event::Enqueue => None,
         }
@@ -377,8 +378,8 @@ mod tests {
             Just(Event::Expire),
             Just(Event::Settle),
             Just(Event::Claim),
-            Just(Event::PutOff),
-            Just(Event::GiveUp),
+            Just(Event::Postpone),
+            Just(Event::Fail),
             location().prop_map(Event::Move),
             Just(Event::Enqueue),
         ]
@@ -435,6 +436,7 @@ mod tests {
                 FileState::from_row(status, SyncStatus::Pending, None, Location::Local).is_err()
             );
         }
+
         assert!(
             FileState::from_row(Status::Ready, SyncStatus::Synced, None, Location::Local).is_err()
         );

@@ -1,14 +1,14 @@
-//! Media types and names: what the bytes show, what the name says, which of them wins.
+//! Media types and names: as the bytes show them, as the client names them, and their precedence.
 
 use super::error::{Error, Result};
 
 /// The number of leading bytes that [`sniff`] looks at.
 pub const SNIFF_BYTES: usize = 8192;
 
-/// The type for bytes nobody knows anything about.
+/// The type of bytes without any other.
 pub const OCTET_STREAM: &str = "application/octet-stream";
 
-/// The media type that the first bytes of a blob show, or `None`. `head` holds the first
+/// Finds the media type that the first bytes of a blob show, or `None`. `head` holds the first
 /// [`SNIFF_BYTES`] bytes, or all of a shorter blob.
 ///
 /// Text has no signature: bytes that are UTF-8 (a character cut at the end of `head` is let
@@ -108,17 +108,17 @@ fn is_text(head: &[u8]) -> bool {
         .all(|b| *b >= 0x20 && *b != 0x7F || matches!(b, b'\t' | b'\n' | 0x0C | b'\r'))
 }
 
-/// The media type by a name's extension, if the extension is known.
+/// Looks the media type up by a name's extension, if the extension is known.
 pub fn type_by_extension(name: &str) -> Option<&'static str> {
     mime_guess::from_path(name).first_raw()
 }
 
-/// The essence of a media type: lower case, without parameters.
+/// Returns the essence of a media type: lower case, without parameters.
 pub fn essence(mime: &str) -> String {
     mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// Checks a media type as a user gives it: `type/subtype` of RFC 9110 tokens with optional
+/// Checks a media type as a client gives it: `type/subtype` of RFC 9110 tokens with optional
 /// parameters, printable ASCII, at most 255 characters, no white space around it. A range such as
 /// `image/*` is no type.
 pub fn check_mime_type(field: &str, mime: &str) -> Result<()> {
@@ -145,10 +145,10 @@ pub fn is_token_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b)
 }
 
-/// The media type of a new blob, by the contract's precedence: given, else sniffed, else the part's
+/// Chooses the media type of a new blob, by precedence: given, else sniffed, else the part's
 /// own type unless that is octet-stream, else by extension, else octet-stream.
 ///
-/// "Sniffed" means by a signature: that bytes look like text says less than the part's type or the
+/// "Sniffed" means by a signature: bytes that look like text say less than the part's type or the
 /// extension (a `.csv` is text too), so `text/plain` comes after both.
 pub fn choose_type(
     given: Option<&str>,
@@ -170,8 +170,8 @@ pub fn choose_type(
         .to_owned()
 }
 
-/// The extension of a new blob: lower case `[a-z0-9]{1,10}` from the name, else from the sniffed
-/// type, else empty.
+/// Chooses the extension of a new blob: lower case `[a-z0-9]{1,10}` from the name, else from the
+/// sniffed type, else empty.
 pub fn extension(name: &str, sniffed: Option<&str>) -> String {
     let from_name = name.rsplit_once('.').map(|(_, ext)| ext.to_ascii_lowercase());
     from_name
@@ -208,8 +208,8 @@ fn extension_of_type(mime: &str) -> Option<&'static str> {
     })
 }
 
-/// Checks a name as a user gives it: at most `limit` characters, none of them a control character.
-/// An empty name is refused: leave the field out instead.
+/// Checks a name as a client gives it: at most `limit` characters, none of them a control
+/// character. An empty name is refused: leave the field out instead.
 pub fn check_name(name: &str, limit: usize) -> Result<()> {
     let field = "original_name";
     if name.is_empty() {
@@ -228,7 +228,7 @@ pub fn check_name(name: &str, limit: usize) -> Result<()> {
     Ok(())
 }
 
-/// The name a part's file name gives: the last component after `/` or `\`, control characters
+/// Takes a file's name from that of a part: the last component after `/` or `\`, control characters
 /// dropped, cut to `limit` characters; `None` if nothing is left. The caller has decoded
 /// `%22 %0D %0A` (WHATWG HTML, multipart/form-data encoding).
 pub fn name_from_part(file_name: &str, limit: usize) -> Option<String> {
@@ -299,6 +299,7 @@ mod tests {
         assert!(check_name("", 255).is_err());
         assert!(check_name("a\nb", 255).is_err());
         assert_eq!(check_name(&"x".repeat(256), 255).unwrap_err().details().limit, Some(255));
+
         for good in [
             "image/png",
             "text/plain; charset=utf-8",
@@ -307,6 +308,7 @@ mod tests {
         ] {
             assert!(check_mime_type("mime_type", good).is_ok(), "{good}");
         }
+
         for bad in ["", "png", "image/", "/png", "image/p ng", "image/png\r\nX: y", "ä/b"] {
             assert!(check_mime_type("mime_type", bad).is_err(), "{bad}");
         }

@@ -18,8 +18,8 @@ pub struct BlobKey {
 }
 
 impl BlobKey {
-    /// The key of `blob_id` for a file first uploaded at `uploaded_at` (its UTC date is in the key,
-    /// also for later blobs of the same file).
+    /// Makes the key of `blob_id` for a file first uploaded at `uploaded_at` (its UTC date is in
+    /// the key, also for later blobs of the same file).
     pub fn new(
         organization: &OrganizationId,
         sub_system: &SubSystem,
@@ -31,7 +31,7 @@ impl BlobKey {
         Self { text: text.into(), blob_id }
     }
 
-    /// The key in the same directory that `blob_id` would have.
+    /// Makes the key that `blob_id` would have in the same directory.
     #[must_use]
     pub fn sibling(&self, blob_id: BlobId) -> Self {
         let text = format!("{}/{blob_id}", self.directory());
@@ -48,7 +48,7 @@ impl BlobKey {
         self.blob_id
     }
 
-    /// The directory part, without a trailing slash.
+    /// Returns the directory part, without a trailing slash.
     pub fn directory(&self) -> &str {
         self.text.rsplit_once('/').expect("a key has six parts").0
     }
@@ -57,7 +57,7 @@ impl BlobKey {
 impl FromStr for BlobKey {
     type Err = Error;
 
-    /// Reads a stored key back; every part is checked again.
+    /// Reads a stored key back and checks every part again.
     fn from_str(text: &str) -> Result<Self> {
         let parts: Vec<&str> = text.split('/').collect();
         let [organization, sub_system, year, month, day, blob] = parts[..] else {

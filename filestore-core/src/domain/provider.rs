@@ -1,4 +1,4 @@
-//! Providers: where bytes can be stored, and how one is configured.
+//! Providers: the places that can hold bytes, and their configuration.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use super::status::Location;
 pub struct ProviderCode(Box<str>);
 
 impl ProviderCode {
-    /// The built-in provider: the service's own data directory.
+    /// Returns the code of the built-in provider: the service's own data directory.
     pub fn local() -> Self {
         Self("LOCAL".into())
     }
@@ -53,33 +53,35 @@ impl fmt::Display for ProviderCode {
     }
 }
 
-/// A provider as the service knows it.
+/// A provider, as the service shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provider {
     /// The provider's code, unique in the store.
     pub code: ProviderCode,
-    /// Its name, for people.
+    /// The provider's name, for people.
     pub name: String,
-    /// The location that serves the bytes it holds.
+    /// The location that serves the provider's bytes.
     pub location: Location,
-    /// `true` if the provider takes new files. An inactive one still serves reads, migration and purge.
+    /// `true` if the provider takes new files. An inactive one still serves reads, migration and
+    /// purge.
     pub is_active: bool,
 }
 
-/// A provider as it is configured. `Debug` shows the names of its options, never a value.
+/// The configuration of a provider. `Debug` shows the names of its options, never a value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProviderConfig {
-    /// Its code: unique, and not `LOCAL`.
+    /// The provider's code: unique, and not `LOCAL`.
     pub code: ProviderCode,
-    /// Its name, for people.
+    /// The provider's name, for people.
     pub name: String,
     /// The kind of service: `s3`, `azblob`, `gcs`, `fs` or `memory`.
     pub scheme: String,
     /// The options of that service: bucket, endpoint, credentials.
     pub options: BTreeMap<String, OptionValue>,
-    /// `true` if the provider takes new files. An inactive one still serves reads, migration and purge.
+    /// `true` if the provider takes new files. An inactive one still serves reads, migration and
+    /// purge.
     pub is_active: bool,
-    /// The time limit of one attempt of an operation without bytes (a look-up, a signature).
+    /// The time limit of one attempt of an operation that moves no bytes (a look-up, a signature).
     pub timeout: Duration,
     /// The time limit of one attempt to send or receive a piece of bytes.
     pub io_timeout: Duration,
@@ -90,7 +92,7 @@ pub struct ProviderConfig {
 }
 
 impl ProviderConfig {
-    /// A provider of `scheme` without options, active, named as its code.
+    /// Configures a provider of `scheme` without options, active, named as its code.
     pub fn new(code: ProviderCode, scheme: impl Into<String>) -> Self {
         Self {
             name: code.to_string(),
@@ -129,7 +131,7 @@ impl fmt::Debug for ProviderConfig {
     }
 }
 
-/// The value of an option. It may be a secret, so `Debug` does not show it.
+/// The value of an option. The value may be a secret, so `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub enum OptionValue {
     /// A value of text.
@@ -141,7 +143,7 @@ pub enum OptionValue {
 }
 
 impl OptionValue {
-    /// The value as services take it.
+    /// Returns the value as services take it.
     pub fn to_text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),

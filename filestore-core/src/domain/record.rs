@@ -1,4 +1,4 @@
-//! The file record: what the service knows of a file.
+//! The file record: all metadata of a file.
 
 use super::clock::Timestamp;
 use super::id::{FileId, OrganizationId, Sha256, SubSystem};
@@ -6,26 +6,26 @@ use super::lifecycle::FileState;
 use super::path::BlobKey;
 use super::provider::ProviderCode;
 
-/// A file's metadata. `state.location()` says who serves `blob`.
+/// A file's metadata. `state.location()` names the side that serves `blob`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRecord {
     /// The file's id, which never changes.
     pub file_id: FileId,
-    /// The organization it belongs to.
+    /// The organization that owns the file.
     pub organization_id: OrganizationId,
     /// The part of the organization's application.
     pub sub_system: SubSystem,
-    /// The name the user knows it by. Data only, never part of a path.
+    /// The name that the client gave it. Data only, never part of a path.
     pub original_name: String,
-    /// The media type it is served with, essence and parameters as given.
+    /// The media type that the file is served with, essence and parameters as given.
     pub mime_type: String,
-    /// Without dot: lower case `[a-z0-9]{1,10}`, or empty.
+    /// The extension without its dot: lower case `[a-z0-9]{1,10}`, or empty.
     pub ext: String,
     /// The file's current bytes.
     pub blob: Blob,
     /// The file's place in its life, on all four axes.
     pub state: FileState,
-    /// 1 for the first blob, one more for each replace.
+    /// The version: 1 for the first blob, one more for each replace.
     pub version: u64,
     /// The instant of the first upload.
     pub created_at: Timestamp,
@@ -48,7 +48,7 @@ pub struct Blob {
     pub sha256: Sha256,
     /// The media type the bytes themselves show (see [`super::media::sniff`]), if any.
     pub sniffed_type: Option<String>,
-    /// As displayed (orientation applied), for images that can be read.
+    /// The size as displayed (orientation applied), for images that can be read.
     pub dimensions: Option<Dimensions>,
     /// The instant at which the bytes were stored: `Last-Modified` of the content.
     pub stored_at: Timestamp,
@@ -57,8 +57,8 @@ pub struct Blob {
 /// Width and height in pixels, as displayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dimensions {
-    /// Pixels from left to right.
+    /// The width, in pixels.
     pub width: u32,
-    /// Pixels from top to bottom.
+    /// The height, in pixels.
     pub height: u32,
 }

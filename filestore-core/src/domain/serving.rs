@@ -1,4 +1,4 @@
-//! The safe-serving policy: which bytes of strangers a browser may show, and under which rules.
+//! The safe-serving policy: the uploaded files that a browser may show, and the rules for each.
 //!
 //! A file is shown inline only if its claimed type is one that browsers cannot run, and its bytes
 //! agree with the claim. All else is saved. Beside the decision every reply carries
@@ -14,9 +14,9 @@ use super::media::essence;
 pub struct Serving<'a> {
     /// The disposition: a browser shows the file or saves it.
     pub disposition: Disposition,
-    /// The value of Content-Type.
+    /// The value of the header Content-Type.
     pub content_type: Cow<'a, str>,
-    /// The value of Content-Security-Policy.
+    /// The value of the header Content-Security-Policy.
     pub csp: &'static str,
 }
 
@@ -49,7 +49,7 @@ enum Family {
 }
 
 impl Family {
-    /// The family of a type that browsers can show and cannot run.
+    /// Returns the family of a type that browsers can show and cannot run.
     fn of(mime: &str) -> Option<Self> {
         Some(match essence(mime).as_str() {
             "image/png" => Self::Png,
@@ -80,8 +80,8 @@ impl Family {
 }
 
 /// Decides how to serve a file of type `claimed` whose bytes show `sniffed` (see
-/// [`super::media::sniff`]), where `requested` may be asked for: an attachment always
-/// is one, and `Inline` makes nothing inline that would not be by itself.
+/// [`super::media::sniff`]), where the client may ask for `requested`: a requested attachment
+/// always is one, and `Inline` makes no file inline that would not be inline by itself.
 pub fn decide<'a>(
     claimed: &'a str,
     sniffed: Option<&str>,
@@ -105,7 +105,7 @@ pub fn decide<'a>(
     }
 }
 
-/// Text that names no charset is UTF-8: bytes sniffed as text are.
+/// Adds UTF-8 to a text type that names no charset: bytes sniffed as text are UTF-8.
 fn with_charset(family: Family, claimed: &str) -> Cow<'_, str> {
     let names_charset = claimed.split(';').skip(1).any(|param| {
         param.trim_start().get(..8).is_some_and(|name| name.eq_ignore_ascii_case("charset="))
@@ -199,6 +199,7 @@ mod tests {
         ] {
             assert_eq!(decide(claimed, Some("text/plain"), None).content_type, content_type);
         }
+
         assert_eq!(
             decide("text/plain", Some("text/plain"), Some(Attachment)).content_type,
             "text/plain"

@@ -15,7 +15,7 @@ macro_rules! names {
             /// Every value, in declaration order.
             pub const ALL: &'static [$type] = &[$($type::$name,)*];
 
-            /// The stable name, as in the API and the database.
+            /// Returns the stable name, as in the API and the database.
             pub const fn as_str(self) -> &'static str {
                 match self { $($type::$name => $text,)* }
             }
@@ -64,7 +64,7 @@ names! {
         Syncing = "SYNCING",
         /// Copied, verified and served from the provider.
         Synced = "SYNCED",
-        /// Given up after the last attempt; served from where it is.
+        /// Failed in the last attempt; served from where it is.
         Failed = "FAILED",
     }
 }

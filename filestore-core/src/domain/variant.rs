@@ -89,6 +89,7 @@ mod tests {
     #[test]
     fn only_equal_allowed_plain_numbers_are_a_size() {
         assert_eq!(VariantSize::from_path("700", "700").unwrap().pixels(), 700);
+
         for bad in
             ["", "0", "0200", "+200", "2e2", "200.0", " 200", "201", "-200", "٢٠٠", "99999999999"]
         {
@@ -99,6 +100,7 @@ mod tests {
                 assert_eq!(error.details().allowed.len(), VARIANT_SIZES.len());
             }
         }
+
         let unequal = VariantSize::from_path("200", "400").unwrap_err();
         assert_eq!(unequal.details().field.as_deref(), Some("height"));
     }

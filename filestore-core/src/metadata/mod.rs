@@ -1,9 +1,9 @@
 //! Metadata: all SQL behind one trait.
 //!
-//! [`Metadata`] is what the use cases and workers need of a database. Each method is one
+//! [`Metadata`] offers all that the use cases and workers need of a database. Each method is one
 //! transaction, or one read from one snapshot; no transaction handle leaves an engine. Every change
 //! of a file is a compare-and-set on the state it was decided from ([`Expected`]), so a caller that
-//! lost a race learns so and decides again. `contract` is the suite that every engine passes.
+//! lost a race learns of it and decides again. `contract` is the suite that every engine passes.
 //!
 //! # Commit point
 //! A call that returns `Ok` is durable (unless the engine was opened with
@@ -45,7 +45,7 @@ use crate::domain::scope::Scope;
 /// | bindings | look-up, creation, change |
 /// | purges | expiry, claims of deleted files, dropped blobs |
 /// | syncs | settling, claims of files to copy, queueing, counts |
-/// | writes | objects on their way to a provider, and who holds what |
+/// | writes | objects on their way to a provider, and the holders of files |
 /// | engine | health and closing |
 ///
 /// # Claims
@@ -83,13 +83,13 @@ pub trait Metadata: Send + Sync + 'static {
 
     /// Inserts files, all or none. Checks the remembered key first, so that the bytes of an earlier
     /// request with the same key do not put this one over the quota; replaces an entry that had
-    /// expired by the first record's `created_at`. Refuses a blob that some record refers to already.
-    /// A blob that a provider holds must have its [`WriteIntent`], which ends here.
+    /// expired by the first record's `created_at`. Refuses a blob that some record refers to
+    /// already. A blob that a provider holds must have its [`WriteIntent`], which ends here.
     async fn insert_files(&self, insert: InsertFiles) -> Result<Inserted>;
 
-    /// Changes a file if it is still as expected and not claimed by the purge. Marks the file for the
-    /// purge when the change deletes it and clears the mark when it restores it. A new blob that a
-    /// provider holds must have its [`WriteIntent`], which ends here.
+    /// Changes a file if it is still as expected and not claimed by the purge. Marks the file for
+    /// the purge when the change deletes it and clears the mark when it restores it. A new blob
+    /// that a provider holds must have its [`WriteIntent`], which ends here.
     async fn update_file(&self, update: UpdateFile) -> Result<Updated>;
 
     /// Returns the remembered reply to `key` of `organization`, unless expired at `now`.
@@ -145,8 +145,8 @@ pub trait Metadata: Send + Sync + 'static {
     ) -> Result<Vec<PurgeClaim>>;
 
     /// Deletes the records of claimed files whose bytes are confirmed absent, with their dropped
-    /// LOCAL blobs (those at providers come due by themselves); rows not claimed by `owner` are left
-    /// alone. Returns how many records are gone.
+    /// LOCAL blobs (those at providers come due by themselves); rows not claimed by `owner` are
+    /// left alone. Returns how many records are gone.
     async fn finish_purges(&self, owner: &str, ids: &[FileId]) -> Result<u64>;
 
     /// Postpones a claimed purge after a failure: the file stays claimed, and is not given to a run
@@ -169,9 +169,9 @@ pub trait Metadata: Send + Sync + 'static {
 
     // ---------------------------------------------------------------------------------------- Syncs
 
-    /// PENDING → NONE for up to `limit` files whose organization has no active binding to a provider
-    /// other than LOCAL, or whose blob is at that binding's provider already. Leaves `updated_at`
-    /// alone: nothing a user did changed. Returns the ids.
+    /// PENDING → NONE for up to `limit` files whose organization has no active binding to a
+    /// provider other than LOCAL, or whose blob is at that binding's provider already. Leaves
+    /// `updated_at` alone: nothing a user did changed. Returns the ids.
     async fn settle_sync(&self, limit: usize) -> Result<Vec<FileId>>;
 
     /// PENDING → SYNCING, under a lease, for up to `limit` files whose wait is over, whose
@@ -196,9 +196,9 @@ pub trait Metadata: Send + Sync + 'static {
     /// FAILED without one. Leaves a file alone that `owner` does not hold any more.
     async fn fail_sync(&self, owner: &str, id: FileId, retry_at: Option<Timestamp>) -> Result<()>;
 
-    /// NONE, SYNCED or FAILED → PENDING for the READY files of `organization` that `target` does not
-    /// hold, looking at up to `limit` files with ids above `after`. Returns how many, and the id to
-    /// go on after; `None` at the end.
+    /// NONE, SYNCED or FAILED → PENDING for the READY files of `organization` that `target` does
+    /// not hold, looking at up to `limit` files with ids above `after`. Returns how many, and the
+    /// id to go on after; `None` at the end.
     async fn enqueue_sync(
         &self,
         organization: &OrganizationId,
@@ -207,8 +207,8 @@ pub trait Metadata: Send + Sync + 'static {
         limit: usize,
     ) -> Result<(u64, Option<FileId>)>;
 
-    /// FAILED → PENDING, with all attempts ahead, for up to `limit` files; of one organization or of
-    /// all. Returns how many.
+    /// FAILED → PENDING, with all attempts ahead, for up to `limit` files; of one organization or
+    /// of all. Returns how many.
     async fn retry_sync(&self, organization: Option<&OrganizationId>, limit: usize) -> Result<u64>;
 
     /// Counts files by sync status, deleted ones left out.
@@ -219,8 +219,8 @@ pub trait Metadata: Send + Sync + 'static {
     /// Notes objects that are about to be written.
     async fn begin_writes(&self, intents: Vec<WriteIntent>) -> Result<()>;
 
-    /// Withdraws noted objects that no record will refer to: makes them dropped blobs, to be removed
-    /// from `not_before` on. Leaves keys alone that are not noted.
+    /// Withdraws noted objects that no record will refer to: makes them dropped blobs, to be
+    /// removed from `not_before` on. Leaves keys alone that are not noted.
     async fn withdraw_writes(&self, keys: &[BlobKey], not_before: Timestamp) -> Result<()>;
 
     /// Withdraws up to `limit` objects noted before `begun_before`; returns how many.
@@ -254,8 +254,8 @@ pub trait Metadata: Send + Sync + 'static {
     async fn ping(&self) -> Result<()>;
 
     /// Resolves once the engine met a fault after which it must be opened again (I/O error or
-    /// corruption), with a description of the fault. All calls fail from then on; the process should
-    /// end.
+    /// corruption), with a description of the fault. All calls fail from then on; the process
+    /// should end.
     async fn poisoned(&self) -> String;
 
     /// Finishes queued work, checkpoints and closes. Calls after it fail.

@@ -227,9 +227,9 @@ impl SyncCounts {
     }
 }
 
-/// An object about to be written to a provider under a key of its own. The intent is committed before
-/// the object's first byte leaves, so that neither a failure nor a crash can leave the object there
-/// for ever.
+/// An object about to be written to a provider under a key of its own. The intent is committed
+/// before the object's first byte leaves, so that neither a failure nor a crash can leave the
+/// object there for ever.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteIntent {
     /// The file the object is for.

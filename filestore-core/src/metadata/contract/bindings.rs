@@ -51,6 +51,7 @@ pub(crate) async fn a_created_binding_is_active_and_listed(metadata: &dyn Metada
         effective_from: at(1),
         effective_to: None,
     };
+
     assert_eq!(seven, expected);
     assert_eq!(metadata.active_binding(number(7)).await.unwrap(), Some(seven.clone()));
     assert_eq!(metadata.active_binding(number(8)).await.unwrap(), None);
@@ -96,6 +97,7 @@ pub(crate) async fn a_change_leaves_the_rest_as_it_was(metadata: &dyn Metadata) 
         sync_enabled: Some(false),
         ..BindingChange::default()
     };
+
     expected.organization_name = "New".into();
     expected.sync_enabled = false;
     assert_eq!(

@@ -22,6 +22,7 @@ pub(crate) async fn an_update_changes_all_that_may_change(metadata: &dyn Metadat
         expires_at: None,
         ..replaced(&old, 77, at(5))
     };
+
     note(metadata, &next).await;
     assert_eq!(metadata.update_file(change(&old, next.clone())).await.unwrap(), Updated::Done);
     assert_eq!(get(metadata, old.file_id).await.as_deref(), Some(&next));
@@ -62,6 +63,7 @@ pub(crate) async fn an_update_from_another_state_is_lost(metadata: &dyn Metadata
 
     let dead = deleted(&record, at(2));
     assert_eq!(metadata.update_file(change(&record, dead.clone())).await.unwrap(), Updated::Done);
+
     let update = change(&record, next);
     assert_eq!(metadata.update_file(update).await.unwrap(), Updated::Lost, "deleted since");
     assert_eq!(dead.state.purge(), Some(PurgeStatus::SystemPurge));
@@ -111,6 +113,7 @@ pub(crate) async fn an_update_placed_by_another_binding_is_refused(metadata: &dy
         provider: provider("s3"),
         sync_enabled: false,
     };
+
     metadata.create_binding(binding, at(0)).await.unwrap();
     let record = put(metadata, ready("7")).await;
     let placed = |active: Option<(&str, bool)>| UpdateFile {
@@ -120,6 +123,7 @@ pub(crate) async fn an_update_placed_by_another_binding_is_refused(metadata: &dy
         }),
         ..change(&record, replaced(&record, 5, at(1)))
     };
+
     for stale in [None, Some(("s3", true)), Some(("gcs", false))] {
         assert_eq!(metadata.update_file(placed(stale)).await.unwrap(), Updated::PlacementStale);
     }

@@ -1,4 +1,4 @@
-//! Claims of the sync worker, queueing, and who holds what.
+//! Claims of the sync worker, queueing, and the holders of files.
 
 use super::sync::bind;
 use super::*;
@@ -19,7 +19,7 @@ async fn sync_of(metadata: &dyn Metadata, record: &FileRecord) -> SyncStatus {
     get(metadata, record.file_id).await.unwrap().state.sync()
 }
 
-pub(crate) async fn a_claim_is_syncing_and_nobody_elses(metadata: &dyn Metadata) {
+pub(crate) async fn a_claim_is_syncing_and_its_copy_is_noted(metadata: &dyn Metadata) {
     bind(metadata, 7, "s3").await;
     let record = put(metadata, ready("7")).await;
 
@@ -40,8 +40,15 @@ pub(crate) async fn a_claim_is_syncing_and_nobody_elses(metadata: &dyn Metadata)
         "the copy is noted"
     );
     assert_eq!(get(metadata, record.file_id).await.as_deref(), Some(&claimed));
+}
+
+pub(crate) async fn a_claimed_file_is_nobody_elses(metadata: &dyn Metadata) {
+    bind(metadata, 7, "s3").await;
+    let record = put(metadata, ready("7")).await;
+    claim(metadata, "one", at(0), 9).await;
 
     assert_eq!(claim(metadata, "two", at(0), 9).await, []);
+
     metadata.fail_sync("two", record.file_id, None).await.unwrap();
     assert_eq!(sync_of(metadata, &record).await, SyncStatus::Syncing, "not the owner's word");
     assert_eq!(metadata.settle_sync(9).await.unwrap(), []);
@@ -61,6 +68,7 @@ pub(crate) async fn only_files_bound_to_a_target_are_claimed(metadata: &dyn Meta
     let elsewhere = put(metadata, in_cloud(ready("7"), "other")).await;
     let claimed =
         claim(metadata, "run", at(2), 9).await.into_iter().map(|claim| claim.record.file_id);
+
     assert_eq!(sorted(claimed.collect()), sorted(vec![here.file_id, elsewhere.file_id]));
 }
 
@@ -71,6 +79,7 @@ pub(crate) async fn organizations_take_turns(metadata: &dyn Metadata) {
             put(metadata, ready(&number.to_string())).await;
         }
     }
+
     let mut after = None;
     let mut turns = Vec::new();
     for _ in 0..4 {
@@ -88,12 +97,15 @@ pub(crate) async fn organizations_take_turns(metadata: &dyn Metadata) {
                 .collect::<String>(),
         );
     }
-    // One at a time of each, and nobody twice before everybody had a turn.
+
+    // One at a time of each, and none twice before each had a turn.
     assert_eq!(turns, ["123", "123", "123", "123"]);
     assert_eq!(claim(metadata, "run", at(0), 100).await.len(), 6);
 }
 
-pub(crate) async fn a_file_waits_between_its_tries_and_fails_at_the_end(metadata: &dyn Metadata) {
+pub(crate) async fn a_file_waits_between_its_attempts_and_fails_at_the_end(
+    metadata: &dyn Metadata,
+) {
     bind(metadata, 7, "s3").await;
     let record = put(metadata, ready("7")).await;
     claim(metadata, "run", at(0), 9).await;
@@ -101,6 +113,7 @@ pub(crate) async fn a_file_waits_between_its_tries_and_fails_at_the_end(metadata
     assert_eq!(sync_of(metadata, &record).await, SyncStatus::Pending);
     assert_eq!(claim(metadata, "run", at(499), 9).await, []);
     assert_eq!(claim(metadata, "run", at(500), 9).await[0].attempts, 1);
+
     metadata.fail_sync("run", record.file_id, None).await.unwrap();
     assert_eq!(sync_of(metadata, &record).await, SyncStatus::Failed);
     assert_eq!(claim(metadata, "run", at(9999), 9).await, []);
@@ -114,13 +127,15 @@ pub(crate) async fn a_lease_can_be_renewed_and_ends(metadata: &dyn Metadata) {
     let later = end.plus(MINUTE);
     metadata.renew_syncs("one", later).await.unwrap();
     metadata.renew_syncs("stranger", at(1)).await.unwrap();
+
     assert_eq!(claim(metadata, "two", end, 9).await, []);
     assert_eq!(claim(metadata, "two", later, 9).await.len(), 1);
+
     metadata.fail_sync("one", record.file_id, None).await.unwrap();
     assert_eq!(sync_of(metadata, &record).await, SyncStatus::Syncing, "it is the other's now");
 }
 
-pub(crate) async fn released_claims_count_no_try(metadata: &dyn Metadata) {
+pub(crate) async fn released_claims_count_no_attempt(metadata: &dyn Metadata) {
     bind(metadata, 7, "s3").await;
     let record = put(metadata, ready("7")).await;
     claim(metadata, "one", at(0), 9).await;
@@ -140,14 +155,16 @@ pub(crate) async fn clearing_leases_makes_files_wait_again(metadata: &dyn Metada
     assert_eq!(claim(metadata, "two", at(0), 9).await.len(), 1);
 }
 
-pub(crate) async fn a_replace_begins_all_tries_anew(metadata: &dyn Metadata) {
+pub(crate) async fn a_replace_begins_all_attempts_anew(metadata: &dyn Metadata) {
     bind(metadata, 7, "s3").await;
     let record = put(metadata, ready("7")).await;
     let claimed = claim(metadata, "run", at(0), 9).await.remove(0).record;
     metadata.fail_sync("run", record.file_id, Some(at(9999))).await.unwrap();
-    let waiting = FileRecord { state: claimed.state.put_off().unwrap(), ..claimed };
+    let waiting = FileRecord { state: claimed.state.postpone().unwrap(), ..claimed };
     let next = replaced(&waiting, 5, at(1));
+
     assert_eq!(metadata.update_file(change(&waiting, next.clone())).await.unwrap(), Updated::Done);
+
     let claims = claim(metadata, "run", at(1), 9).await;
     assert_eq!((claims[0].attempts, &claims[0].record.blob), (0, &next.blob));
 }
@@ -168,11 +185,13 @@ pub(crate) async fn a_flip_is_lost_when_the_file_was_replaced_or_deleted(metadat
         state: one.state.replace_blob(Location::Local).unwrap(),
         ..replaced(&one, 3, at(1))
     };
+
     assert_eq!(metadata.update_file(change(&one, replaced.clone())).await.unwrap(), Updated::Done);
     assert_eq!(
         metadata.update_file(change(&two, deleted(&two, at(1)))).await.unwrap(),
         Updated::Done
     );
+
     for (old, outcome) in [(&one, Updated::Lost), (&two, Updated::Lost), (&three, Updated::Done)] {
         let next = moved(old, "s3");
         note(metadata, &next).await;
@@ -188,6 +207,7 @@ pub(crate) async fn a_flip_is_lost_when_the_file_was_replaced_or_deleted(metadat
             assert_eq!(get(metadata, old.file_id).await.as_deref(), Some(&next));
         }
     }
+
     assert_eq!(metadata.due_blobs(at(5), 9).await.unwrap().len(), 1);
 }
 
@@ -197,11 +217,13 @@ pub(crate) async fn queueing_takes_what_is_elsewhere_page_by_page(metadata: &dyn
         rested.push(put(metadata, ready("7")).await.file_id);
     }
     assert_eq!(metadata.settle_sync(9).await.unwrap().len(), 5);
+
     bind(metadata, 7, "s3").await;
     put(metadata, temp("7")).await;
     put(metadata, ready("8")).await;
     put(metadata, in_cloud(ready("7"), "s3")).await;
     assert_eq!(claim(metadata, "run", at(0), 9).await, [], "from before the binding");
+
     let (mut after, mut queued) = (None, Vec::new());
     loop {
         let (some, next) =
@@ -212,7 +234,9 @@ pub(crate) async fn queueing_takes_what_is_elsewhere_page_by_page(metadata: &dyn
             break;
         }
     }
+
     assert_eq!(queued, [2, 2, 1]);
+
     let mut claims = claim(metadata, "run", at(0), 99).await;
     claims.extend(claim(metadata, "run", at(0), 99).await);
     assert_eq!(
@@ -226,25 +250,34 @@ pub(crate) async fn failed_files_are_queued_again(metadata: &dyn Metadata) {
         bind(metadata, number, "s3").await;
         put(metadata, ready(&number.to_string())).await;
     }
+
     let claims = claim(metadata, "run", at(0), 99).await;
     for claim in &claims {
         metadata.fail_sync("run", claim.record.file_id, None).await.unwrap();
     }
     assert_eq!(metadata.retry_sync(Some(&organization("9")), 9).await.unwrap(), 0);
     assert_eq!(metadata.retry_sync(Some(&organization("8")), 9).await.unwrap(), 1);
+
     let again = claim(metadata, "run", at(0), 9).await;
     assert_eq!((again.len(), again[0].attempts), (1, 0));
     assert_eq!(metadata.retry_sync(None, 9).await.unwrap(), 1);
     assert_eq!(metadata.retry_sync(None, 9).await.unwrap(), 0);
 }
 
-pub(crate) async fn what_is_elsewhere_and_who_holds_what(metadata: &dyn Metadata) {
-    let one = put(metadata, sized(ready("7"), 3)).await;
-    let two = put(metadata, sized(in_cloud(ready("7"), "other"), 4)).await;
+/// Files of organization 7 at several providers, deleted and foreign ones beside them; returns the
+/// READY ones that `s3` does not hold.
+async fn scattered(metadata: &dyn Metadata) -> Vec<FileId> {
+    let here = put(metadata, sized(ready("7"), 3)).await;
+    let other = put(metadata, sized(in_cloud(ready("7"), "other"), 4)).await;
     put(metadata, sized(in_cloud(ready("7"), "s3"), 5)).await;
     put(metadata, sized(temp("7"), 6)).await;
     put(metadata, ready("8")).await;
     put_deleted(metadata, ready("7"), at(1)).await;
+    sorted(vec![here.file_id, other.file_id])
+}
+
+pub(crate) async fn files_elsewhere_come_oldest_first_and_page_by_page(metadata: &dyn Metadata) {
+    let expected = scattered(metadata).await;
     let elsewhere = async |target: &str, after, limit| {
         let found = metadata
             .files_elsewhere(&organization("7"), &provider(target), after, limit)
@@ -252,11 +285,16 @@ pub(crate) async fn what_is_elsewhere_and_who_holds_what(metadata: &dyn Metadata
             .unwrap();
         found.into_iter().map(|record| record.file_id).collect::<Vec<_>>()
     };
-    let expected = sorted(vec![one.file_id, two.file_id]);
+
     assert_eq!(elsewhere("s3", None, 9).await, expected);
     assert_eq!(elsewhere("s3", None, 1).await, expected[..1]);
     assert_eq!(elsewhere("s3", Some(expected[0]), 9).await, expected[1..]);
     assert_eq!(elsewhere("LOCAL", None, 9).await.len(), 2);
+}
+
+pub(crate) async fn holdings_are_counted_by_provider_and_status(metadata: &dyn Metadata) {
+    scattered(metadata).await;
+
     let mut holdings: Vec<_> = metadata
         .holdings(&organization("7"))
         .await
@@ -265,6 +303,7 @@ pub(crate) async fn what_is_elsewhere_and_who_holds_what(metadata: &dyn Metadata
         .map(|holding| (holding.provider.to_string(), holding.status, holding.files, holding.bytes))
         .collect();
     holdings.sort_by(|a, b| (&a.0, a.2, a.3).cmp(&(&b.0, b.2, b.3)));
+
     assert_eq!(
         holdings,
         [

@@ -22,6 +22,7 @@ pub(crate) async fn calls_of_many_tasks_all_succeed(metadata: &dyn Metadata) {
     });
     future::join_all(each).await;
     let stored = metadata.stored_bytes(&organization("acme")).await.unwrap();
+
     assert_eq!(stored, (1..=64).sum::<u64>());
 }
 
@@ -31,6 +32,7 @@ pub(crate) async fn a_call_that_nobody_waits_for_is_done_all_the_same(metadata: 
     assert!(
         future::poll_immediate(&mut call).await.is_none_or(|done| done.unwrap() == Inserted::Done)
     );
+
     drop(call);
     // Writes are done in the order in which they were asked for.
     put(metadata, ready("acme")).await;
@@ -40,13 +42,16 @@ pub(crate) async fn a_call_that_nobody_waits_for_is_done_all_the_same(metadata: 
 pub(crate) async fn after_closing_every_call_fails(metadata: &dyn Metadata) {
     let record = put(metadata, ready("acme")).await;
     assert!(get(metadata, record.file_id).await.is_some());
+
     metadata.close().await;
     let unusable = |kind: Option<ErrorKind>| assert_eq!(kind, Some(ErrorKind::Unusable));
     unusable(metadata.ping().await.err().map(|error| error.kind()));
     unusable(metadata.file(record.file_id, &Scope::All).await.err().map(|error| error.kind()));
     unusable(metadata.insert_files(insert([ready("acme")])).await.err().map(|error| error.kind()));
+
     let listing = metadata.list_files(&ListFilter::default(), &Scope::All, None, 9).await;
     unusable(listing.err().map(|error| error.kind()));
     assert_eq!(metadata.cached_file(record.file_id, &Scope::All), None);
+
     metadata.close().await;
 }

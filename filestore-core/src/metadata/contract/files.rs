@@ -21,6 +21,7 @@ pub(crate) async fn an_inserted_file_reads_back_whole(metadata: &dyn Metadata) {
         ext: String::new(),
         ..ready("7")
     };
+
     for record in [plain, temp("acme"), full, in_cloud(ready("7"), "s3")] {
         put(metadata, record.clone()).await;
         for _ in ["from the database", "from memory, if it has one"] {
@@ -45,6 +46,7 @@ pub(crate) async fn a_foreign_file_looks_like_an_unknown_one(metadata: &dyn Meta
         "also once it is in memory"
     );
     assert_eq!(metadata.cached_file(record.file_id, &foreign), None);
+
     let nobody = Scope::Organizations(Vec::new());
     assert_eq!(metadata.file(record.file_id, &nobody).await.unwrap(), None);
 }
@@ -87,8 +89,10 @@ pub(crate) async fn the_quota_lets_the_last_byte_in(metadata: &dyn Metadata) {
 
     let over = metadata.insert_files(limited(sized(ready("acme"), 1))).await.unwrap();
     assert_eq!(over, Inserted::OverQuota);
+
     let empty = metadata.insert_files(limited(sized(ready("acme"), 0))).await.unwrap();
     assert_eq!(empty, Inserted::Done);
+
     let huge = metadata.insert_files(limited(sized(ready("acme"), u64::MAX))).await.unwrap();
     assert_eq!(huge, Inserted::OverQuota, "no overflow");
 }
@@ -101,6 +105,7 @@ pub(crate) async fn an_insert_placed_by_another_binding_is_refused(metadata: &dy
         },
         ..insert([ready("7")])
     };
+
     let outcome = async |active| metadata.insert_files(placed(active)).await.unwrap();
     assert_eq!(outcome(None).await, Inserted::Done);
     assert_eq!(outcome(Some(("s3", true))).await, Inserted::PlacementStale);
@@ -111,11 +116,13 @@ pub(crate) async fn an_insert_placed_by_another_binding_is_refused(metadata: &dy
         provider: provider("s3"),
         sync_enabled: true,
     };
+
     assert!(matches!(
         metadata.create_binding(binding, at(0)).await.unwrap(),
         BindingOutcome::Done(_)
     ));
     assert_eq!(outcome(Some(("s3", true))).await, Inserted::Done);
+
     for changed in [None, Some(("s3", false)), Some(("LOCAL", true))] {
         assert_eq!(outcome(changed).await, Inserted::PlacementStale, "{changed:?}");
     }
@@ -142,6 +149,7 @@ pub(crate) async fn live_local_keys_are_those_that_records_refer_to(metadata: &d
     let cloud = put(metadata, in_cloud(ready("acme"), "s3")).await;
     let old = put(metadata, ready("acme")).await;
     let new = replaced(&old, 5, at(2));
+
     assert_eq!(metadata.update_file(change(&old, new.clone())).await.unwrap(), Updated::Done);
 
     let unknown = BlobId::generate(at(0));
@@ -150,6 +158,7 @@ pub(crate) async fn live_local_keys_are_those_that_records_refer_to(metadata: &d
     let keys = metadata.live_local_keys(&ids).await.unwrap();
     let texts = sorted(keys.iter().map(BlobKey::as_str).collect());
     let live = sorted([&local, &marked, &new].map(|record| record.blob.key.as_str()).to_vec());
+
     assert_eq!(texts, live);
 }
 
@@ -157,6 +166,7 @@ pub(crate) async fn usage_follows_inserts_replaces_and_purges(metadata: &dyn Met
     let acme = organization("acme");
     let stored = async || metadata.stored_bytes(&acme).await.unwrap();
     assert_eq!(stored().await, 0);
+
     let one = put(metadata, sized(ready("acme"), 100)).await;
     put(metadata, sized(temp("acme"), 10)).await;
     put(metadata, sized(ready("other"), 5000)).await;
@@ -165,15 +175,18 @@ pub(crate) async fn usage_follows_inserts_replaces_and_purges(metadata: &dyn Met
     let larger = replaced(&one, 150, at(1));
     metadata.update_file(change(&one, larger.clone())).await.unwrap();
     assert_eq!(stored().await, 160);
+
     let smaller = replaced(&larger, 30, at(2));
     metadata.update_file(change(&larger, smaller.clone())).await.unwrap();
     assert_eq!(stored().await, 40);
+
     let moved = FileRecord { version: 4, ..in_cloud(smaller.clone(), "s3") };
     metadata.update_file(change(&smaller, moved.clone())).await.unwrap();
     assert_eq!(stored().await, 40, "wherever the bytes are");
 
     metadata.update_file(change(&moved, deleted(&moved, at(3)))).await.unwrap();
     assert_eq!(stored().await, 40, "deleted bytes count until they are gone");
+
     let claims = metadata.claim_purges(lease("run", at(3), at(9)), at(3), 10).await.unwrap();
     assert_eq!((claims.len(), stored().await), (1, 40));
     assert_eq!(metadata.finish_purges("run", &[moved.file_id]).await.unwrap(), 1);

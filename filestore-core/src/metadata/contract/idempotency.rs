@@ -27,10 +27,12 @@ pub(crate) async fn a_reply_is_remembered_with_its_files(metadata: &dyn Metadata
     let files = [ready("acme"), ready("acme")];
     let entry = entry("acme", "k 1/ü", &files, at(100));
     assert_eq!(metadata.insert_files(remembered(&entry, &files)).await.unwrap(), Inserted::Done);
+
     let acme = organization("acme");
     assert_eq!(metadata.idempotency(&acme, "k 1/ü", at(50)).await.unwrap(), Some(entry));
     assert_eq!(metadata.idempotency(&acme, "K 1/ü", at(50)).await.unwrap(), None);
     assert_eq!(metadata.idempotency(&organization("other"), "k 1/ü", at(50)).await.unwrap(), None);
+
     let other = [ready("other")];
     let same_key = self::entry("other", "k 1/ü", &other, at(100));
     let outcome = metadata.insert_files(remembered(&same_key, &other)).await.unwrap();
@@ -44,8 +46,10 @@ pub(crate) async fn a_taken_key_inserts_nothing_and_beats_the_quota(metadata: &d
     let twin = [ready("acme")];
     let second = entry("acme", "k", &twin, at(200));
     let over = InsertFiles { quota_bytes: Some(10), ..remembered(&second, &twin) };
+
     assert_eq!(metadata.insert_files(over).await.unwrap(), Inserted::IdempotencyTaken);
     assert_eq!(get(metadata, twin[0].file_id).await, None);
+
     let kept = metadata.idempotency(&organization("acme"), "k", at(50)).await.unwrap();
     assert_eq!(kept, Some(first));
 }
@@ -70,11 +74,13 @@ pub(crate) async fn expired_replies_are_forgotten_up_to_the_limit(metadata: &dyn
         let entry = entry("acme", key, &files, at(expires_at));
         metadata.insert_files(remembered(&entry, &files)).await.unwrap();
     }
+
     let mut forgotten = Vec::new();
     for _ in 0..3 {
         forgotten.push(metadata.forget_idempotency(at(3), 2).await.unwrap());
     }
     assert_eq!(forgotten, [2, 1, 0]);
+
     let before_all = at(0);
     assert_eq!(metadata.idempotency(&organization("acme"), "a", before_all).await.unwrap(), None);
     assert!(metadata.idempotency(&organization("acme"), "d", before_all).await.unwrap().is_some());

@@ -26,6 +26,7 @@ async fn fill(metadata: &dyn Metadata) -> Vec<FileRecord> {
             }
         }
     }
+
     all.sort_by_key(|record| std::cmp::Reverse(record.file_id));
     all
 }
@@ -39,6 +40,7 @@ fn file(organization: &str, sub_system: &str, status: Status, now: Timestamp) ->
             ..ready(organization)
         },
     };
+
     FileRecord { file_id: FileId::generate(now), sub_system: sub_system.parse().unwrap(), ..record }
 }
 
@@ -75,6 +77,7 @@ fn filters() -> Vec<ListFilter> {
     let sub_systems: [Option<SubSystem>; 2] = [None, Some("b".parse().unwrap())];
     let statuses = std::iter::once(None).chain(Status::ALL.iter().copied().map(Some));
     let mut filters = Vec::new();
+
     for status in statuses {
         for purge_status in [None, Some(PurgeStatus::SystemPurge)] {
             for organization_id in organizations.clone() {
@@ -85,6 +88,7 @@ fn filters() -> Vec<ListFilter> {
             }
         }
     }
+
     filters
 }
 
@@ -92,6 +96,7 @@ pub(crate) async fn every_filter_and_scope_shows_exactly_its_files(metadata: &dy
     let all = fill(metadata).await;
     let of = |ids: &[&str]| Scope::Organizations(ids.iter().map(|id| organization(id)).collect());
     let scopes = [Scope::All, of(&["1"]), of(&["acme", "1", "acme", "nobody"]), of(&[])];
+
     for filter in filters() {
         for scope in &scopes {
             let expected: Vec<_> =
@@ -102,6 +107,7 @@ pub(crate) async fn every_filter_and_scope_shows_exactly_its_files(metadata: &dy
             }
         }
     }
+
     let none = metadata.list_files(&ListFilter::default(), &Scope::All, None, 0).await.unwrap();
     assert!(none.is_empty());
 }
@@ -114,6 +120,7 @@ pub(crate) async fn paging_goes_on_past_ties_and_deletions(metadata: &dyn Metada
     ids.sort_by_key(|id| std::cmp::Reverse(*id));
     let filter = ListFilter::default();
     let page = metadata.list_files(&filter, &Scope::All, None, 3).await.unwrap();
+
     assert_eq!(page.iter().map(|record| record.file_id).collect::<Vec<_>>(), ids[..3]);
 
     // The cursor's own file and the one after it go away between two pages; a newer one comes.
@@ -122,6 +129,7 @@ pub(crate) async fn paging_goes_on_past_ties_and_deletions(metadata: &dyn Metada
         let next = deleted(&record, at(1));
         assert_eq!(metadata.update_file(change(&record, next)).await.unwrap(), Updated::Done);
     }
+
     put(metadata, uploaded("acme", at(50))).await;
     let page = metadata.list_files(&filter, &Scope::All, Some(ids[2]), 3).await.unwrap();
     assert_eq!(page.iter().map(|record| record.file_id).collect::<Vec<_>>(), ids[4..7]);

@@ -1,4 +1,4 @@
-//! The contract suite: what every [`Metadata`] engine does, as functions an engine's tests run.
+//! The contract suite: the behaviour of every [`Metadata`] engine, as functions that its tests run.
 //!
 //! [`contract_tests!`] turns them all into tests of an engine. A function that is missing from its
 //! list is dead code, which the compiler reports.
@@ -30,7 +30,7 @@ pub(crate) mod writes;
 pub(crate) mod engine;
 
 /// Makes a test of each function of the suite. `$make` is the absolute path of a function that
-/// returns an empty engine and whatever must outlive it.
+/// returns an empty engine and a guard that must outlive it.
 macro_rules! contract_tests {
     ($make:path) => {
         $crate::metadata::contract::contract_tests! { @list $make:
@@ -87,7 +87,7 @@ macro_rules! contract_tests {
                 clearing_leases_frees_them_but_keeps_the_waits,
                 only_the_owner_finishes,
                 a_finished_purge_takes_the_dropped_blobs_along,
-                a_finished_purge_leaves_what_was_abandoned_at_a_provider,
+                a_finished_purge_leaves_what_was_withdrawn_at_a_provider,
                 the_backlog_counts_what_a_run_would_find,
                 dropped_blobs_come_due_and_are_finished_or_postponed,
             }
@@ -100,24 +100,26 @@ macro_rules! contract_tests {
                 counts_follow_every_change,
             }
             copies {
-                a_claim_is_syncing_and_nobody_elses,
+                a_claim_is_syncing_and_its_copy_is_noted,
+                a_claimed_file_is_nobody_elses,
                 only_files_bound_to_a_target_are_claimed,
                 organizations_take_turns,
-                a_file_waits_between_its_tries_and_fails_at_the_end,
+                a_file_waits_between_its_attempts_and_fails_at_the_end,
                 a_lease_can_be_renewed_and_ends,
-                released_claims_count_no_try,
+                released_claims_count_no_attempt,
                 clearing_leases_makes_files_wait_again,
-                a_replace_begins_all_tries_anew,
+                a_replace_begins_all_attempts_anew,
                 a_flip_is_lost_when_the_file_was_replaced_or_deleted,
                 queueing_takes_what_is_elsewhere_page_by_page,
                 failed_files_are_queued_again,
-                what_is_elsewhere_and_who_holds_what,
+                files_elsewhere_come_oldest_first_and_page_by_page,
+                holdings_are_counted_by_provider_and_status,
             }
             writes {
                 a_blob_at_a_provider_needs_its_intent,
                 an_intent_ends_with_its_record,
-                an_abandoned_write_becomes_a_dropped_blob,
-                old_writes_are_abandoned_up_to_the_limit,
+                a_withdrawn_write_becomes_a_dropped_blob,
+                old_writes_are_withdrawn_up_to_the_limit,
             }
             engine {
                 it_answers,
@@ -171,7 +173,7 @@ pub(crate) fn ready(organization: &str) -> FileRecord {
     uploaded(organization, at(0))
 }
 
-/// The same, uploaded at `now`.
+/// A READY, PENDING, LOCAL file of 10 bytes, uploaded at `now`.
 pub(crate) fn uploaded(organization: &str, now: Timestamp) -> FileRecord {
     let organization_id: OrganizationId = organization.parse().unwrap();
     let sub_system = "gallery".parse().unwrap();
@@ -277,6 +279,7 @@ pub(crate) fn moved(record: &FileRecord, code: &str) -> FileRecord {
     let location = if code.is_local() { Location::Local } else { Location::Cloud };
     let key =
         BlobKey::new(&record.organization_id, &record.sub_system, at(0), BlobId::generate(at(0)));
+
     FileRecord {
         state: record.state.move_to(location).unwrap(),
         blob: Blob { key, provider: code, ..record.blob.clone() },

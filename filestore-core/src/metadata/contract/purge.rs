@@ -48,12 +48,15 @@ pub(crate) async fn temp_files_expire_up_to_the_limit(metadata: &dyn Metadata) {
     for _ in 0..3 {
         expired.push(metadata.expire_temp(at(30), 2).await.unwrap());
     }
+
     assert_eq!(expired, [2, 1, 0]);
+
     for record in &old {
         let now = get(metadata, record.file_id).await.unwrap();
         let expected = FileRecord { expires_at: record.expires_at, ..deleted(record, at(30)) };
         assert_eq!(*now, expected);
     }
+
     for record in [&young, &kept] {
         assert_eq!(get(metadata, record.file_id).await.as_deref(), Some(record));
     }
@@ -68,9 +71,11 @@ pub(crate) async fn claims_come_oldest_first_and_only_after_the_grace(metadata: 
     }
     put(metadata, ready("acme")).await;
     let claims = metadata.claim_purges(lease("run", at(1000), at(2000)), at(30), 2).await.unwrap();
+
     assert_eq!(ids(&claims), [marked[1].file_id, marked[2].file_id]);
     assert_eq!(claims[0].record, marked[1]);
     assert_eq!((claims[0].attempts, claims[0].dropped.as_slice()), (0, &[][..]));
+
     let claims = metadata.claim_purges(lease("run", at(1000), at(2000)), at(30), 2).await.unwrap();
     assert_eq!(ids(&claims), [marked[0].file_id], "the last one is within its grace");
 }
@@ -79,12 +84,14 @@ pub(crate) async fn a_claimed_file_is_not_claimed_twice_nor_restored(metadata: &
     let dead = put_deleted(metadata, ready("acme"), at(0)).await;
     assert_eq!(claim(metadata, "one", 0, 10).await.len(), 1);
     assert_eq!(claim(metadata, "two", 9, 10).await, []);
+
     let back = FileRecord { state: dead.state.restore(), ..dead.clone() };
     for _ in ["while leased", "after the failure"] {
         let restore = change(&dead, back.clone());
         assert_eq!(metadata.update_file(restore).await.unwrap(), Updated::Lost);
         metadata.postpone_purge("one", dead.file_id, at(5)).await.unwrap();
     }
+
     assert_eq!(get(metadata, dead.file_id).await.as_deref(), Some(&dead));
 }
 
@@ -103,6 +110,7 @@ pub(crate) async fn of_two_concurrent_runs_each_file_goes_to_one(metadata: &dyn 
             mine.extend(ids(&claims));
         }
     };
+
     let (one, two) = tokio::join!(run("one"), run("two"));
     assert_eq!(sorted([one, two].concat()), sorted(all));
 }
@@ -117,6 +125,7 @@ pub(crate) async fn a_lease_that_ended_can_be_taken_over(metadata: &dyn Metadata
         0,
         "not its own any more"
     );
+
     metadata.postpone_purge("one", dead.file_id, at(10)).await.unwrap();
     assert_eq!(claim(metadata, "three", 15, 10).await, [], "a stranger's failure changes nothing");
     assert_eq!(metadata.finish_purges("two", &[dead.file_id]).await.unwrap(), 1);
@@ -131,6 +140,7 @@ pub(crate) async fn a_failed_purge_waits_and_stays_claimed(metadata: &dyn Metada
         assert_eq!((ids(&claims), claims[0].attempts), (vec![dead.file_id], attempts));
         metadata.postpone_purge("run", dead.file_id, at(now + 100)).await.unwrap();
     }
+
     assert_eq!(metadata.finish_purges("run", &[dead.file_id]).await.unwrap(), 0, "given back");
 }
 
@@ -150,6 +160,7 @@ pub(crate) async fn only_the_owner_finishes(metadata: &dyn Metadata) {
     let unclaimed = put_deleted(metadata, ready("acme"), at(50)).await;
     let dead = put_deleted(metadata, ready("acme"), at(0)).await;
     assert_eq!(ids(&claim(metadata, "run", 0, 10).await), [dead.file_id]);
+
     let all = [live.file_id, unclaimed.file_id, dead.file_id, FileId::generate(at(0))];
     assert_eq!(metadata.finish_purges("other", &all).await.unwrap(), 0);
     assert_eq!(get(metadata, dead.file_id).await.as_deref(), Some(&dead));
@@ -173,12 +184,13 @@ pub(crate) async fn a_finished_purge_takes_the_dropped_blobs_along(metadata: &dy
     let claims = claim(metadata, "run", 2, 10).await;
     assert_eq!(claims[0].dropped, [dropped(&first, at(1000))]);
     assert_eq!(metadata.due_blobs(at(1000), 10).await.unwrap().len(), 2);
+
     metadata.finish_purges("run", &[dead.file_id]).await.unwrap();
     let left = metadata.due_blobs(at(1000), 10).await.unwrap();
     assert_eq!(left.iter().map(|due| due.blob.file_id).collect::<Vec<_>>(), [other.file_id]);
 }
 
-pub(crate) async fn a_finished_purge_leaves_what_was_abandoned_at_a_provider(
+pub(crate) async fn a_finished_purge_leaves_what_was_withdrawn_at_a_provider(
     metadata: &dyn Metadata,
 ) {
     let record = put_deleted(metadata, ready("acme"), at(1)).await;
@@ -187,13 +199,16 @@ pub(crate) async fn a_finished_purge_leaves_what_was_abandoned_at_a_provider(
     claim(metadata, "run", 2, 10).await;
     // A copy that was under way fails after the purge has looked.
     metadata.withdraw_writes(std::slice::from_ref(&copy.blob.key), at(1000)).await.unwrap();
+
     assert_eq!(metadata.finish_purges("run", &[record.file_id]).await.unwrap(), 1);
+
     let left = metadata.due_blobs(at(1000), 10).await.unwrap();
     assert_eq!(left.iter().map(|due| &due.blob.key).collect::<Vec<_>>(), [&copy.blob.key]);
 }
 
 pub(crate) async fn the_backlog_counts_what_a_run_would_find(metadata: &dyn Metadata) {
     assert_eq!(metadata.purge_backlog(at(0), at(0)).await.unwrap(), PurgeBacklog::default());
+
     put(metadata, FileRecord { expires_at: Some(at(50)), ..temp("acme") }).await;
     put(metadata, FileRecord { expires_at: Some(at(51)), ..temp("acme") }).await;
     put_deleted(metadata, sized(ready("acme"), 7), at(10)).await;
@@ -216,6 +231,7 @@ pub(crate) async fn dropped_blobs_come_due_and_are_finished_or_postponed(metadat
     replace(metadata, &second, at(10)).await;
     assert_eq!(metadata.due_blobs(at(9), 10).await.unwrap(), []);
     assert_eq!(metadata.due_blobs(at(20), 1).await.unwrap().len(), 1);
+
     let due = metadata.due_blobs(at(20), 10).await.unwrap();
     let blobs: Vec<_> = due.iter().map(|due| due.blob.clone()).collect();
     assert_eq!(blobs, [dropped(&second, at(10)), dropped(&first, at(20))], "oldest first");
@@ -223,6 +239,7 @@ pub(crate) async fn dropped_blobs_come_due_and_are_finished_or_postponed(metadat
     metadata.postpone_blob(due[0].id, at(20).plus(MINUTE)).await.unwrap();
     metadata.finish_blobs(&[due[1].id, due[1].id]).await.unwrap();
     assert_eq!(metadata.due_blobs(at(20), 10).await.unwrap(), []);
+
     let again = metadata.due_blobs(at(20).plus(MINUTE), 10).await.unwrap();
     assert_eq!((again[0].id, again[0].attempts, again.len()), (due[0].id, 1, 1));
 }

@@ -21,18 +21,22 @@ async fn settle(metadata: &dyn Metadata) -> Vec<FileId> {
 
 pub(crate) async fn files_with_nowhere_to_go_are_settled(metadata: &dyn Metadata) {
     assert_eq!(settle(metadata).await, []);
+
     bind(metadata, 2, "LOCAL").await;
     bind(metadata, 4, "s3").await;
     let terminate = BindingChange { is_active: Some(false), ..BindingChange::default() };
     metadata.change_binding(number(4), terminate, &[], at(1)).await.unwrap();
     let mut waiting = Vec::new();
+
     for organization in ["acme", "0", "1", "2", "4", "9007199254740992"] {
         let record = put(metadata, ready(organization)).await;
         get(metadata, record.file_id).await;
         waiting.push(record);
     }
+
     let ids = sorted(waiting.iter().map(|record| record.file_id).collect());
     assert_eq!(settle(metadata).await, ids);
+
     for record in waiting {
         let settled = FileRecord { state: record.state.settle().unwrap(), ..record };
         assert_eq!(
@@ -41,6 +45,7 @@ pub(crate) async fn files_with_nowhere_to_go_are_settled(metadata: &dyn Metadata
             "updated_at stays"
         );
     }
+
     assert_eq!(settle(metadata).await, []);
 }
 
@@ -52,7 +57,9 @@ pub(crate) async fn files_bound_elsewhere_wait(metadata: &dyn Metadata) {
     let unreachable = put(metadata, ready("8")).await;
     let elsewhere = put(metadata, in_cloud(ready("7"), "gcs")).await;
     let alike = put(metadata, ready("70")).await;
+
     assert_eq!(settle(metadata).await, [alike.file_id]);
+
     for record in [&local, &elsewhere, &unreachable] {
         assert_eq!(get(metadata, record.file_id).await.as_deref(), Some(record));
     }
@@ -78,6 +85,7 @@ pub(crate) async fn settling_stops_at_the_limit_and_goes_on(metadata: &dyn Metad
     for _ in 0..4 {
         settled.push(metadata.settle_sync(2).await.unwrap().len());
     }
+
     assert_eq!(settled, [2, 2, 1, 0], "past the two that wait");
     assert_eq!(metadata.settle_sync(0).await.unwrap(), []);
 }
@@ -103,6 +111,7 @@ pub(crate) async fn counts_follow_every_change(metadata: &dyn Metadata) {
     let next = moved(&old, "s3");
     note(metadata, &next).await;
     assert_eq!(metadata.update_file(change(&old, next.clone())).await.unwrap(), Updated::Done);
+
     let copied = SyncCounts { none: 1, synced: 1, ..SyncCounts::default() };
     assert_eq!(counts().await, copied);
 

@@ -8,10 +8,12 @@ pub(crate) async fn a_blob_at_a_provider_needs_its_intent(metadata: &dyn Metadat
         metadata.insert_files(insert([record.clone()])).await.unwrap(),
         Inserted::PlacementStale
     );
+
     let other = FileRecord {
         blob: Blob { provider: provider("other"), ..record.blob.clone() },
         ..record.clone()
     };
+
     note(metadata, &other).await;
     assert_eq!(
         metadata.insert_files(insert([record.clone()])).await.unwrap(),
@@ -45,23 +47,26 @@ pub(crate) async fn an_intent_ends_with_its_record(metadata: &dyn Metadata) {
         Updated::Done
     );
     assert_eq!(metadata.withdraw_old_writes(at(1_000_000), at(0), 9).await.unwrap(), 0);
+
     metadata.withdraw_writes(&[record.blob.key], at(0)).await.unwrap();
     assert_eq!(metadata.due_blobs(at(1), 9).await.unwrap(), [], "what has a record is not dropped");
 }
 
-pub(crate) async fn an_abandoned_write_becomes_a_dropped_blob(metadata: &dyn Metadata) {
+pub(crate) async fn a_withdrawn_write_becomes_a_dropped_blob(metadata: &dyn Metadata) {
     let one = in_cloud(ready("7"), "s3");
     note(metadata, &one).await;
     metadata.withdraw_writes(std::slice::from_ref(&one.blob.key), at(50)).await.unwrap();
     assert_eq!(metadata.due_blobs(at(49), 9).await.unwrap(), []);
+
     let due = metadata.due_blobs(at(50), 9).await.unwrap();
     assert_eq!(due.len(), 1);
     assert_eq!((&due[0].blob.key, &due[0].blob.provider), (&one.blob.key, &provider("s3")));
+
     let inserted = metadata.insert_files(insert([one])).await.unwrap();
     assert_eq!(inserted, Inserted::PlacementStale, "nothing refers to it any more");
 }
 
-pub(crate) async fn old_writes_are_abandoned_up_to_the_limit(metadata: &dyn Metadata) {
+pub(crate) async fn old_writes_are_withdrawn_up_to_the_limit(metadata: &dyn Metadata) {
     for millis in [1, 2, 3, 90] {
         note(metadata, &in_cloud(uploaded("7", at(millis)), "s3")).await;
     }

@@ -1,5 +1,5 @@
-//! Bindings. That an organization has at most one active is the database's own rule
-//! (`bindings_active`), not only this code's.
+//! Bindings. The database itself keeps an organization from having two active ones
+//! (`bindings_active`), not only this code.
 
 use rusqlite::{Connection, Row, params};
 

@@ -4,13 +4,13 @@
 //! A download asks for its record first. From memory the answer costs no thread switch.
 //!
 //! # Locking
-//! Look-ups touch the cache's own shard only. What must not happen: a reader misses, reads the old
+//! Look-ups touch the cache's own shard only. The hazard: a reader misses, reads the old
 //! row, the writer commits and removes the entry, and then the reader inserts the old row. So every
 //! id has an epoch (shared by all ids of its shard). A reader notes it *before* it reads the database,
 //! and inserts, under the epoch's lock, only if it is still the same. The writer makes the epoch odd
 //! and removes the entries *before* COMMIT, and makes it even again after it; nothing is inserted
-//! under an odd epoch. So whoever reads after a commit, from memory or from the database, never sees
-//! what was before it, not even in the moment between COMMIT and the reply.
+//! under an odd epoch. So a read after a commit, from memory or from the database, never sees
+//! the state before it, not even in the moment between COMMIT and the reply.
 //!
 //! There is one writer, so at most one change is open at a time.
 
@@ -84,8 +84,8 @@ impl RecordCache {
         }
     }
 
-    /// Removes the records of `ids` and keeps them out until the result is dropped. Call it before the
-    /// COMMIT that changes their rows, and drop the result after it.
+    /// Removes the records of `ids` and keeps them out until the result is dropped. Call it before
+    /// the COMMIT that changes their rows, and drop the result after it.
     pub(super) fn changing(&self, ids: &[FileId]) -> Changing<'_> {
         let shards: BTreeSet<usize> = ids.iter().copied().map(shard).collect();
         for &shard in &shards {

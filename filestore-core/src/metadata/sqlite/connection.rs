@@ -13,16 +13,17 @@ use crate::domain::error::{Error, ErrorKind, Result};
 
 use super::schema;
 
-/// Earlier ones have the WAL-reset bug, which can corrupt a database (<https://sqlite.org/wal.html>).
+/// The oldest SQLite that is safe. Earlier ones have the WAL-reset bug, which can corrupt a
+/// database (<https://sqlite.org/wal.html>).
 const OLDEST_SQLITE: i32 = 3_051_003;
 
 /// The time for which a statement waits for another process's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Statements a connection keeps prepared: more than the engine has.
+/// The number of statements a connection keeps prepared: more than the engine has.
 const STATEMENTS: usize = 128;
 
-/// No `CREATE`: the file is made by [`create`], with its mode.
+/// Returns the flags of every connection. No `CREATE`: [`create`] makes the file, with its mode.
 fn flags() -> OpenFlags {
     OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX
 }
@@ -60,14 +61,14 @@ fn connect_writer(path: &Path, durability: Durability) -> Result<Connection, Ope
     Ok(connection)
 }
 
-/// Sets a reader's connection up; it cannot write.
+/// Sets a reader's connection up, so that it cannot write.
 pub(super) fn set_up_reader(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     set_up(connection)?;
     connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -8192;")
 }
 
-/// The flags of a reader's connection.
+/// Returns the flags of a reader's connection.
 pub(super) fn reader_flags() -> OpenFlags {
     flags()
 }

@@ -1,4 +1,5 @@
-//! Dropped blobs (`blob_gc`): bytes no record refers to any more, to be removed after their grace period.
+//! Dropped blobs (`blob_gc`): bytes that no record refers to any more, to be removed after their
+//! grace period.
 
 use rusqlite::{Connection, Row, params};
 
@@ -28,8 +29,8 @@ pub(super) const COUNT_DUE: &str = "SELECT count(*) FROM blob_gc WHERE not_befor
 
 pub(super) const OF_FILE: &str = concat!("SELECT ", columns!(), " FROM blob_gc WHERE file_id = ?1");
 
-/// Deletes only LOCAL rows. Provider rows stay until due: a delayed write may still create the object,
-/// or the row may be newer than this purge's look-up.
+/// Deletes only LOCAL rows. Provider rows stay until due: a delayed write may still create the
+/// object, or the row may be newer than this purge's look-up.
 pub(super) const FORGET_FILE: &str =
     "DELETE FROM blob_gc WHERE file_id = ?1 AND storage_provider = 'LOCAL'";
 

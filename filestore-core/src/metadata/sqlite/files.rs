@@ -63,8 +63,8 @@ pub(super) fn stored_bytes(sql: &Connection, organization: &OrganizationId) -> R
     Ok(total.unwrap_or(0))
 }
 
-/// Inserts the records, all or none. The idempotency key comes first: its reply is the answer even if
-/// the quota is full by now, of the files of that reply.
+/// Inserts the records, all or none. The idempotency key comes first: its reply is the answer even
+/// if the quota is full by now, of the files of that reply.
 pub(super) fn insert(tx: &WriteTx<'_>, insert: &InsertFiles) -> Result<Inserted, Fault> {
     let Some(first) = insert.records.first() else {
         return Ok(Inserted::Done);

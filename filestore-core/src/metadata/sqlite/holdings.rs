@@ -1,4 +1,4 @@
-//! Who holds an organization's files, and which of them are not where they are to go.
+//! The holders of an organization's files, and the files that are not where they are to go.
 
 use rusqlite::{Connection, Row, params};
 

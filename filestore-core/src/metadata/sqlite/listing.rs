@@ -2,8 +2,8 @@
 //!
 //! Every filter is answered from ranges of one index, each of which holds exactly the rows of one
 //! status (and organization, where the scope names several) in the order asked for. Where there are
-//! several ranges they are merged row by row, so a page costs its own length however large the table
-//! is and however the statuses are mixed.
+//! several ranges they are merged row by row, so a page costs its own length however large the
+//! table is and however the statuses are mixed.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -72,10 +72,10 @@ fn organizations(filter: &ListFilter, scope: &Scope) -> Vec<Option<OrganizationI
     }
 }
 
-/// Writes the statement of one range. The states are in its text so that each has a prepared statement of
-/// its own: several are open at once. Without LIMIT, as rows are only read when they are asked for:
-/// SQLite prepares a statement anew each time one is bound to its LIMIT, which took longer than the
-/// page.
+/// Writes the statement of one range. The states are in its text so that each has a prepared
+/// statement of its own: several are open at once. Without LIMIT, as rows are only read when they
+/// are asked for: SQLite prepares a statement anew each time one is bound to its LIMIT, which took
+/// longer than the page.
 pub(super) fn query(of_organization: bool, filter: &ListFilter, status: Status) -> String {
     let (index, equal) = match (of_organization, filter.sub_system.is_some()) {
         (false, false) => ("files_by_status", ""),

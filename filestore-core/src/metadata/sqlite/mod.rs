@@ -68,7 +68,7 @@ pub use writer::OnFull;
 use cache::RecordCache;
 use fault::Health;
 use pool::Readers;
-use writer::{WriteTx, Writer};
+use writer::Writer;
 
 /// Metadata in a SQLite file. See the module.
 pub struct SqliteMetadata {
@@ -81,7 +81,7 @@ pub struct SqliteMetadata {
 impl SqliteMetadata {
     /// Opens the database at `path`, creating it if it is not there, in a directory on a local file
     /// system that no other process uses. `on_full` is called when the disk is full, before the
-    /// writer tries once more. Blocks; fails with [`ErrorKind::Unusable`] if the file is not ours, is
+    /// writer's one retry. Blocks; fails with [`ErrorKind::Unusable`] if the file is not ours, is
     /// newer than this program, or is no database.
     ///
     /// [`ErrorKind::Unusable`]: crate::domain::error::ErrorKind::Unusable
@@ -93,26 +93,33 @@ impl SqliteMetadata {
         let writer = Writer::start(connection, Arc::clone(&cache), Arc::clone(&health), on_full)?;
         Ok(Self { readers, writer, cache, health })
     }
+
+    /// Reads a record from the database and keeps it in memory.
+    async fn read_file(&self, id: FileId) -> Result<Option<Arc<FileRecord>>> {
+        let cache = Arc::clone(&self.cache);
+        self.readers
+            .run("reading a record", move |sql| {
+                let ticket = cache.ticket(id);
+                let record = files::by_id(sql, id)?.map(Arc::new);
+                if let Some(record) = &record {
+                    cache.insert(ticket, record);
+                }
+                Ok(record)
+            })
+            .await
+    }
 }
 
 #[async_trait]
 impl Metadata for SqliteMetadata {
     async fn file(&self, id: FileId, scope: &Scope) -> Result<Option<Arc<FileRecord>>> {
         self.readers.check()?;
-        let in_scope = |record: &Arc<FileRecord>| scope.covers(&record.organization_id);
-        if let Some(record) = self.cache.get(id) {
-            return Ok(Some(record).filter(in_scope));
-        }
-        let cache = Arc::clone(&self.cache);
-        let read = move |sql: &rusqlite::Connection| {
-            let ticket = cache.ticket(id);
-            let record = files::by_id(sql, id)?.map(Arc::new);
-            if let Some(record) = &record {
-                cache.insert(ticket, record);
-            }
-            Ok(record)
+
+        let found = match self.cache.get(id) {
+            Some(record) => Some(record),
+            None => self.read_file(id).await?,
         };
-        Ok(self.readers.run("reading a record", read).await?.filter(in_scope))
+        Ok(found.filter(|record| scope.covers(&record.organization_id)))
     }
 
     fn cached_file(&self, id: FileId, scope: &Scope) -> Option<Arc<FileRecord>> {
@@ -262,8 +269,10 @@ impl Metadata for SqliteMetadata {
     }
 
     async fn settle_sync(&self, limit: usize) -> Result<Vec<FileId>> {
-        let read = move |sql: &rusqlite::Connection| sync::find_settled(sql, limit);
-        let found = self.readers.run("looking for files to settle", read).await?;
+        let found = self
+            .readers
+            .run("looking for files to settle", move |sql| sync::find_settled(sql, limit))
+            .await?;
         if found.is_empty() {
             return Ok(Vec::new());
         }
@@ -280,10 +289,13 @@ impl Metadata for SqliteMetadata {
         let Lease { owner, now, until } = lease;
         let (targets, after) = (targets.to_vec(), after.cloned());
 
-        let read = move |sql: &rusqlite::Connection| {
-            sync::find_due(sql, &targets, after.as_ref(), now, limit).map(|found| (found, targets))
-        };
-        let (found, targets) = self.readers.run("looking for files to sync", read).await?;
+        let (found, targets) = self
+            .readers
+            .run("looking for files to sync", move |sql| {
+                let found = sync::find_due(sql, &targets, after.as_ref(), now, limit)?;
+                Ok((found, targets))
+            })
+            .await?;
         if found.is_empty() {
             return Ok(Vec::new());
         }
@@ -350,8 +362,10 @@ impl Metadata for SqliteMetadata {
         not_before: Timestamp,
         limit: usize,
     ) -> Result<u64> {
-        let read = move |sql: &rusqlite::Connection| intents::old(sql, begun_before, limit);
-        let keys = self.readers.run("looking for old writes", read).await?;
+        let keys = self
+            .readers
+            .run("looking for old writes", move |sql| intents::old(sql, begun_before, limit))
+            .await?;
         if keys.is_empty() {
             return Ok(0);
         }
@@ -383,18 +397,20 @@ impl Metadata for SqliteMetadata {
     }
 
     async fn clear_leases(&self) -> Result<()> {
-        let clear = |tx: &mut WriteTx<'_>| {
-            purge::clear_leases(tx.sql)?;
-            sync::clear_leases(tx)
-        };
-        self.writer.run("ending leases", clear).await
+        self.writer
+            .run("ending leases", |tx| {
+                purge::clear_leases(tx.sql)?;
+                sync::clear_leases(tx)
+            })
+            .await
     }
 
     async fn ping(&self) -> Result<()> {
-        let ask = |sql: &rusqlite::Connection| {
-            Ok(sql.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?)
-        };
-        self.readers.run("asking the database", ask).await
+        self.readers
+            .run("asking the database", |sql| {
+                Ok(sql.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?)
+            })
+            .await
     }
 
     async fn poisoned(&self) -> String {

@@ -1,8 +1,8 @@
 //! Deleted files on their way out: expiry, claims, backlog.
 //!
-//! A deleted row is *unclaimed* (it can be restored) or *claimed* (it cannot, ever). A claimed row is
-//! not to be touched before `purge_not_before`: the end of its lease, or of the wait after a failure.
-//! `purge_owner` is set while it is leased.
+//! A deleted row is *unclaimed* (it can be restored) or *claimed* (it cannot, ever). A claimed row
+//! is not to be touched before `purge_not_before`: the end of its lease, or of the wait after a
+//! failure. `purge_owner` is set while it is leased.
 
 use rusqlite::{Connection, Row, params};
 
@@ -66,7 +66,7 @@ pub(super) const COUNT_CLAIMED: &str =
     "SELECT count(*), coalesce(sum(size_bytes), 0) FROM files INDEXED BY files_claimed
      WHERE purge_claimed = 1 AND purge_not_before >= 0 AND purge_marked_at <= ?1";
 
-/// Claimed under a shorter grace than this one.
+/// Counts files that were claimed under a shorter grace period than this one.
 pub(super) const COUNT_CLAIMED_WAITING: &str = "SELECT count(*) FROM files INDEXED BY files_claimed
      WHERE purge_claimed = 1 AND purge_not_before >= 0 AND purge_marked_at > ?1";
 
@@ -85,7 +85,7 @@ pub(super) fn expire_temp(
     Ok(expired.len() as u64)
 }
 
-/// A deleted row with what the purge knows of it.
+/// A deleted row with its mark and its attempts.
 struct Candidate {
     record: FileRecord,
     marked_at: i64,

@@ -1,4 +1,4 @@
-//! Between rows and records. What is read passes the checked constructors again.
+//! Conversion between rows and records. A value that is read passes its checked constructor again.
 
 use std::str::FromStr;
 

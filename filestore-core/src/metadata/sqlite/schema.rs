@@ -1,7 +1,7 @@
 //! The schema and its versions.
 //!
 //! # Compatibility
-//! `user_version` counts the migrations that were applied; they only ever get longer. A file of a
+//! `user_version` counts the migrations that were applied; their list only ever gets longer. A file of a
 //! newer program is refused untouched, and so is a file that is not ours (`application_id`).
 
 use rusqlite::{Connection, TransactionBehavior};
@@ -10,10 +10,11 @@ use crate::domain::error::{Error, ErrorKind};
 
 use super::connection::OpenError;
 
-/// `FSTR`, in the header of every database file of ours.
+/// The text `FSTR`, in the header of every database file of ours.
 const APPLICATION_ID: i32 = 0x4653_5452;
 
-/// The statements that each schema version adds to the one before it. Never edited, only appended to.
+/// The statements that each schema version adds to the one before it. Never edited, only appended
+/// to.
 const MIGRATIONS: &[&str] = &[include_str!("migrations/1.sql"), include_str!("migrations/2.sql")];
 
 /// Reads the schema version of the file: 0 if it is empty. Refuses foreign and newer files.

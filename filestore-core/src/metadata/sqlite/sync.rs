@@ -3,13 +3,13 @@
 //! A SYNCING row is leased to `sync_owner` until `sync_not_before`; a PENDING row waits until
 //! `sync_not_before`.
 //!
-//! A waiting file has somewhere to go or not by its organization and the holder of its blob alone. So
-//! settling looks at one row of each such pair, not at each file: many files that wait for their
-//! provider do not slow down those that need not wait. Settling leaves `updated_at` alone: no client has
-//! changed anything.
+//! A waiting file has somewhere to go or not by its organization and the holder of its blob alone.
+//! So settling looks at one row of each such pair, not at each file: many files that wait for their
+//! provider do not slow down those that need not wait. Settling leaves `updated_at` alone: no
+//! client has changed anything.
 //!
-//! A claim is one transaction with the intents of its copies, and organizations take turns. A queue in
-//! memory would forget its work at a crash and serve the loudest organization first.
+//! A claim is one transaction with the intents of its copies, and organizations take turns. A queue
+//! in memory would forget its work at a crash and serve the loudest organization first.
 
 use rusqlite::{Connection, Params, Row, params};
 
@@ -89,7 +89,8 @@ pub(super) struct Settled {
     ids: Vec<FileId>,
 }
 
-/// Finds up to `limit` files to settle. Only reads, so that looking in vain costs the writer nothing.
+/// Finds up to `limit` files to settle. Only reads, so that looking in vain costs the writer
+/// nothing.
 pub(super) fn find_settled(sql: &Connection, limit: usize) -> Result<Vec<Settled>, Fault> {
     let snapshot = sql.unchecked_transaction()?;
     let mut found = Vec::new();
@@ -129,7 +130,8 @@ pub(super) fn settle(tx: &mut WriteTx<'_>, found: &[Settled]) -> Result<Vec<File
     Ok(settled)
 }
 
-/// Finds up to `limit` files to claim, a quarter of that of one organization and holder. Only reads.
+/// Finds up to `limit` files to claim, a quarter of that of one organization and holder. Only
+/// reads.
 pub(super) fn find_due(
     sql: &Connection,
     targets: &[ProviderCode],
@@ -322,8 +324,8 @@ pub(super) fn counts(sql: &Connection) -> Result<SyncCounts, Fault> {
 }
 
 /// Returns the provider to which the files of `organization` that `holder` holds are to go: the
-/// provider of the active binding, unless that is LOCAL or `holder` itself. The provider may be gone
-/// from the configuration: then the files wait.
+/// provider of the active binding, unless that is LOCAL or `holder` itself. The provider may be
+/// gone from the configuration: then the files wait.
 fn destination(
     sql: &Connection,
     organization: &OrganizationId,

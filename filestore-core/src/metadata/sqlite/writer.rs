@@ -37,8 +37,8 @@ const QUEUE: usize = 1024;
 /// Jobs that share a commit at most: bounds how long the first one waits.
 const GROUP: usize = 256;
 
-/// Pages in the log after which it is checkpointed (4 MiB of 4 KiB pages). 16 MiB gained nothing that
-/// could be told from noise.
+/// Pages in the log after which it is checkpointed (4 MiB of 4 KiB pages). 16 MiB gained nothing
+/// that could be told from noise.
 const CHECKPOINT_PAGES: i32 = 1024;
 
 /// Pages in the log after which readers are waited for, so that it can start over (64 MiB).
@@ -282,7 +282,8 @@ impl Loop {
         self.checkpoint("PRAGMA wal_checkpoint(PASSIVE)");
     }
 
-    /// Commits the jobs in one transaction. On an error it is rolled back, or else the engine is poisoned.
+    /// Commits the jobs in one transaction. On an error it is rolled back, or else the engine is
+    /// poisoned.
     fn commit(&mut self, jobs: &mut Vec<Box<dyn Job>>, company: Company) -> Result<(), Fault> {
         self.execute("BEGIN IMMEDIATE").map_err(Fault::Begin)?;
         let result = self.fill(jobs, company).and_then(|touched| {
@@ -325,8 +326,8 @@ impl Loop {
         }
     }
 
-    /// Runs a job in a savepoint and tells if its changes stay; a fault that concerns the whole group is
-    /// an error.
+    /// Runs a job in a savepoint and tells if its changes stay; a fault that concerns the whole
+    /// group is an error.
     fn run_in_savepoint(
         &self,
         job: &mut Box<dyn Job>,

@@ -27,6 +27,7 @@ async fn a_full_database_refuses_inserts_and_recovers() {
     limit_pages(&metadata, "1").await;
     let batch: Vec<_> = (0..500).map(|_| ready("acme")).collect();
     let error = metadata.insert_files(insert(batch.clone())).await.unwrap_err();
+
     assert_eq!(error.kind(), ErrorKind::StorageFull);
     assert_eq!(get(&metadata, batch[0].file_id).await, None);
 
@@ -36,6 +37,7 @@ async fn a_full_database_refuses_inserts_and_recovers() {
         Updated::Done,
         "deletes still work"
     );
+
     limit_pages(&metadata, "1000000").await;
     metadata.insert_files(insert(batch.clone())).await.unwrap();
     assert_eq!(get(&metadata, batch[499].file_id).await.as_deref(), Some(&batch[499]));
@@ -53,7 +55,9 @@ async fn a_corrupt_file_is_an_error_and_poisons() {
     let raw = std::fs::OpenOptions::new().write(true).open(file(&directory)).unwrap();
     let pages = raw.metadata().unwrap().len() / 4096;
     let schema_pages = 40;
+
     assert!(pages > schema_pages + 20);
+
     for page in schema_pages..pages {
         raw.write_all_at(&[0xA5; 4096], page * 4096).unwrap();
     }
@@ -65,11 +69,13 @@ async fn a_corrupt_file_is_an_error_and_poisons() {
             kinds.push(error.kind());
         }
     }
+
     assert!(kinds.len() > 1 && kinds.iter().all(|kind| *kind == ErrorKind::Internal), "{kinds:?}");
     assert!(metadata.poisoned().await.contains("malformed"));
     assert_eq!(metadata.ping().await.unwrap_err().kind(), ErrorKind::Internal, "for good");
     assert!(metadata.insert_files(insert([ready("acme")])).await.is_err());
     assert_eq!(metadata.cached_file(batch[0].file_id, &Scope::All), None);
+
     metadata.close().await;
 }
 
@@ -92,6 +98,7 @@ async fn an_inconsistent_row_is_named_and_harms_no_other() {
         assert!(metadata.list_files(&ListFilter::default(), &Scope::All, None, 10).await.is_err());
         other.execute("DELETE FROM files WHERE file_id = ?1", [bad.file_id.to_string()]).unwrap();
     }
+
     assert_eq!(get(&metadata, good.file_id).await.as_deref(), Some(&good));
 }
 
@@ -100,12 +107,14 @@ async fn the_log_stays_short() {
     let (metadata, directory) = fresh();
     let log = directory.path().join("metadata.db-wal");
     let mut longest = 0;
+
     for round in 0..300 {
         // As time passes ids grow, so that a batch touches few pages.
         let batch: Vec<_> = (0..100).map(|_| uploaded("acme", at(round))).collect();
         metadata.insert_files(insert(batch)).await.unwrap();
         longest = longest.max(std::fs::metadata(&log).unwrap().len());
     }
+
     let database = std::fs::metadata(file(&directory)).unwrap().len();
     assert!(database > 12 << 20, "wrote a good deal: {database}");
     assert!(longest < 10 << 20, "the log was up to {longest} bytes long");

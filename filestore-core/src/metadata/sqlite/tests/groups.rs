@@ -12,7 +12,7 @@ use super::super::fault::{Fault, Health};
 use super::super::writer::{OnFull, WriteTx, Writer};
 use crate::domain::error::{ErrorKind, Result};
 
-/// A writer on a table `t (c UNIQUE)`, and what a test looks at.
+/// A writer on a table `t (c UNIQUE)`, with the counters that a test reads.
 struct Bench {
     writer: Writer,
     health: Arc<Health>,
@@ -28,6 +28,7 @@ fn bench(on_full: Option<OnFull>) -> Bench {
         connection.busy_timeout(Duration::ZERO).unwrap();
         connection
     };
+
     let connection = open();
     connection
         .execute_batch(
@@ -40,6 +41,7 @@ fn bench(on_full: Option<OnFull>) -> Bench {
         counted.fetch_add(1, Ordering::SeqCst);
         false
     };
+
     connection.commit_hook(Some(count)).unwrap();
     let health = Arc::new(Health::new());
     let writer =
@@ -78,9 +80,12 @@ impl Bench {
         });
         let first = future::maybe_done(first);
         tokio::pin!(first);
+
         assert!(future::poll_immediate(&mut first).await.is_none());
+
         let mut jobs = future::join_all(jobs);
         assert!(future::poll_immediate(&mut jobs).await.is_none());
+
         drop(go);
         let ((), results) = tokio::join!(first, jobs);
         results
@@ -140,8 +145,10 @@ async fn replies_come_after_the_commit_of_the_whole_group() {
     let both = bench.together([early.boxed_local(), late.boxed_local()]);
     tokio::pin!(both);
     let is_first = tokio::select! { _ = &mut both => false, _ = runs => true };
+
     assert!(is_first, "answered while a neighbour was still running");
     assert_eq!((bench.commits(), bench.rows()), (0, vec![]));
+
     drop(go);
     both.await;
     assert_eq!((bench.commits(), bench.rows()), (1, vec![1]));
@@ -171,6 +178,7 @@ async fn a_full_disk_calls_the_hook_once_and_tries_again() {
         _ => Ok(()),
     });
     let results = bench.together([bench.put(&[1]).boxed_local(), full.boxed_local()]).await;
+
     assert_eq!(results.map_kinds(), [None, None]);
     assert_eq!((calls.load(Ordering::SeqCst), bench.rows()), (1, vec![1]));
 }
@@ -232,13 +240,17 @@ async fn an_answer_lost_after_the_commit_is_not_told_as_a_refusal() {
         Ok(Bomb(true))
     });
     let mut gone = Box::pin(gone);
+
     assert!(future::poll_immediate(&mut gone).await.is_none());
+
     let put = bench.put(&[1]);
     tokio::pin!(put);
     assert!(future::poll_immediate(&mut put).await.is_none());
+
     drop(gone);
     drop(go);
     assert_eq!(put.await.unwrap_err().kind(), ErrorKind::Internal);
+
     // The thread's connection locks the database while it closes, and the reader does not wait for locks.
     bench.writer.close().await;
     assert_eq!(bench.rows(), [1], "it was committed");
@@ -252,6 +264,7 @@ async fn a_commit_that_fails_for_an_unknown_reason_poisons() {
         tx.sql.commit_hook(Some(|| true))?;
         Ok(())
     };
+
     assert_eq!(bench.writer.run("vetoing", veto).await.unwrap_err().kind(), ErrorKind::Internal);
     assert!(bench.health.is_poisoned());
     assert_eq!(bench.rows(), [0_i64; 0]);
@@ -264,17 +277,19 @@ async fn closing_finishes_what_is_queued() {
         bench.writer.close().await;
         Ok(())
     };
+
     let results = bench.together([
         bench.put(&[1]).boxed_local(),
         close.boxed_local(),
         bench.put(&[2]).boxed_local(),
     ]);
+
     assert_eq!(results.await.map_kinds(), [None, None, None]);
     assert_eq!(bench.put(&[3]).await.unwrap_err().kind(), ErrorKind::Unusable);
     assert_eq!(bench.rows(), [1, 2]);
 }
 
-/// What became of each job: `None` for success.
+/// The outcome of each job: `None` for success.
 trait Kinds {
     fn map_kinds(&self) -> Vec<Option<ErrorKind>>;
 }

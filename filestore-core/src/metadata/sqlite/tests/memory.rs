@@ -20,9 +20,11 @@ fn a_row_read_before_a_change_is_not_kept_after_it() {
     let changing = cache.changing(&[id]);
     cache.insert(before, &old);
     assert_eq!(cache.get(id), None, "between the change and its commit");
+
     let during = cache.ticket(id);
     cache.insert(during, &old);
     assert_eq!(cache.get(id), None, "read during the change");
+
     drop(changing);
     cache.insert(before, &old);
     cache.insert(during, &old);
@@ -30,6 +32,7 @@ fn a_row_read_before_a_change_is_not_kept_after_it() {
 
     cache.insert(cache.ticket(id), &old);
     assert_eq!(cache.get(id), Some(Arc::clone(&old)));
+
     drop(cache.changing(&[id]));
     assert_eq!(cache.get(id), None);
 }
@@ -101,10 +104,12 @@ async fn under_load_no_reader_ever_sees_an_old_version() {
         acknowledged.store(next.version, Ordering::Release);
         record = next;
     }
+
     done.store(true, Ordering::Release);
     let mut hits = 0;
     for reader in readers {
         hits += reader.await.unwrap();
     }
+
     assert!(hits > 0, "the cache was never used: this test proved nothing");
 }

@@ -1,4 +1,4 @@
-//! What is particular to SQLite, and the contract suite.
+//! Tests of what is particular to SQLite, and the contract suite.
 
 use std::path::PathBuf;
 

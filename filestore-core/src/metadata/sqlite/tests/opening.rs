@@ -65,6 +65,7 @@ async fn reopening_keeps_everything() {
         0,
         "checkpointed"
     );
+
     drop(metadata);
 
     let metadata = SqliteMetadata::open(&file(&directory), Durability::Full, None).unwrap();
@@ -96,13 +97,16 @@ async fn connections_are_set_up_as_promised() {
         let value = |name| sql.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
         pragmas.map(|name| value(name).unwrap_or(-1))
     };
+
     let writer = metadata.writer.run("test", move |tx| Ok(read(tx.sql))).await.unwrap();
     // mmap_size answers nothing where SQLite was built without it.
     let off = |value| matches!(value, 0 | -1);
     assert_eq!((writer[0], writer[1], writer[2], writer[4]), (2, 1, 0, 0));
     assert!(off(writer[3]));
+
     let reader = metadata.readers.run("test", move |sql| Ok(read(sql))).await.unwrap();
     assert_eq!((reader[1], reader[2], reader[4]), (1, 0, 0));
+
     let write = metadata.readers.run("test", |sql| Ok(sql.execute("DELETE FROM files", [])?)).await;
     assert!(write.is_err(), "a reader cannot write");
 }

@@ -26,6 +26,7 @@ fn listings() -> Vec<String> {
             }
         }
     }
+
     queries
 }
 
@@ -97,6 +98,7 @@ async fn no_query_scans_or_sorts() {
     let plans = move |sql: &Connection| {
         Ok(queries.into_iter().map(|query| (plan(sql, &query), query)).collect::<Vec<_>>())
     };
+
     for (plan, query) in metadata.readers.run("test", plans).await.unwrap() {
         assert!(plan.iter().any(|step| step.starts_with("SEARCH")), "no search: {plan:#?} {query}");
         for step in &plan {
@@ -112,6 +114,7 @@ async fn every_column_of_a_listings_index_narrows_it() {
         let all = listings();
         Ok(all.into_iter().map(|query| (plan(sql, &query), query)).collect::<Vec<_>>())
     };
+
     for (plan, query) in metadata.readers.run("test", plans).await.unwrap() {
         let [step] = &plan[..] else { panic!("{plan:#?}") };
         assert!(step.ends_with("purge_status=? AND status=? AND file_id<?)"), "{step}: {query}");
