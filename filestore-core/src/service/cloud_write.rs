@@ -17,7 +17,6 @@ use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::{Blob, FileRecord};
 use crate::domain::serving;
-use crate::domain::status::Location;
 use crate::metadata::WriteIntent;
 use crate::storage::{BlobInfo, ByteStream, Priority, StagedBlob};
 
@@ -88,7 +87,7 @@ impl Inner {
         records: &[FileRecord],
         refusal: Refusal,
     ) {
-        if self.stores.location(provider) == Location::Local {
+        if self.stores.disk(provider).is_some() {
             return;
         }
 
@@ -138,10 +137,8 @@ impl Inner {
 
         match holder.read(&blob.key, blob.size_bytes, all.clone()).await? {
             Some(read) => Ok(read.into_stream(all)),
-            None => Err(match self.stores.location(&blob.provider) {
-                Location::Local => not_on_disk(),
-                Location::Cloud => Error::not_found("blob"),
-            }),
+            None if self.stores.disk(&blob.provider).is_some() => Err(not_on_disk()),
+            None => Err(Error::not_found("blob")),
         }
     }
 

@@ -69,14 +69,13 @@ impl FileStore {
     /// answers [`Opened::Small`].
     pub async fn open_content(&self, record: &FileRecord) -> Result<Opened> {
         let blob = &record.blob;
-        match self.inner.stores.location(&blob.provider) {
-            Location::Cloud => self.read_content(record, 0..blob.size_bytes).await,
+        match self.inner.stores.disk(&blob.provider) {
             // As an open file, however small: decoders need one.
-            Location::Local => {
-                let local = self.inner.stores.local();
-                let opened = local.open_blob(&blob.key, blob.size_bytes).await?;
+            Some(disk) => {
+                let opened = disk.open_blob(&blob.key, blob.size_bytes).await?;
                 self.opened(record, opened.map(BlobRead::File)).await
             }
+            None => self.read_content(record, 0..blob.size_bytes).await,
         }
     }
 

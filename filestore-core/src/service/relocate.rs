@@ -21,7 +21,6 @@ use crate::domain::id::BlobId;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::{Blob, FileRecord};
-use crate::domain::status::Location;
 use crate::metadata::{DroppedBlob, Expected, UpdateFile, Updated, WriteIntent};
 use crate::storage::{ByteStream, Priority};
 
@@ -94,7 +93,7 @@ impl Inner {
         target: &ProviderCode,
         meter: CopyMeter,
     ) -> Result<Moved> {
-        if self.stores.location(target) == Location::Local {
+        if self.stores.disk(target).is_some() {
             return self.move_home(record, meter).await;
         }
         let now = Timestamp::now();

@@ -14,7 +14,8 @@ use crate::domain::status::Location;
 ///
 /// Two questions are kept apart. The *location* says who serves a file to clients: the service itself,
 /// or the provider by a redirect. The *holder* is the store that has the bytes; use cases read, copy and
-/// remove through it without asking which one that is.
+/// remove through it without asking which one that is. Where staging, publishing or an open file matters,
+/// [`disk`](Self::disk) is the holder's own answer.
 #[derive(Debug, Clone)]
 pub struct BlobStores {
     local: LocalStore,
@@ -30,10 +31,16 @@ impl BlobStores {
     /// Returns the store that holds the blobs of a provider: `ProviderUnavailable` if that provider is
     /// not configured, or no longer.
     pub fn holder(&self, code: &ProviderCode) -> Result<&dyn BlobStore> {
-        match self.location(code) {
-            Location::Local => Ok(&self.local),
-            Location::Cloud => Ok(self.providers.cloud(code)?),
+        match self.disk(code) {
+            Some(disk) => Ok(disk),
+            None => Ok(self.providers.cloud(code)?),
         }
+    }
+
+    /// Returns the service's own disk if that is the holder: its blobs are staged and published, and can be
+    /// opened as files. Blobs of any other holder are noted and put.
+    pub fn disk(&self, code: &ProviderCode) -> Option<&LocalStore> {
+        code.is_local().then_some(&self.local)
     }
 
     /// Removes blobs from the stores that hold them, all stores at the same time. The outcomes are in the

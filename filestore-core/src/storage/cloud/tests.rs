@@ -68,6 +68,7 @@ async fn keeps_what_it_promises(cloud: &Cloud) {
             assert_eq!(get(cloud, &key, size, 0..size).await.unwrap(), None);
         }
     }
+
     put(cloud, &key, b"first").await.unwrap();
     let error = put(cloud, &key, b"other").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ProviderUnavailable);

@@ -115,6 +115,7 @@ async fn a_staged_blob_knows_its_size_digest_and_head() {
     for length in [0, 100, SNIFF_BYTES, SNIFF_BYTES + 1, 300_000, 1 << 20] {
         let (id, content) = (fresh_key().blob_id(), content(length));
         let staged = stage(&home.store, id, &content).await.unwrap();
+
         assert_eq!((staged.blob_id, staged.size_bytes), (id, length as u64));
         assert_eq!(staged.sha256.0, <[u8; 32]>::from(sha2::Sha256::digest(&content)));
         assert_eq!(staged.head, content[..length.min(SNIFF_BYTES)]);
@@ -130,6 +131,7 @@ async fn a_blob_is_read_under_either_name_and_published_after_a_crash() {
     let (key, content) = (fresh_key(), content(300_000));
     let size = content.len() as u64;
     stage_kept(&home.store, &key, &content).await;
+
     assert_eq!(get(&home.store, &key, size, 0..size).await.unwrap().unwrap(), content);
 
     // The process ends between commit and rename; the next one finds the staged name.
@@ -137,6 +139,7 @@ async fn a_blob_is_read_under_either_name_and_published_after_a_crash() {
     drop(store);
     let store = LocalStore::open(&DataDir::open(path.path()).unwrap(), OPTIONS).unwrap();
     assert_eq!(store.staged().await.unwrap(), [key.blob_id()]);
+
     store.publish(&key).await.unwrap();
     assert!(store.staged().await.unwrap().is_empty());
     assert_eq!(store.open_blob(&key, size).await.unwrap().unwrap().read().await.unwrap(), content);
@@ -148,8 +151,10 @@ async fn publishing_is_done_once_however_many_call() {
     let home = Home::real();
     let key = fresh_key();
     stage_kept(&home.store, &key, b"once").await;
+
     let calls = join_all((0..32).map(|_| home.store.publish(&key))).await;
     assert!(calls.iter().all(Result::is_ok), "{calls:?}");
+
     assert_eq!(fs::read(home.final_path(&key)).unwrap(), b"once");
     assert_eq!(home.staged_names(), 0);
 }
@@ -160,6 +165,7 @@ async fn publishing_several_answers_for_each() {
     let (first, missing, last) = (fresh_key(), fresh_key(), fresh_key());
     stage_kept(&home.store, &first, b"first").await;
     stage_kept(&home.store, &last, b"last").await;
+
     let outcomes = home.store.publish_all(vec![first.clone(), missing, last.clone()]).await;
     assert!(outcomes[0].is_ok() && outcomes[2].is_ok(), "{outcomes:?}");
     assert_eq!(outcomes[1].as_ref().unwrap_err().kind(), ErrorKind::NotFound);
@@ -173,6 +179,7 @@ async fn one_file_under_both_names_is_finished_and_two_files_are_left_alone() {
     stage_kept(&home.store, &key, b"bytes").await;
     fs::create_dir_all(home.final_path(&key).parent().unwrap()).unwrap();
     fs::hard_link(home.staged_path(key.blob_id()), home.final_path(&key)).unwrap();
+
     home.store.publish(&key).await.unwrap();
     assert!(!home.staged_path(key.blob_id()).exists() && home.final_path(&key).exists());
 
@@ -188,6 +195,7 @@ async fn removing_takes_both_names_and_the_directories_that_are_empty_then() {
     let (published, staged) = (fresh_key(), fresh_key());
     put(&home.store, &published, b"published").await.unwrap();
     stage_kept(&home.store, &staged, b"staged").await;
+
     let outcomes = home.store.remove(vec![published, staged]).await;
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
     assert_eq!(home.staged_names(), 0);
@@ -202,6 +210,7 @@ async fn a_reader_finishes_what_is_removed_meanwhile() {
     let blob = home.store.open_blob(&key, 2_000_000).await.unwrap().unwrap();
     home.store.remove(vec![key.clone()]).await.pop().unwrap().unwrap();
     assert!(home.store.open_blob(&key, 2_000_000).await.unwrap().is_none());
+
     let blocks: Vec<Bytes> = blob.into_stream(0..2_000_000).try_collect().await.unwrap();
     assert!(blocks.concat() == content);
 }
@@ -213,6 +222,7 @@ async fn a_stream_of_a_file_that_ends_early_ends_in_an_error() {
     put(&home.store, &key, &content).await.unwrap();
     let blob = home.store.open_blob(&key, 1_000_000).await.unwrap().unwrap();
     fs::File::options().write(true).open(home.final_path(&key)).unwrap().set_len(600_000).unwrap();
+
     let items: Vec<_> = blob.into_stream(0..1_000_000).collect().await;
     let (last, whole) = items.split_last().unwrap();
     assert_eq!(last.as_ref().unwrap_err().kind(), ErrorKind::Internal);
@@ -246,6 +256,7 @@ async fn an_upload_that_is_dropped_leaves_nothing() {
     writer.write(content(3_000_000).into()).await.unwrap();
     assert_eq!(writer.size_bytes(), 3_000_000);
     assert!(home.staged_path(id).exists(), "the test drops an upload that has a file");
+
     drop(writer);
     home.is_idle().await;
     assert_eq!(home.staged_names(), 0);
@@ -258,6 +269,7 @@ async fn a_staged_blob_that_is_dropped_leaves_nothing_unless_it_is_kept() {
     let (dropped, kept) = (fresh_key().blob_id(), fresh_key().blob_id());
     drop(stage(&home.store, dropped, b"dropped").await.unwrap());
     assert_eq!(stage(&home.store, kept, b"kept").await.unwrap().keep(), kept);
+
     home.is_idle().await;
     assert_eq!(home.store.staged().await.unwrap(), [kept]);
     home.store.discard_staged(vec![kept, dropped]).await.unwrap();
@@ -282,6 +294,7 @@ async fn a_failed_sync_of_the_staging_directory_fails_the_upload_and_unlinks_it(
     let error = stage(&home.store, fresh_key().blob_id(), b"x").await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Internal);
     assert_eq!(home.staged_names(), 0, "the file is gone before the error is told");
+
     let full = Home::with_staging_sync(OPTIONS, || Err(std::io::ErrorKind::StorageFull.into()));
     let error = stage(&full.store, fresh_key().blob_id(), b"x").await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::StorageFull);
@@ -295,10 +308,12 @@ async fn a_name_taken_in_staging_is_refused_and_not_followed() {
     fs::write(&target, b"precious").unwrap();
     std::os::unix::fs::symlink(&target, home.staged_path(linked)).unwrap();
     fs::write(home.staged_path(taken), b"another upload").unwrap();
+
     for id in [linked, taken] {
         let error = stage(&home.store, id, &content(600_000)).await.err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Internal);
     }
+
     home.is_idle().await;
     assert_eq!(fs::read(&target).unwrap(), b"precious");
     assert_eq!(fs::read(home.staged_path(taken)).unwrap(), b"another upload");
@@ -320,6 +335,7 @@ async fn an_upload_over_its_limit_is_refused_as_soon_as_it_is() {
     let home = Home::real();
     let mut writer = home.store.stage(fresh_key().blob_id(), 10).await.unwrap();
     writer.write(Bytes::from_static(b"0123456789")).await.unwrap();
+
     let error = writer.write(Bytes::from_static(b"x")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge);
     assert_eq!(error.details().field.as_deref(), Some("file"));
@@ -350,6 +366,7 @@ async fn a_thousand_uploads_wait_for_their_turn_rather_than_fail() {
     let uploads = (0..1000)
         .map(|_| tokio::spawn(one(home.store.clone(), Arc::clone(&running), Arc::clone(&most))));
     join_all(uploads).await.into_iter().for_each(Result::unwrap);
+
     assert_eq!(home.store.staged().await.unwrap().len(), 1000);
     assert!(most.load(Ordering::SeqCst) <= limit, "{most:?} at once");
 }
@@ -362,6 +379,7 @@ async fn an_upload_that_gets_no_turn_is_told_to_come_back() {
     let error = home.store.stage_within(limit, fresh_key().blob_id(), 1).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Busy);
     assert!(error.details().retry_after_secs.is_some());
+
     // The finished blob holds no turn: a batch could wait for itself otherwise.
     let _staged = first.finish().await.unwrap();
     home.store.stage_within(limit, fresh_key().blob_id(), 1).await.unwrap();
@@ -372,10 +390,12 @@ async fn on_a_full_disk_uploads_are_refused_and_removals_work() {
     let home = Home::real();
     let key = fresh_key();
     put(&home.store, &key, b"x").await.unwrap();
+
     let Home { path, store } = home;
     drop(store);
     let full = LocalOptions { reserve_bytes: 1 << 60, ..OPTIONS };
     let store = LocalStore::open(&DataDir::open(path.path()).unwrap(), full).unwrap();
+
     let error = store.stage(fresh_key().blob_id(), 1).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::StorageFull);
     assert_eq!(get(&store, &key, 1, 0..1).await.unwrap().unwrap(), b"x");
@@ -391,6 +411,7 @@ async fn an_upload_under_way_takes_nothing_of_a_disk_that_became_full() {
         let permit = Arc::clone(&shared.uploads).try_acquire_owned().unwrap();
         let id = fresh_key().blob_id();
         let mut writer = StagingWriter::new(Arc::clone(shared), id, UNLIMITED, permit);
+
         let outcome = async {
             writer.write(content(length).into()).await?;
             writer.finish().await
@@ -417,6 +438,7 @@ async fn a_check_leaves_nothing_and_fails_where_nothing_can_be_written() {
     let home = Home::real();
     home.store.check().await.unwrap();
     assert_eq!(home.staged_names(), 0);
+
     fs::remove_dir(home.path.path().join("staging")).unwrap();
     assert_eq!(home.store.check().await.unwrap_err().kind(), ErrorKind::Internal);
 }
