@@ -1,9 +1,10 @@
 //! The cost of a durable upload of 64 KiB, against the same system calls made by hand.
 //!
-//! `raw` does what a careful program does per file: write, fsync, rename, fsync of the directory, on
-//! threads of its own. `store` stages and publishes, which promises the same. Both run on the file system
-//! of the build directory, or of `FILESTORE_BENCH_DIR`, in one process, with the same number of callers. A
-//! disk that others use at the same time makes single figures worthless: compare several runs.
+//! `raw` does what a careful program does per file: write, fsync, rename, fsync of the directory,
+//! on threads of its own. `store` stages and publishes, which promises the same. Both run on the
+//! file system of the build directory, or of `FILESTORE_BENCH_DIR`, in one process, with the same
+//! number of callers. A disk that others use at the same time makes single figures worthless:
+//! compare several runs.
 
 use std::fs::{self, File};
 use std::io::Write;

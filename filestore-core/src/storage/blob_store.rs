@@ -20,18 +20,20 @@ pub type ByteStream = BoxStream<'static, Result<Bytes>>;
 /// # Contract
 /// - A key is written once. Callers never put two blobs under one key, and never reuse the key of a
 ///   blob that was removed.
-/// - A blob that [`put`](Self::put) acknowledged is whole and verified, and stays until it is removed.
+/// - A blob that [`put`](Self::put) acknowledged is whole and verified, and stays until it is
+///   removed.
 /// - [`read`](Self::read) yields the bytes of one blob, never a mix and never fewer than asked for.
 /// - [`remove`](Self::remove) says `Ok` only of bytes that are gone for good.
 ///
 /// # Errors
 /// No message holds a key, a credential or a signed URL. Faults of the service's own disk are
-/// [`Internal`](crate::ErrorKind::Internal) or [`StorageFull`](crate::ErrorKind::StorageFull), faults
-/// of a provider [`ProviderUnavailable`](crate::ErrorKind::ProviderUnavailable).
+/// [`Internal`](crate::ErrorKind::Internal) or [`StorageFull`](crate::ErrorKind::StorageFull),
+/// faults of a provider [`ProviderUnavailable`](crate::ErrorKind::ProviderUnavailable).
 ///
 /// # Cancellation
-/// A put that is dropped, or that failed, may leave the blob under its key. A caller that puts without
-/// staging notes the key before the first byte and removes the key when the put comes to nothing.
+/// A put that is dropped, or that failed, may leave the blob under its key. A caller that puts
+/// without staging notes the key before the first byte and removes the key when the put comes to
+/// nothing.
 ///
 /// # Not here
 /// Location: a store says nothing about who serves its bytes to clients. Listing: records and notes
@@ -65,9 +67,9 @@ pub trait BlobStore: Send + Sync + fmt::Debug {
 
     /// Removes blobs: one outcome for each key, in the order of the keys.
     ///
-    /// `Ok` means that the bytes are confirmed absent, also if they were never there. A failure does
-    /// not keep the others from being removed. Readers that have a blob open on the service's own disk
-    /// can read it to its end.
+    /// `Ok` means that the bytes are confirmed absent, also if they were never there. A failure
+    /// does not keep the others from being removed. Readers that have a blob open on the service's
+    /// own disk can read it to its end.
     async fn remove(&self, keys: Vec<BlobKey>) -> Vec<Result<()>>;
 }
 

@@ -29,8 +29,8 @@ use crate::domain::error::{Error, ErrorKind, Result};
 
 const LOCK_FILE: &str = "filestore.lock";
 
-/// Attempts at the lock, and the pause between them: [`DataDir::is_held`] takes the lock for a moment to
-/// find out, and an opener that meets such a moment must not conclude that a server runs.
+/// Attempts at the lock, and the pause between them: [`DataDir::is_held`] takes the lock for a
+/// moment to find out, and an opener that meets such a moment must not conclude that a server runs.
 const LOCK_ATTEMPTS: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
@@ -47,10 +47,12 @@ struct Held {
 }
 
 impl DataDir {
-    /// Opens and locks the directory. A missing one is created durably (mode 0700), with its parents.
+    /// Opens and locks the directory. A missing one is created durably (mode 0700), with its
+    /// parents.
     ///
-    /// [`ErrorKind::Locked`] if another process, or another opener in this one, holds the directory;
-    /// [`ErrorKind::Unusable`] if the path is no directory or cannot be written. Blocks for a moment.
+    /// [`ErrorKind::Locked`] if another process, or another opener in this one, holds the
+    /// directory; [`ErrorKind::Unusable`] if the path is no directory or cannot be written. Blocks
+    /// for a moment.
     pub fn open(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path).map_err(|error| unusable(path, error))?;
         create_with_parents(&path).map_err(|error| unusable(&path, error))?;
@@ -68,8 +70,8 @@ impl DataDir {
         path.join(LOCK_FILE).is_file()
     }
 
-    /// Tells whether some process holds the directory at `path`. Creates nothing; a directory that does
-    /// not exist is not held.
+    /// Tells whether some process holds the directory at `path`. Creates nothing; a directory that
+    /// does not exist is not held.
     pub fn is_held(path: &Path) -> bool {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let Ok(file) = open(path.join(LOCK_FILE), flags, Mode::empty()) else {

@@ -9,10 +9,10 @@
 //! | `registry` | the providers there are, and who serves the files of each |
 //! | `stores` | all stores together: the holder of a blob by its provider's code |
 //!
-//! A blob is written once under a key that is never used again, so nothing here overwrites. The strata
-//! above decide what a record refers to; this module makes bytes durable before a record names them,
-//! finds them under either of their two names afterwards, and says "removed" only of bytes that are
-//! gone for good.
+//! A blob is written once under a key that is never used again, so nothing here overwrites. The
+//! strata above decide what a record refers to; this module makes bytes durable before a record
+//! names them, finds them under either of their two names afterwards, and says "removed" only of
+//! bytes that are gone for good.
 
 pub mod blob_store;
 pub mod data_dir;

@@ -1,4 +1,5 @@
-//! The registry of providers: all there are, those that take new files, those that a binding may name.
+//! The registry of providers: all there are, those that take new files, those that a binding may
+//! name.
 //!
 //! `LOCAL` is built in and always active. Providers of location CLOUD come from the configuration;
 //! a registry does not change while the store is open.
@@ -81,14 +82,14 @@ impl ProviderRegistry {
         self.providers.iter().find(|provider| provider.code == *code)
     }
 
-    /// Returns the location of the provider's files. A code that is no longer configured was a cloud's:
-    /// `LOCAL` always is.
+    /// Returns the location of the provider's files. A code that is no longer configured was a
+    /// cloud's: `LOCAL` always is.
     pub fn location(&self, code: &ProviderCode) -> Location {
         self.get(code).map_or(Location::Cloud, |provider| provider.location)
     }
 
-    /// Checks that the provider takes new files: `ProviderUnavailable` if no such provider is configured,
-    /// `ProviderInactive` if it takes none.
+    /// Checks that the provider takes new files: `ProviderUnavailable` if no such provider is
+    /// configured, `ProviderInactive` if it takes none.
     pub fn check_takes_files(&self, code: &ProviderCode) -> Result<()> {
         match self.get(code) {
             Some(provider) if provider.is_active => Ok(()),
@@ -106,8 +107,8 @@ impl ProviderRegistry {
             .collect()
     }
 
-    /// Checks that a binding may name `code`: else [`ErrorKind::UnknownProvider`], which lists the codes
-    /// that a binding may name, or [`ErrorKind::ProviderInactive`].
+    /// Checks that a binding may name `code`: else [`ErrorKind::UnknownProvider`], which lists the
+    /// codes that a binding may name, or [`ErrorKind::ProviderInactive`].
     pub fn check_for_binding(&self, code: &ProviderCode) -> Result<()> {
         match self.get(code) {
             Some(provider) if provider.is_active => Ok(()),

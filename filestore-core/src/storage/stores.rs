@@ -12,10 +12,10 @@ use crate::domain::status::Location;
 
 /// The service's own disk and the configured providers.
 ///
-/// Two questions are kept apart. The *location* says who serves a file to clients: the service itself,
-/// or the provider by a redirect. The *holder* is the store that has the bytes; use cases read, copy and
-/// remove through it without asking which one that is. Where staging, publishing or an open file matters,
-/// [`disk`](Self::disk) is the holder's own answer.
+/// Two questions are kept apart. The *location* says who serves a file to clients: the service
+/// itself, or the provider by a redirect. The *holder* is the store that has the bytes; use cases
+/// read, copy and remove through it without asking which one that is. Where staging, publishing or
+/// an open file matters, [`disk`](Self::disk) is the holder's own answer.
 #[derive(Debug, Clone)]
 pub struct BlobStores {
     local: LocalStore,
@@ -28,8 +28,8 @@ impl BlobStores {
         Self { local, providers }
     }
 
-    /// Returns the store that holds the blobs of a provider: `ProviderUnavailable` if that provider is
-    /// not configured, or no longer.
+    /// Returns the store that holds the blobs of a provider: `ProviderUnavailable` if that provider
+    /// is not configured, or no longer.
     pub fn holder(&self, code: &ProviderCode) -> Result<&dyn BlobStore> {
         match self.disk(code) {
             Some(disk) => Ok(disk),
@@ -37,14 +37,14 @@ impl BlobStores {
         }
     }
 
-    /// Returns the service's own disk if that is the holder: its blobs are staged and published, and can be
-    /// opened as files. Blobs of any other holder are noted and put.
+    /// Returns the service's own disk if that is the holder: its blobs are staged and published,
+    /// and can be opened as files. Blobs of any other holder are noted and put.
     pub fn disk(&self, code: &ProviderCode) -> Option<&LocalStore> {
         code.is_local().then_some(&self.local)
     }
 
-    /// Removes blobs from the stores that hold them, all stores at the same time. The outcomes are in the
-    /// order of the blobs; see [`BlobStore::remove`].
+    /// Removes blobs from the stores that hold them, all stores at the same time. The outcomes are
+    /// in the order of the blobs; see [`BlobStore::remove`].
     pub async fn remove(&self, blobs: Vec<(ProviderCode, BlobKey)>) -> Vec<Result<()>> {
         let mut by_holder: BTreeMap<ProviderCode, (Vec<usize>, Vec<BlobKey>)> = BTreeMap::new();
         for (index, (holder, key)) in blobs.into_iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Service SAS of Azure Blob Storage: a URL that grants reading one blob.
 //!
-//! Source: Microsoft, "Create a service SAS", version 2020-12-06 and later. OpenDAL 0.59 always signs
-//! for an hour with all permissions, and passes a configured SAS token on unchanged.
+//! Source: Microsoft, "Create a service SAS", version 2020-12-06 and later. OpenDAL 0.59 always
+//! signs for an hour with all permissions, and passes a configured SAS token on unchanged.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -171,7 +171,8 @@ mod tests {
 
     #[test]
     fn the_signature_is_that_of_the_known_vector() {
-        // reqsign-azure-storage 3.3.0, service_sas.rs: test_can_generate_service_sas_token_for_blob.
+        // reqsign-azure-storage 3.3.0, service_sas.rs:
+        // test_can_generate_service_sas_token_for_blob.
         let sas = sas(&[("account_key", "a2V5")]);
         let signature = sas.sign("path/to/blob.txt", "2022-03-01T08:17:34Z", "", "", "");
         assert_eq!(signature, "CP9a2LIrR9zeG4I4jZjqPetJSXWJ77QeUA7c3GMypyM=");

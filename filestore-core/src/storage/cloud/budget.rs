@@ -1,6 +1,7 @@
 //! The memory of puts, bounded for all providers of a registry together.
 //!
-//! The bound is in bytes, not in files: eight large files cost no more than eight hundred small ones.
+//! The bound is in bytes, not in files: eight large files cost no more than eight hundred small
+//! ones.
 
 use std::sync::Arc;
 
@@ -33,8 +34,8 @@ impl PutBudget {
         Self { left: Arc::new(Semaphore::new(all)), all, background }
     }
 
-    /// Waits for `bytes`, or for the whole budget if that is less: a put larger than the budget runs
-    /// alone. Background work waits for its share of the half first.
+    /// Waits for `bytes`, or for the whole budget if that is less: a put larger than the budget
+    /// runs alone. Background work waits for its share of the half first.
     pub(super) async fn reserve(&self, bytes: u64, priority: Priority) -> Reserved {
         match priority {
             Priority::Request => {

@@ -18,8 +18,8 @@ use crate::storage::{BlobInfo, Priority};
 /// Life of the URLs tried out: that of the URLs that clients get.
 const URL_LIFE: Duration = Duration::from_mins(5);
 
-/// Largest tolerated difference of the clocks. Signatures carry times: beyond this, URLs expire early or
-/// late.
+/// Largest tolerated difference of the clocks. Signatures carry times: beyond this, URLs expire
+/// early or late.
 const MAX_CLOCK_SECS: u64 = 60;
 
 const PROBE_BYTES: usize = 100_000;
@@ -32,8 +32,8 @@ const DISPOSITION: &str =
 pub struct ProviderCheck {
     /// Code of the provider that was tried.
     pub provider: ProviderCode,
-    /// True if files can be kept there: they are stored, read and removed, and URLs, if the provider
-    /// has any, work and grant nothing but reading.
+    /// True if files can be kept there: they are stored, read and removed, and URLs, if the
+    /// provider has any, work and grant nothing but reading.
     pub can_serve: bool,
     /// Steps in the order in which they were tried.
     pub steps: Vec<CheckStep>,
@@ -76,8 +76,8 @@ impl CheckOutcome {
 }
 
 impl Cloud {
-    /// Tries out everything that is wanted of a provider, with probe objects under `.filestore-check/`
-    /// that are removed whatever happens.
+    /// Tries out everything that is wanted of a provider, with probe objects under
+    /// `.filestore-check/` that are removed whatever happens.
     pub async fn check(&self) -> ProviderCheck {
         let checking = Checking {
             cloud: self.clone(),
@@ -321,8 +321,8 @@ impl Checking {
         if off > MAX_CLOCK_SECS { Err(detail) } else { well(detail) }
     }
 
-    /// Sends a request with nothing but the URL. The body of a PUT would become the object's if the URL
-    /// granted that.
+    /// Sends a request with nothing but the URL. The body of a PUT would become the object's if the
+    /// URL granted that.
     async fn send(
         &self,
         method: Method,

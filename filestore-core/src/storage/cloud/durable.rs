@@ -1,4 +1,5 @@
-//! Durable names for OpenDAL's `fs` service, which flushes files but not the directories that name them.
+//! Durable names for OpenDAL's `fs` service, which flushes files but not the directories that name
+//! them.
 
 use std::fs::File;
 use std::io;
@@ -19,8 +20,8 @@ pub(super) async fn flush(root: Option<&Path>, path: &str) -> Result<()> {
         .map_err(|error| Error::io(FLUSHING, error))
 }
 
-/// Syncs the directories from the file's own up to `root`, skipping those that are gone: they have no
-/// names to keep.
+/// Syncs the directories from the file's own up to `root`, skipping those that are gone: they have
+/// no names to keep.
 fn flush_between(root: &Path, path: &Path) -> io::Result<()> {
     for directory in path.ancestors().skip(1).take_while(|directory| directory.starts_with(root)) {
         match File::open(directory) {

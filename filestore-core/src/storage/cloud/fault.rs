@@ -1,5 +1,5 @@
-//! OpenDAL's errors as ours, with a text for the log that holds neither credentials nor the query of a
-//! URL, where signatures are.
+//! OpenDAL's errors as ours, with a text for the log that holds neither credentials nor the query
+//! of a URL, where signatures are.
 
 use std::error::Error as StdError;
 use std::fmt;

@@ -5,12 +5,12 @@
 //! presigned URL grants reading one object and nothing else. Errors name the provider and what was
 //! being done; no credential, signed URL or option value is in them.
 //!
-//! Keys are written once. Where the provider supports it, a put is made "if absent", so that a retry
-//! after a lost reply cannot overwrite anything.
+//! Keys are written once. Where the provider supports it, a put is made "if absent", so that a
+//! retry after a lost reply cannot overwrite anything.
 //!
-//! OpenDAL speaks the providers' protocols: signatures, error codes and retries of many services are not
-//! what this project exists for. Around OpenDAL stands what it leaves out: verification, intents of
-//! what was begun, and presigning that grants one object.
+//! OpenDAL speaks the providers' protocols: signatures, error codes and retries of many services
+//! are not what this project exists for. Around OpenDAL stands what it leaves out: verification,
+//! intents of what was begun, and presigning that grants one object.
 //!
 //! # Crash safety
 //! None of its own. A put that fails or is cut off may leave an object under its key (an unfinished
@@ -25,7 +25,7 @@
 //! | `fault` | turns OpenDAL's errors into ours, without secrets |
 //! | `store` | the provider as a [`BlobStore`](crate::storage::BlobStore) |
 //! | `budget` | bounds the memory of all puts |
-//! | `put`, `parts`, `verify` | stores in one request or in parts, then proves that the bytes arrived |
+//! | `put`, `parts`, `verify` | stores in one request or in parts, then proves the arrival |
 //! | `probe` | finds out once how an S3 provider treats checksums and conditions |
 //! | `read` | reads ranges as streams |
 //! | `presign`, `azure_sas` | makes URLs that grant one object |
@@ -86,8 +86,8 @@ struct Inner {
     scheme: Scheme,
     /// Operator for everything but reads; at most `concurrency` operations run at once.
     operator: Operator,
-    /// Operator for reads, which last as long as a client likes. Turns of `reads` bound them instead,
-    /// so that slow clients cannot keep a put waiting, nor two providers each other.
+    /// Operator for reads, which last as long as a client likes. Turns of `reads` bound them
+    /// instead, so that slow clients cannot keep a put waiting, nor two providers each other.
     reading: Operator,
     reads: Arc<Semaphore>,
     budget: PutBudget,

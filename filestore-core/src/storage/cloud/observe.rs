@@ -1,9 +1,9 @@
-//! The HTTP transport of a provider, which observes every request: a line in the log, and the time of
-//! the provider's clock.
+//! The HTTP transport of a provider, which observes every request: a line in the log, and the time
+//! of the provider's clock.
 //!
 //! Each provider has a transport of its own instead of OpenDAL's one for the whole process, because
-//! connections belong to the runtime they were made in. The log line replaces OpenDAL's tracing layer,
-//! which puts whole requests into its spans: the query of a URL may be a SAS token.
+//! connections belong to the runtime they were made in. The log line replaces OpenDAL's tracing
+//! layer, which puts whole requests into its spans: the query of a URL may be a SAS token.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

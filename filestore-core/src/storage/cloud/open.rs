@@ -244,8 +244,8 @@ impl Opening<'_> {
         chosen.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// Layers bounds and retries over the service, in OpenDAL's own order: each attempt has a timeout,
-    /// attempts are repeated, and an operation keeps its turn over all its attempts.
+    /// Layers bounds and retries over the service, in OpenDAL's own order: each attempt has a
+    /// timeout, attempts are repeated, and an operation keeps its turn over all its attempts.
     fn cloud(self, service: Service) -> Result<Cloud> {
         let config = self.config;
         let tls = super::tls::client_config()?;
@@ -295,8 +295,8 @@ impl Opening<'_> {
             })
     }
 
-    /// Checks the endpoint, which is shown in logs and is part of presigned URLs: a password or a query
-    /// must not be in it.
+    /// Checks the endpoint, which is shown in logs and is part of presigned URLs: a password or a
+    /// query must not be in it.
     #[cfg(any(feature = "s3", feature = "azblob", feature = "gcs"))]
     fn check_endpoint(&self) -> Result<()> {
         let Some(endpoint) = self.options.get("endpoint") else { return Ok(()) };

@@ -1,5 +1,6 @@
-//! A multipart upload in a task of its own, so that the upload is finished or aborted whatever becomes
-//! of its caller: OpenDAL's writer cannot be aborted any more once a call of it was dropped.
+//! A multipart upload in a task of its own, so that the upload is finished or aborted whatever
+//! becomes of its caller: OpenDAL's writer cannot be aborted any more once a call of it was
+//! dropped.
 
 use md5::{Digest, Md5};
 use opendal::{Buffer, Metadata, Writer};
@@ -49,8 +50,8 @@ impl PartsWriter {
         answer.await.map_err(|lost| Error::internal(STORING, lost))?
     }
 
-    /// Completes the upload. Returns the provider's answer, and the entity tag that providers form from
-    /// the MD5 of each part: AWS (except with KMS), MinIO, Ceph, Garage.
+    /// Completes the upload. Returns the provider's answer, and the entity tag that providers form
+    /// from the MD5 of each part: AWS (except with KMS), MinIO, Ceph, Garage.
     pub(super) async fn close(self) -> Result<(opendal::Result<Metadata>, String)> {
         let (done, answer) = oneshot::channel();
         self.step(Step::Close(done)).await?;

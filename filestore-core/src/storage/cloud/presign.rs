@@ -80,10 +80,10 @@ impl Presigner {
 impl Cloud {
     /// Makes a URL that grants reading this object until the URL expires, and nothing else.
     ///
-    /// `None` means that the bytes have to be streamed: the provider has no URL that is as narrow, needs
-    /// no further headers and replies with `disposition`. A disposition counts only if the URL itself
-    /// can demand it: the one stored with the object may be another. The object's existence is not
-    /// checked.
+    /// `None` means that the bytes have to be streamed: the provider has no URL that is as narrow,
+    /// needs no further headers and replies with `disposition`. A disposition counts only if the
+    /// URL itself can demand it: the one stored with the object may be another. The object's
+    /// existence is not checked.
     pub async fn presign(
         &self,
         key: &BlobKey,
@@ -144,7 +144,8 @@ impl Cloud {
         };
         let signed = signed.map_err(|error| self.fault(PRESIGNING, &error))?;
 
-        // Headers (a customer's key, "requester pays") are signed too, and a redirect cannot carry them.
+        // Headers (a customer's key, "requester pays") are signed too, and a redirect cannot carry
+        // them.
         let is_bare = signed.header().keys().all(|name| name == http::header::HOST);
         Ok(is_bare.then(|| Presigned { url: signed.uri().to_string() }))
     }

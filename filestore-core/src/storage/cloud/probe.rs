@@ -1,5 +1,5 @@
-//! Probing what an S3 provider really does with checksums and conditions. The many services that speak
-//! S3 differ and none of them says how, so both are tried out once, before the first put.
+//! Probing what an S3 provider really does with checksums and conditions. The many services that
+//! speak S3 differ and none of them says how, so both are tried out once, before the first put.
 
 use std::time::Duration;
 
@@ -28,8 +28,8 @@ pub(super) struct Probed {
 }
 
 impl Cloud {
-    /// Returns what the provider does, tried out at the first call. A provider that cannot be reached is
-    /// asked again at the next call.
+    /// Returns what the provider does, tried out at the first call. A provider that cannot be
+    /// reached is asked again at the next call.
     pub(super) async fn probed(&self) -> Result<Probed> {
         self.inner.probed.get_or_try_init(|| self.probe()).await.copied()
     }
@@ -63,8 +63,8 @@ impl Cloud {
         probed
     }
 
-    /// Puts an object "if absent". Some providers answer 501 to the condition, others 400: their puts
-    /// are made without it.
+    /// Puts an object "if absent". Some providers answer 501 to the condition, others 400: their
+    /// puts are made without it.
     async fn takes_conditions(&self, path: &str) -> Result<bool> {
         let operator = &self.inner.operator;
         let if_absent = WriteOptions { if_not_exists: true, ..WriteOptions::default() };

@@ -1,4 +1,5 @@
-//! Storing an object: hashed on the way, sent in one request or in parts, verified before it counts.
+//! Storing an object: hashed on the way, sent in one request or in parts, verified before it
+//! counts.
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
@@ -65,7 +66,8 @@ impl Cloud {
         outgoing.finish().await?;
 
         let (operator, path) = (self.inner.operator.clone(), path.to_owned());
-        // A task of its own: the fs service would leave its temporary file behind if it were dropped.
+        // A task of its own: the fs service would leave its temporary file behind if it were
+        // dropped.
         let write = tokio::spawn(async move {
             let _permit = permit;
             operator.write_options(&path, whole, options).await
@@ -75,8 +77,8 @@ impl Cloud {
         self.arrival(written, None)
     }
 
-    /// Sends the object as a multipart upload, one part after the other; two parts are in memory at a
-    /// time.
+    /// Sends the object as a multipart upload, one part after the other; two parts are in memory at
+    /// a time.
     async fn put_parts(
         &self,
         path: &str,
@@ -105,8 +107,8 @@ impl Cloud {
         self.arrival(closed, Some(&etag))
     }
 
-    /// Judges the provider's answer. "It exists" means that the reply to an earlier attempt got lost:
-    /// keys are used once, so the object is ours, and is read back.
+    /// Judges the provider's answer. "It exists" means that the reply to an earlier attempt got
+    /// lost: keys are used once, so the object is ours, and is read back.
     fn arrival(
         &self,
         answer: opendal::Result<Metadata>,
@@ -188,7 +190,8 @@ impl<S: Stream<Item = Result<Bytes>> + Send + Unpin> Outgoing<S> {
         let mut pieces = Vec::new();
 
         while wanted > 0 {
-            // An empty piece must not get into a buffer: some services of OpenDAL take it for the end.
+            // An empty piece must not get into a buffer: some services of OpenDAL take it for the
+            // end.
             while self.rest.is_empty() {
                 let next = self.stream.next().await.transpose()?;
                 self.rest = next.ok_or_else(|| mismatch("the blob ends early"))?;

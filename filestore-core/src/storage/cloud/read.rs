@@ -19,7 +19,8 @@ const PIECE_BYTES: usize = 256 << 10;
 
 impl Cloud {
     /// Reads `range` of an object, in pieces of at most 256 KiB; see
-    /// [`BlobStore::read`](crate::storage::BlobStore::read). [`ErrorKind::NotFound`] if it is absent.
+    /// [`BlobStore::read`](crate::storage::BlobStore::read). [`ErrorKind::NotFound`] if it is
+    /// absent.
     pub(super) async fn read_path(
         &self,
         path: &str,

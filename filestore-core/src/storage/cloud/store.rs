@@ -15,8 +15,8 @@ const REMOVALS_AT_ONCE: usize = 16;
 
 #[async_trait]
 impl BlobStore for Cloud {
-    /// Compares the length of what arrived; the bytes were checked by the provider itself, or are read
-    /// back. An unfinished multipart upload is aborted in every case.
+    /// Compares the length of what arrived; the bytes were checked by the provider itself, or are
+    /// read back. An unfinished multipart upload is aborted in every case.
     ///
     /// Waits while all puts together hold as much memory as they may.
     async fn put(
@@ -30,9 +30,9 @@ impl BlobStore for Cloud {
     }
 
     /// The first bytes are there when this returns, so that an absent object and an unreachable
-    /// provider are told before a reply has begun. A stream that breaks is resumed where it broke; one
-    /// that cannot be resumed ends with an error. [`ErrorKind::Busy`] if other readers keep all turns
-    /// for too long.
+    /// provider are told before a reply has begun. A stream that breaks is resumed where it broke;
+    /// one that cannot be resumed ends with an error. [`ErrorKind::Busy`] if other readers keep all
+    /// turns for too long.
     async fn read(
         &self,
         key: &BlobKey,

@@ -21,8 +21,8 @@ pub(super) enum Arrival {
 }
 
 impl Cloud {
-    /// Compares the length; unless the provider has checked the bytes, reads them back and compares the
-    /// digest.
+    /// Compares the length; unless the provider has checked the bytes, reads them back and compares
+    /// the digest.
     pub(super) async fn verify(
         &self,
         path: &str,

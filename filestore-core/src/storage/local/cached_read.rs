@@ -1,10 +1,11 @@
 //! Reading bytes that the kernel holds in memory, on the caller's own thread.
 //!
-//! A visit to the blocking pool costs more than reading a small file that is cached: without the visit,
-//! at 18 KB, a lone reader is five times as fast and 32 readers half as fast again. Linux can be asked to
-//! open and read only if neither needs the disk (`openat2` with `RESOLVE_CACHED`, 5.12; `preadv2` with
-//! `RWF_NOWAIT`, 4.14), so such a read is attempted first, and the pool does the rest. `O_NOATIME` is set
-//! because an access time would have to wait for the file system's journal.
+//! A visit to the blocking pool costs more than reading a small file that is cached: without the
+//! visit, at 18 KB, a lone reader is five times as fast and 32 readers half as fast again. Linux
+//! can be asked to open and read only if neither needs the disk (`openat2` with `RESOLVE_CACHED`,
+//! 5.12; `preadv2` with `RWF_NOWAIT`, 4.14), so such a read is attempted first, and the pool does
+//! the rest. `O_NOATIME` is set because an access time would have to wait for the file system's
+//! journal.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::CachedReads;
@@ -26,15 +27,16 @@ mod linux {
     /// Largest range read this way. A larger one takes so long to copy that it belongs on the pool.
     const LIMIT_BYTES: u64 = 64 * 1024;
 
-    /// Reads of cached bytes, given up for good where a sandbox or a file system lacks one of the calls.
+    /// Reads of cached bytes, given up for good where a sandbox or a file system lacks one of the
+    /// calls.
     #[derive(Default)]
     pub(in super::super) struct CachedReads {
         pub(super) is_unsupported: AtomicBool,
     }
 
     impl CachedReads {
-        /// Reads `range` of the file `name`, which has `size_bytes`. `None` if the bytes cannot be had
-        /// at once, for whatever reason: then the pool reads, and finds out.
+        /// Reads `range` of the file `name`, which has `size_bytes`. `None` if the bytes cannot be
+        /// had at once, for whatever reason: then the pool reads, and finds out.
         pub(in super::super) fn read(
             &self,
             dir: &File,

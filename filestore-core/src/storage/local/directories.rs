@@ -1,14 +1,14 @@
-//! The day directories below `blobs/`, made when first needed, synced in the background, removed when
-//! empty.
+//! The day directories below `blobs/`, made when first needed, synced in the background, removed
+//! when empty.
 //!
 //! # Locking
 //! `changing` is held while directories are made or removed, so that a chain of parents cannot lose
-//! a link while it grows. Renames into a directory take no lock: one that meets a removal fails with
-//! ENOENT, and its caller forgets the directory and retries.
+//! a link while it grows. Renames into a directory take no lock: one that meets a removal fails
+//! with ENOENT, and its caller forgets the directory and retries.
 //!
 //! # Crash safety
-//! A new directory's name is durable before anything is renamed into it. The rename itself is synced
-//! later: until then a crash leaves the staged name, which is durable already.
+//! A new directory's name is durable before anything is renamed into it. The rename itself is
+//! synced later: until then a crash leaves the staged name, which is durable already.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -80,8 +80,8 @@ impl Directories {
         }
     }
 
-    /// Removes `directory` and its parents as far as they are empty. Failures are ignored: a directory
-    /// that stays is harmless.
+    /// Removes `directory` and its parents as far as they are empty. Failures are ignored: a
+    /// directory that stays is harmless.
     pub(super) fn prune(&self, directory: &str) {
         let _changing = self.changing.lock();
         let mut empty = directory;
@@ -95,8 +95,8 @@ impl Directories {
         }
     }
 
-    /// Syncs `directory`, or the nearest of its parents that still exists: after the directory's own
-    /// removal, that parent records the entries' absence.
+    /// Syncs `directory`, or the nearest of its parents that still exists: after the directory's
+    /// own removal, that parent records the entries' absence.
     pub(super) fn sync_nearest(&self, directory: &str) -> io::Result<()> {
         if self.durability == Durability::Process {
             return Ok(());
@@ -115,8 +115,8 @@ impl Directories {
         }
     }
 
-    /// Notes a rename into `directory`, to be synced by [`Self::sync_renamed`]. True for the first note
-    /// since the last sync: the caller then has to see that the next one happens.
+    /// Notes a rename into `directory`, to be synced by [`Self::sync_renamed`]. True for the first
+    /// note since the last sync: the caller then has to see that the next one happens.
     pub(super) fn note_rename(&self, directory: &str) -> bool {
         if self.durability == Durability::Process {
             return false;
@@ -130,8 +130,8 @@ impl Directories {
         is_first
     }
 
-    /// Syncs every directory noted since the last call, each once; returns the first failure. A failed
-    /// sync is not retried: an entry that is lost is found under its staged name.
+    /// Syncs every directory noted since the last call, each once; returns the first failure. A
+    /// failed sync is not retried: an entry that is lost is found under its staged name.
     pub(super) fn sync_renamed(&self) -> io::Result<()> {
         let due = mem::take(&mut *self.renamed_into.lock());
         let mut outcome = Ok(());

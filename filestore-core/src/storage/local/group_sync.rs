@@ -1,8 +1,8 @@
 //! One fsync for all who wait for it.
 //!
-//! The first caller leads: it sees that the fsync runs, on a thread that may block. Callers that arrive
-//! meanwhile may have changed the directory after that fsync began, so they wait for the next one, which
-//! serves all that arrived until then. A lone caller never waits for company.
+//! The first caller leads: it sees that the fsync runs, on a thread that may block. Callers that
+//! arrive meanwhile may have changed the directory after that fsync began, so they wait for the
+//! next one, which serves all that arrived until then. A lone caller never waits for company.
 
 use std::io;
 use std::mem;
@@ -39,9 +39,9 @@ impl GroupSync {
         Self { fsync: Box::new(fsync), queue: Mutex::default() }
     }
 
-    /// Calls `done` with the outcome of an fsync that begins after this call. An outcome is final: a
-    /// failed fsync is not retried for those that waited for it. `done` runs on the leader's thread and
-    /// must neither block nor panic.
+    /// Calls `done` with the outcome of an fsync that begins after this call. An outcome is final:
+    /// a failed fsync is not retried for those that waited for it. `done` runs on the leader's
+    /// thread and must neither block nor panic.
     ///
     /// Returns at once. A caller that leads has to see that [`lead`](Self::lead) runs.
     #[must_use = "nobody is served unless somebody leads"]

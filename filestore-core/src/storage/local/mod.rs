@@ -1,9 +1,9 @@
 //! The LOCAL blob store: blobs as files of the data directory.
 //!
 //! # Purpose
-//! A blob is received into `staging/<blob id>` and made durable there. Then the caller commits a record
-//! that names the blob, and the file is renamed to `blobs/<key>`. Reads look under both names, so the
-//! blob is found at every instant from the commit on.
+//! A blob is received into `staging/<blob id>` and made durable there. Then the caller commits a
+//! record that names the blob, and the file is renamed to `blobs/<key>`. Reads look under both
+//! names, so the blob is found at every instant from the commit on.
 //!
 //! # Locking
 //! None between operations on different blobs. Uploads share the fsync of the staging directory
@@ -12,9 +12,9 @@
 //!
 //! # Crash safety
 //! Names are made exclusively and renamed without replacing: nothing is ever overwritten. `Ok` of
-//! [`StagingWriter::finish`] means bytes and staged name are durable; `Ok` of [`LocalStore::remove`]
-//! means both names are durably gone. With [`Durability::Process`] both hold for the end of the
-//! process only.
+//! [`StagingWriter::finish`] means bytes and staged name are durable; `Ok` of
+//! [`LocalStore::remove`] means both names are durably gone. With [`Durability::Process`] both hold
+//! for the end of the process only.
 //!
 //! # Runtime
 //! All file operations run on tokio's blocking pool. The runtime needs its timer.
@@ -69,10 +69,11 @@ const OPENING: &str = "opening the data directory";
 pub struct LocalOptions {
     /// Extent to which an acknowledged write is on the disk.
     pub durability: Durability,
-    /// Free space below which uploads are refused, and size of the reserve file kept for deletes on a
-    /// full disk. 0 for neither.
+    /// Free space below which uploads are refused, and size of the reserve file kept for deletes on
+    /// a full disk. 0 for neither.
     pub reserve_bytes: u64,
-    /// Number of uploads that may receive bytes at once; each holds at most 1 MiB and one open file.
+    /// Number of uploads that may receive bytes at once; each holds at most 1 MiB and one open
+    /// file.
     pub concurrent_uploads: usize,
 }
 
@@ -131,8 +132,8 @@ struct Shared {
 }
 
 impl LocalStore {
-    /// Opens the store in `dir`. A disk too full for the reserve file does not keep it from opening:
-    /// reads and deletes work, uploads are refused.
+    /// Opens the store in `dir`. A disk too full for the reserve file does not keep it from
+    /// opening: reads and deletes work, uploads are refused.
     ///
     /// [`ErrorKind::Unusable`] if `staging` and `blobs` are on different file systems. Blocks.
     pub fn open(dir: &DataDir, options: LocalOptions) -> Result<Self> {
@@ -164,7 +165,8 @@ impl LocalStore {
     /// Begins to receive a blob of at most `max_bytes`. Waits up to 30 s for a turn.
     ///
     /// [`ErrorKind::Busy`] if no turn came, [`ErrorKind::StorageFull`] if less than the reserve is
-    /// free. A second upload under one id fails at its first write to disk and leaves the other alone.
+    /// free. A second upload under one id fails at its first write to disk and leaves the other
+    /// alone.
     pub async fn stage(&self, blob_id: BlobId, max_bytes: u64) -> Result<StagingWriter> {
         self.stage_within(TURN_TIMEOUT, blob_id, max_bytes).await
     }
@@ -198,16 +200,16 @@ impl LocalStore {
 
     /// Gives a staged blob its final name, in a directory that is made for it if need be.
     ///
-    /// A second call, or a concurrent one, changes nothing. The rename becomes durable soon after; until
-    /// then a crash leaves the staged name. [`ErrorKind::NotFound`] if the blob has neither name, because
-    /// it was removed meanwhile.
+    /// A second call, or a concurrent one, changes nothing. The rename becomes durable soon after;
+    /// until then a crash leaves the staged name. [`ErrorKind::NotFound`] if the blob has neither
+    /// name, because it was removed meanwhile.
     pub async fn publish(&self, key: &BlobKey) -> Result<()> {
         let key = key.clone();
         self.on_pool("publishing a blob", move |shared| shared.publish(&key)).await
     }
 
-    /// Publishes several blobs in order, each as [`publish`](Self::publish) does. The outcomes are in
-    /// that order too; a failure does not keep the rest from being published.
+    /// Publishes several blobs in order, each as [`publish`](Self::publish) does. The outcomes are
+    /// in that order too; a failure does not keep the rest from being published.
     pub async fn publish_all(&self, keys: Vec<BlobKey>) -> Vec<Result<()>> {
         self.each_on_pool(keys, |shared, keys| keys.iter().map(|key| shared.publish(key)).collect())
             .await
@@ -225,20 +227,20 @@ impl LocalStore {
         self.on_pool("discarding staged blobs", move |shared| shared.discard_staged(&ids)).await
     }
 
-    /// Deletes the reserve file, so that a delete can commit on a full disk. False if there was no such
-    /// file. Blocks.
+    /// Deletes the reserve file, so that a delete can commit on a full disk. False if there was no
+    /// such file. Blocks.
     pub fn free_reserve(&self) -> bool {
         self.shared.space.free_reserve()
     }
 
-    /// Tells whether more is free than what is kept back: a cache has to stop growing where uploads are
-    /// refused. Blocks.
+    /// Tells whether more is free than what is kept back: a cache has to stop growing where uploads
+    /// are refused. Blocks.
     pub fn has_room(&self) -> bool {
         self.shared.space.look().is_ok()
     }
 
-    /// Makes the reserve file again if the file is missing and there is room for it. Uploads are refused
-    /// until then.
+    /// Makes the reserve file again if the file is missing and there is room for it. Uploads are
+    /// refused until then.
     pub async fn refill_reserve(&self) {
         let refilled = self.on_pool("making the reserve file", |shared| {
             shared.space.refill_reserve();
@@ -291,8 +293,8 @@ fn open(path: PathBuf) -> Result<File> {
     File::open(path).map_err(|error| Error::io(OPENING, error))
 }
 
-/// Refuses directories on two file systems: a rename needs both names on one, and a mount over one of
-/// them is better found here than after a commit.
+/// Refuses directories on two file systems: a rename needs both names on one, and a mount over one
+/// of them is better found here than after a commit.
 fn check_same_file_system(blobs: &File, staging: &File) -> Result<()> {
     if device(blobs)? == device(staging)? {
         return Ok(());

@@ -13,8 +13,8 @@ pub(super) async fn run<T: Send + 'static>(
     spawn_blocking(work).await.unwrap_or_else(|lost| Err(Error::internal(doing, lost)))
 }
 
-/// A value whose drop does file operations: dropped anywhere, the value is moved to the blocking pool
-/// first. Without a runtime, or after its end, the value is dropped on the spot.
+/// A value whose drop does file operations: dropped anywhere, the value is moved to the blocking
+/// pool first. Without a runtime, or after its end, the value is dropped on the spot.
 pub(super) struct DropOnPool<T: Send + 'static>(Option<T>);
 
 impl<T: Send + 'static> DropOnPool<T> {

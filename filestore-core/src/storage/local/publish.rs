@@ -2,8 +2,8 @@
 //!
 //! # Crash safety
 //! A rename is one step: a blob always has at least one of its names. Only a crash on a file system
-//! without a rename that does not replace (see [`super::rename`]) leaves both names at once, and then they
-//! are links to one file.
+//! without a rename that does not replace (see [`super::rename`]) leaves both names at once, and
+//! then they are links to one file.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,8 +21,8 @@ use crate::domain::error::{Error, Result};
 use crate::domain::id::BlobId;
 use crate::domain::path::BlobKey;
 
-/// Attempts to rename into a directory that keeps being removed after it was made. Each failure takes a
-/// purge that empties the directory at just that moment.
+/// Attempts to rename into a directory that keeps being removed after it was made. Each failure
+/// takes a purge that empties the directory at just that moment.
 const ATTEMPTS: usize = 64;
 
 /// Time for which renames gather before their directories are synced. Nobody waits for that.
@@ -58,8 +58,8 @@ impl Shared {
         Err(Error::internal(PUBLISHING, "its directory is removed again and again"))
     }
 
-    /// Finishes a publishing that a crash between link and unlink cut off. Two files under one key are a
-    /// fault that cannot be resolved here: both stay.
+    /// Finishes a publishing that a crash between link and unlink cut off. Two files under one key
+    /// are a fault that cannot be resolved here: both stay.
     fn settle_both_names(&self, key: &BlobKey, staged: &str) -> Result<()> {
         let here = self.stat_staged(staged)?.map(|stat| (stat.st_dev, stat.st_ino));
         let there = self.stat_final(key)?.map(|stat| (stat.st_dev, stat.st_ino));
@@ -151,7 +151,8 @@ impl Shared {
         }
     }
 
-    /// Lists the blobs in `staging/`. Anything but a file with a blob's name is logged and left alone.
+    /// Lists the blobs in `staging/`. Anything but a file with a blob's name is logged and left
+    /// alone.
     pub(super) fn staged(&self) -> io::Result<Vec<BlobId>> {
         let mut ids = Vec::new();
         for entry in std::fs::read_dir(self.dir.staging())? {

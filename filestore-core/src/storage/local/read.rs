@@ -1,8 +1,9 @@
 //! Reading blobs with `pread` in blocks on the blocking pool, never through a memory map, so that a
 //! failing disk is an error and not a signal.
 //!
-//! A blob is looked up under its final name, then under the staged one, then under the final one again:
-//! between the first two look-ups it may have been renamed. Its length has to be the record's.
+//! A blob is looked up under its final name, then under the staged one, then under the final one
+//! again: between the first two look-ups it may have been renamed. Its length has to be the
+//! record's.
 
 use std::fs::File;
 use std::io;
@@ -35,8 +36,8 @@ pub struct LocalBlob {
 }
 
 impl LocalStore {
-    /// Opens the blob under `key`; `None` if the blob is absent. A length other than `size_bytes` is an
-    /// internal error.
+    /// Opens the blob under `key`; `None` if the blob is absent. A length other than `size_bytes`
+    /// is an internal error.
     pub async fn open_blob(&self, key: &BlobKey, size_bytes: u64) -> Result<Option<LocalBlob>> {
         let (shared, key) = (Arc::clone(&self.shared), key.clone());
         pool::run(OPENING, move || {
@@ -182,9 +183,9 @@ impl LocalBlob {
         .await
     }
 
-    /// Streams the bytes of `range` in blocks of [`READ_BLOCK_BYTES`], one of them read ahead. If the
-    /// file turns out to end early, or a read fails, the last item is an error: a stream never just ends
-    /// short.
+    /// Streams the bytes of `range` in blocks of [`READ_BLOCK_BYTES`], one of them read ahead. If
+    /// the file turns out to end early, or a read fails, the last item is an error: a stream never
+    /// just ends short.
     pub fn into_stream(
         self,
         range: Range<u64>,

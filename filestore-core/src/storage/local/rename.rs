@@ -8,9 +8,9 @@ use rustix::io::Errno;
 /// Renames `from_dir/from` to `to_dir/to`, which must not exist ([`Errno::EXIST`]).
 ///
 /// The rename is atomic where the system has `renameat2(RENAME_NOREPLACE)` or
-/// `renameatx_np(RENAME_EXCL)` and the file system supports that. Elsewhere a link and an unlink take its
-/// place: a crash between the two leaves one file under both names. On a file system without links, a
-/// look-up and a plain rename do, which is enough only because keys are used once.
+/// `renameatx_np(RENAME_EXCL)` and the file system supports that. Elsewhere a link and an unlink
+/// take its place: a crash between the two leaves one file under both names. On a file system
+/// without links, a look-up and a plain rename do, which is enough only because keys are used once.
 pub(super) fn no_replace(
     from_dir: &File,
     from: &str,

@@ -27,8 +27,8 @@ pub(super) struct Space {
     root: File,
     reserve_bytes: u64,
     seen: Mutex<Seen>,
-    /// Held while the reserve file is made or deleted: else one thread could note a file that another
-    /// deleted.
+    /// Held while the reserve file is made or deleted: else one thread could note a file that
+    /// another deleted.
     changing: Mutex<()>,
 }
 
@@ -79,7 +79,8 @@ impl Space {
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
-    /// Deletes the reserve file; false if there was no such file. Its space is usable when this returns.
+    /// Deletes the reserve file; false if there was no such file. Its space is usable when this
+    /// returns.
     pub(super) fn free_reserve(&self) -> bool {
         let _changing = self.changing.lock();
         let mut seen = self.seen.lock();

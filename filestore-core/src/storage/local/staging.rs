@@ -6,8 +6,8 @@
 //!
 //! # Crash safety
 //! A file is unlinked when the value that stands for it is dropped, so an upload that fails or is
-//! cancelled leaves nothing. A crash leaves a staged file that no record names; the next start unlinks
-//! that file.
+//! cancelled leaves nothing. A crash leaves a staged file that no record names; the next start
+//! unlinks that file.
 
 use std::fmt;
 use std::fs::File;
@@ -32,8 +32,8 @@ use crate::domain::media::SNIFF_BYTES;
 /// Capacity of a buffer, and so the size of an upload's writes.
 const BLOCK_BYTES: usize = 256 * 1024;
 
-/// Bytes of a large upload that may wait in the page cache before their write-back is started, so that
-/// the fsync at the end finds little left to do (at 256 MiB: 10 ms instead of 90).
+/// Bytes of a large upload that may wait in the page cache before their write-back is started, so
+/// that the fsync at the end finds little left to do (at 256 MiB: 10 ms instead of 90).
 #[cfg(target_os = "linux")]
 const WRITE_BACK_BYTES: u64 = 8 << 20;
 
@@ -85,8 +85,8 @@ impl StagingWriter {
     /// Takes `chunk`. Waits only if two buffers are full.
     ///
     /// [`ErrorKind::TooLarge`] (field `file`) once there are more bytes than allowed,
-    /// [`ErrorKind::StorageFull`] when the disk is. After an error, or after a call whose future was
-    /// dropped unfinished, the upload cannot go on: drop it.
+    /// [`ErrorKind::StorageFull`] when the disk is. After an error, or after a call whose future
+    /// was dropped unfinished, the upload cannot go on: drop it.
     pub async fn write(&mut self, mut chunk: Bytes) -> Result<()> {
         let size = self.size_bytes.saturating_add(chunk.len() as u64);
         if size > self.max_bytes {
@@ -138,7 +138,8 @@ impl StagingWriter {
         Ok(())
     }
 
-    /// Waits for the buffer that is being written; returns the file, if there is one, and that buffer.
+    /// Waits for the buffer that is being written; returns the file, if there is one, and that
+    /// buffer.
     async fn settle(&mut self) -> Result<(Option<DropOnPool<Receiving>>, Vec<u8>)> {
         match mem::replace(&mut self.sink, Sink::Failed) {
             Sink::Unopened => Ok((None, Vec::new())),
@@ -153,9 +154,9 @@ impl StagingWriter {
 
     /// Makes the blob durable under its staged name. On failure the file is gone.
     ///
-    /// File and directory are synced at the same time, the directory together with other uploads that
-    /// wait for it. The name exists since the file was created, so neither fsync has to wait for the
-    /// other.
+    /// File and directory are synced at the same time, the directory together with other uploads
+    /// that wait for it. The name exists since the file was created, so neither fsync has to wait
+    /// for the other.
     pub async fn finish(mut self) -> Result<StagedBlob> {
         let (file, _) = self.settle().await?;
         let last = mem::take(&mut self.filling);
@@ -195,7 +196,8 @@ fn too_large(limit: u64) -> Error {
         .with_limit(limit)
 }
 
-/// Joins the fsync of the staging directory. Returns at once: the fsync runs beside the caller's own.
+/// Joins the fsync of the staging directory. Returns at once: the fsync runs beside the caller's
+/// own.
 fn sync_staging(shared: &Arc<Shared>, synced: oneshot::Sender<std::io::Result<()>>) {
     match shared.durability {
         Durability::Full => {
@@ -247,8 +249,8 @@ impl Receiving {
         })
     }
 
-    /// Writes and hashes a block. Looks at the free space first: space that was freed for a delete is not
-    /// for uploads that were under way.
+    /// Writes and hashes a block. Looks at the free space first: space that was freed for a delete
+    /// is not for uploads that were under way.
     fn append(&mut self, block: &[u8]) -> Result<()> {
         self.shared.space.look()?;
         self.file.write_all(block).map_err(|error| Error::io(STAGING, error))?;
@@ -261,8 +263,8 @@ impl Receiving {
         Ok(())
     }
 
-    /// Starts writing dirty pages back, without waiting for it. Linux does so on `POSIX_FADV_DONTNEED`,
-    /// which drops clean pages only and so nothing of what was just written.
+    /// Starts writing dirty pages back, without waiting for it. Linux does so on
+    /// `POSIX_FADV_DONTNEED`, which drops clean pages only and so nothing of what was just written.
     #[cfg(target_os = "linux")]
     fn start_write_back(&mut self) {
         let dirty = self.size_bytes - self.written_back;
@@ -281,7 +283,8 @@ impl Receiving {
         self.written_back = self.size_bytes;
     }
 
-    /// Syncs the file. A failure is final: the kernel may have dropped the pages it could not write.
+    /// Syncs the file. A failure is final: the kernel may have dropped the pages it could not
+    /// write.
     fn seal(self) -> Result<StagedBlob> {
         if self.shared.durability == Durability::Full {
             self.file.sync_all().map_err(|error| Error::io("syncing an upload", error))?;
@@ -355,8 +358,8 @@ pub struct StagedBlob {
     pub size_bytes: u64,
     /// Digest of the bytes.
     pub sha256: Sha256,
-    /// First [`SNIFF_BYTES`] bytes, or all of a shorter blob. Not needed after sniffing: a batch saves
-    /// memory by dropping them then.
+    /// First [`SNIFF_BYTES`] bytes, or all of a shorter blob. Not needed after sniffing: a batch
+    /// saves memory by dropping them then.
     pub head: Bytes,
     name: Option<DropOnPool<StagedName>>,
 }
@@ -385,9 +388,9 @@ impl StagedBlob {
     /// Leaves the file where it is.
     ///
     /// Call this *before* attempting a commit that names the blob, and
-    /// [`discard_staged`](super::LocalStore::discard_staged) when the commit is known to have failed.
-    /// The other way round, a caller that is cancelled in the middle of a commit would take the bytes
-    /// away from a record that stands.
+    /// [`discard_staged`](super::LocalStore::discard_staged) when the commit is known to have
+    /// failed. The other way round, a caller that is cancelled in the middle of a commit would take
+    /// the bytes away from a record that stands.
     pub fn keep(self) -> BlobId {
         let blob_id = self.blob_id;
         if let Some(mut name) = self.into_name() {

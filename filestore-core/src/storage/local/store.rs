@@ -13,8 +13,8 @@ use crate::storage::{BlobInfo, BlobRead, BlobStore, ByteStream, Priority};
 
 #[async_trait]
 impl BlobStore for LocalStore {
-    /// Stages and publishes in one go. Use cases that commit a record stage, commit, and publish, so
-    /// that a crash in between leaves nothing.
+    /// Stages and publishes in one go. Use cases that commit a record stage, commit, and publish,
+    /// so that a crash in between leaves nothing.
     ///
     /// Waits for a turn as [`stage`](Self::stage) does, whatever the priority.
     async fn put(
@@ -29,8 +29,8 @@ impl BlobStore for LocalStore {
         self.publish(key).await
     }
 
-    /// Reads a range of at most 256 KiB in one visit to the blocking pool, or in none if it has at most
-    /// 64 KiB and the kernel holds them in memory; opens the file for a larger one.
+    /// Reads a range of at most 256 KiB in one visit to the blocking pool, or in none if it has at
+    /// most 64 KiB and the kernel holds them in memory; opens the file for a larger one.
     async fn read(
         &self,
         key: &BlobKey,
@@ -48,7 +48,8 @@ impl BlobStore for LocalStore {
 
 impl LocalStore {
     /// Stages all of `bytes`, which must have the given length and digest:
-    /// [`ErrorKind::DigestMismatch`] otherwise, and nothing is left. Errors of `bytes` are passed on.
+    /// [`ErrorKind::DigestMismatch`] otherwise, and nothing is left. Errors of `bytes` are passed
+    /// on.
     pub async fn stage_all(
         &self,
         blob_id: BlobId,
