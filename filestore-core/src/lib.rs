@@ -88,7 +88,7 @@ pub mod worker;
 pub use self::{
     domain::{
         binding::{Binding, BindingChange, NewBinding},
-        clock::Timestamp,
+        clock::{Clock, ManualClock, Timestamp},
         config::{Durability, Limits, StoreConfig, SyncConfig, VariantConfig},
         disposition::Disposition,
         error::{Details, Error, ErrorKind, Result},

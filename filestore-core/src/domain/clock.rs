@@ -1,6 +1,8 @@
 //! Time as the service stores it: milliseconds since 1970-01-01 UTC, shown as ISO 8601.
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// An instant, in milliseconds since the Unix epoch.
@@ -69,6 +71,81 @@ impl fmt::Display for Timestamp {
             "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z",
             ms % 1000
         )
+    }
+}
+
+/// The source of the time that a store goes by. Cheap to clone; clones of a manual clock show the same
+/// time.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use filestore_core::{FileStore, ManualClock, NewUpload, NoProgress, Scope, Timestamp};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> filestore_core::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// let clock = ManualClock::at(Timestamp::from_millis(1_795_248_930_123));
+/// let store = FileStore::builder(dir.path())
+///     .clock(clock.clock())
+///     .purge_grace(Duration::from_secs(3600))
+///     .open()
+///     .await?;
+///
+/// let new = NewUpload::new("42".parse()?, "gallery".parse()?);
+/// let record = store.upload(new, &b"hello"[..]).await?;
+/// store.delete(record.file_id, &Scope::All).await?;
+/// assert_eq!(store.admin().purge(&NoProgress).await?.purged, 0);
+///
+/// clock.advance(Duration::from_secs(3600));
+/// assert_eq!(store.admin().purge(&NoProgress).await?.purged, 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Clock(Hands);
+
+#[derive(Debug, Clone, Default)]
+enum Hands {
+    #[default]
+    System,
+    Manual(Arc<AtomicI64>),
+}
+
+impl Clock {
+    /// Returns the clock of the system.
+    pub const fn system() -> Self {
+        Self(Hands::System)
+    }
+
+    /// Returns the present instant.
+    pub fn now(&self) -> Timestamp {
+        match &self.0 {
+            Hands::System => Timestamp::now(),
+            Hands::Manual(millis) => Timestamp(millis.load(Ordering::SeqCst)),
+        }
+    }
+}
+
+/// A clock for tests: it stands still until it is told to move.
+#[derive(Debug, Clone)]
+pub struct ManualClock(Arc<AtomicI64>);
+
+impl ManualClock {
+    /// Sets up a clock that stands at `start`.
+    pub fn at(start: Timestamp) -> Self {
+        Self(Arc::new(AtomicI64::new(start.0)))
+    }
+
+    /// Returns the clock that a store goes by; it follows this one.
+    pub fn clock(&self) -> Clock {
+        Clock(Hands::Manual(Arc::clone(&self.0)))
+    }
+
+    /// Moves the clock forward by `duration`.
+    pub fn advance(&self, duration: Duration) {
+        let now = Timestamp(self.0.load(Ordering::SeqCst));
+        self.0.store(now.plus(duration).0, Ordering::SeqCst);
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::FileStore;
 use crate::domain::binding::{Binding, BindingChange, NewBinding};
-use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::OrganizationNumber;
 use crate::domain::provider::ProviderCode;
@@ -43,7 +42,7 @@ impl Bindings<'_> {
     pub async fn create(self, new: NewBinding) -> Result<Binding> {
         new.check()?;
         self.store.inner.stores.providers().check_for_binding(&new.provider)?;
-        done(self.store.inner.metadata.create_binding(new, Timestamp::now()).await?)
+        done(self.store.inner.metadata.create_binding(new, self.store.inner.now()).await?)
     }
 
     /// Changes the active binding, or resumes the newest terminated one (`is_active: Some(true)`).
@@ -70,7 +69,7 @@ impl Bindings<'_> {
             self.store
                 .inner
                 .metadata
-                .change_binding(organization, change, &active, Timestamp::now())
+                .change_binding(organization, change, &active, self.store.inner.now())
                 .await?,
         )
     }

@@ -188,7 +188,7 @@ impl FileStore {
         old: &FileRecord,
         decision: &Decision,
     ) -> Result<Option<(FileRecord, Option<BindingSeen>)>> {
-        let now = Timestamp::now().max(old.updated_at);
+        let now = self.inner.now().max(old.updated_at);
         let mut next = old.clone();
         next.state = match decision.event {
             Event::MakeThumbnail => old.state.make_thumbnail()?,

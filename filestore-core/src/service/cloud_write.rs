@@ -10,7 +10,6 @@ use std::fs::File;
 use futures_util::stream::{FuturesUnordered, StreamExt, TryStreamExt};
 
 use super::Inner;
-use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::BlobId;
 use crate::domain::path::BlobKey;
@@ -47,7 +46,7 @@ impl Inner {
         records: &[FileRecord],
         staged: &[BlobKey],
     ) -> Result<()> {
-        let now = Timestamp::now();
+        let now = self.now();
         let intent = |record: &FileRecord| WriteIntent {
             file_id: record.file_id,
             provider: record.blob.provider.clone(),
@@ -150,7 +149,7 @@ impl Inner {
 
     /// Stages `bytes`, the copy of a blob that a provider holds, and verifies them.
     pub(super) async fn stage_copy(&self, blob: &Blob, bytes: ByteStream) -> Result<StagedBlob> {
-        let id = BlobId::generate(Timestamp::now());
+        let id = BlobId::generate(self.now());
         let staged = self.stores.local().stage_all(id, blob.size_bytes, blob.sha256, bytes).await;
 
         staged.map_err(|error| match error.kind() {
@@ -162,7 +161,7 @@ impl Inner {
     /// Gives up objects whose write failed, so that nobody knows what is there: they are removed after
     /// the grace, when no late write can land any more.
     pub(crate) async fn withdraw_later(&self, keys: Vec<BlobKey>) {
-        let not_before = Timestamp::now().plus(self.config.blob_grace);
+        let not_before = self.now().plus(self.config.blob_grace);
         if let Err(error) = self.metadata.withdraw_writes(&keys, not_before).await {
             // The next start, or upkeep, finds the notes.
             tracing::warn!(error = %error.chain(), "objects of failed writes stay noted for now");

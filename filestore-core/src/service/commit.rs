@@ -140,7 +140,7 @@ impl FileStore {
             None => None,
         };
         if place.location == Location::Cloud {
-            self.inner.write_through(&listed, &files.staged_keys()).await?;
+            self.inner.write_through(&listed, &files.staged_keys(self.inner.now())).await?;
         }
 
         let insert = InsertFiles {
@@ -189,7 +189,7 @@ impl FileStore {
             fingerprint: keyed.fingerprint,
             file_ids: reply.file_ids().to_vec(),
             reply: reply.into_json(),
-            expires_at: Timestamp::now().plus(self.inner.config.idempotency_ttl),
+            expires_at: self.inner.now().plus(self.inner.config.idempotency_ttl),
         })
     }
 }
@@ -256,13 +256,12 @@ impl StagedFiles<Arrived> {
     }
 
     /// Returns the keys under which the staged bytes are found.
-    fn staged_keys(&self) -> Vec<BlobKey> {
-        let now = Timestamp::now();
+    fn staged_keys(&self, now: Timestamp) -> Vec<BlobKey> {
         self.files.iter().map(|file| self.key(now, file.bytes.blob_id)).collect()
     }
 
     fn records(&self, store: &FileStore, place: &Placement) -> OneOrMore<FileRecord> {
-        let now = Timestamp::now();
+        let now = store.inner.now();
         self.files.map(|file| self.record(file, store, place, now))
     }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::FileStore;
 use super::settled::until_settled;
-use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::FileId;
 use crate::domain::record::FileRecord;
@@ -61,7 +60,7 @@ impl FileStore {
         let mut next = old.clone();
         next.state = old.state.restore();
 
-        let now = Timestamp::now();
+        let now = self.inner.now();
         if next.state.status() == Status::Temp && next.expires_at.is_none_or(|at| at <= now) {
             next.expires_at = Some(now.plus(self.inner.config.temp_ttl));
         }
@@ -74,7 +73,7 @@ impl FileStore {
         old: &FileRecord,
         mut next: FileRecord,
     ) -> Result<Option<Arc<FileRecord>>> {
-        next.updated_at = Timestamp::now().max(old.updated_at);
+        next.updated_at = self.inner.now().max(old.updated_at);
         let update = UpdateFile {
             expected: Expected::of(old),
             next: next.clone(),

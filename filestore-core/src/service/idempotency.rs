@@ -11,7 +11,6 @@ use sha2::{Digest, Sha256 as Hasher};
 
 use super::FileStore;
 use super::upload::Uploads;
-use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::OrganizationId;
 use crate::domain::reply::StoredReply;
@@ -86,7 +85,7 @@ impl FileStore {
         guard: &IdempotencyGuard,
         fingerprint: &[u8; 32],
     ) -> Result<Option<StoredReply>> {
-        let now = Timestamp::now();
+        let now = self.inner.now();
         let entry = self.inner.metadata.idempotency(&guard.organization, &guard.key, now).await?;
         match entry {
             None => Ok(None),

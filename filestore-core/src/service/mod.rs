@@ -46,6 +46,7 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
+use crate::domain::clock::{Clock, Timestamp};
 use crate::domain::config::StoreConfig;
 use crate::domain::error::Result;
 use crate::metadata::Metadata;
@@ -109,6 +110,7 @@ pub struct FileStore {
 }
 
 pub(crate) struct Inner {
+    pub(crate) clock: Clock,
     pub(crate) config: StoreConfig,
     pub(crate) dir: DataDir,
     pub(crate) metadata: Arc<dyn Metadata>,
@@ -125,6 +127,13 @@ pub(crate) struct Inner {
     pub(crate) migrations: Migrations,
     idempotency: Arc<idempotency::KeysInUse>,
     quota: Arc<quota::Ledger>,
+}
+
+impl Inner {
+    /// Returns the present instant by the store's clock.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
 }
 
 impl FileStore {

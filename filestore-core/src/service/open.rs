@@ -11,6 +11,7 @@ use super::migrations::Migrations;
 use super::publish::PublishQueue;
 use super::traffic::Traffic;
 use super::{FileStore, Inner, idempotency, quota, recovery};
+use crate::domain::clock::Clock;
 use crate::domain::config::{Durability, Limits, StoreConfig};
 use crate::domain::error::{Error, Result};
 use crate::domain::id::BlobId;
@@ -28,7 +29,11 @@ impl FileStore {
 
     /// Prepares to open the store in `path`.
     pub fn builder(path: impl AsRef<Path>) -> FileStoreBuilder {
-        FileStoreBuilder { path: path.as_ref().to_owned(), config: StoreConfig::default() }
+        FileStoreBuilder {
+            path: path.as_ref().to_owned(),
+            config: StoreConfig::default(),
+            clock: Clock::system(),
+        }
     }
 }
 
@@ -55,6 +60,7 @@ impl FileStore {
 pub struct FileStoreBuilder {
     path: PathBuf,
     config: StoreConfig,
+    clock: Clock,
 }
 
 impl FileStoreBuilder {
@@ -110,12 +116,19 @@ impl FileStoreBuilder {
         self
     }
 
+    /// Sets the clock that the store goes by; the system's unless set.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
     /// Takes the directory's lock, opens the database, and completes or undoes what a crash left.
     ///
     /// `Locked` if another process holds the directory, `Unusable` if it cannot be used as it is (no
     /// directory, not writable, a newer schema).
     pub async fn open(self) -> Result<FileStore> {
-        let Self { path, config } = self;
+        let Self { path, config, clock } = self;
         let providers = ProviderRegistry::open(&config.providers)?;
         let (dir, local, metadata, variants) = {
             let config = config.clone();
@@ -125,6 +138,7 @@ impl FileStoreBuilder {
         };
         let store = FileStore {
             inner: Arc::new(Inner {
+                clock,
                 config,
                 dir,
                 metadata: Arc::new(metadata),

@@ -28,7 +28,7 @@ pub(crate) async fn recover(store: &FileStore) -> Result<()> {
     if forward + undone > 0 {
         tracing::info!(forward, undone, "recovered staged uploads");
     }
-    withdraw_stale_writes(store, Timestamp::now()).await;
+    withdraw_stale_writes(store, inner.now()).await;
     match inner.metadata.clear_leases().await {
         // They end by themselves; what is stored can be read meanwhile.
         Err(error) if error.kind() == ErrorKind::StorageFull => {
@@ -45,7 +45,7 @@ pub(crate) async fn recover(store: &FileStore) -> Result<()> {
 /// dropped blobs. No process that wrote them is there any more; what it sent may still arrive.
 pub(crate) async fn withdraw_stale_writes(store: &FileStore, begun_before: Timestamp) {
     let inner = store.inner();
-    let not_before = Timestamp::now().plus(inner.config.blob_grace);
+    let not_before = inner.now().plus(inner.config.blob_grace);
     loop {
         match inner.metadata.withdraw_old_writes(begun_before, not_before, PAGE).await {
             Ok(0) => return,

@@ -15,7 +15,6 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 use super::Inner;
-use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::BlobId;
 use crate::domain::path::BlobKey;
@@ -96,7 +95,7 @@ impl Inner {
         if self.stores.disk(target).is_some() {
             return self.move_home(record, meter).await;
         }
-        let now = Timestamp::now();
+        let now = self.now();
         let FileRecord { file_id, organization_id, sub_system, created_at, .. } = record;
         let key = BlobKey::new(organization_id, sub_system, *created_at, BlobId::generate(now));
         let intent = WriteIntent {
@@ -166,7 +165,7 @@ impl Inner {
         target: &ProviderCode,
         key: BlobKey,
     ) -> Result<Moved> {
-        let now = Timestamp::now().max(record.updated_at);
+        let now = self.now().max(record.updated_at);
         let location = self.stores.location(target);
         let Ok(state) = record.state.move_to(location) else { return Ok(Moved::Lost) };
         let next = FileRecord {

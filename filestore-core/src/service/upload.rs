@@ -9,7 +9,6 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use super::FileStore;
 use super::commit::{NewFile, OneOrMore, ReplyShape, StagedFiles};
 use super::request::{BatchItem, GivenName, NewBatch, NewUpload, Uploaded};
-use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::BlobId;
 use crate::domain::record::FileRecord;
@@ -146,7 +145,7 @@ impl Uploads<'_> {
     /// limit of a file.
     pub async fn stage_up_to(self, max_bytes: u64) -> Result<StagingWriter> {
         let max = max_bytes.min(self.store.inner.config.limits.max_file_size);
-        self.store.inner.stores.local().stage(BlobId::generate(Timestamp::now()), max).await
+        self.store.inner.stores.local().stage(BlobId::generate(self.store.inner.now()), max).await
     }
 
     /// Receives all of `reader` and makes it durable in staging.

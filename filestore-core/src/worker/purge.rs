@@ -11,7 +11,6 @@ use ulid::Ulid;
 use super::back_off;
 use super::progress::Progress;
 use crate::FileStore;
-use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, Result};
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
@@ -27,7 +26,7 @@ const LEASE: std::time::Duration = std::time::Duration::from_mins(10);
 impl FileStore {
     /// What a purge run would find now; changes nothing.
     pub(crate) async fn purge_plan(&self) -> Result<PurgeReport> {
-        let now = Timestamp::now();
+        let now = self.inner().now();
         let backlog =
             self.inner().metadata.purge_backlog(now.minus(self.config().purge_grace), now).await?;
         Ok(PurgeReport {
@@ -60,7 +59,7 @@ impl FileStore {
         let run = PurgeRun { store: self, owner: Ulid::generate().to_string(), progress };
         while !stop() && run.purge_some(&mut report).await? {}
         while !stop() && run.remove_blobs(&mut report).await? {}
-        let now = Timestamp::now();
+        let now = self.inner().now();
         let left =
             self.inner().metadata.purge_backlog(now.minus(self.config().purge_grace), now).await?;
         report.waiting = left.waiting;
@@ -70,7 +69,7 @@ impl FileStore {
     async fn expire_temp(&self) -> Result<u64> {
         let mut expired = 0;
         loop {
-            let some = self.inner().metadata.expire_temp(Timestamp::now(), CLAIMS).await?;
+            let some = self.inner().metadata.expire_temp(self.inner().now(), CLAIMS).await?;
             expired += some;
             if some == 0 {
                 return Ok(expired);
@@ -85,11 +84,18 @@ struct PurgeRun<'a> {
     progress: &'a dyn Progress,
 }
 
+/// A blob to remove, and the claim whose record waits for it.
+struct Removal<'a> {
+    claim_index: usize,
+    provider: &'a ProviderCode,
+    key: &'a BlobKey,
+}
+
 impl PurgeRun<'_> {
     /// Purges one claim's worth; false when nothing was due.
     async fn purge_some(&self, report: &mut PurgeReport) -> Result<bool> {
         let inner = self.store.inner();
-        let now = Timestamp::now();
+        let now = inner.now();
         let before = now.minus(inner.config.purge_grace);
         let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
         let claims = inner.metadata.claim_purges(lease, before, CLAIMS).await?;
@@ -118,21 +124,22 @@ impl PurgeRun<'_> {
         report: &mut PurgeReport,
     ) -> Vec<Result<()>> {
         let inner = self.store.inner();
-        let mut blobs = Vec::with_capacity(claims.len());
-        let mut owners = Vec::with_capacity(claims.len());
         let mut outcomes: Vec<Result<()>> = Vec::with_capacity(claims.len());
-        for (index, claim) in claims.iter().enumerate() {
+        let mut removals = Vec::with_capacity(claims.len());
+        for (claim_index, claim) in claims.iter().enumerate() {
             outcomes.push(inner.variants.remove_file(claim.record.file_id).await);
+
             let current = (&claim.record.blob.provider, &claim.record.blob.key);
             let dropped = claim.dropped.iter().map(|blob| (&blob.provider, &blob.key));
             for (provider, key) in iter::once(current).chain(dropped) {
-                blobs.push((provider.clone(), key.clone()));
-                owners.push(index);
+                removals.push(Removal { claim_index, provider, key });
             }
         }
-        for (index, outcome) in owners.into_iter().zip(self.remove(blobs, report).await) {
+
+        let blobs = removals.iter().map(|blob| (blob.provider.clone(), blob.key.clone())).collect();
+        for (removal, outcome) in removals.iter().zip(self.remove(blobs, report).await) {
             if let Err(error) = outcome {
-                outcomes[index] = Err(error);
+                outcomes[removal.claim_index] = Err(error);
             }
         }
         outcomes
@@ -167,14 +174,14 @@ impl PurgeRun<'_> {
         let id = claim.record.file_id;
         tracing::warn!(file_id = %id, attempts = claim.attempts, error = %error.chain(), "a purge failed");
         report.failures.push(WorkFailure::new(id, error));
-        let retry_at = Timestamp::now().plus(back_off(claim.attempts));
+        let retry_at = self.store.inner().now().plus(back_off(claim.attempts));
         self.store.inner().metadata.postpone_purge(&self.owner, id, retry_at).await
     }
 
     /// Removes a page of dropped blobs; false when none was due.
     async fn remove_blobs(&self, report: &mut PurgeReport) -> Result<bool> {
         let inner = self.store.inner();
-        let due = inner.metadata.due_blobs(Timestamp::now(), CLAIMS).await?;
+        let due = inner.metadata.due_blobs(inner.now(), CLAIMS).await?;
         if due.is_empty() {
             return Ok(false);
         }
@@ -187,10 +194,8 @@ impl PurgeRun<'_> {
                 Ok(()) => absent.push(due.id),
                 Err(error) => {
                     report.failures.push(WorkFailure::new(due.blob.file_id, &error));
-                    inner
-                        .metadata
-                        .postpone_blob(due.id, Timestamp::now().plus(back_off(due.attempts)))
-                        .await?;
+                    let retry_at = inner.now().plus(back_off(due.attempts));
+                    inner.metadata.postpone_blob(due.id, retry_at).await?;
                 }
             }
         }
@@ -206,6 +211,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+    use crate::domain::clock::Timestamp;
     use crate::domain::config::{Durability, StoreConfig};
     use crate::domain::scope::Scope;
     use crate::service::NewUpload;

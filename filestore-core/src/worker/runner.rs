@@ -3,18 +3,97 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout_at};
 
 use super::progress::NoProgress;
 use crate::FileStore;
-use crate::domain::error::Error;
+use crate::domain::error::Result;
 
-/// How often due work is looked for when nothing asks for it.
-const PURGE_EVERY: Duration = Duration::from_secs(10);
-const SYNC_EVERY: Duration = Duration::from_secs(2);
-const UPKEEP_EVERY: Duration = Duration::from_secs(30);
+/// Background work that the runner repeats.
+///
+/// [`work`](Self::work) is interrupted only by the end of the process, [`wanted`](Self::wanted) at any
+/// time.
+#[async_trait]
+trait Worker: Send + Sync + 'static {
+    /// Returns the worker's name, for the log.
+    fn name(&self) -> &'static str;
+
+    /// Returns the pause after which due work is looked for although nothing asks for it.
+    fn every(&self) -> Duration;
+
+    /// Waits until something asks for the work.
+    async fn wanted(&self, store: &FileStore);
+
+    /// Does what is due; ends early, between two pieces of work, once `stop` returns true.
+    async fn work(&self, store: &FileStore, stop: &(dyn Fn() -> bool + Sync)) -> Result<()>;
+}
+
+struct PurgeWorker;
+
+#[async_trait]
+impl Worker for PurgeWorker {
+    fn name(&self) -> &'static str {
+        "purge"
+    }
+
+    fn every(&self) -> Duration {
+        Duration::from_secs(10)
+    }
+
+    async fn wanted(&self, store: &FileStore) {
+        store.inner().purge_wanted.notified().await;
+    }
+
+    async fn work(&self, store: &FileStore, stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        store.purge_until(stop, &NoProgress).await.map(drop)
+    }
+}
+
+struct SyncWorker;
+
+#[async_trait]
+impl Worker for SyncWorker {
+    fn name(&self) -> &'static str {
+        "sync"
+    }
+
+    fn every(&self) -> Duration {
+        Duration::from_secs(2)
+    }
+
+    async fn wanted(&self, store: &FileStore) {
+        store.inner().sync_wanted.notified().await;
+    }
+
+    async fn work(&self, store: &FileStore, stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        store.sync_until(stop, Arc::new(NoProgress)).await.map(drop)
+    }
+}
+
+struct UpkeepWorker;
+
+#[async_trait]
+impl Worker for UpkeepWorker {
+    fn name(&self) -> &'static str {
+        "upkeep"
+    }
+
+    fn every(&self) -> Duration {
+        Duration::from_secs(30)
+    }
+
+    async fn wanted(&self, _store: &FileStore) {
+        // Nothing asks for upkeep.
+        std::future::pending().await
+    }
+
+    async fn work(&self, store: &FileStore, _stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        store.upkeep().await
+    }
+}
 
 /// The running workers of a store. A worker is stopped between two pieces of work, if those are short.
 #[derive(Debug)]
@@ -28,10 +107,11 @@ impl Workers {
     pub fn start(store: &FileStore) -> Self {
         let (stop, stopped) = watch::channel(false);
         let tasks = vec![
-            tokio::spawn(purge(store.clone(), stopped.clone())),
-            tokio::spawn(sync(store.clone(), stopped.clone())),
-            tokio::spawn(upkeep(store.clone(), stopped)),
+            run(Arc::new(PurgeWorker), store.clone(), stopped.clone()),
+            run(Arc::new(SyncWorker), store.clone(), stopped.clone()),
+            run(Arc::new(UpkeepWorker), store.clone(), stopped),
         ];
+        let tasks = tasks.into_iter().map(tokio::spawn).collect();
         Self { stop, tasks }
     }
 
@@ -66,45 +146,19 @@ impl<T> Drop for Bound<T> {
     }
 }
 
-async fn purge(store: FileStore, mut stopped: watch::Receiver<bool>) {
-    let mut tick = ticks(PURGE_EVERY);
+/// Runs `worker` when its time comes or something asks for its work, until told to stop.
+async fn run(worker: Arc<dyn Worker>, store: FileStore, mut stopped: watch::Receiver<bool>) {
+    let mut tick = ticks(worker.every());
     loop {
         tokio::select! {
             _ = stopped.wait_for(|stop| *stop) => return,
-            () = store.inner().purge_wanted.notified() => {}
+            () = worker.wanted(&store) => {}
             _ = tick.tick() => {}
         }
-        let (store, stopped) = (store.clone(), stopped.clone());
-        round("purge", async move { store.purge_until(&|| *stopped.borrow(), &NoProgress).await })
-            .await;
-    }
-}
 
-async fn sync(store: FileStore, mut stopped: watch::Receiver<bool>) {
-    let mut tick = ticks(SYNC_EVERY);
-    loop {
-        tokio::select! {
-            _ = stopped.wait_for(|stop| *stop) => return,
-            () = store.inner().sync_wanted.notified() => {}
-            _ = tick.tick() => {}
-        }
-        let (store, stopped) = (store.clone(), stopped.clone());
-        round("sync", async move {
-            store.sync_until(&|| *stopped.borrow(), Arc::new(NoProgress)).await
-        })
-        .await;
-    }
-}
-
-async fn upkeep(store: FileStore, mut stopped: watch::Receiver<bool>) {
-    let mut tick = ticks(UPKEEP_EVERY);
-    loop {
-        tokio::select! {
-            _ = stopped.wait_for(|stop| *stop) => return,
-            _ = tick.tick() => {}
-        }
-        let store = store.clone();
-        round("upkeep", async move { store.upkeep().await }).await;
+        let name = worker.name();
+        let (worker, store, stopped) = (Arc::clone(&worker), store.clone(), stopped.clone());
+        round(name, async move { worker.work(&store, &|| *stopped.borrow()).await }).await;
     }
 }
 
@@ -117,7 +171,7 @@ fn ticks(every: Duration) -> tokio::time::Interval {
 /// One round of work, in a task of its own: a panic ends the round, not the worker.
 async fn round<T: Send + 'static>(
     worker: &'static str,
-    work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    work: impl Future<Output = Result<T>> + Send + 'static,
 ) {
     match (&mut Bound(tokio::spawn(work)).0).await {
         Ok(Ok(_)) => {}

@@ -15,7 +15,6 @@ use ulid::Ulid;
 use super::back_off_from;
 use super::progress::Progress;
 use crate::FileStore;
-use crate::domain::clock::Timestamp;
 use crate::domain::error::Result;
 use crate::domain::id::{FileId, OrganizationId, OrganizationNumber};
 use crate::domain::provider::ProviderCode;
@@ -191,7 +190,7 @@ impl SyncRun {
                 }
                 () = sleep_until(self.renew_at) => {
                     self.renew_at = Instant::now() + LEASE / 3;
-                    let until = Timestamp::now().plus(LEASE);
+                    let until = self.store.inner().now().plus(LEASE);
                     self.store.inner().metadata.renew_syncs(&self.owner, until).await?;
                 }
             }
@@ -199,7 +198,7 @@ impl SyncRun {
     }
 
     async fn claim(&mut self, limit: usize) -> Result<()> {
-        let now = Timestamp::now();
+        let now = self.store.inner().now();
         let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
         let metadata = &self.store.inner().metadata;
         let claims = metadata.claim_syncs(lease, &self.targets, self.last.as_ref(), limit).await?;
@@ -247,7 +246,7 @@ impl SyncRun {
                 let config = &inner.config.sync;
                 let is_last = attempts + 1 >= config.max_attempts;
                 let pause = back_off_from(config.first_pause, attempts);
-                let retry_at = (!is_last).then(|| Timestamp::now().plus(pause));
+                let retry_at = (!is_last).then(|| self.store.inner().now().plus(pause));
                 tracing::warn!(file_id = %file, attempts, is_last, error = %error.chain(), "a sync failed");
                 report.failures.push(WorkFailure::new(file, &error));
                 inner.metadata.fail_sync(&self.owner, file, retry_at).await

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use crate::FileStore;
-use crate::domain::clock::Timestamp;
 use crate::domain::error::Result;
 use crate::service::recovery::withdraw_stale_writes;
 
@@ -18,8 +17,8 @@ impl FileStore {
         let inner = self.inner();
         let published = self.publish_again().await;
         inner.stores.local().refill_reserve().await;
-        withdraw_stale_writes(self, Timestamp::now().minus(WRITE_AGE)).await;
-        while inner.metadata.forget_idempotency(Timestamp::now(), 500).await? == 500 {}
+        withdraw_stale_writes(self, inner.now().minus(WRITE_AGE)).await;
+        while inner.metadata.forget_idempotency(inner.now(), 500).await? == 500 {}
         published
     }
 

@@ -108,7 +108,7 @@ impl Cloud {
             }
             #[cfg(feature = "azblob")]
             Presigner::Azure(sas) => {
-                let now = crate::domain::clock::Timestamp::now();
+                let now = crate::domain::clock::Clock::system().now();
                 Ok(Some(Presigned { url: sas.url(path, request, now) }))
             }
         }

@@ -8,7 +8,7 @@ use opendal::options::WriteOptions;
 
 use super::put::STORING;
 use super::{Cloud, Scheme};
-use crate::domain::clock::Timestamp;
+use crate::domain::clock::Clock;
 use crate::domain::error::Result;
 use crate::domain::id::BlobId;
 
@@ -138,5 +138,5 @@ fn is_checksum(name: &http::HeaderName) -> bool {
 
 /// Makes a path that no other probe uses.
 pub(super) fn probe_path() -> String {
-    format!("{PROBE_DIRECTORY}/{}", BlobId::generate(Timestamp::now()))
+    format!("{PROBE_DIRECTORY}/{}", BlobId::generate(Clock::system().now()))
 }

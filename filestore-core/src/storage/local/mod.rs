@@ -34,7 +34,7 @@ use self::group_sync::GroupSync;
 use self::space::Space;
 use self::staging::StagedName;
 use super::data_dir::DataDir;
-use crate::domain::clock::Timestamp;
+use crate::domain::clock::Clock;
 use crate::domain::config::{Durability, StoreConfig};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::BlobId;
@@ -252,7 +252,8 @@ impl LocalStore {
     /// Makes, writes and unlinks a file in staging, to see that the store can take one just now.
     pub async fn check(&self) -> Result<()> {
         self.on_pool("checking the storage", |shared| {
-            let (_name, mut file) = StagedName::create(shared, BlobId::generate(Timestamp::now()))?;
+            let (_name, mut file) =
+                StagedName::create(shared, BlobId::generate(Clock::system().now()))?;
             std::io::Write::write_all(&mut file, b"probe")
                 .map_err(|error| Error::io("checking the storage", error))
         })
