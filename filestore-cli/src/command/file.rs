@@ -3,7 +3,7 @@
 use filestore_core::api::{ChangeReply, FileRecord, ListQuery};
 
 use crate::args::{ListArgs, ReadyArgs, ReplaceArgs};
-use crate::failure::{Exit, Failure, Result};
+use crate::failure::{Exit, Result};
 use crate::output::{Output, files, more_files, plain, record};
 use crate::target::{Change, Input, Item, Target};
 
@@ -24,7 +24,7 @@ fn show(file: &FileRecord, out: Output) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// `list`: a page, or all of them.
+/// `list`: shows a page, or all of them.
 pub(super) async fn list(args: ListArgs, target: &dyn Target, out: Output) -> Result<Exit> {
     let mut query = ListQuery::new();
     query.organization_id = args.org;
@@ -34,23 +34,31 @@ pub(super) async fn list(args: ListArgs, target: &dyn Target, out: Output) -> Re
     query.limit = args.limit;
     query.cursor = args.cursor;
 
-    let doing = |failure: Failure| failure.doing("cannot list files");
-    if !args.all {
-        let page = target.list(&query).await.map_err(doing)?;
-        out.data(
-            &page,
-            |page| page.items.iter().map(|file| file.file_id.as_str()).collect(),
-            |page| files(&page.items),
-        )?;
-        note_more(&page.items, page.next_cursor.as_deref(), out);
-        return Ok(Exit::Done);
-    }
+    let listed = if args.all {
+        list_all(query, target, out).await
+    } else {
+        list_page(&query, target, out).await
+    };
+    listed.map_err(|e| e.doing("cannot list files"))
+}
 
+async fn list_page(query: &ListQuery, target: &dyn Target, out: Output) -> Result<Exit> {
+    let page = target.list(query).await?;
+    out.data(
+        &page,
+        |page| page.items.iter().map(|file| file.file_id.as_str()).collect(),
+        |page| files(&page.items),
+    )?;
+    note_more(&page.items, page.next_cursor.as_deref(), out);
+    Ok(Exit::Done)
+}
+
+async fn list_all(mut query: ListQuery, target: &dyn Target, out: Output) -> Result<Exit> {
     // The largest page: fewer round trips for the same rows.
     query.limit = query.limit.or(Some(1000));
     let mut lay_out: fn(&[FileRecord]) -> String = files;
     loop {
-        let page = target.list(&query).await.map_err(doing)?;
+        let page = target.list(&query).await?;
         out.each(&page.items, |file| &file.file_id, lay_out)?;
         lay_out = more_files;
         query.cursor = page.next_cursor;
@@ -82,26 +90,32 @@ pub(super) async fn thumbnail(id: &str, target: &dyn Target, out: Output) -> Res
     )
 }
 
-/// `ready`, with new bytes or without.
+/// `ready`: makes a file ready, with new bytes or without.
 pub(super) async fn ready(args: ReadyArgs, target: &dyn Target, out: Output) -> Result<Exit> {
-    let doing = |failure: Failure| failure.doing(format!("cannot make {} ready", args.id));
-    let item = args.file.map(|path| Input::find(&path)).transpose().map_err(doing)?;
-    let meter = out.bytes_meter(&args.id, item.as_ref().and_then(Input::size_bytes));
-    let item = item.map(|input| Item { input, name: args.name, mime_type: args.mime });
-    let changed = target.change(&args.id, Change::Ready(item), args.if_match, &meter).await;
-    drop(meter);
-    changed_to("ready", &changed.map_err(doing)?, out)
+    let doing = format!("cannot make {} ready", args.id);
+    let reply = make_ready(args, target, out).await.map_err(|e| e.doing(doing))?;
+    changed_to("ready", &reply, out)
+}
+
+async fn make_ready(args: ReadyArgs, target: &dyn Target, out: Output) -> Result<ChangeReply> {
+    let input = args.file.map(|path| Input::find(&path)).transpose()?;
+    let meter = out.bytes_meter(&args.id, input.as_ref().and_then(Input::size_bytes));
+    let item = input.map(|input| Item { input, name: args.name, mime_type: args.mime });
+    target.change(&args.id, Change::Ready(item), args.if_match, &meter).await
 }
 
 /// `replace`: gives a file new bytes.
 pub(super) async fn replace(args: ReplaceArgs, target: &dyn Target, out: Output) -> Result<Exit> {
-    let doing = |failure: Failure| failure.doing(format!("cannot replace {}", args.id));
-    let input = Input::find(&args.file).map_err(doing)?;
+    let doing = format!("cannot replace {}", args.id);
+    let reply = give_new_bytes(args, target, out).await.map_err(|e| e.doing(doing))?;
+    changed_to("replaced", &reply, out)
+}
+
+async fn give_new_bytes(args: ReplaceArgs, target: &dyn Target, out: Output) -> Result<ChangeReply> {
+    let input = Input::find(&args.file)?;
     let meter = out.bytes_meter(&args.id, input.size_bytes());
     let item = Item { input, name: args.name, mime_type: args.mime };
-    let changed = target.change(&args.id, Change::Replace(item), args.if_match, &meter).await;
-    drop(meter);
-    changed_to("replaced", &changed.map_err(doing)?, out)
+    target.change(&args.id, Change::Replace(item), args.if_match, &meter).await
 }
 
 fn changed_to(what: &str, reply: &ChangeReply, out: Output) -> Result<Exit> {

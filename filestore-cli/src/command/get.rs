@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::args::{GetArgs, OutputArgs, VariantArgs};
-use crate::failure::{Exit, Failure, Result};
+use crate::failure::{Exit, Result};
 use crate::output::{Output, plain, size};
 use crate::target::{Delivery, Destination, Overwrite, Target};
 
@@ -22,35 +22,42 @@ struct Saved<'a> {
 
 /// `get`: downloads a file.
 pub(super) async fn run(args: GetArgs, target: &dyn Target, out: Output) -> Result<Exit> {
-    let doing = |failure: Failure| failure.doing(format!("cannot get {}", args.id));
+    let saved = download(&args, target, out).await;
+    saved.map_err(|e| e.doing(format!("cannot get {}", args.id)))
+}
+
+async fn download(args: &GetArgs, target: &dyn Target, out: Output) -> Result<Exit> {
     let to = match choose(&args.output) {
         Chosen::Stdout => Destination::Stdout,
         Chosen::File(path) => Destination::File(path, overwrite(&args.output)),
         Chosen::Within(dir) => {
-            let record = target.info(&args.id).await.map_err(doing)?;
+            let record = target.info(&args.id).await?;
             let name = safe_name(&record.original_name).unwrap_or(record.file_id);
             Destination::File(dir.join(name), overwrite(&args.output))
         }
     };
+    to.check()?;
 
-    to.check().map_err(doing)?;
     let meter = out.bytes_meter(label(&to), Some(0));
-    let bytes = target.download(&args.id, args.range, &to, &meter).await.map_err(doing)?;
-
+    let bytes = target.download(&args.id, args.range, &to, &meter).await?;
     drop(meter);
     saved(&args.id, &to, bytes, out)
 }
 
 /// `variant`: downloads a picture made for a square.
 pub(super) async fn variant(args: VariantArgs, target: &dyn Target, out: Output) -> Result<Exit> {
-    let doing = |failure: Failure| failure.doing(format!("cannot get a variant of {}", args.id));
+    let saved = download_variant(&args, target, out).await;
+    saved.map_err(|e| e.doing(format!("cannot get a variant of {}", args.id)))
+}
+
+async fn download_variant(args: &VariantArgs, target: &dyn Target, out: Output) -> Result<Exit> {
     let chosen = choose(&args.output);
     let name = match &chosen {
-        Chosen::Within(_) => Some(target.info(&args.id).await.map_err(doing)?.original_name),
+        Chosen::Within(_) => Some(target.info(&args.id).await?.original_name),
         Chosen::Stdout | Chosen::File(_) => None,
     };
 
-    let variant = target.variant(&args.id, args.size, args.fit.into()).await.map_err(doing)?;
+    let variant = target.variant(&args.id, args.size, args.fit.into()).await?;
     let to = match chosen {
         Chosen::Stdout => Destination::Stdout,
         Chosen::File(path) => Destination::File(path, overwrite(&args.output)),
@@ -62,9 +69,9 @@ pub(super) async fn variant(args: VariantArgs, target: &dyn Target, out: Output)
         }
     };
 
-    let mut delivery = Delivery::begin(&to).map_err(doing)?;
-    delivery.write(&variant.bytes).await.map_err(doing)?;
-    delivery.finish().await.map_err(doing)?;
+    let mut delivery = Delivery::begin(&to)?;
+    delivery.write(&variant.bytes).await?;
+    delivery.finish().await?;
     saved(&args.id, &to, variant.bytes.len() as u64, out)
 }
 

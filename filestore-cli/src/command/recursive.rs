@@ -103,10 +103,10 @@ impl DirectoryUpload {
     ) -> Result<()> {
         let total = files.len();
         let keys = self.journal.keys();
-        let known = |found: &Found| self.journal.entry(&found.relative).cloned();
-        let jobs_of: Vec<_> = files.into_iter().map(|found| (known(&found), found)).collect();
-        let mut results = stream::iter(jobs_of)
-            .map(|(known, found)| sender.send(found, known, &keys))
+        let known: Vec<_> =
+            files.iter().map(|found| self.journal.entry(&found.relative).cloned()).collect();
+        let mut results = stream::iter(files.into_iter().zip(known))
+            .map(|(found, known)| sender.send(found, known, &keys))
             .buffer_unordered(jobs);
 
         let mut ended = 0_usize;
@@ -185,11 +185,21 @@ struct Sender<'a> {
 }
 
 impl Sender<'_> {
+    /// Uploads a file, unless its bytes are those that are known already.
     async fn send(&self, found: Found, known: Option<Entry>, keys: &Keys) -> Result<Sent> {
         let path = self.root.join(&found.relative);
-        let doing = |failure: Failure| failure.doing(format!("cannot upload {}", path.display()));
+        let doing = format!("cannot upload {}", path.display());
+        self.send_from(path, found.relative, known, keys).await.map_err(|e| e.doing(doing))
+    }
 
-        let (found, sha256) = digest(path.clone(), found.relative).await.map_err(doing)?;
+    async fn send_from(
+        &self,
+        path: PathBuf,
+        relative: PathBuf,
+        known: Option<Entry>,
+        keys: &Keys,
+    ) -> Result<Sent> {
+        let (found, sha256) = digest(path.clone(), relative).await?;
         if let Some(Entry { file_id, .. }) = known.filter(|known| known.sha256 == sha256) {
             self.meter.add(found.size_bytes);
             return Ok(Sent::Known(Entry { found, sha256, file_id }));
@@ -197,22 +207,20 @@ impl Sender<'_> {
 
         let upload = Upload {
             place: self.place.clone(),
-            item: Item::new(Input::File(path.clone(), found.size_bytes)),
+            item: Item::new(Input::File(path, found.size_bytes)),
             lifetime: Lifetime::Lasting,
             sha256: Some(sha256.clone()),
             idempotency_key: Some(keys.of(&found.relative, &sha256)),
         };
 
         let record = self.target.upload(upload, &self.meter.part()).await.map_err(|failure| {
-            let changed = failure.code() == Some(&ErrorCode::DigestMismatch);
-            let failure = doing(failure);
-            if changed {
-                failure.hint("it changed while it was read; run the command again")
-            } else {
-                failure
+            match failure.code() {
+                Some(ErrorCode::DigestMismatch) => {
+                    failure.hint("it changed while it was read; run the command again")
+                }
+                _ => failure,
             }
         })?;
-
         Ok(Sent::Uploaded(Entry { found, sha256, file_id: record.file_id }))
     }
 }

@@ -20,7 +20,8 @@ pub(super) async fn run(args: UploadArgs, target: &dyn Target, out: Output) -> R
     check_single(&args)?;
     let (mut records, mut exit) = (Vec::new(), Exit::Done);
     for (tried, path) in (1..).zip(&args.files) {
-        match upload_one(path, &args, target, out).await {
+        let uploaded = upload_one(path, &args, target, out).await;
+        match uploaded.map_err(|e| e.doing(format!("cannot upload {}", named(path)))) {
             Ok(record) => records.push(record),
             Err(failure) => {
                 out.failure(&failure);
@@ -49,8 +50,7 @@ async fn upload_one(
     target: &dyn Target,
     out: Output,
 ) -> Result<FileRecord> {
-    let doing = |failure: Failure| failure.doing(format!("cannot upload {}", named(path)));
-    let input = Input::find(path).map_err(doing)?;
+    let input = Input::find(path)?;
     let meter = out.bytes_meter(named(path), input.size_bytes());
 
     let mut item = Item::new(input);
@@ -64,7 +64,7 @@ async fn upload_one(
         idempotency_key: args.idempotency_key.clone(),
     };
 
-    target.upload(upload, &meter).await.map_err(doing)
+    target.upload(upload, &meter).await
 }
 
 /// `batch`: uploads all files or none.

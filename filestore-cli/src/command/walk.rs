@@ -31,11 +31,10 @@ pub(super) struct Tree {
 /// journal within the tree) is passed over. Fails only if `root` itself cannot be read.
 pub(super) fn walk(root: &Path, except: &Path) -> Result<Tree> {
     let except = except.canonicalize().ok();
-    let root_of = |e: io::Error| Failure::io(format!("cannot read {}", root.display()), &e);
     let mut tree = Tree::default();
 
     // The next entry in order is at the end.
-    let mut pending = entries(root).map_err(root_of)?;
+    let mut pending = entries(root).map_err(|e| cannot_read(root, &e))?;
     while let Some(entry) = pending.pop() {
         let path = entry.path();
         match tree.visit(&entry, root, except.as_deref()) {
@@ -78,8 +77,12 @@ impl Tree {
     }
 
     fn failed(&mut self, path: &Path, error: &io::Error) {
-        self.failures.push(Failure::io(format!("cannot read {}", path.display()), error));
+        self.failures.push(cannot_read(path, error));
     }
+}
+
+fn cannot_read(path: &Path, error: &io::Error) -> Failure {
+    Failure::io(format!("cannot read {}", path.display()), error)
 }
 
 /// The entries of a directory, last name first.

@@ -50,10 +50,8 @@ impl Table {
     }
 
     fn lines(&self, widths: &[usize]) -> String {
-        let line = |row: &Vec<String>| {
-            self.line(&row.iter().map(String::as_str).collect::<Vec<_>>(), widths)
-        };
-        self.rows.iter().map(line).collect()
+        let rows = self.rows.iter().map(|row| row.iter().map(String::as_str).collect::<Vec<_>>());
+        rows.map(|cells| self.line(&cells, widths)).collect()
     }
 
     fn line(&self, cells: &[&str], widths: &[usize]) -> String {

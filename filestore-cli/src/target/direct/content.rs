@@ -4,11 +4,10 @@
 use bytes::BytesMut;
 use filestore_core::api::{ChangeReply, FileRecord, Fit};
 use filestore_core::domain::media;
-use filestore_core::service::{
-    self, BatchItem, GivenName, NewBatch, NewUpload, PartHints, Replacement, Uploaded,
+use filestore_core::{
+    self as core, BatchItem, FileId, GivenName, NewBatch, NewUpload, OrganizationId, PartHints,
+    Replacement, Scope, Sha256, StagedBlob, SubSystem, Uploaded, VariantSize,
 };
-use filestore_core::variant::{self, VariantSize};
-use filestore_core::{FileId, OrganizationId, Scope, Sha256, StagedBlob, SubSystem};
 use futures_util::StreamExt;
 use sha2::{Digest, Sha256 as Hasher};
 use tokio::io::AsyncReadExt;
@@ -76,13 +75,13 @@ impl Direct {
         let if_match = if_match.map(convert::if_match).transpose()?;
         self.store.check_change(id, &Scope::All, if_match.as_ref()).await?;
         let change = match change {
-            Change::Thumbnail => service::Change::MakeThumbnail,
-            Change::Ready(None) => service::Change::MakeReady(None),
+            Change::Thumbnail => core::Change::MakeThumbnail,
+            Change::Ready(None) => core::Change::MakeReady(None),
             Change::Ready(Some(item)) => {
-                service::Change::MakeReady(Some(self.replacement(&item, meter).await?))
+                core::Change::MakeReady(Some(self.replacement(&item, meter).await?))
             }
             Change::Replace(item) => {
-                service::Change::Replace(self.replacement(&item, meter).await?)
+                core::Change::Replace(self.replacement(&item, meter).await?)
             }
         };
 
@@ -138,8 +137,8 @@ impl Direct {
         let size = VariantSize::try_from(size)?;
 
         Ok(match self.store.variant(id, size).fit(fit.into()).await? {
-            (_, variant::Variant::WebP(bytes)) => Variant { bytes, mime_type: "image/webp".into() },
-            (_, variant::Variant::PassThrough { mime }) => {
+            (_, core::Variant::WebP(bytes)) => Variant { bytes, mime_type: "image/webp".into() },
+            (_, core::Variant::PassThrough { mime }) => {
                 let bytes = self.store.read(id, &Scope::All).await?;
                 Variant { bytes, mime_type: mime.into() }
             }

@@ -1,14 +1,13 @@
 //! Turns requests of the command line and the wire into the core's types.
 
 use filestore_core::api::{CreateBinding, ListQuery, UpdateBinding};
-use filestore_core::service::{self, ListRequest};
-use filestore_core::{BindingChange, ListFilter, NewBinding, Sha256};
+use filestore_core::{self as core, BindingChange, ListFilter, ListRequest, NewBinding, Sha256};
 
 use crate::failure::Result;
 use crate::target::request::IfMatch;
 
 pub(super) fn list_request(query: &ListQuery) -> Result<ListRequest> {
-    fn parsed<T: std::str::FromStr<Err = filestore_core::Error>>(
+    fn parsed<T: std::str::FromStr<Err = core::Error>>(
         text: Option<&String>,
     ) -> Result<Option<T>> {
         Ok(text.map(|text| text.parse()).transpose()?)
@@ -46,9 +45,9 @@ pub(super) fn binding_change(update: UpdateBinding) -> Result<BindingChange> {
     })
 }
 
-pub(super) fn if_match(condition: IfMatch) -> Result<service::IfMatch> {
+pub(super) fn if_match(condition: IfMatch) -> Result<core::IfMatch> {
     Ok(match condition {
-        IfMatch::Any => service::IfMatch::Any,
-        IfMatch::Sha256(hex) => service::IfMatch::OneOf(vec![hex.parse::<Sha256>()?]),
+        IfMatch::Any => core::IfMatch::Any,
+        IfMatch::Sha256(hex) => core::IfMatch::OneOf(vec![hex.parse::<Sha256>()?]),
     })
 }

@@ -163,13 +163,10 @@ impl Target for Direct {
         let to = self.provider(&migration.to)?;
         let options = MigrateOptions { bytes_per_second: migration.bytes_per_second };
         let progress = Arc::new(meter.clone());
-        let wants_stop = || *stop.borrow();
-        Ok(self
-            .store
-            .admin()
-            .migrate(migration.organization.try_into()?, &to, options, &wants_stop, progress)
-            .await?
-            .into())
+        let organization = migration.organization.try_into()?;
+        let admin = self.store.admin();
+        let moved = admin.migrate(organization, &to, options, &|| *stop.borrow(), progress);
+        Ok(moved.await?.into())
     }
 
     async fn migrate_status(&self, organization: i64) -> Result<MigrateStatus> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use filestore_client::Admin;
 use filestore_core::api::{MigrateReport, MigrateRunRequest, SyncReport, SyncStatusReport};
-use filestore_core::worker::Progress as _;
+use filestore_core::Progress as _;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::failure::Result;
