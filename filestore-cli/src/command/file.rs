@@ -111,7 +111,11 @@ pub(super) async fn replace(args: ReplaceArgs, target: &dyn Target, out: Output)
     changed_to("replaced", &reply, out)
 }
 
-async fn give_new_bytes(args: ReplaceArgs, target: &dyn Target, out: Output) -> Result<ChangeReply> {
+async fn give_new_bytes(
+    args: ReplaceArgs,
+    target: &dyn Target,
+    out: Output,
+) -> Result<ChangeReply> {
     let input = Input::find(&args.file)?;
     let meter = out.bytes_meter(&args.id, input.size_bytes());
     let item = Item { input, name: args.name, mime_type: args.mime };

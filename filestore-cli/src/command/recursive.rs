@@ -213,14 +213,15 @@ impl Sender<'_> {
             idempotency_key: Some(keys.of(&found.relative, &sha256)),
         };
 
-        let record = self.target.upload(upload, &self.meter.part()).await.map_err(|failure| {
-            match failure.code() {
-                Some(ErrorCode::DigestMismatch) => {
-                    failure.hint("it changed while it was read; run the command again")
-                }
-                _ => failure,
-            }
-        })?;
+        let record =
+            self.target.upload(upload, &self.meter.part()).await.map_err(
+                |failure| match failure.code() {
+                    Some(ErrorCode::DigestMismatch) => {
+                        failure.hint("it changed while it was read; run the command again")
+                    }
+                    _ => failure,
+                },
+            )?;
         Ok(Sent::Uploaded(Entry { found, sha256, file_id: record.file_id }))
     }
 }

@@ -31,7 +31,7 @@ impl House {
         Self { ground, glass, smoke: lit([0.92, 0.92, 0.94], 0.4 + 0.6 * ground) }
     }
 
-    /// The house and its shadow, painted over what lies behind.
+    /// Paints the house and its shadow over the landscape behind.
     pub(super) fn over(&self, at: Place, pixel: f32, behind: Colour) -> Colour {
         let at = [(at[0] - FOOT[0]) / SCALE, (at[1] - FOOT[1]) / SCALE];
         let pixel = pixel / SCALE;
@@ -39,15 +39,9 @@ impl House {
             return behind;
         }
 
-        let mut colour = self.chimney(at, pixel, self.shadow(at, behind));
+        let mut colour = self.chimney(at, pixel, shadow(at, behind));
         colour = self.side(at, pixel, colour);
         self.front(at, pixel, colour)
-    }
-
-    fn shadow(&self, at: Place, behind: Colour) -> Colour {
-        let away = ((at[0] - 0.18) / 0.85).hypot((at[1] - 0.0) / 0.11);
-        let below = if at[1] > -0.05 { 1.0 } else { 0.0 };
-        lit(behind, 1.0 - 0.45 * below * step(1.0, 0.5, away))
     }
 
     fn chimney(&self, at: Place, pixel: f32, behind: Colour) -> Colour {
@@ -66,7 +60,7 @@ impl House {
         mix(colour, self.shade(SLATE, 0.9), cover(cap, pixel))
     }
 
-    /// The long side, away from the sun, and the roof over it.
+    /// Paints the long side, away from the sun, and the roof over it.
     fn side(&self, at: Place, pixel: f32, behind: Colour) -> Colour {
         let wall = polygon(at, &[[0.10, -0.56], [0.66, -0.56], [0.66, -0.03], [0.10, 0.0]]);
         let mut colour = mix(behind, self.boards(at[0], 0.66), cover(wall, pixel));
@@ -80,7 +74,7 @@ impl House {
         mix(colour, self.shade(SLATE, 1.35 * tiles), cover(polygon(at, &roof), pixel))
     }
 
-    /// The gable that faces the sun, with the door.
+    /// Paints the gable that faces the sun, with the door.
     fn front(&self, at: Place, pixel: f32, behind: Colour) -> Colour {
         let wall = [[-0.21, -0.96], [0.10, -0.56], [0.10, 0.0], [-0.52, 0.0], [-0.52, -0.56]];
         let mut colour = mix(behind, self.boards(at[0], 1.08), cover(polygon(at, &wall), pixel));
@@ -114,7 +108,7 @@ impl House {
         mix(colour, self.shade([0.95, 0.80, 0.35], 1.0), cover(knob, pixel))
     }
 
-    /// Glass in a white frame with a cross.
+    /// Paints glass in a white frame with a cross.
     fn window(&self, at: Place, pixel: f32, from: Place, to: Place, behind: Colour) -> Colour {
         let frame = rectangle(at, from, to);
         let inner = frame + 0.024;
@@ -130,7 +124,7 @@ impl House {
         mix(colour, lit(self.glass, glow), pane)
     }
 
-    /// Red boards, one beside the other.
+    /// Returns the colour of red boards, one beside the other.
     fn boards(&self, across: f32, light: f32) -> Colour {
         let joint = step(0.42, 0.5, ((across + 2.0) * 19.0).fract() - 0.5);
         self.shade(RED, light * (1.0 - 0.28 * joint))
@@ -139,4 +133,11 @@ impl House {
     fn shade(&self, colour: Colour, light: f32) -> Colour {
         lit(colour, light * (0.25 + 0.75 * self.ground))
     }
+}
+
+/// Darkens the ground beneath the house.
+fn shadow(at: Place, behind: Colour) -> Colour {
+    let away = ((at[0] - 0.18) / 0.85).hypot((at[1] - 0.0) / 0.11);
+    let below = if at[1] > -0.05 { 1.0 } else { 0.0 };
+    lit(behind, 1.0 - 0.45 * below * step(1.0, 0.5, away))
 }

@@ -78,9 +78,14 @@ impl Landscape {
         Self { light, palette, house, seed: seed.wrapping_mul(977) }
     }
 
-    /// The colour at a place, from back to front; a pixel is `pixel` wide.
+    /// Returns the seed of one noise of many, so that no two look alike.
+    fn salted(&self, salt: u32) -> u32 {
+        self.seed ^ salt
+    }
+
+    /// Returns the colour at a place, painted from back to front; a pixel is `pixel` wide.
     pub(super) fn colour(&self, at: Place, pixel: f32) -> Colour {
-        let shore = 0.245 + 0.03 * clouds(at[0] * 3.0, 0.0, self.seed ^ 5, 3);
+        let shore = 0.245 + 0.03 * clouds(at[0] * 3.0, 0.0, self.salted(5), 3);
         let on_land = cover(shore - at[1], pixel);
 
         let mut colour = if on_land >= 1.0 {
@@ -96,14 +101,14 @@ impl Landscape {
         self.house.over(at, pixel, colour)
     }
 
-    /// The sky and what stands before it on the other side of the lake.
+    /// Paints the sky, and the mountains before it on the other side of the lake.
     fn far(&self, at: Place, pixel: f32) -> Colour {
         let palette = &self.palette;
         let layers = [(0.20, 2.6, 0.34, 11), (0.125, 4.4, 0.18, 23), (0.055, 9.0, 0.02, 37)];
 
         let mut colour = None;
         for (height, narrow, haze, salt) in layers.into_iter().rev() {
-            let top = HORIZON - 0.012 - height * ridge(at[0] * narrow, self.seed ^ salt, 5);
+            let top = HORIZON - 0.012 - height * ridge(at[0] * narrow, self.salted(salt), 5);
             if at[1] > top + pixel {
                 colour = Some(self.slope(at, top, haze, salt));
                 break;
@@ -117,10 +122,10 @@ impl Landscape {
         mix(colour, palette.horizon, 0.35 * (-air * 22.0).exp())
     }
 
-    /// A mountain whose skyline is at `top`: with snow if it is high, with woods if it is near.
+    /// Paints a mountain whose skyline is at `top`: with snow if it is high, with woods if it is near.
     fn slope(&self, at: Place, top: f32, haze: f32, salt: u32) -> Colour {
         let palette = &self.palette;
-        let rock = clouds(at[0] * 24.0 + at[1] * 30.0, at[1] * 36.0, self.seed ^ salt, 4);
+        let rock = clouds(at[0] * 24.0 + at[1] * 30.0, at[1] * 36.0, self.salted(salt), 4);
         let near = 1.0 - haze * 2.4;
 
         let mut colour = lit(palette.mountains, 0.62 + 0.75 * rock);
@@ -147,7 +152,7 @@ impl Landscape {
         let away = circle(at, palette.sun_at, 0.0);
         colour = mix(colour, palette.sun, palette.glow * (-away * 4.5).exp());
 
-        let veil = clouds(at[0] * 2.3 + 3.0, at[1] * 8.0, self.seed ^ 3, 5);
+        let veil = clouds(at[0] * 2.3 + 3.0, at[1] * 8.0, self.salted(3), 5);
         let veil = step(0.50, 0.78, veil) * step(HORIZON - 0.02, -0.22, at[1]);
         colour = mix(colour, palette.cloud, veil * 0.8);
 
@@ -158,17 +163,17 @@ impl Landscape {
     fn star(&self, at: Place, pixel: f32) -> f32 {
         let mesh_side = 1.0 / 34.0;
         let ((column, x), (row, y)) = (mesh(at[0] / mesh_side), mesh(at[1] / mesh_side));
-        let chance = grain(column, row, self.seed ^ 43);
+        let chance = grain(column, row, self.salted(43));
         let centre = [0.2 + 0.6 * grain(column, row, 44), 0.2 + 0.6 * grain(column, row, 45)];
         let radius = 0.02 + 0.05 * step(0.75, 1.0, chance);
         step(0.55, 0.9, chance) * cover(circle([x, y], centre, radius), pixel / mesh_side * 1.5)
     }
 
-    /// The lake: what is above it, upside down, between the waves.
+    /// Paints the lake: the far shore upside down, broken by waves.
     fn lake(&self, at: Place, pixel: f32) -> Colour {
         let palette = &self.palette;
         let depth = at[1] - HORIZON;
-        let waves = clouds(at[0] * 14.0, at[1] * 95.0, self.seed ^ 7, 4) - 0.5;
+        let waves = clouds(at[0] * 14.0, at[1] * 95.0, self.salted(7), 4) - 0.5;
 
         let seen = [at[0] + waves * 0.10 * depth.sqrt(), HORIZON - depth * 1.25 - waves * 0.05];
         let seen = [seen[0], seen[1].min(HORIZON - 0.001)];
@@ -179,7 +184,7 @@ impl Landscape {
         mix(colour, palette.horizon, 0.5 * (-depth * 60.0).exp())
     }
 
-    /// A boat under sail, so that the water has something to be as large as.
+    /// Paints a boat under sail, which gives the water its size.
     fn sail(&self, at: Place, pixel: f32, behind: Colour) -> Colour {
         let white = lit([0.98, 0.97, 0.94], 0.35 + 0.65 * self.palette.ground);
         let main = [[-0.118, 0.028], [-0.062, 0.121], [-0.118, 0.121]];
@@ -193,8 +198,8 @@ impl Landscape {
 
     fn meadow(&self, at: Place, shore: f32) -> Colour {
         let depth = (at[1] - shore).max(0.0);
-        let patches = clouds(at[0] * 6.0, at[1] * 16.0, self.seed ^ 13, 4);
-        let blades = clouds(at[0] * 130.0, at[1] * 42.0, self.seed ^ 17, 3);
+        let patches = clouds(at[0] * 6.0, at[1] * 16.0, self.salted(13), 4);
+        let blades = clouds(at[0] * 130.0, at[1] * 42.0, self.salted(17), 3);
 
         let green = mix([0.30, 0.44, 0.13], [0.50, 0.58, 0.20], patches);
         let mut colour = lit(green, (0.50 + 0.85 * blades) * (1.0 - 0.5 * depth));
@@ -216,7 +221,7 @@ impl Landscape {
 
     fn flowers(&self, at: Place, meadow: Colour) -> Colour {
         let ((column, x), (row, y)) = (mesh(at[0] * 46.0), mesh(at[1] * 64.0));
-        let chance = grain(column, row, self.seed ^ 19);
+        let chance = grain(column, row, self.salted(19));
         if chance < 0.78 {
             return meadow;
         }
@@ -247,14 +252,14 @@ impl Landscape {
         colour
     }
 
-    /// A pine `height` tall whose foot is at the origin.
+    /// Paints a pine `height` tall whose foot is at the origin.
     fn pine(&self, at: Place, height: f32, pixel: f32, behind: Colour) -> Colour {
         let up = -at[1] / height;
         if !(-0.02..=1.02).contains(&up) || at[0].abs() > height * 0.24 {
             return behind;
         }
 
-        let needles = clouds(at[0] * 90.0, at[1] * 70.0, self.seed ^ 29, 3);
+        let needles = clouds(at[0] * 90.0, at[1] * 70.0, self.salted(29), 3);
         let branches = ((1.0 - up) * 7.0).fract() * 0.055 + (needles - 0.5) * 0.075;
         let width = height * (0.185 * (1.0 - up) + branches * (1.0 - up * 0.8));
         let crown = if up > 0.09 { at[0].abs() - width } else { 1.0 };

@@ -80,9 +80,7 @@ impl Direct {
             Change::Ready(Some(item)) => {
                 core::Change::MakeReady(Some(self.replacement(&item, meter).await?))
             }
-            Change::Replace(item) => {
-                core::Change::Replace(self.replacement(&item, meter).await?)
-            }
+            Change::Replace(item) => core::Change::Replace(self.replacement(&item, meter).await?),
         };
 
         let changed = self.store.change(id, &Scope::All, change, if_match).await?;

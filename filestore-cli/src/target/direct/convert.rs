@@ -7,9 +7,7 @@ use crate::failure::Result;
 use crate::target::request::IfMatch;
 
 pub(super) fn list_request(query: &ListQuery) -> Result<ListRequest> {
-    fn parsed<T: std::str::FromStr<Err = core::Error>>(
-        text: Option<&String>,
-    ) -> Result<Option<T>> {
+    fn parsed<T: std::str::FromStr<Err = core::Error>>(text: Option<&String>) -> Result<Option<T>> {
         Ok(text.map(|text| text.parse()).transpose()?)
     }
 

@@ -165,8 +165,7 @@ impl Target for Direct {
         let progress = Arc::new(meter.clone());
         let organization = migration.organization.try_into()?;
         let admin = self.store.admin();
-        let moved = admin.migrate(organization, &to, options, &|| *stop.borrow(), progress);
-        Ok(moved.await?.into())
+        Ok(admin.migrate(organization, &to, options, &|| *stop.borrow(), progress).await?.into())
     }
 
     async fn migrate_status(&self, organization: i64) -> Result<MigrateStatus> {

@@ -4,8 +4,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use filestore_client::Admin;
-use filestore_core::api::{MigrateReport, MigrateRunRequest, SyncReport, SyncStatusReport};
 use filestore_core::Progress as _;
+use filestore_core::api::{MigrateReport, MigrateRunRequest, SyncReport, SyncStatusReport};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::failure::Result;
