@@ -174,6 +174,7 @@ impl VariantsTable {
         put(&mut variants.memory_cache_bytes, self.memory_cache_bytes);
         put(&mut variants.disk_cache_bytes, self.disk_cache_bytes);
         put(&mut variants.intermediate_cache_bytes, self.intermediate_cache_bytes);
+
         for text in self.eager.unwrap_or_default() {
             let kind = eager_kind(&text)?;
             if !variants.eager.contains(&kind) {

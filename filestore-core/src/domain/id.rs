@@ -123,12 +123,14 @@ impl FromStr for OrganizationId {
             )
             .with_limit(64));
         }
+
         if text.len() > 1 && text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit()) {
             return Err(Error::invalid(
                 "organization_id",
                 "a numeric organization_id has no leading zero",
             ));
         }
+
         Ok(Self(text.into()))
     }
 }

@@ -76,6 +76,7 @@ impl FileState {
         } else {
             sync != SyncStatus::Synced || location == Location::Cloud
         };
+
         if consistent {
             Ok(Self { status, sync, purge, location })
         } else {

@@ -161,6 +161,7 @@ pub fn choose_type(
         let essence = essence(mime);
         essence != OCTET_STREAM && check_mime_type("mime_type", mime).is_ok()
     });
+
     given
         .or(signature)
         .or(part)
@@ -218,6 +219,7 @@ pub fn check_name(name: &str, limit: usize) -> Result<()> {
     if name.chars().any(char::is_control) {
         return Err(Error::invalid(field, "original_name has a control character"));
     }
+
     if name.chars().count() > limit {
         return Err(Error::invalid(
             field,

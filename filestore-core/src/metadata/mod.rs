@@ -49,7 +49,7 @@ use crate::domain::scope::Scope;
 /// | engine | health and closing |
 ///
 /// # Claims
-/// A claim carries a [`Lease`]: until it ends nobody else gets the same row, and after it the row can
+/// A claim carries a [`Lease`]: until it ends no other run gets the same row, and after it the row can
 /// be claimed again. Its owner tells runs apart; a call of another owner changes nothing.
 #[async_trait]
 pub trait Metadata: Send + Sync + 'static {

@@ -123,7 +123,7 @@ pub enum BindingOutcome {
     ProviderInactive(ProviderCode),
 }
 
-/// A claim's terms. Until the lease ends, nobody but its owner is given the same rows; after it
+/// A claim's terms. Until the lease ends, no run but its owner is given the same rows; after it
 /// they can be claimed again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease<'a> {

@@ -154,6 +154,7 @@ fn expected_row(
         state.location().as_str(),
         expected.blob.to_string(),
     ];
+
     row::first(sql, EXPECTED, params, |row| Ok((row.get(0)?, row::count(row, 1)?, row.get(2)?)))
 }
 

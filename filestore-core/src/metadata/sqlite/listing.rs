@@ -39,7 +39,7 @@ pub(super) fn list(
     let mut ranges = Vec::new();
     for organization in &organizations {
         for &status in statuses {
-            let query = query(organization.is_some(), filter, status);
+            let query = query(organization.as_ref(), filter, status);
             ranges.push((transaction.prepare_cached(&query)?, organization));
         }
     }
@@ -76,8 +76,12 @@ fn organizations(filter: &ListFilter, scope: &Scope) -> Vec<Option<OrganizationI
 /// statement of its own: several are open at once. Without LIMIT, as rows are only read when they
 /// are asked for: SQLite prepares a statement anew each time one is bound to its LIMIT, which took
 /// longer than the page.
-pub(super) fn query(of_organization: bool, filter: &ListFilter, status: Status) -> String {
-    let (index, equal) = match (of_organization, filter.sub_system.is_some()) {
+pub(super) fn query(
+    organization: Option<&OrganizationId>,
+    filter: &ListFilter,
+    status: Status,
+) -> String {
+    let (index, equal) = match (organization.is_some(), filter.sub_system.is_some()) {
         (false, false) => ("files_by_status", ""),
         (true, false) => ("files_by_organization", "organization_id = :organization AND "),
         (false, true) => ("files_by_sub_system", "sub_system = :sub_system AND "),
@@ -89,6 +93,7 @@ pub(super) fn query(of_organization: bool, filter: &ListFilter, status: Status) 
         None => "IS NULL",
         Some(PurgeStatus::SystemPurge) => "= 'SYSTEM_PURGE'",
     };
+
     format!(
         "SELECT {} FROM files INDEXED BY {index} WHERE {equal}purge_status {purge} AND status = '{status}' \
          AND file_id < :before ORDER BY file_id DESC",
@@ -128,6 +133,7 @@ fn merge(cursors: &mut [Rows<'_>], limit: usize) -> Result<Vec<FileRecord>, Faul
     for cursor in 0..cursors.len() {
         heads.extend(next(cursors, cursor)?);
     }
+
     let mut merged = Vec::new();
     while merged.len() < limit
         && let Some(Head { record, cursor }) = heads.pop()

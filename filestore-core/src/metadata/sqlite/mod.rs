@@ -369,6 +369,7 @@ impl Metadata for SqliteMetadata {
         if keys.is_empty() {
             return Ok(0);
         }
+
         self.withdraw_writes(&keys, not_before).await.map(|()| keys.len() as u64)
     }
 

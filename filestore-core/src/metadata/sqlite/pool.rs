@@ -32,9 +32,11 @@ impl Readers {
     /// Opens all connections, so that a lack of file descriptors shows now and not later.
     pub(super) fn open(path: &Path, health: Arc<Health>) -> Result<Self> {
         let size = std::thread::available_parallelism().map_or(4, |cpus| cpus.get().max(2) * 2);
+
         let manager = SqliteConnectionManager::file(path)
             .with_flags(connection::reader_flags())
             .with_init(|connection| connection::set_up_reader(connection));
+
         let pool = Pool::builder()
             .max_size(u32::try_from(size).unwrap_or(u32::MAX))
             .connection_timeout(Duration::from_secs(5))
@@ -43,6 +45,7 @@ impl Readers {
             .test_on_check_out(false)
             .build(manager)
             .map_err(|error| Error::internal("opening the database for reading", error))?;
+
         Ok(Self { pool: Mutex::new(Some(pool)), slots: Arc::new(Semaphore::new(size)), health })
     }
 

@@ -79,6 +79,7 @@ pub(super) fn expire_temp(
     let expired = row::collect(tx.sql, EXPIRE, params, |row| {
         row::parse(row, 0).map_err(|source| Fault::Row { what: "an expired file".into(), source })
     })?;
+
     for &id in &expired {
         tx.touch(id);
     }
@@ -157,6 +158,7 @@ pub(super) fn backlog(
     let grace_end = marked_before.as_millis();
     let (unclaimed, unclaimed_bytes) = totals(&snapshot, COUNT_DUE, grace_end)?;
     let (claimed, claimed_bytes) = totals(&snapshot, COUNT_CLAIMED, grace_end)?;
+
     Ok(PurgeBacklog {
         expired: count(&snapshot, EXPIRED, now.as_millis())?,
         due: unclaimed + claimed,

@@ -152,6 +152,7 @@ pub(super) fn collect<T>(
 ) -> Result<Vec<T>, Fault> {
     let mut statement = sql.prepare_cached(query)?;
     let mut rows = statement.query(params)?;
+
     let mut all = Vec::new();
     while let Some(row) = rows.next()? {
         all.push(read(row)?);

@@ -120,6 +120,7 @@ pub(super) fn settle(tx: &mut WriteTx<'_>, found: &[Settled]) -> Result<Vec<File
         if destination(tx.sql, organization, holder)?.is_some() {
             continue;
         }
+
         for &id in ids {
             if row::execute(tx.sql, SETTLE, params![row::id(id), holder.as_str()])? > 0 {
                 tx.touch(id);
@@ -245,7 +246,7 @@ pub(super) fn release(tx: &mut WriteTx<'_>, owner: &str) -> Result<(), Fault> {
     owned.into_iter().try_for_each(|file| release_one(tx, file))
 }
 
-/// Releases every claim, whoever holds it.
+/// Releases every claim of every owner.
 pub(super) fn clear_leases(tx: &mut WriteTx<'_>) -> Result<(), Fault> {
     let syncing = file_ids(tx.sql, OVERDUE, [i64::MAX])?;
     syncing.into_iter().try_for_each(|file| release_one(tx, file))

@@ -3,7 +3,7 @@
 //! # Purpose
 //! A commit costs an fsync, whatever is in it. While one is under way the next jobs queue up; they
 //! then share the following one, a savepoint each, so that one that fails leaves the others alone.
-//! A lone job never waits for company.
+//! A lone job never waits for others.
 //!
 //! # Crash safety
 //! No reply is sent before COMMIT returned, not even a refusal: it may have been decided from a
@@ -121,7 +121,8 @@ impl Writer {
         let (queue, jobs) = mpsc::channel(QUEUE);
         let (end, ended) = watch::channel(false);
 
-        let run = move || {
+        let thread = thread::Builder::new().name("filestore-writer".into());
+        let spawned = thread.spawn(move || {
             let _end = End { end, health: Arc::clone(&health) };
             Loop {
                 connection,
@@ -133,12 +134,8 @@ impl Writer {
                 checkpoint_at: CHECKPOINT_PAGES,
             }
             .run();
-        };
-
-        let thread = thread::Builder::new()
-            .name("filestore-writer".into())
-            .spawn(run)
-            .map_err(|error| Error::io("starting the writer", error))?;
+        });
+        let thread = spawned.map_err(|error| Error::io("starting the writer", error))?;
 
         Ok(Self { queue: Some(queue), ended, thread: Some(thread) })
     }
@@ -214,6 +211,7 @@ impl Loop {
             LOG_PAGES.set(pages);
             Ok(())
         }));
+
         while let Some(message) = self.jobs.blocking_recv() {
             match message {
                 Message::Job(job) => self.group(job),
@@ -224,6 +222,7 @@ impl Loop {
                 self.jobs.close();
             }
         }
+
         if !self.health.is_poisoned() {
             self.checkpoint("PRAGMA wal_checkpoint(TRUNCATE)");
         }
@@ -238,6 +237,7 @@ impl Loop {
             self.health.note(&fault);
             fail_all(&mut jobs, fault);
         }
+
         for job in jobs {
             job.reply();
         }
@@ -246,10 +246,10 @@ impl Loop {
 
     /// Commits the group; on a full disk makes room and retries.
     fn commit_with_relief(&mut self, jobs: &mut Vec<Box<dyn Job>>) -> Result<(), Fault> {
-        let mut result = self.commit(jobs, Company::Welcome);
+        let mut result = self.commit(jobs, Joining::Allowed);
         if is_full(&result) {
             self.make_room();
-            result = self.commit(jobs, Company::None);
+            result = self.commit(jobs, Joining::Refused);
         }
 
         if is_full(&result) && jobs.len() > 1 {
@@ -263,9 +263,10 @@ impl Loop {
         for job in std::mem::take(jobs) {
             let mut alone = vec![job];
             let result = match self.health.check() {
-                Ok(()) => self.commit(&mut alone, Company::None),
+                Ok(()) => self.commit(&mut alone, Joining::Refused),
                 Err(error) => Err(Fault::Lost(error.chain())),
             };
+
             if let Err(fault) = result {
                 self.health.note(&fault);
                 fail_all(&mut alone, fault);
@@ -284,9 +285,9 @@ impl Loop {
 
     /// Commits the jobs in one transaction. On an error it is rolled back, or else the engine is
     /// poisoned.
-    fn commit(&mut self, jobs: &mut Vec<Box<dyn Job>>, company: Company) -> Result<(), Fault> {
+    fn commit(&mut self, jobs: &mut Vec<Box<dyn Job>>, joining: Joining) -> Result<(), Fault> {
         self.execute("BEGIN IMMEDIATE").map_err(Fault::Begin)?;
-        let result = self.fill(jobs, company).and_then(|touched| {
+        let result = self.fill(jobs, joining).and_then(|touched| {
             let _changing = self.cache.changing(&touched);
             self.execute("COMMIT").map_err(Fault::Commit)
         });
@@ -300,16 +301,16 @@ impl Loop {
     fn fill(
         &mut self,
         jobs: &mut Vec<Box<dyn Job>>,
-        company: Company,
+        joining: Joining,
     ) -> Result<Vec<FileId>, Fault> {
         // Nothing to protect from this job: spares the savepoint.
-        let alone = jobs.len() == 1 && (company == Company::None || self.jobs.is_empty());
+        let alone = jobs.len() == 1 && (joining == Joining::Refused || self.jobs.is_empty());
         let mut touched = Vec::new();
         let mut next = 0;
 
         loop {
             if next == jobs.len() {
-                match self.joining(company, jobs.len()) {
+                match self.next_job(joining, jobs.len()) {
                     Some(job) => jobs.push(job),
                     None => return Ok(touched),
                 }
@@ -356,10 +357,11 @@ impl Loop {
     }
 
     /// Takes a job that queued up meanwhile.
-    fn joining(&mut self, company: Company, so_far: usize) -> Option<Box<dyn Job>> {
-        if company == Company::None || self.closing || so_far >= GROUP {
+    fn next_job(&mut self, joining: Joining, so_far: usize) -> Option<Box<dyn Job>> {
+        if joining == Joining::Refused || self.closing || so_far >= GROUP {
             return None;
         }
+
         match self.jobs.try_recv() {
             Ok(Message::Job(job)) => Some(job),
             Ok(Message::Close) => {
@@ -379,6 +381,7 @@ impl Loop {
         if pages < self.checkpoint_at || self.health.is_poisoned() {
             return;
         }
+
         // The next one only after as much again: if a reader keeps the log from starting over, each
         // commit would pay for one.
         self.checkpoint_at = pages + CHECKPOINT_PAGES;
@@ -405,9 +408,9 @@ impl Loop {
 
 /// The rule for more jobs that would join a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Company {
-    Welcome,
-    None,
+enum Joining {
+    Allowed,
+    Refused,
 }
 
 fn is_full(result: &Result<(), Fault>) -> bool {

@@ -12,7 +12,8 @@ use crate::domain::status::{PurgeStatus, Status};
 /// Every listing statement.
 fn listings() -> Vec<String> {
     let mut queries = Vec::new();
-    for of_organization in [false, true] {
+    let seven = "7".parse().unwrap();
+    for organization in [None, Some(&seven)] {
         for sub_system in [None, Some("a".parse().unwrap())] {
             for purge_status in [None, Some(PurgeStatus::SystemPurge)] {
                 for status in Status::ALL {
@@ -21,7 +22,7 @@ fn listings() -> Vec<String> {
                         purge_status,
                         ..ListFilter::default()
                     };
-                    queries.push(listing::query(of_organization, &filter, *status));
+                    queries.push(listing::query(organization, &filter, *status));
                 }
             }
         }
