@@ -13,8 +13,8 @@
 //! # Crash safety
 //! Names are made exclusively and renamed without replacing: nothing is ever overwritten. `Ok` of
 //! [`StagingWriter::finish`] means bytes and staged name are durable; `Ok` of
-//! [`LocalStore::remove`] means both names are durably gone. With [`Durability::Process`] both hold
-//! for the end of the process only.
+//! [`BlobStore::remove`](super::BlobStore::remove) means both names are durably gone. With
+//! [`Durability::Process`] both hold for the end of the process only.
 //!
 //! # Runtime
 //! All file operations run on tokio's blocking pool. The runtime needs its timer.
