@@ -8,8 +8,9 @@ use filestore_core::api::{
 };
 use reqwest::{Method, RequestBuilder};
 
-use crate::client::{Call, Client};
+use crate::client::Client;
 use crate::error::Result;
+use crate::transport::Call;
 
 /// The administration of a server; its key needs the scope `admin`.
 ///
@@ -28,27 +29,27 @@ pub struct Admin<'a> {
 }
 
 impl Client {
-    /// The administration of the server.
+    /// Gives access to the administration of the server.
     pub fn admin(&self) -> Admin<'_> {
         Admin { client: self }
     }
 }
 
 impl Admin<'_> {
-    /// Purges now what is due, and waits for the end of it, however long that takes.
+    /// Purges now what is due, and waits for the end, however long that takes.
     pub async fn purge_run(&self, dry_run: DryRun) -> Result<PurgeReport> {
         let body = PurgeRunRequest::new(dry_run);
         let request = self.request(Method::POST, &["purge", "run"]).json(&body);
         self.client.json(Call::once(request).endless()).await
     }
 
-    /// Syncs now what is pending, and waits for the end of it, however long that takes.
+    /// Syncs now what is pending, and waits for the end, however long that takes.
     pub async fn sync_run(&self) -> Result<SyncReport> {
         let request = self.request(Method::POST, &["sync", "run"]);
         self.client.json(Call::once(request).endless()).await
     }
 
-    /// How many files are in which sync status.
+    /// Counts the files in each sync status.
     pub async fn sync_status(&self) -> Result<SyncStatusReport> {
         self.client.json(Call::repeatable(self.request(Method::GET, &["sync", "status"]))).await
     }
@@ -74,7 +75,7 @@ impl Admin<'_> {
         self.client.json(Call::repeatable(request).endless()).await
     }
 
-    /// What a migration of the organization to the provider `to` would move; changes nothing.
+    /// Plans a migration of the organization to the provider `to`; changes nothing.
     pub async fn migrate_plan(&self, organization_id: i64, to: &str) -> Result<MigratePlan> {
         let request = self.request(Method::GET, &["migrate", "plan"]);
         let request =
@@ -112,7 +113,7 @@ impl Admin<'_> {
             .await
     }
 
-    /// Where the organization's files are, and the migration under way.
+    /// Reports where the organization's files are, and the migration under way.
     pub async fn migrate_status(&self, organization_id: i64) -> Result<MigrateStatus> {
         let request = self.request(Method::GET, &["migrate", "status"]);
         self.client
@@ -132,14 +133,14 @@ impl Admin<'_> {
         self.client.json(Call::repeatable(request).endless()).await
     }
 
-    /// Every provider, inactive ones included, `LOCAL` first.
+    /// Lists every provider, inactive ones included, `LOCAL` first.
     pub async fn providers(&self) -> Result<Vec<AdminProvider>> {
         let request = self.client.request(Method::GET, &["admin", "providers"]);
         self.client.json(Call::repeatable(request)).await
     }
 
-    /// Tries a provider out: what it can do, what it cannot, and whether files can be kept at it. What is
-    /// wrong with the provider is in the report, not an error.
+    /// Tries a provider out: its abilities, its gaps, and the verdict if files can be kept at it. A fault of
+    /// the provider is in the report, not an error.
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
@@ -155,7 +156,7 @@ impl Admin<'_> {
         self.client.json(Call::repeatable(request).endless()).await
     }
 
-    /// What the variant cache holds.
+    /// Reports the contents of the variant cache.
     pub async fn variants_status(&self) -> Result<VariantCacheReport> {
         self.client.json(Call::repeatable(self.request(Method::GET, &["variants", "status"]))).await
     }

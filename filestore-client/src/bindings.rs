@@ -1,10 +1,11 @@
-//! Which provider holds an organization's files.
+//! Bindings of organizations to providers.
 
 use filestore_core::api::{BindingReply, BindingUpdateReply, CreateBinding, UpdateBinding};
 use reqwest::Method;
 
-use crate::client::{Call, Client};
+use crate::client::Client;
 use crate::error::Result;
+use crate::transport::Call;
 
 const BINDINGS: &str = "organization-storage-bindings";
 
@@ -27,7 +28,7 @@ impl Client {
     }
 
     /// Changes an organization's active binding, or resumes its newest one (`is_active: true`).
-    /// What is `None` stays as it is.
+    /// Fields that are `None` stay as they are.
     ///
     /// ```no_run
     /// use filestore_client::api::UpdateBinding;
@@ -49,7 +50,7 @@ impl Client {
         self.json(call).await
     }
 
-    /// All bindings an organization has or had, newest first; with `None`, those of all organizations.
+    /// Lists all bindings that an organization has or had, newest first; with `None`, those of all organizations.
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {

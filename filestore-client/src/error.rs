@@ -13,8 +13,9 @@ use filestore_core::api::{ErrorCode, Problem};
 /// The result of every call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a call failed. Closed: a new kind is a change every caller must look at.
+/// The reason why a call failed. A later version may know more kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ErrorKind {
     /// No connection: nothing was sent.
     Connect,
@@ -80,50 +81,50 @@ struct Inner {
 }
 
 impl Error {
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// What happened, without status, ids and advice.
+    /// Says what happened, without status, ids and advice.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The HTTP status, if a reply came.
+    /// Returns the HTTP status, if a reply came.
     pub fn status(&self) -> Option<u16> {
         self.0.status
     }
 
-    /// The server's stable code, such as [`ErrorCode::InvalidTransition`].
+    /// Returns the server's stable code, such as [`ErrorCode::InvalidTransition`].
     pub fn code(&self) -> Option<&ErrorCode> {
         let code = &self.0.problem.as_ref()?.code;
         (!code.as_str().is_empty()).then_some(code)
     }
 
-    /// The field, parameter or key at fault.
+    /// Names the field, parameter or key at fault.
     pub fn field(&self) -> Option<&str> {
         self.0.problem.as_ref()?.field.as_deref()
     }
 
-    /// The id under which the server logged the request.
+    /// Returns the id under which the server logged the request.
     pub fn request_id(&self) -> Option<&str> {
         self.0.request_id.as_deref()
     }
 
-    /// How long the server asks to wait before the next try.
+    /// Returns how long the server asks to wait before the next attempt.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
-    /// The server's whole problem document (RFC 9457).
+    /// Returns the server's whole problem document (RFC 9457).
     pub fn problem(&self) -> Option<&Problem> {
         self.0.problem.as_ref()
     }
 
-    /// Whether the same call may succeed later without anything else being changed.
+    /// Returns true if the same call may succeed later without anything else being changed.
     ///
-    /// Whether it may be *repeated* is another question: an upload without an idempotency key may
+    /// The question if it may be *repeated* is another question: an upload without an idempotency key may
     /// have been stored although its reply was lost.
     pub fn is_transient(&self) -> bool {
         match self.kind() {
@@ -163,7 +164,7 @@ impl Error {
         Self::new(ErrorKind::Io, format!("{doing} failed: {source}")).with_source(source)
     }
 
-    /// A request that got no reply. `peer` is what people know the other side as.
+    /// A request that got no reply. `peer` names the other side in messages.
     pub(crate) fn transport(peer: &str, error: reqwest::Error) -> Self {
         let error = error.without_url();
         let cause = root_cause(&error);

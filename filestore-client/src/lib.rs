@@ -27,24 +27,14 @@
 //! version does not know: neither is an error, and such a word is kept as `Unknown`.
 
 mod client;
-mod builder;
-mod tls;
 mod upload;
-mod batch;
-mod change;
-mod item;
-mod multipart;
-mod sending;
 mod download;
-mod transfer;
-mod partial;
 mod variant;
 mod list;
 mod bindings;
 mod admin;
 mod progress;
-mod retry;
-mod reply;
+mod transport;
 mod digest;
 mod error;
 
@@ -55,17 +45,17 @@ pub use filestore_core::api::{
 };
 
 pub use admin::Admin;
-pub use batch::Batch;
-pub use builder::ClientBuilder;
-pub use change::Change;
 pub use client::Client;
+pub use client::builder::ClientBuilder;
 pub use download::{Download, Downloaded};
 pub use error::{Error, ErrorKind, Result};
-pub use item::Item;
 pub use progress::{OnProgress, Progress};
-pub use reply::Tagged;
-pub use retry::RetryPolicy;
+pub use transport::reply::Tagged;
+pub use transport::retry::RetryPolicy;
 pub use upload::Upload;
+pub use upload::batch::Batch;
+pub use upload::change::Change;
+pub use upload::item::Item;
 pub use variant::Variant;
 
 /// The README's example, compiled.

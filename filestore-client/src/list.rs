@@ -4,11 +4,12 @@ use filestore_core::api::{FileRecord, ListQuery, ListReply};
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use reqwest::Method;
 
-use crate::client::{Call, Client};
+use crate::client::Client;
 use crate::error::{Error, Result};
+use crate::transport::Call;
 
 impl Client {
-    /// One page of records.
+    /// Lists one page of records.
     ///
     /// ```no_run
     /// use filestore_client::ListQuery;
@@ -23,7 +24,7 @@ impl Client {
         self.json(Call::repeatable(self.request(Method::GET, &["files"]).query(query))).await
     }
 
-    /// All records, page after page as they are asked for. After an error the stream ends.
+    /// Lists all records, page after page as they are polled. After an error the stream ends.
     ///
     /// ```no_run
     /// use filestore_client::ListQuery;

@@ -1,8 +1,8 @@
-//! How far a transfer is.
+//! The progress of transfers.
 
 use std::sync::Arc;
 
-/// How far a transfer is. A repeated upload starts again at zero; a resumed download does not.
+/// The progress of a transfer. A repeated upload starts again at zero; a resumed download does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// File bytes handed to the network, or received, so far.
@@ -11,7 +11,7 @@ pub struct Progress {
     pub total_bytes: Option<u64>,
 }
 
-/// What is called as a transfer proceeds: often, from the transferring task, so it must be quick.
+/// A callback for the progress of a transfer. It is called often, from the transferring task, and must be quick.
 ///
 /// ```
 /// use std::sync::Arc;

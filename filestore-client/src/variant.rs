@@ -7,27 +7,28 @@ use filestore_core::api::Fit;
 use reqwest::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use reqwest::{Method, StatusCode};
 
-use crate::client::{Call, Client};
+use crate::client::Client;
 use crate::error::{Error, Result};
-use crate::reply::{Reply, header};
+use crate::transport::Call;
+use crate::transport::reply::{Reply, header};
 
 /// The most bytes of a variant that are read. An original of up to 1000 pixels a side comes as it
 /// is; uncompressed that is at most 8 MB, and metadata may come on top.
 const LIMIT_BYTES: usize = 64 << 20;
 
-/// A variant as it came.
+/// A variant, as the server sent it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Variant {
-    /// The picture.
+    /// Bytes of the picture.
     pub bytes: Bytes,
-    /// `image/webp`, or the original's type if it is small enough already.
+    /// Media type: `image/webp`, or the original's type if it is small enough already.
     pub content_type: String,
-    /// For [`Client::variant_if_changed`].
+    /// ETag, for [`Client::variant_if_changed`].
     pub etag: Option<String>,
 }
 
 impl Client {
-    /// The square variant of an image with sides of `size` pixels, one of
+    /// Gets the square variant of an image with sides of `size` pixels, one of
     /// [`VARIANT_SIZES`](crate::api::VARIANT_SIZES).
     ///
     /// ```no_run
@@ -47,7 +48,7 @@ impl Client {
         Ok(Variant::from(reply))
     }
 
-    /// The variant, or `None` if it is still the one with this ETag.
+    /// Gets the variant, or `None` if it is still the one with this ETag.
     ///
     /// ```no_run
     /// use filestore_client::Fit;

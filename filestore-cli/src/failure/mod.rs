@@ -275,15 +275,8 @@ fn exit_without_reply(kind: client::ErrorKind) -> Exit {
         | Kind::Unauthorized
         | Kind::Forbidden
         | Kind::PreconditionFailed => Exit::Refused,
-        Kind::Connect
-        | Kind::Timeout
-        | Kind::Interrupted
-        | Kind::Busy
-        | Kind::Provider
-        | Kind::Server
-        | Kind::Digest
-        | Kind::Protocol
-        | Kind::Io => Exit::Failed,
+        // No reply, a failing server, or a kind of a later client.
+        _ => Exit::Failed,
     }
 }
 

@@ -2,6 +2,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use filestore_client::{ErrorKind, RetryPolicy};
+use futures_util::{StreamExt, TryStreamExt};
+use tokio::io::AsyncReadExt;
 
 use crate::script::{Answer, ID, Request, Script, Then, content, quick, repr_digest};
 
@@ -203,4 +205,44 @@ async fn a_missing_file_is_not_asked_for_twice() {
     let error = server.client().download(ID).bytes().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_where_it_broke_and_ends_only_when_whole() {
+    let bytes = content(100_000);
+    let server = Script::with(vec![broken(&bytes, 40_000), part(&bytes, 40_000, 100_000)]).await;
+    let chunks: Vec<_> = server.client().download(ID).stream().try_collect().await.unwrap();
+    assert_eq!(chunks.concat(), bytes);
+    assert_eq!(ranges(&server.requests()), [None, Some("bytes=40000-99999")]);
+}
+
+#[tokio::test]
+async fn a_stream_of_wrong_bytes_ends_with_an_error() {
+    let (promised, sent) = (content(1000), vec![7; 1000]);
+    let answer = Answer::new("200 OK", &[ETAG, &repr_digest(&promised)], &sent);
+    let server = Script::with(vec![answer]).await;
+    let results: Vec<_> = server.client().download(ID).stream().collect().await;
+    let error = results.last().unwrap().as_ref().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Digest);
+}
+
+#[tokio::test]
+async fn a_reader_goes_on_where_it_broke() {
+    let bytes = content(1000);
+    let server = Script::with(vec![broken(&bytes, 400), part(&bytes, 400, 1000)]).await;
+    let mut read = Vec::new();
+    server.client().download(ID).reader().read_to_end(&mut read).await.unwrap();
+    assert_eq!(read, bytes);
+}
+
+#[tokio::test]
+async fn a_reader_fails_rather_than_end_short() {
+    let bytes = content(1000);
+    let server = Script::with(vec![broken(&bytes, 400)]).await;
+    let client = quick(&server.url).retry(RetryPolicy::none()).build().unwrap();
+    let mut read = Vec::new();
+    let error = client.download(ID).reader().read_to_end(&mut read).await.unwrap_err();
+    let cause = error.get_ref().unwrap().downcast_ref::<filestore_client::Error>().unwrap();
+    assert_eq!(cause.kind(), ErrorKind::Interrupted);
+    assert_eq!(read, bytes[..400]);
 }

@@ -3,6 +3,7 @@
 mod script;
 
 mod calls;
+mod configured;
 mod downloads;
 mod redirects;
 mod uploads;

@@ -1,7 +1,7 @@
 //! Sending a form: attempts, timeouts, and replies that come early.
 //!
-//! reqwest's read timeout would also run while a long upload is going well, so who keeps whom
-//! waiting is tracked here: the source, the network or the server. A reply that comes before the
+//! reqwest's read timeout would also run while a long upload is going well, so the side
+//! that is waited for is tracked here: the source, the network or the server. A reply that comes before the
 //! end stops the sending, is read in peace, and only then is the connection given up; otherwise
 //! the broken pipe would hide the server's reason.
 
@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 use crate::client::Client;
 use crate::digest::{self, Digest};
 use crate::error::{Error, ErrorKind, Result};
-use crate::multipart::{Encoded, Form};
-use crate::reply::{JSON_LIMIT_BYTES, Reply, silent};
-use crate::retry::{Attempts, Repeat};
+use crate::transport::reply::{JSON_LIMIT_BYTES, Reply, silent};
+use crate::transport::retry::{Attempts, Repeat};
+use crate::upload::multipart::{Encoded, Form};
 
 impl Client {
     /// Sends `form` to what `target` makes, again where `repeat` allows. Answers the reply and the
@@ -91,7 +91,7 @@ pub(crate) fn check_stored(file_id: &str, stored_hex: &str, sent: &Digest) -> Re
     Err(Error::new(ErrorKind::Digest, message))
 }
 
-/// What the encoder and the call that sends share.
+/// The state that the encoder shares with the call that sends.
 pub(crate) struct Sending {
     state: Mutex<State>,
     pub(crate) pace: watch::Sender<Pace>,
@@ -103,20 +103,20 @@ pub(crate) struct Sending {
 
 #[derive(Default)]
 pub(crate) struct State {
-    /// Why the source could not be read.
+    /// Reason why the source could not be read.
     pub(crate) failure: Option<io::Error>,
-    /// Of the files that were sent whole.
+    /// Digests of the files that were sent whole.
     pub(crate) digests: Vec<Digest>,
 }
 
-/// Whose turn it is, and since when.
+/// The side that is waited for, and since when.
 #[derive(Clone, Copy)]
 pub(crate) enum Pace {
-    /// The source's. A slow reader is the caller's own affair.
+    /// The source, to be read. A slow reader is the caller's own affair.
     Reading,
-    /// The network's, to take the last piece.
+    /// The network, to take the last piece.
     Sending(Instant),
-    /// The server's, to answer.
+    /// The server, to answer.
     Sent(Instant),
 }
 

@@ -1,10 +1,10 @@
-//! When a call is repeated, and after which pause.
+//! The repetition of calls, and the pauses between attempts.
 
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// How often and how patiently a failed call is repeated.
+/// The number of attempts of a call, and the pauses between them.
 ///
 /// Only calls that are safe to repeat are: reads, deletes, promotions, updates of a binding, and
 /// uploads that carry an idempotency key and can be read again (from a path or from bytes). The
@@ -22,7 +22,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How often a call is tried in all; 1 means never repeated. A download that got further
+    /// Number of attempts in all; 1 means never repeated. A download that got further
     /// counts from anew.
     pub max_attempts: u32,
     /// The scale of the first pause.
@@ -45,7 +45,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Every call is tried once.
+    /// Attempts every call once.
     pub fn none() -> Self {
         Self { max_attempts: 1, ..Self::default() }
     }
@@ -57,14 +57,14 @@ impl RetryPolicy {
     }
 }
 
-/// Whether a call may be sent again.
+/// The condition under which a call may be sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
-    /// Twice does what once does.
+    /// Always: sent twice it does what it does once.
     Always,
     /// Only while it surely never reached the server.
     IfNeverSent,
-    /// Its source can be read once.
+    /// Never: its source can be read only once.
     Never,
 }
 
@@ -93,7 +93,7 @@ impl Attempts {
         }
     }
 
-    /// Something was achieved: count from anew.
+    /// Counts from anew, because something was achieved.
     pub(crate) fn reset(&mut self) {
         self.failures = 0;
     }

@@ -19,11 +19,11 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::Instant;
 
 use crate::error::Result;
-use crate::item::{Item, Source};
 use crate::progress::{OnProgress, Progress};
-use crate::sending::{Pace, Sending};
+use crate::upload::item::{Item, Source};
+use crate::upload::sending::{Pace, Sending};
 
-/// How much of a file is in memory at a time.
+/// The part of a file that is in memory at a time.
 const CHUNK_BYTES: usize = 256 << 10;
 
 /// A form to be sent. All text fields go before all files, so that the server can refuse early.
@@ -55,12 +55,12 @@ impl Form {
         self.files.len()
     }
 
-    /// Whether it can be sent more than once.
+    /// Returns true if the form can be sent more than once.
     pub(crate) fn is_repeatable(&self) -> bool {
         self.files.iter().all(|(_, item)| item.is_repeatable())
     }
 
-    /// The body for one attempt.
+    /// Prepares the body for one attempt.
     pub(crate) async fn encode(&mut self) -> Result<Encoded> {
         let boundary = format!("filestore-{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
         let mut pieces = VecDeque::new();

@@ -1,4 +1,4 @@
-//! Reading replies: what is a success, what a problem, and how much of either is read.
+//! Reading replies: successes, problems, and the limits of both.
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -36,7 +36,7 @@ const PROBLEM_LIMIT_BYTES: usize = 64 << 10;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tagged<T> {
-    /// The reply.
+    /// Value of the reply.
     pub value: T,
     /// Its `ETag` header, with the quotes, as `If-Match` wants it.
     pub etag: Option<String>,
@@ -91,7 +91,7 @@ impl Client {
         Err(refusal(status, &headers, problem))
     }
 
-    /// The whole successful reply, of at most `limit_bytes`.
+    /// Reads a whole successful reply, of at most `limit_bytes`.
     pub(crate) async fn finish(&self, response: Response, limit_bytes: usize) -> Result<Reply> {
         let response = self.accept(response).await?;
         let (status, headers) = (response.status(), response.headers().clone());
@@ -99,7 +99,7 @@ impl Client {
         Ok(Reply { status, headers, body })
     }
 
-    /// The next piece of a body, within the idle timeout.
+    /// Reads the next piece of a body, within the idle timeout.
     pub(crate) async fn next_chunk(
         &self,
         response: &mut Response,
@@ -130,17 +130,17 @@ impl Client {
     }
 }
 
-/// The error for a peer that said nothing for `idle`.
+/// Makes the error for a peer that said nothing for `idle`.
 pub(crate) fn silent(peer: &str, idle: Duration) -> Error {
     Error::new(ErrorKind::Timeout, format!("{peer} was silent for {idle:?}"))
 }
 
-/// A header's value, if it is text.
+/// Returns a header's value, if it is text.
 pub(crate) fn header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     headers.get(name)?.to_str().ok().map(str::to_owned)
 }
 
-/// The error a status and its problem document stand for.
+/// Makes the error that a status and its problem document stand for.
 pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap, problem: Option<Problem>) -> Error {
     let kind = kind_of(status, problem.as_ref());
     let said = problem.as_ref().map(|problem| &problem.detail).filter(|detail| !detail.is_empty());

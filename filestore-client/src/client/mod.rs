@@ -1,20 +1,20 @@
-//! The client itself, the plain endpoints, and how every call is sent.
+//! The client itself, and the plain endpoints.
+
+pub(crate) mod builder;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use filestore_core::api::{
     DeleteReply, FileRecord, HealthReply, PREFIX, ProviderReply, ReadyReply,
 };
-use reqwest::{Method, RequestBuilder, Response, Url};
-use serde::de::DeserializeOwned;
-use tokio::time::timeout;
+use reqwest::{Method, RequestBuilder, Url};
 
-use crate::builder::{ClientBuilder, Settings};
+use builder::{ClientBuilder, Settings};
+
 use crate::error::{Error, ErrorKind, Result};
-use crate::reply::{JSON_LIMIT_BYTES, Reply, Tagged, silent};
-use crate::retry::{Attempts, Repeat};
+use crate::transport::Call;
+use crate::transport::reply::{JSON_LIMIT_BYTES, Tagged};
 
 /// A connection pool to one filestore server. Cheap to clone; clones share the pool.
 ///
@@ -42,13 +42,36 @@ struct Inner {
 }
 
 impl Client {
+    /// Makes a client for the server at `base_url` with the defaults of [`ClientBuilder`], without
+    /// an API key.
+    ///
+    /// ```
+    /// let client = filestore_client::Client::new("http://127.0.0.1:8080")?;
+    /// # Ok::<(), filestore_client::Error>(())
+    /// ```
+    pub fn new(base_url: impl AsRef<str>) -> Result<Self> {
+        Self::builder(base_url)?.build()
+    }
+
+    /// Makes a client for the server that the environment names: `FILESTORE_URL` is its base URL,
+    /// `FILESTORE_API_KEY` the key, if it needs one. Fails with [`ErrorKind::Invalid`] if there is
+    /// no URL.
+    ///
+    /// ```no_run
+    /// let client = filestore_client::Client::from_env()?;
+    /// # Ok::<(), filestore_client::Error>(())
+    /// ```
+    pub fn from_env() -> Result<Self> {
+        ClientBuilder::from_variables(|name| std::env::var(name).ok())?.build()
+    }
+
     /// Starts a client for the server at `base_url`, which may hold a path prefix
     /// (`https://example.org/files`) and ends before `/api/v1`.
     pub fn builder(base_url: impl AsRef<str>) -> Result<ClientBuilder> {
         ClientBuilder::new(base_url.as_ref())
     }
 
-    /// The record of a file, with the ETag that [`Change::if_match`](crate::Change::if_match)
+    /// Reads the record of a file, with the ETag that [`Change::if_match`](crate::Change::if_match)
     /// takes. A deleted file still has one until it is purged.
     ///
     /// ```no_run
@@ -63,7 +86,7 @@ impl Client {
         self.perform(Call::repeatable(request)).await?.tagged()
     }
 
-    /// Deletes a file: it is unreadable at once, and its bytes are purged in the background. A
+    /// Deletes a file: the file is unreadable at once, and its bytes are purged in the background. A
     /// second call answers the same until the record is gone, then [`ErrorKind::NotFound`].
     ///
     /// ```no_run
@@ -92,7 +115,7 @@ impl Client {
         self.json(Call::once(request)).await
     }
 
-    /// Whether the server's process answers.
+    /// Asks if the server's process answers.
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
@@ -104,7 +127,7 @@ impl Client {
         self.json(Call::repeatable(self.request(Method::GET, &["health-checks"]))).await
     }
 
-    /// Whether the server's database and storage work; [`ErrorKind::Busy`] if not. Never repeated.
+    /// Asks if the server's database and storage work; [`ErrorKind::Busy`] if not. Never repeated.
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
@@ -131,7 +154,7 @@ impl Client {
         Err(Error::new(ErrorKind::Busy, message).with_status(503))
     }
 
-    /// The active storage providers.
+    /// Lists the active storage providers.
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
@@ -157,12 +180,12 @@ impl Client {
         &self.inner.settings
     }
 
-    /// A request without anything of ours, for a presigned URL.
+    /// Starts a request without anything of ours, for a presigned URL.
     pub(crate) fn bare_request(&self, url: Url) -> RequestBuilder {
         self.inner.bare.get(url)
     }
 
-    /// A request to `/api/v1/<segments>`.
+    /// Starts a request to `/api/v1/<segments>`.
     pub(crate) fn request(&self, method: Method, segments: &[&str]) -> RequestBuilder {
         let mut url = self.settings().base.clone();
         url.path_segments_mut()
@@ -170,10 +193,10 @@ impl Client {
             .pop_if_empty()
             .extend(PREFIX.split('/').skip(1))
             .extend(segments);
-        self.inner.http.request(method, url)
+        self.inner.http.request(method, url).headers(self.settings().headers.clone())
     }
 
-    /// A request to `/api/v1/files/<file_id>/<rest>`.
+    /// Starts a request to `/api/v1/files/<file_id>/<rest>`.
     pub(crate) fn file_request(
         &self,
         method: Method,
@@ -190,90 +213,10 @@ impl Client {
         segments.extend(rest);
         Ok(self.request(method, &segments))
     }
-
-    pub(crate) async fn json<T: DeserializeOwned>(&self, call: Call) -> Result<T> {
-        self.perform(call).await?.json()
-    }
-
-    /// Sends a call, again where that is safe, and reads its whole reply.
-    pub(crate) async fn perform(&self, call: Call) -> Result<Reply> {
-        let limit = match call.patience {
-            Patience::Idle => Some(self.settings().idle_timeout),
-            Patience::Endless => None,
-        };
-        let mut attempts = Attempts::new(self.settings().retry, call.repeat);
-        loop {
-            let request = call.request.try_clone().expect("a call's body is in memory");
-            let outcome = match self.exchange(request, limit).await {
-                Ok(response) => self.finish(response, call.limit_bytes).await,
-                Err(error) => Err(error),
-            };
-            match outcome {
-                Ok(reply) => return Ok(reply),
-                Err(error) => attempts.pause(error).await?,
-            }
-        }
-    }
-
-    /// One request and the head of its reply.
-    pub(crate) async fn exchange(
-        &self,
-        request: RequestBuilder,
-        limit: Option<Duration>,
-    ) -> Result<Response> {
-        let peer = &self.settings().peer;
-        let sent = match limit {
-            Some(limit) => timeout(limit, request.send()).await.map_err(|_| silent(peer, limit))?,
-            None => request.send().await,
-        };
-        sent.map_err(|error| Error::transport(peer, error))
-    }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("server", &self.settings().peer).finish_non_exhaustive()
-    }
-}
-
-/// A request whose body is in memory, and how it may be treated.
-pub(crate) struct Call {
-    request: RequestBuilder,
-    repeat: Repeat,
-    patience: Patience,
-    limit_bytes: usize,
-}
-
-/// How long the head of a reply is waited for.
-enum Patience {
-    Idle,
-    Endless,
-}
-
-impl Call {
-    /// Twice does what once does.
-    pub(crate) fn repeatable(request: RequestBuilder) -> Self {
-        Self {
-            request,
-            repeat: Repeat::Always,
-            patience: Patience::Idle,
-            limit_bytes: JSON_LIMIT_BYTES,
-        }
-    }
-
-    /// Repeated only while it surely did not reach the server.
-    pub(crate) fn once(request: RequestBuilder) -> Self {
-        Self { repeat: Repeat::IfNeverSent, ..Self::repeatable(request) }
-    }
-
-    /// Waits for the reply without limit: the server works for as long as it takes.
-    pub(crate) fn endless(mut self) -> Self {
-        self.patience = Patience::Endless;
-        self
-    }
-
-    pub(crate) fn limit_bytes(mut self, limit: usize) -> Self {
-        self.limit_bytes = limit;
-        self
     }
 }

@@ -9,11 +9,11 @@ use reqwest::header::IF_MATCH;
 
 use crate::client::Client;
 use crate::error::Result;
-use crate::item::Item;
-use crate::multipart::Form;
 use crate::progress::{OnProgress, Progress};
-use crate::reply::Tagged;
-use crate::retry::Repeat;
+use crate::transport::reply::Tagged;
+use crate::transport::retry::Repeat;
+use crate::upload::item::Item;
+use crate::upload::multipart::Form;
 
 /// A change of a stored file.
 ///
@@ -38,17 +38,17 @@ pub struct Change {
 }
 
 impl Change {
-    /// TEMP becomes THUMBNAIL.
+    /// Makes a TEMP file a THUMBNAIL.
     pub fn thumbnail() -> Self {
         Self { flag: Some("make_as_thumbnail"), item: None, if_match: None, on_progress: None }
     }
 
-    /// TEMP, THUMBNAIL or READY becomes READY.
+    /// Makes a file of any status READY.
     pub fn ready() -> Self {
         Self { flag: Some("make_as_ready"), item: None, if_match: None, on_progress: None }
     }
 
-    /// The bytes are swapped for those of `item`; the status stays. A reader sees the old file or
+    /// Replaces the bytes with those of `item`; the status stays. A reader sees the old file or
     /// the new one, whole.
     pub fn replace(item: Item) -> Self {
         Self { flag: None, item: Some(item), if_match: None, on_progress: None }
@@ -61,7 +61,7 @@ impl Change {
         self
     }
 
-    /// Only if the file still has this ETag, else
+    /// Changes the file only if it still has this ETag, else
     /// [`ErrorKind::PreconditionFailed`](crate::ErrorKind::PreconditionFailed).
     #[must_use]
     pub fn if_match(mut self, etag: impl Into<String>) -> Self {

@@ -1,4 +1,10 @@
-//! Uploading one file.
+//! Uploading: one file, a batch, a change of a stored file.
+
+pub(crate) mod batch;
+pub(crate) mod change;
+pub(crate) mod item;
+mod multipart;
+mod sending;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,11 +17,11 @@ use tokio::io::AsyncRead;
 
 use crate::client::Client;
 use crate::error::Result;
-use crate::item::Item;
-use crate::multipart::Form;
 use crate::progress::{OnProgress, Progress};
-use crate::retry::Repeat;
-use crate::sending::check_stored;
+use crate::transport::retry::Repeat;
+use crate::upload::item::Item;
+use crate::upload::multipart::Form;
+use crate::upload::sending::check_stored;
 
 /// One file to be stored for an organization.
 ///
@@ -46,7 +52,7 @@ pub struct Upload {
 }
 
 impl Upload {
-    /// Any item, for `organization_id` and the part of its application called `sub_system`.
+    /// Uploads an item for `organization_id` and the part of its application called `sub_system`.
     pub fn new(
         item: Item,
         organization_id: impl Into<String>,
@@ -63,7 +69,7 @@ impl Upload {
         }
     }
 
-    /// The regular file at `path`; see [`Item::from_path`].
+    /// Uploads the regular file at `path`; see [`Item::from_path`].
     pub fn from_path(
         path: impl Into<PathBuf>,
         organization_id: impl Into<String>,
@@ -72,7 +78,7 @@ impl Upload {
         Ok(Self::new(Item::from_path(path)?, organization_id, sub_system))
     }
 
-    /// Bytes in memory.
+    /// Uploads bytes in memory.
     pub fn from_bytes(
         bytes: impl Into<Bytes>,
         organization_id: impl Into<String>,
@@ -81,7 +87,7 @@ impl Upload {
         Self::new(Item::from_bytes(bytes), organization_id, sub_system)
     }
 
-    /// Whatever `reader` yields; see [`Item::from_reader`].
+    /// Uploads what `reader` yields; see [`Item::from_reader`].
     pub fn from_reader(
         reader: impl AsyncRead + Send + Unpin + 'static,
         len_bytes: Option<u64>,
@@ -91,14 +97,14 @@ impl Upload {
         Self::new(Item::from_reader(reader, len_bytes), organization_id, sub_system)
     }
 
-    /// The name to store; see [`Item::original_name`].
+    /// Sets the name to store; see [`Item::original_name`].
     #[must_use]
     pub fn original_name(mut self, name: impl Into<String>) -> Self {
         self.item = self.item.original_name(name);
         self
     }
 
-    /// The media type to store; see [`Item::mime_type`].
+    /// Sets the media type to store; see [`Item::mime_type`].
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.item = self.item.mime_type(mime_type);
@@ -112,7 +118,7 @@ impl Upload {
         self
     }
 
-    /// The expected SHA-256 in hex: bytes that do not have it are not stored
+    /// Expects this SHA-256, in hex: other bytes are not stored
     /// ([`ErrorKind::Digest`](crate::ErrorKind::Digest)). Without it, the record's digest is still
     /// compared with that of the bytes sent.
     #[must_use]
@@ -121,14 +127,14 @@ impl Upload {
         self
     }
 
-    /// A key of your own: the same upload under the same key within 24 hours is stored once.
+    /// Sets a key of your own: the same upload under the same key within 24 hours is stored once.
     #[must_use]
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.key = IdempotencyKey::Given(key.into());
         self
     }
 
-    /// No idempotency key: repeated only if the server surely did not get it.
+    /// Sends no idempotency key: the upload is repeated only if the server surely did not get it.
     #[must_use]
     pub fn without_idempotency_key(mut self) -> Self {
         self.key = IdempotencyKey::Off;
@@ -178,13 +184,13 @@ impl fmt::Debug for Upload {
     }
 }
 
-/// Whether it expires.
+/// The lifetime of an upload.
 enum Lifetime {
     Lasting,
     Temporary,
 }
 
-/// Where the `Idempotency-Key` comes from.
+/// The source of the `Idempotency-Key`.
 pub(crate) enum IdempotencyKey {
     Random,
     Given(String),
@@ -192,7 +198,7 @@ pub(crate) enum IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// The header's value. What can be sent only once needs no key of our making.
+    /// Returns the header's value. A form that can be sent only once needs no key of our making.
     pub(crate) fn resolve(self, form: &Form) -> Option<String> {
         match self {
             Self::Random if !form.is_repeatable() => None,
@@ -203,7 +209,7 @@ impl IdempotencyKey {
     }
 }
 
-/// How often something that stores may be sent.
+/// Says how often an upload with this key may be sent.
 pub(crate) fn repeat(key: Option<&str>) -> Repeat {
     if key.is_some() { Repeat::Always } else { Repeat::IfNeverSent }
 }

@@ -1,19 +1,29 @@
-//! Downloading a file: what is wanted, and where it goes.
+//! Downloading a file: the bytes that are wanted, and the place they go to.
+
+mod wanted;
+mod transfer;
+mod piece;
+mod partial;
 
 use std::fmt;
-use std::ops::{Bound, RangeBounds};
+use std::io;
+use std::ops::RangeBounds;
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use filestore_core::api::Disposition;
-use tokio::io::AsyncWrite;
+use futures_util::{Stream, StreamExt, TryStreamExt, stream};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio_util::io::StreamReader;
+
+use partial::PartialFile;
+use transfer::Transfer;
+use wanted::Wanted;
 
 use crate::client::Client;
 use crate::error::{Error, Result};
-use crate::partial::PartialFile;
 use crate::progress::{OnProgress, Progress};
-use crate::transfer::Transfer;
 
 /// A download that has not started yet; [`Client::download`] makes one.
 ///
@@ -33,23 +43,13 @@ use crate::transfer::Transfer;
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "a download does nothing until it has somewhere to go: to_path, to_writer or bytes"]
+#[must_use = "a download does nothing until it has somewhere to go: to_path, to_writer, bytes, stream or reader"]
 pub struct Download {
     pub(crate) client: Client,
     pub(crate) file_id: String,
     pub(crate) wanted: Wanted,
     pub(crate) disposition: Option<Disposition>,
     pub(crate) on_progress: Option<OnProgress>,
-}
-
-/// Which bytes of the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    Whole,
-    /// From the first to before the second, or to the end.
-    Range(u64, Option<u64>),
-    /// The last so many.
-    Suffix(u64),
 }
 
 /// A finished download.
@@ -66,24 +66,13 @@ pub struct Downloaded {
 }
 
 impl Download {
-    /// Only these bytes, counted from zero: `100..200`, `100..`, `..=99`.
+    /// Asks for these bytes only, counted from zero: `100..200`, `100..`, `..=99`.
     pub fn range(mut self, range: impl RangeBounds<u64>) -> Self {
-        let first = match range.start_bound() {
-            Bound::Included(first) => *first,
-            Bound::Excluded(before) => before.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let end = match range.end_bound() {
-            Bound::Included(last) => Some(last.saturating_add(1)),
-            Bound::Excluded(end) => Some(*end),
-            Bound::Unbounded => None,
-        };
-        self.wanted =
-            if (first, end) == (0, None) { Wanted::Whole } else { Wanted::Range(first, end) };
+        self.wanted = Wanted::within(&range);
         self
     }
 
-    /// Only the last `len_bytes`.
+    /// Asks for the last `len_bytes` only.
     pub fn suffix(mut self, len_bytes: u64) -> Self {
         self.wanted = Wanted::Suffix(len_bytes);
         self
@@ -107,12 +96,70 @@ impl Download {
         self,
         writer: &mut W,
     ) -> Result<Downloaded> {
-        Transfer::new(&self)?.run(writer).await
+        let mut transfer = Transfer::new(self);
+        while let Some(chunk) = transfer.next().await? {
+            let written = writer.write_all(&chunk).await;
+            written.map_err(|error| Error::io("writing the download", error))?;
+        }
+
+        writer.flush().await.map_err(|error| Error::io("writing the download", error))?;
+        transfer.conclude()
+    }
+
+    /// Yields the bytes as a stream, which starts when it is polled first.
+    ///
+    /// A broken connection is resumed within the stream. The digest of a whole file is checked at
+    /// the end: a stream that ends without an error has yielded the whole file. After an error the
+    /// stream ends; after [`ErrorKind::Digest`](crate::ErrorKind::Digest) nothing that it yielded
+    /// may be used.
+    ///
+    /// ```no_run
+    /// use futures_util::TryStreamExt;
+    ///
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// let mut bytes = client.download("01JD0000000000000000000000").stream();
+    /// while let Some(chunk) = bytes.try_next().await? {
+    ///     println!("{} more bytes", chunk.len());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn stream(self) -> impl Stream<Item = Result<Bytes>> + Send + Unpin + use<> {
+        let start = Some(Transfer::new(self));
+        let chunks = stream::try_unfold(start, |transfer| async move {
+            let Some(mut transfer) = transfer else { return Ok(None) };
+
+            if let Some(chunk) = transfer.next().await? {
+                return Ok(Some((chunk, Some(transfer))));
+            }
+            transfer.conclude()?;
+            Ok(None)
+        });
+
+        chunks.boxed()
+    }
+
+    /// Reads the bytes through [`AsyncRead`], with everything that [`stream`](Self::stream) says.
+    ///
+    /// Failures are [`std::io::Error`]s whose source is an [`Error`](crate::Error). A reader that
+    /// comes to its end has read the whole file, so read until then.
+    ///
+    /// ```no_run
+    /// use tokio::io::AsyncReadExt;
+    ///
+    /// # async fn run(client: filestore_client::Client) -> std::io::Result<()> {
+    /// let mut text = String::new();
+    /// client.download("01JD0000000000000000000000").reader().read_to_string(&mut text).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reader(self) -> impl AsyncRead + Send + Unpin + use<> {
+        StreamReader::new(self.stream().map_err(io::Error::other))
     }
 
     /// Writes the bytes to a file. They go to a temporary file beside it, which is checked,
     /// flushed to the disk and renamed at the end, over whatever is there. On an error, or if the
-    /// call is abandoned, `path` is as it was.
+    /// future is dropped, `path` is as it was.
     pub async fn to_path(self, path: impl AsRef<Path>) -> Result<Downloaded> {
         let mut partial = PartialFile::create(path.as_ref()).await?;
         let done = self.to_writer(partial.writer()).await?;
@@ -120,7 +167,7 @@ impl Download {
         Ok(done)
     }
 
-    /// The bytes, all of them in memory.
+    /// Collects the bytes in memory.
     pub async fn bytes(self) -> Result<Bytes> {
         let mut bytes = Vec::new();
         self.to_writer(&mut bytes).await?;
@@ -141,40 +188,6 @@ impl Client {
     }
 }
 
-impl Wanted {
-    pub(crate) fn check(self) -> Result<()> {
-        match self {
-            Self::Range(first, Some(end)) if first >= end => {
-                Err(Error::invalid(format!("the range holds no byte: {first}..{end}")))
-            }
-            Self::Suffix(0) => Err(Error::invalid("the range holds no byte: the last 0")),
-            _ => Ok(()),
-        }
-    }
-
-    /// The `Range` header for the first request.
-    pub(crate) fn header(self) -> Option<String> {
-        match self {
-            Self::Whole => None,
-            Self::Range(first, None) => Some(format!("bytes={first}-")),
-            Self::Range(first, Some(end)) => Some(format!("bytes={first}-{}", end - 1)),
-            Self::Suffix(len) => Some(format!("bytes=-{len}")),
-        }
-    }
-
-    /// First byte, and the end where it is known, in a file of `total` bytes.
-    pub(crate) fn window(self, total: Option<u64>) -> Option<(u64, Option<u64>)> {
-        match self {
-            Self::Whole => Some((0, total)),
-            Self::Range(first, end) => Some((
-                first,
-                end.map_or(total, |end| Some(total.map_or(end, |total| end.min(total)))),
-            )),
-            Self::Suffix(len) => total.map(|total| (total.saturating_sub(len), Some(total))),
-        }
-    }
-}
-
 impl fmt::Debug for Download {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Download")
@@ -182,32 +195,5 @@ impl fmt::Debug for Download {
             .field("wanted", &self.wanted)
             .field("disposition", &self.disposition)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn headers_name_the_last_byte_not_the_end() {
-        assert_eq!(Wanted::Range(0, Some(1)).header().as_deref(), Some("bytes=0-0"));
-        assert_eq!(Wanted::Range(5, None).header().as_deref(), Some("bytes=5-"));
-        assert_eq!(Wanted::Suffix(3).header().as_deref(), Some("bytes=-3"));
-    }
-
-    #[test]
-    fn windows_end_with_the_file() {
-        assert_eq!(Wanted::Range(5, Some(50)).window(Some(10)), Some((5, Some(10))));
-        assert_eq!(Wanted::Range(5, Some(50)).window(None), Some((5, Some(50))));
-        assert_eq!(Wanted::Suffix(50).window(Some(10)), Some((0, Some(10))));
-        assert_eq!(Wanted::Suffix(3).window(None), None);
-        assert_eq!(Wanted::Whole.window(None), Some((0, None)));
-    }
-
-    #[test]
-    fn an_empty_range_is_refused_before_anything_is_sent() {
-        assert!(Wanted::Range(5, Some(5)).check().is_err());
-        assert!(Wanted::Range(5, Some(6)).check().is_ok());
     }
 }

@@ -8,10 +8,10 @@ use reqwest::Method;
 
 use crate::client::Client;
 use crate::error::{Error, Result};
-use crate::item::Item;
-use crate::multipart::Form;
 use crate::progress::{OnProgress, Progress};
-use crate::sending::check_stored;
+use crate::upload::item::Item;
+use crate::upload::multipart::Form;
+use crate::upload::sending::check_stored;
 use crate::upload::{IdempotencyKey, repeat, with_key};
 
 /// Several files to be stored together: all of them, or none. No reader ever sees a part.
@@ -38,7 +38,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// An empty batch for `organization_id` and the part of its application called `sub_system`.
+    /// Starts an empty batch for `organization_id` and the part of its application called `sub_system`.
     pub fn new(organization_id: impl Into<String>, sub_system: impl Into<String>) -> Self {
         Self {
             organization_id: organization_id.into(),
@@ -56,14 +56,14 @@ impl Batch {
         self
     }
 
-    /// As [`Upload::idempotency_key`](crate::Upload::idempotency_key).
+    /// Sets a key of your own; see [`Upload::idempotency_key`](crate::Upload::idempotency_key).
     #[must_use]
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.key = IdempotencyKey::Given(key.into());
         self
     }
 
-    /// As [`Upload::without_idempotency_key`](crate::Upload::without_idempotency_key).
+    /// Sends no idempotency key; see [`Upload::without_idempotency_key`](crate::Upload::without_idempotency_key).
     #[must_use]
     pub fn without_idempotency_key(mut self) -> Self {
         self.key = IdempotencyKey::Off;

@@ -1,4 +1,4 @@
-//! One file to be sent: where its bytes come from and what it is called.
+//! One file to be sent: the source of its bytes, and its name.
 
 use std::fmt;
 use std::io;
@@ -33,7 +33,7 @@ pub struct Item {
     mime_type: Option<String>,
 }
 
-/// Where bytes come from.
+/// The source of bytes.
 pub(crate) enum Source {
     /// Opened when its turn comes, again for every attempt.
     Path(PathBuf),
@@ -44,7 +44,7 @@ pub(crate) enum Source {
 }
 
 impl Item {
-    /// The regular file at `path`, under its own name. Fails with [`ErrorKind::Io`] if there is
+    /// Takes the regular file at `path`, under its own name. Fails with [`ErrorKind::Io`] if there is
     /// none; a pipe or device is sent with [`Item::from_reader`]. A file that changes its length
     /// while it is sent is an error too, and nothing is stored.
     ///
@@ -61,12 +61,12 @@ impl Item {
         Ok(Self { file_name: name, ..Self::new(Source::Path(path)) })
     }
 
-    /// Bytes in memory.
+    /// Takes bytes in memory.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Self {
         Self::new(Source::Bytes(bytes.into()))
     }
 
-    /// Whatever `reader` yields until its end, of exactly `len_bytes` if that is given (the server
+    /// Takes the bytes that `reader` yields until its end: exactly `len_bytes` if that is given (so that the server
     /// can then refuse too large a file before it is sent). An upload of it is never repeated,
     /// because it can be read only once.
     pub fn from_reader(
@@ -76,7 +76,7 @@ impl Item {
         Self::new(Source::Reader(Box::new(reader), len_bytes))
     }
 
-    /// The name to store, any Unicode but control characters, at most 255 characters. Otherwise
+    /// Sets the name to store: any Unicode but control characters, at most 255 characters. Otherwise
     /// the name of the path.
     #[must_use]
     pub fn original_name(mut self, name: impl Into<String>) -> Self {
@@ -84,7 +84,7 @@ impl Item {
         self
     }
 
-    /// The media type to store. Otherwise the server looks at the bytes and the name.
+    /// Sets the media type to store. Otherwise the server looks at the bytes and the name.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.mime_type = Some(mime_type.into());
@@ -95,7 +95,7 @@ impl Item {
         Self { source, original_name: None, file_name: None, mime_type: None }
     }
 
-    /// The text fields that describe it. The path's name goes as a field wherever a field may
+    /// Returns the text fields that describe the item. The path's name goes as a field wherever a field may
     /// hold it, because a multipart file name loses what is before a backslash and cannot tell
     /// `%22` from a quote.
     pub(crate) fn fields(&self) -> Vec<(&'static str, String)> {
@@ -109,17 +109,17 @@ impl Item {
         fields
     }
 
-    /// The multipart file name.
+    /// Returns the file name of the multipart part.
     pub(crate) fn file_name(&self) -> Option<&str> {
         self.original_name.as_deref().or(self.file_name.as_deref())
     }
 
-    /// Whether the bytes can be had more than once.
+    /// Returns true if the bytes can be read more than once.
     pub(crate) fn is_repeatable(&self) -> bool {
         matches!(self.source, Source::Path(_) | Source::Bytes(_))
     }
 
-    /// The source for one attempt, and its length where known.
+    /// Returns the source for one attempt, and its length where known.
     pub(crate) async fn source(&mut self) -> Result<(Source, Option<u64>)> {
         match &self.source {
             Source::Path(path) => {

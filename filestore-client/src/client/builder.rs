@@ -1,0 +1,365 @@
+//! How a client is configured.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use reqwest::Url;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::redirect::Policy;
+use rustls::pki_types::CertificateDer;
+
+use crate::client::Client;
+use crate::error::{Error, Result};
+use crate::transport::retry::RetryPolicy;
+use crate::transport::tls;
+
+/// The environment variable that names the server, for [`Client::from_env`].
+pub(crate) const URL_VARIABLE: &str = "FILESTORE_URL";
+/// The environment variable that holds the API key, for [`Client::from_env`].
+pub(crate) const KEY_VARIABLE: &str = "FILESTORE_API_KEY";
+
+/// Configures a [`Client`].
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use filestore_client::{Client, RetryPolicy};
+///
+/// # fn run() -> filestore_client::Result<()> {
+/// let client = Client::builder("https://files.example.org/storage")?
+///     .api_key("fsk_…")
+///     .timeouts(Duration::from_secs(5), Duration::from_secs(30))
+///     .retry(RetryPolicy { max_attempts: 6, ..RetryPolicy::default() })
+///     .user_agent("gallery/1.4")
+///     .build()?;
+/// # let _ = client;
+/// # Ok(())
+/// # }
+/// ```
+pub struct ClientBuilder {
+    base: Url,
+    unix_socket: Option<PathBuf>,
+    api_key: Option<String>,
+    connect_timeout: Duration,
+    idle_timeout: Duration,
+    reply_timeout: Duration,
+    retry: RetryPolicy,
+    user_agent: String,
+    headers: HeaderMap,
+    extra_roots: Vec<CertificateDer<'static>>,
+    proxy: ProxyChoice,
+    http: Option<reqwest::Client>,
+}
+
+/// The proxy of requests to the server.
+enum ProxyChoice {
+    /// As the environment says (`HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`).
+    System,
+    None,
+    Given(reqwest::Proxy),
+}
+
+/// The configuration that a built client keeps.
+pub(crate) struct Settings {
+    pub(crate) base: Url,
+    /// Name of the server, for messages.
+    pub(crate) peer: String,
+    /// Headers of every request to the server, the key among them.
+    pub(crate) headers: HeaderMap,
+    pub(crate) idle_timeout: Duration,
+    pub(crate) reply_timeout: Duration,
+    pub(crate) retry: RetryPolicy,
+}
+
+impl ClientBuilder {
+    pub(crate) fn new(base_url: &str) -> Result<Self> {
+        Ok(Self {
+            base: parse_base(base_url)?,
+            unix_socket: None,
+            api_key: None,
+            connect_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_mins(1),
+            reply_timeout: Duration::from_mins(5),
+            retry: RetryPolicy::default(),
+            user_agent: concat!("filestore-client/", env!("CARGO_PKG_VERSION")).to_owned(),
+            headers: HeaderMap::new(),
+            extra_roots: Vec::new(),
+            proxy: ProxyChoice::System,
+            http: None,
+        })
+    }
+
+    /// Reads [`URL_VARIABLE`] and [`KEY_VARIABLE`] through `variable`, which stands for the
+    /// environment.
+    pub(crate) fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        let url = variable(URL_VARIABLE).filter(|url| !url.is_empty()).ok_or_else(|| {
+            Error::invalid(format!("{URL_VARIABLE} is not set: it names the server"))
+        })?;
+
+        let builder = Self::new(&url)?;
+        Ok(match variable(KEY_VARIABLE).filter(|key| !key.is_empty()) {
+            Some(key) => builder.api_key(key),
+            None => builder,
+        })
+    }
+
+    /// Connects through this Unix socket; the base URL then only gives the `Host` and the path
+    /// prefix, and proxies are not used.
+    #[cfg(unix)]
+    #[must_use]
+    pub fn unix_socket(mut self, path: impl Into<PathBuf>) -> Self {
+        self.unix_socket = Some(path.into());
+        self
+    }
+
+    /// Sends this key with every request to the server (and never to anybody else).
+    #[must_use]
+    pub fn api_key(mut self, key: impl Into<String>) -> Self {
+        self.api_key = Some(key.into());
+        self
+    }
+
+    /// Limits how long a connection may take (10 s), and how long a transfer may stand still (60 s).
+    /// A transfer as a whole has no limit: as long as bytes flow, it goes on.
+    #[must_use]
+    pub fn timeouts(mut self, connect: Duration, idle: Duration) -> Self {
+        self.connect_timeout = connect;
+        self.idle_timeout = idle;
+        self
+    }
+
+    /// Limits how long the server may think after it has the whole of an upload (300 s): it makes the
+    /// bytes durable, and may pass them on to a slow provider, before it answers.
+    #[must_use]
+    pub fn reply_timeout(mut self, reply: Duration) -> Self {
+        self.reply_timeout = reply;
+        self
+    }
+
+    /// Says how failed calls are repeated.
+    #[must_use]
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = policy;
+        self
+    }
+
+    /// Sets the `User-Agent`; `filestore-client/<version>` otherwise.
+    #[must_use]
+    pub fn user_agent(mut self, name: impl Into<String>) -> Self {
+        self.user_agent = name.into();
+        self
+    }
+
+    /// Sends these headers with every request to the server, and with none to a provider.
+    #[must_use]
+    pub fn default_headers(mut self, headers: HeaderMap) -> Self {
+        self.headers = headers;
+        self
+    }
+
+    /// Trusts the certificates in `pem` beside those of the operating system, for the server and for
+    /// the providers it redirects to. Fails with [`ErrorKind::Invalid`](crate::ErrorKind::Invalid)
+    /// if `pem` holds no certificate.
+    ///
+    /// ```no_run
+    /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = filestore_client::Client::builder("https://files.internal")?
+    ///     .extra_root_certificates(&std::fs::read("company-ca.pem")?)?
+    ///     .build()?;
+    /// # let _ = client;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn extra_root_certificates(mut self, pem: &[u8]) -> Result<Self> {
+        self.extra_roots.extend(tls::certificates(pem)?);
+        Ok(self)
+    }
+
+    /// Sends requests to the server through this proxy, whatever the environment says. Requests to
+    /// the providers it redirects to go as the environment says.
+    #[must_use]
+    pub fn proxy(mut self, proxy: reqwest::Proxy) -> Self {
+        self.proxy = ProxyChoice::Given(proxy);
+        self
+    }
+
+    /// Sends requests to the server through no proxy, whatever the environment says.
+    #[must_use]
+    pub fn no_proxy(mut self) -> Self {
+        self.proxy = ProxyChoice::None;
+        self
+    }
+
+    /// Sends requests to the server with an HTTP client of your own.
+    ///
+    /// Such a client must not follow redirects: a followed one would take the key to the storage
+    /// provider, and hide the redirect from the download. It should have no overall or read timeout,
+    /// which would cut long transfers, and must not decompress bodies. Its connect timeout, proxy,
+    /// certificates, user agent and socket are in force, and those given here are not; the API key
+    /// and [`default_headers`](Self::default_headers) still are. A bare client made here is used for
+    /// redirects to providers.
+    #[must_use]
+    pub fn http_client(mut self, client: reqwest::Client) -> Self {
+        self.http = Some(client);
+        self
+    }
+
+    /// Makes the client; nothing is sent yet. Fails with
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a key or user agent that no header can
+    /// hold.
+    pub fn build(mut self) -> Result<Client> {
+        let peer = match (&self.unix_socket, &self.http) {
+            (Some(path), None) => format!("unix:{}", path.display()),
+            _ => self.base.as_str().trim_end_matches('/').to_owned(),
+        };
+        let mut headers = std::mem::take(&mut self.headers);
+        headers.extend(authorization(self.api_key.as_deref())?);
+
+        let tls = tls::client_config(std::mem::take(&mut self.extra_roots))?;
+        let bare = self.transport(tls.clone());
+        let bare = bare.build().map_err(|error| Error::transport(&peer, error))?;
+        let http = match self.http.take() {
+            Some(given) => given,
+            None => self.own_http(tls).build().map_err(|error| Error::transport(&peer, error))?,
+        };
+
+        let settings = Settings {
+            base: self.base,
+            peer,
+            headers,
+            idle_timeout: self.idle_timeout,
+            reply_timeout: self.reply_timeout,
+            retry: self.retry,
+        };
+        Ok(Client::assemble(http, bare, settings))
+    }
+
+    /// Starts an HTTP client as both kinds of requests use it.
+    fn transport(&self, tls: rustls::ClientConfig) -> reqwest::ClientBuilder {
+        // Redirects are followed by hand: only downloads have any, and those go out bare.
+        reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
+            .redirect(Policy::none())
+            .connect_timeout(self.connect_timeout)
+            .tcp_keepalive(Duration::from_secs(30))
+    }
+
+    /// Starts the HTTP client for requests to the server.
+    fn own_http(&mut self, tls: rustls::ClientConfig) -> reqwest::ClientBuilder {
+        let http = self.transport(tls).user_agent(std::mem::take(&mut self.user_agent));
+        let http = match std::mem::replace(&mut self.proxy, ProxyChoice::System) {
+            ProxyChoice::System => http,
+            ProxyChoice::None => http.no_proxy(),
+            ProxyChoice::Given(proxy) => http.proxy(proxy),
+        };
+
+        #[cfg(unix)]
+        let http = match &self.unix_socket {
+            Some(path) => http.unix_socket(path.as_path()),
+            None => http,
+        };
+        http
+    }
+}
+
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder")
+            .field("base", &self.base.as_str())
+            .field("unix_socket", &self.unix_socket)
+            .field("api_key", &self.api_key.as_ref().map(|_| "…"))
+            .finish_non_exhaustive()
+    }
+}
+
+fn parse_base(text: &str) -> Result<Url> {
+    let mut base = Url::parse(text)
+        .ok()
+        .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+        .ok_or_else(|| {
+            Error::invalid(format!("the base URL must be http://… or https://…: {text}"))
+        })?;
+    if !base.username().is_empty() || base.password().is_some() {
+        return Err(Error::invalid(
+            "the base URL must not hold a user or password: give an API key",
+        ));
+    }
+    if base.query().is_some() || base.fragment().is_some() {
+        return Err(Error::invalid(format!("the base URL must end with its path: {base}")));
+    }
+    let path = base.path().trim_end_matches('/').to_owned();
+    if path.ends_with(filestore_core::api::PREFIX) {
+        return Err(Error::invalid(format!(
+            "the base URL ends before {}: {base}",
+            filestore_core::api::PREFIX
+        )));
+    }
+    base.set_path(&path);
+    Ok(base)
+}
+
+fn authorization(key: Option<&str>) -> Result<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    if let Some(key) = key {
+        let mut value = HeaderValue::from_str(&format!("Bearer {key}"))
+            .map_err(|_| Error::invalid("the API key holds a character that no header can hold"))?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+    }
+    Ok(headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_url_without_a_scheme_is_refused_in_words() {
+        for base in ["localhost:8080", "127.0.0.1:8080", "ftp://host/", ""] {
+            let error = parse_base(base).unwrap_err();
+            assert!(error.to_string().contains("must be http://"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_password_in_the_base_url_is_refused_and_not_shown() {
+        let error = parse_base("http://me:secret@host/").unwrap_err();
+        assert!(!format!("{error:?}").contains("secret"));
+    }
+
+    #[test]
+    fn the_api_prefix_does_not_belong_to_the_base() {
+        assert!(parse_base("http://host/x/api/v1/").is_err());
+        assert_eq!(parse_base("http://host/x/").unwrap().as_str(), "http://host/x");
+    }
+
+    #[test]
+    fn the_environment_names_server_and_key() {
+        let variables = |name: &str| match name {
+            "FILESTORE_URL" => Some("http://host/x/".to_owned()),
+            "FILESTORE_API_KEY" => Some("fsk_1".to_owned()),
+            _ => None,
+        };
+        let builder = ClientBuilder::from_variables(variables).unwrap();
+        assert_eq!(builder.base.as_str(), "http://host/x");
+        assert_eq!(builder.api_key.as_deref(), Some("fsk_1"));
+
+        let error = ClientBuilder::from_variables(|_| Some(String::new())).unwrap_err();
+        assert!(error.to_string().contains("FILESTORE_URL is not set"), "{error}");
+    }
+
+    #[test]
+    fn a_text_without_a_certificate_is_refused() {
+        for pem in ["", "hello", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"] {
+            let builder = ClientBuilder::new("https://host").unwrap();
+            assert!(builder.extra_root_certificates(pem.as_bytes()).is_err(), "{pem}");
+        }
+    }
+
+    #[test]
+    fn the_key_is_in_no_debug_output() {
+        let builder = ClientBuilder::new("http://host").unwrap().api_key("fsk_secret");
+        assert!(!format!("{builder:?}").contains("fsk_secret"));
+        assert!(!format!("{:?}", builder.build().unwrap()).contains("fsk_secret"));
+    }
+}

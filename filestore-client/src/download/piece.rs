@@ -1,0 +1,101 @@
+//! One reply with bytes of a file, from the service or from the provider it redirects to.
+
+use reqwest::header::{CONTENT_RANGE, HeaderMap, LOCATION};
+use reqwest::{Response, StatusCode, Url};
+
+use crate::digest::Digest;
+use crate::error::{Error, ErrorKind, Result};
+use crate::transport::reply::header;
+
+/// A reply whose body is being read.
+pub(super) struct Piece {
+    pub(super) response: Response,
+    /// Name of the sender, for messages.
+    pub(super) peer: String,
+    pub(super) origin: Origin,
+    pub(super) digest: Digest,
+    /// Position in the file at which the body starts.
+    pub(super) start: u64,
+    /// Position in the file at which the body ends, where known.
+    pub(super) end: Option<u64>,
+    /// Length of the file, where known.
+    pub(super) total: Option<u64>,
+    /// Bytes at the start of the body that were delivered before.
+    pub(super) skip: u64,
+}
+
+/// The side that sends the bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    Service,
+    Provider,
+}
+
+impl Piece {
+    pub(super) fn new(
+        response: Response,
+        peer: String,
+        origin: Origin,
+        digest: Digest,
+    ) -> Result<Self> {
+        let (start, end, total) = match response.status() {
+            StatusCode::OK => (0, response.content_length(), response.content_length()),
+            StatusCode::PARTIAL_CONTENT => content_range(response.headers())?,
+            status => {
+                return Err(Error::protocol(format!("{peer} answered a download with {status}")));
+            }
+        };
+
+        Ok(Self { response, peer, origin, digest, start, end, total, skip: 0 })
+    }
+}
+
+/// Reads first byte, end and total of `Content-Range: bytes 5-9/10` (RFC 9110 §14.4).
+fn content_range(headers: &HeaderMap) -> Result<(u64, Option<u64>, Option<u64>)> {
+    let text = header(headers, &CONTENT_RANGE).unwrap_or_default();
+    parse_content_range(&text)
+        .ok_or_else(|| Error::protocol(format!("the Content-Range is not understood: {text:?}")))
+}
+
+fn parse_content_range(text: &str) -> Option<(u64, Option<u64>, Option<u64>)> {
+    let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+
+    Some((first, Some(last.checked_add(1)?), total.parse().ok()))
+}
+
+/// Returns the absolute URL that a redirect leads to.
+pub(super) fn redirect_target(redirect: &Response) -> Result<Url> {
+    header(redirect.headers(), &LOCATION)
+        .and_then(|location| redirect.url().join(&location).ok())
+        .filter(|url| matches!(url.scheme(), "http" | "https"))
+        .ok_or_else(|| Error::protocol("the redirect to the storage provider leads nowhere"))
+}
+
+/// Makes the error for a request to the provider that got no reply.
+pub(super) fn unreachable_provider(peer: &str, error: reqwest::Error) -> Error {
+    let error = Error::transport(peer, error);
+    match error.kind() {
+        // The server is there; the provider that it redirects to is not.
+        ErrorKind::Connect => {
+            let message = error.message().to_owned();
+            error.wrapped(ErrorKind::Provider, message)
+        }
+        _ => error,
+    }
+}
+
+/// Makes the error for a refusal of the provider.
+///
+/// An expired or outdated URL is cured by asking the service again, as are the provider's own bad
+/// moments, so all of these are worth another attempt; but a range it does not have is not.
+pub(super) fn refused_by_provider(peer: &str, status: StatusCode) -> Error {
+    let kind = match status {
+        StatusCode::RANGE_NOT_SATISFIABLE => ErrorKind::Invalid,
+        status if status.is_redirection() => ErrorKind::Protocol,
+        _ => ErrorKind::Provider,
+    };
+    let message = format!("{peer} refused the download: {status}");
+    Error::new(kind, message).with_status(status.as_u16())
+}
