@@ -24,7 +24,7 @@ async fn main() -> Result<()> {
     let upload = Upload::from_path(&photo, "42", "gallery")?
         .original_name("Zoë on the beach.txt")
         .on_progress(|progress| {
-            eprintln!("  sent {} of {:?} bytes", progress.done_bytes, progress.total_bytes)
+            eprintln!("  sent {} of {:?} bytes", progress.done_bytes, progress.total_bytes);
         });
     let record = client.upload(upload).await?;
     println!(

@@ -72,7 +72,7 @@ fn note_more(shown: &[FileRecord], next: Option<&str>, out: Output) {
     match next {
         _ if shown.is_empty() => out.note("no files"),
         Some(cursor) => {
-            out.note(format!("there are more: --all shows them, --cursor {cursor} goes on here"))
+            out.note(format!("there are more: --all shows them, --cursor {cursor} goes on here"));
         }
         None => {}
     }

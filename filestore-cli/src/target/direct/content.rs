@@ -40,7 +40,7 @@ impl Direct {
         let staged = self.stage(&upload.item, meter).await?;
         match self.store.uploads().commit_upload(new, staged).await? {
             Uploaded::New(record) => Ok((&record).into()),
-            Uploaded::Replayed(reply) => FileRecord::try_from(&reply).map_err(unreadable),
+            Uploaded::Replayed(reply) => FileRecord::try_from(&reply).map_err(|e| unreadable(&e)),
         }
     }
 
@@ -61,7 +61,7 @@ impl Direct {
         new.idempotency = idempotency;
         match self.store.uploads().commit_batch(new, items).await? {
             Uploaded::New(records) => Ok(records.iter().map(Into::into).collect()),
-            Uploaded::Replayed(reply) => Vec::try_from(&reply).map_err(unreadable),
+            Uploaded::Replayed(reply) => Vec::try_from(&reply).map_err(|e| unreadable(&e)),
         }
     }
 
@@ -185,7 +185,7 @@ fn parse_place(place: &Place) -> Result<(OrganizationId, SubSystem)> {
     Ok((place.organization_id.parse::<OrganizationId>()?, place.sub_system.parse::<SubSystem>()?))
 }
 
-/// Explains a stored reply to an earlier upload that is none.
-fn unreadable(error: serde_json::Error) -> Failure {
+/// Reports that the stored reply of an earlier upload cannot be read.
+fn unreadable(error: &serde_json::Error) -> Failure {
     Failure::failed(format!("the stored reply is not readable: {error}"))
 }
