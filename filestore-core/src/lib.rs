@@ -51,6 +51,9 @@
 //!
 //! # Inside
 //!
+//! The modules below are private. The feature `internals` makes them public for the project's own
+//! benches, fuzz targets and white-box tests; it promises no stability at all.
+//!
 //! The strata, each of which may use those below it (adapters never each other):
 //!
 //! | module | contents |
@@ -65,24 +68,53 @@
 //! | `api` | the wire contract; `api::convert` is the only bridge from the domain to it |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(
+    not(feature = "internals"),
+    allow(
+        dead_code,
+        unreachable_pub,
+        unused_imports,
+        rustdoc::private_intra_doc_links,
+        reason = "the strata are whole; what only benches and white-box tests call needs `internals`"
+    )
+)]
 
 #[cfg(feature = "api")]
 pub mod api;
 
 #[cfg(feature = "store")]
 pub mod config_file;
-#[cfg(feature = "store")]
+#[cfg(all(feature = "store", feature = "internals"))]
 pub mod domain;
-#[cfg(feature = "store")]
+#[cfg(all(feature = "store", not(feature = "internals")))]
+mod domain;
+#[cfg(all(feature = "store", feature = "internals"))]
 pub mod metadata;
-#[cfg(feature = "store")]
+#[cfg(all(feature = "store", not(feature = "internals")))]
+mod metadata;
+#[cfg(all(feature = "store", feature = "internals"))]
 pub mod service;
-#[cfg(feature = "store")]
+#[cfg(all(feature = "store", not(feature = "internals")))]
+mod service;
+#[cfg(all(feature = "store", feature = "internals"))]
 pub mod storage;
-#[cfg(feature = "store")]
+#[cfg(all(feature = "store", not(feature = "internals")))]
+mod storage;
+#[cfg(all(feature = "store", feature = "internals"))]
 pub mod variant;
-#[cfg(feature = "store")]
+#[cfg(all(feature = "store", not(feature = "internals")))]
+mod variant;
+#[cfg(all(feature = "store", feature = "internals"))]
 pub mod worker;
+#[cfg(all(feature = "store", not(feature = "internals")))]
+mod worker;
+
+/// Rules that servers and clients of a store share with it: names and types that come over the wire, and
+/// how stored bytes are served to browsers.
+#[cfg(feature = "store")]
+pub mod web {
+    pub use crate::domain::{media, serving};
+}
 
 #[cfg(feature = "store")]
 pub use self::{
@@ -110,8 +142,11 @@ pub use self::{
         GivenName, Health, IdempotencyGuard, IfMatch, ListRequest, NewBatch, NewUpload, Opened,
         PartHints, QuotaReservation, Replacement, Uploaded, Uploads, VariantRequest,
     },
-    storage::{CheckOutcome, CheckStep, ProviderCheck, StagedBlob, StagingWriter},
-    variant::{CacheReport, Fit, Variant, VariantSize},
+    storage::{
+        CheckOutcome, CheckStep, DataDir, ProviderCheck, ProviderRegistry, StagedBlob,
+        StagingWriter,
+    },
+    variant::{CacheReport, Fit, Variant, VariantKey, VariantSize},
     worker::{Admin, NoProgress, Progress, Workers, migrate::MigrateOptions},
 };
 

@@ -7,8 +7,8 @@ use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Output, Stdio};
 
 use filestore_core::FileStore;
-use filestore_core::domain::config::{Durability, StoreConfig};
-use filestore_core::service::NewUpload;
+use filestore_core::NewUpload;
+use filestore_core::{Durability, StoreConfig};
 use reqwest::multipart::{Form, Part};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;

@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_file_the_field_and_the_next_step() {
-        let error = "a b".parse::<core::domain::id::OrganizationId>().unwrap_err();
+        let error = "a b".parse::<core::OrganizationId>().unwrap_err();
         let failure = Failure::from(error).doing("cannot upload photo.jpg");
         let text = failure.explain();
         assert!(text.starts_with("error: cannot upload photo.jpg: "), "{text}");

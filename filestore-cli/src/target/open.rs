@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use filestore_client::Client;
-use filestore_core::storage::DataDir;
+use filestore_core::DataDir;
 use filestore_core::{ErrorKind, FileStore, StoreConfig};
 
 use super::address::Address;

@@ -6,7 +6,7 @@ use std::process::Output;
 use std::time::Duration;
 
 use assert_cmd::Command;
-use filestore_core::domain::config::StoreConfig;
+use filestore_core::StoreConfig;
 use filestore_server::{Config, Server};
 use serde_json::Value;
 use tempfile::TempDir;

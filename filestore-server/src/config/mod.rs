@@ -150,8 +150,8 @@ mod tests {
     use super::*;
     use filestore_core::Durability;
     use filestore_core::Fit;
+    use filestore_core::ProviderRegistry;
     use filestore_core::config_file;
-    use filestore_core::storage::ProviderRegistry;
 
     #[test]
     fn a_file_changes_what_it_names_and_nothing_else() {

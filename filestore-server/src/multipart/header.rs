@@ -1,6 +1,6 @@
 //! The header block of one part (RFC 7578 section 4, RFC 2183, RFC 8187).
 
-use filestore_core::domain::media::is_token_byte;
+use filestore_core::web::media::is_token_byte;
 use filestore_core::{Error, Result};
 use percent_encoding::percent_decode;
 

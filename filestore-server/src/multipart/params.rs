@@ -4,7 +4,7 @@
 //! `\`. Browsers send other backslashes as they are (`filename="C:\new.txt"`), and curl escapes just
 //! these two.
 
-use filestore_core::domain::media::is_token_byte;
+use filestore_core::web::media::is_token_byte;
 
 /// One parameter. Names compare without case and are kept in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use std::str::FromStr;
 
-use filestore_core::domain::media;
+use filestore_core::web::media;
 use filestore_core::{Error, ErrorKind, PartHints, Result, StagingWriter};
 
 use super::form::Part;

@@ -3,7 +3,7 @@
 
 use bytes::BytesMut;
 use filestore_core::api::{ChangeReply, FileRecord, Fit};
-use filestore_core::domain::media;
+use filestore_core::web::media;
 use filestore_core::{
     self as core, BatchItem, FileId, GivenName, NewBatch, NewUpload, OrganizationId, PartHints,
     Replacement, Scope, Sha256, StagedBlob, SubSystem, Uploaded, VariantSize,

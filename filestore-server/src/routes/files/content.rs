@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use filestore_core::domain::serving;
+use filestore_core::web::serving;
 use filestore_core::{ByteStream, Disposition, Error, ErrorKind, FileId, FileRecord, Opened};
 use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
 use http::header::{

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use filestore_core::domain::serving::CSP_SANDBOX;
+use filestore_core::web::serving::CSP_SANDBOX;
 use filestore_core::{Error, ErrorKind, FileRecord, Fit, Result, Variant, VariantSize};
 use http::header::{
     CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
