@@ -21,6 +21,7 @@ fn service(server: &S3Server) -> S3 {
     // Without its default features OpenDAL installs no transport by itself.
     filestore_workspace::http::install_crypto();
     opendal::install_default();
+    opendal_http_transport_reqwest::install_default();
     S3::default()
         .disable_config_load()
         .endpoint(&server.endpoint())

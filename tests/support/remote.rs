@@ -72,6 +72,7 @@ impl Remote {
         // Without its default features OpenDAL installs no transport by itself.
         crate::http::install_crypto();
         opendal::install_default();
+        opendal_http_transport_reqwest::install_default();
         let random = std::iter::repeat_with(fastrand::alphanumeric).take(12).collect::<String>();
         let root = format!("/{random}");
 
