@@ -62,7 +62,7 @@ pub enum ErrorKind {
 ///
 /// # async fn run(client: Client) {
 /// match client.info("01JD0000000000000000000000").await {
-///     Ok(record) => println!("{}", record.original_name),
+///     Ok(info) => println!("{}", info.value.original_name),
 ///     Err(error) if error.kind() == ErrorKind::NotFound => println!("gone"),
 ///     Err(error) => eprintln!("{error}"),
 /// }

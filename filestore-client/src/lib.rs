@@ -50,7 +50,7 @@ pub use client::builder::ClientBuilder;
 pub use download::{Download, Downloaded};
 pub use error::{Error, ErrorKind, Result};
 pub use progress::{OnProgress, Progress};
-pub use transport::reply::Tagged;
+pub use transport::reply::Reply;
 pub use transport::retry::RetryPolicy;
 pub use upload::Upload;
 pub use upload::batch::Batch;

@@ -10,7 +10,7 @@ use reqwest::{Method, StatusCode};
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::transport::Call;
-use crate::transport::reply::{Reply, header};
+use crate::transport::reply::{Received, header};
 
 /// The most bytes of a variant that are read. An original of up to 1000 pixels a side comes as it
 /// is; uncompressed that is at most 8 MB, and metadata may come on top.
@@ -78,7 +78,7 @@ impl Client {
         size: u32,
         fit: Fit,
         etag: Option<&str>,
-    ) -> Result<Reply> {
+    ) -> Result<Received> {
         let side = size.to_string();
         let mut request = self.file_request(Method::GET, file_id, &[&side, &side])?;
         if fit != Fit::default() {
@@ -91,8 +91,8 @@ impl Client {
     }
 }
 
-impl From<Reply> for Variant {
-    fn from(reply: Reply) -> Self {
+impl From<Received> for Variant {
+    fn from(reply: Received) -> Self {
         Self {
             content_type: header(&reply.headers, &CONTENT_TYPE).unwrap_or_default(),
             etag: header(&reply.headers, &ETAG),

@@ -116,7 +116,7 @@ impl Target for Remote {
 
     async fn make_ready(&self, id: &str) -> Result<(), String> {
         let reply = self.client.make_ready(id).await.map_err(|error| code(&error))?;
-        assert_eq!(reply.sync_status, "NONE");
+        assert_eq!(reply.value.sync_status, "NONE");
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use builder::{ClientBuilder, Settings};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::transport::Call;
-use crate::transport::reply::{JSON_LIMIT_BYTES, Tagged};
+use crate::transport::reply::{JSON_LIMIT_BYTES, Reply};
 
 /// A connection pool to one filestore server. Cheap to clone; clones share the pool.
 ///
@@ -76,14 +76,14 @@ impl Client {
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
-    /// let record = client.info("01JD0000000000000000000000").await?;
+    /// let record = client.info("01JD0000000000000000000000").await?.value;
     /// println!("{} is {}", record.original_name, record.status);
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn info(&self, file_id: &str) -> Result<Tagged<FileRecord>> {
+    pub async fn info(&self, file_id: &str) -> Result<Reply<FileRecord>> {
         let request = self.file_request(Method::GET, file_id, &["info"])?;
-        self.perform(Call::repeatable(request)).await?.tagged()
+        self.perform(Call::repeatable(request)).await?.reply()
     }
 
     /// Deletes a file: the file is unreadable at once, and its bytes are purged in the background. A

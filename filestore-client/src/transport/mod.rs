@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::client::Client;
 use crate::error::{Error, Result};
-use reply::{JSON_LIMIT_BYTES, Reply, silent};
+use reply::{JSON_LIMIT_BYTES, Received, silent};
 use retry::{Attempts, Repeat};
 
 impl Client {
@@ -21,7 +21,7 @@ impl Client {
     }
 
     /// Sends a call, again where that is safe, and reads its whole reply.
-    pub(crate) async fn perform(&self, call: Call) -> Result<Reply> {
+    pub(crate) async fn perform(&self, call: Call) -> Result<Received> {
         let limit = match call.wait {
             Wait::Idle => Some(self.settings().idle_timeout),
             Wait::Endless => None,

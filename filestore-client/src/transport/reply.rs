@@ -1,6 +1,5 @@
 //! Reading replies: successes, problems, and the limits of both.
 
-use std::ops::Deref;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -15,49 +14,48 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// The most bytes of a JSON reply that are read; a page of 1000 records is about 1 MiB.
 pub(crate) const JSON_LIMIT_BYTES: usize = 16 << 20;
+/// The header with the id of a request in the server's log.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The most bytes of a problem document that are read.
 const PROBLEM_LIMIT_BYTES: usize = 64 << 10;
 
-/// A reply with the ETag it came with; derefs to the reply.
+/// A reply: its value, and the headers that tell more about it.
 ///
 /// ```no_run
 /// use filestore_client::{Change, Client, Item};
 ///
 /// # async fn run(client: Client) -> filestore_client::Result<()> {
 /// let info = client.info("01JD0000000000000000000000").await?;
-/// println!("{} bytes", info.file_size);
+/// println!("{} bytes", info.value.file_size);
 /// let mut change = Change::replace(Item::from_path("photo.jpg")?);
-/// if let Some(etag) = &info.etag {
+/// if let Some(etag) = info.etag {
 ///     change = change.if_match(etag);
 /// }
-/// client.change(&info.file_id, change).await?;
+/// client.change(&info.value.file_id, change).await?;
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tagged<T> {
-    /// Value of the reply.
+#[non_exhaustive]
+pub struct Reply<T> {
+    /// Value of the body.
     pub value: T,
-    /// Its `ETag` header, with the quotes, as `If-Match` wants it.
+    /// `ETag` header, with the quotes, as `If-Match` wants it.
     pub etag: Option<String>,
+    /// Id under which the server logged the request (`X-Request-Id`).
+    pub request_id: Option<String>,
+    /// Headers, all of them.
+    pub headers: HeaderMap,
 }
 
-impl<T> Deref for Tagged<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.value
-    }
-}
-
-/// A whole successful reply.
-pub(crate) struct Reply {
+/// A whole successful reply, its body not yet understood.
+pub(crate) struct Received {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-impl Reply {
+impl Received {
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T> {
         serde_json::from_slice(&self.body).map_err(|error| {
             let kind = header(&self.headers, &CONTENT_TYPE).unwrap_or_else(|| "no type".to_owned());
@@ -67,8 +65,14 @@ impl Reply {
         })
     }
 
-    pub(crate) fn tagged<T: DeserializeOwned>(&self) -> Result<Tagged<T>> {
-        Ok(Tagged { value: self.json()?, etag: header(&self.headers, &ETAG) })
+    /// Reads the body, and keeps the headers beside its value.
+    pub(crate) fn reply<T: DeserializeOwned>(self) -> Result<Reply<T>> {
+        Ok(Reply {
+            value: self.json()?,
+            etag: header(&self.headers, &ETAG),
+            request_id: header(&self.headers, &REQUEST_ID),
+            headers: self.headers,
+        })
     }
 }
 
@@ -92,11 +96,11 @@ impl Client {
     }
 
     /// Reads a whole successful reply, of at most `limit_bytes`.
-    pub(crate) async fn finish(&self, response: Response, limit_bytes: usize) -> Result<Reply> {
+    pub(crate) async fn finish(&self, response: Response, limit_bytes: usize) -> Result<Received> {
         let response = self.accept(response).await?;
         let (status, headers) = (response.status(), response.headers().clone());
         let body = self.read_all(response, limit_bytes).await?;
-        Ok(Reply { status, headers, body })
+        Ok(Received { status, headers, body })
     }
 
     /// Reads the next piece of a body, within the idle timeout.
@@ -147,7 +151,7 @@ pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap, problem: Option<P
     let message = said.cloned().unwrap_or_else(|| format!("the server answered {status}"));
     let error = Error::new(kind, message)
         .with_status(status.as_u16())
-        .with_request_id(header(headers, &HeaderName::from_static("x-request-id")))
+        .with_request_id(header(headers, &REQUEST_ID))
         .with_retry_after(retry_after(headers));
     match problem {
         Some(problem) => error.with_problem(problem),

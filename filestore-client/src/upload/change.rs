@@ -10,7 +10,7 @@ use reqwest::header::IF_MATCH;
 use crate::client::Client;
 use crate::error::Result;
 use crate::progress::{OnProgress, Progress};
-use crate::transport::reply::Tagged;
+use crate::transport::reply::Reply;
 use crate::transport::retry::Repeat;
 use crate::upload::item::Item;
 use crate::upload::multipart::Form;
@@ -26,7 +26,7 @@ use crate::upload::multipart::Form;
 /// let etag = client.info(id).await?.etag.unwrap_or_default();
 /// let change = Change::ready().with_file(Item::from_path("final.jpg")?).if_match(etag);
 /// let reply = client.change(id, change).await?;
-/// println!("{}", reply.updated_at);
+/// println!("{}", reply.value.updated_at);
 /// # Ok(())
 /// # }
 /// ```
@@ -102,7 +102,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn make_thumbnail(&self, file_id: &str) -> Result<Tagged<ChangeReply>> {
+    pub async fn make_thumbnail(&self, file_id: &str) -> Result<Reply<ChangeReply>> {
         self.change(file_id, Change::thumbnail()).await
     }
 
@@ -115,7 +115,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn make_ready(&self, file_id: &str) -> Result<Tagged<ChangeReply>> {
+    pub async fn make_ready(&self, file_id: &str) -> Result<Reply<ChangeReply>> {
         self.change(file_id, Change::ready()).await
     }
 
@@ -135,12 +135,12 @@ impl Client {
         &self,
         file_id: &str,
         replacement: impl Into<Change>,
-    ) -> Result<Tagged<ChangeReply>> {
+    ) -> Result<Reply<ChangeReply>> {
         self.change(file_id, replacement.into()).await
     }
 
     /// Applies a change. One with a file is not repeated once it may have reached the server.
-    pub async fn change(&self, file_id: &str, change: Change) -> Result<Tagged<ChangeReply>> {
+    pub async fn change(&self, file_id: &str, change: Change) -> Result<Reply<ChangeReply>> {
         let repeat = change.repeat();
         let mut form = Form::default();
         form.text("file_id", file_id);
@@ -159,7 +159,7 @@ impl Client {
             }
         };
         let (reply, _) = self.send_form(target, form, repeat).await?;
-        reply.tagged()
+        reply.reply()
     }
 }
 

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::client::Client;
 use crate::digest::{self, Digest};
 use crate::error::{Error, ErrorKind, Result};
-use crate::transport::reply::{JSON_LIMIT_BYTES, Reply, silent};
+use crate::transport::reply::{JSON_LIMIT_BYTES, Received, silent};
 use crate::transport::retry::{Attempts, Repeat};
 use crate::upload::multipart::{Encoded, Form};
 
@@ -30,7 +30,7 @@ impl Client {
         target: impl Fn() -> RequestBuilder,
         mut form: Form,
         repeat: Repeat,
-    ) -> Result<(Reply, Vec<Digest>)> {
+    ) -> Result<(Received, Vec<Digest>)> {
         let repeat = if form.is_repeatable() { repeat } else { Repeat::Never };
         let mut attempts = Attempts::new(self.settings().retry, repeat);
         loop {
@@ -45,7 +45,7 @@ impl Client {
         &self,
         request: RequestBuilder,
         form: &mut Form,
-    ) -> Result<(Reply, Vec<Digest>)> {
+    ) -> Result<(Received, Vec<Digest>)> {
         let Encoded { content_type, content_length, body, sending } = form.encode().await?;
         // Whatever happens, the encoder must not outlive this call.
         let _over = sending.over.clone().drop_guard();

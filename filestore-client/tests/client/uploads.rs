@@ -277,7 +277,7 @@ async fn a_change_carries_its_condition_and_answers_the_new_etag() {
     let server = Script::with(vec![changed]).await;
     let change = Change::replace(Item::from_bytes("new")).if_match("\"v1\"");
     let reply = server.client().replace(ID, change).await.unwrap();
-    assert_eq!((reply.sync_status.as_str(), reply.etag.as_deref()), ("NONE", Some("\"v2\"")));
+    assert_eq!((reply.value.sync_status.as_str(), reply.etag.as_deref()), ("NONE", Some("\"v2\"")));
     let request = &server.requests()[0];
     assert_eq!(request.line, "PUT /api/v1/files/upload HTTP/1.1");
     assert_eq!(request.header("if-match"), Some("\"v1\""));
