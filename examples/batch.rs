@@ -14,21 +14,23 @@ async fn main() -> Result<()> {
     let server = Server::start(config).await?;
     let client = Client::builder(server.url())?.build()?;
 
+    let letters = client.organization("42")?.sub_system("letters")?;
+
     // Three pages of one letter. At every instant a reader sees all three or none.
-    let letter = (1..=3).fold(Batch::new("42", "letters"), |batch, page| {
+    let letter = (1..=3).fold(Batch::new(), |batch, page| {
         let text = format!("page {page} of the letter");
         batch.item(Item::from_bytes(text).original_name(format!("page-{page}.txt")))
     });
-    for record in client.batch(letter).await? {
+    for record in letters.batch(letter).await? {
         println!("stored {} as {}", record.original_name, record.file_id);
     }
 
     // The second item has a name that cannot be stored. The server says which one it is ...
-    let faulty = Batch::new("42", "letters")
+    let faulty = Batch::new()
         .item(Item::from_bytes("fine").original_name("fine.txt"))
         .item(Item::from_bytes("not fine").original_name("x".repeat(300)))
         .item(Item::from_bytes("fine too").original_name("fine-too.txt"));
-    let error = client.batch(faulty).await.unwrap_err();
+    let error = letters.batch(faulty).await.unwrap_err();
     println!("refused: {} ({})", error.message(), error.field().unwrap_or("no field"));
 
     // ... and nothing of that batch is stored, not even the items that were valid.

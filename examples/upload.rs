@@ -21,12 +21,12 @@ async fn main() -> Result<()> {
 
     // The client streams the file, and repeats the upload if the connection breaks. An idempotency key
     // goes along, so that a repeated upload is not stored twice.
-    let upload = Upload::from_path(&photo, "42", "gallery")?
-        .original_name("Zoë on the beach.txt")
-        .on_progress(|progress| {
+    let gallery = client.organization("42")?.sub_system("gallery")?;
+    let upload =
+        Upload::from_path(&photo)?.original_name("Zoë on the beach.txt").on_progress(|progress| {
             eprintln!("  sent {} of {:?} bytes", progress.done_bytes, progress.total_bytes);
         });
-    let record = client.upload(upload).await?;
+    let record = gallery.upload(upload).await?;
     println!(
         "{} is {} ({} bytes, {})",
         record.original_name, record.file_id, record.file_size, record.sync_status

@@ -13,7 +13,7 @@ mod lettering;
 
 use std::path::PathBuf;
 
-use filestore_client::{Client, FileRecord, Fit, Item, Upload, Variant};
+use filestore_client::{Client, FileRecord, Fit, Item, Place, Variant};
 use filestore_server::{Config, Server};
 use filestore_workspace::scene::{Light, photograph, stored_sideways};
 
@@ -30,9 +30,10 @@ async fn main() -> Result<()> {
     let server = Server::start(config).await?;
     let client = Client::builder(server.url())?.build()?;
 
+    let gallery = client.organization("42")?.sub_system("gallery")?;
     let mut records = Vec::new();
     for photo in arguments.photos {
-        records.push(client.upload(Upload::new(photo, "42", "gallery")).await?);
+        records.push(gallery.upload(photo).await?);
     }
 
     let squares = squares_of(&client, &records[0]).await?;
@@ -46,7 +47,7 @@ async fn main() -> Result<()> {
     }
 
     if let Some(path) = arguments.picture {
-        let webp = picture_of(&client, &records[0], &squares).await?;
+        let webp = picture_of(&client, &gallery, &records[0], &squares).await?;
         std::fs::write(&path, &webp.bytes)?;
         println!("wrote {}, {} bytes", path.display(), webp.bytes.len());
     }
@@ -60,7 +61,7 @@ async fn main() -> Result<()> {
 async fn squares_of(client: &Client, record: &FileRecord) -> Result<Vec<(u32, Variant)>> {
     let mut squares = Vec::new();
     for size in SIZES {
-        squares.push((size, client.variant(&record.file_id, size, Fit::Cover).await?));
+        squares.push((size, client.variant(&record.file_id, size).await?));
     }
     Ok(squares)
 }
@@ -73,9 +74,9 @@ async fn page_of(
 ) -> Result<String> {
     let mut page = page::begin(squares);
     for record in records {
-        let small = client.variant(&record.file_id, 300, Fit::Cover).await?;
+        let small = client.variant(&record.file_id, 300).await?;
         // For screens with more pixels.
-        let large = client.variant(&record.file_id, 700, Fit::Cover).await?;
+        let large = client.variant(&record.file_id, 700).await?;
         page::add(&mut page, record, &small, &large);
 
         println!(
@@ -96,6 +97,7 @@ async fn page_of(
 /// picture.
 async fn picture_of(
     client: &Client,
+    gallery: &Place,
     record: &FileRecord,
     squares: &[(u32, Variant)],
 ) -> Result<Variant> {
@@ -103,8 +105,8 @@ async fn picture_of(
     let png = picture::lay_out(&stored, squares)?;
 
     let item = Item::from_bytes(png).original_name("gallery.png");
-    let record = client.upload(Upload::new(item, "42", "gallery")).await?;
-    Ok(client.variant(&record.file_id, 1000, Fit::Inside).await?)
+    let record = gallery.upload(item).await?;
+    Ok(client.variant(&record.file_id, 1000).fit(Fit::Inside).await?)
 }
 
 /// The arguments of the command line.

@@ -3,12 +3,13 @@
 //! An [`Error`] says what kind of failure it is, what the server said about it, and what to do
 //! next. A presigned URL or a key is never part of it: only hosts and the configured base URL are.
 
+use std::convert::Infallible;
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use filestore_core::api::{ErrorCode, Problem};
+use filestore_core::api::{ErrorCode, InvalidId, Problem};
 
 /// The result of every call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -159,15 +160,16 @@ impl Error {
         Self::new(ErrorKind::Protocol, message)
     }
 
-    /// A failed read or write on this side; `doing` names the operation and its object.
+    /// Makes the error for a failed read or write on this side; `doing` names the operation and its object.
     pub(crate) fn io(doing: &str, source: io::Error) -> Self {
         Self::new(ErrorKind::Io, format!("{doing} failed: {source}")).with_source(source)
     }
 
-    /// A request that got no reply. `peer` names the other side in messages.
+    /// Makes the error for a request that got no reply. `peer` names the other side in messages.
     pub(crate) fn transport(peer: &str, error: reqwest::Error) -> Self {
         let error = error.without_url();
         let cause = root_cause(&error);
+
         let (kind, message) = if error.is_builder() {
             (ErrorKind::Invalid, format!("the request cannot be built: {cause}"))
         } else if error.is_connect() {
@@ -178,6 +180,7 @@ impl Error {
         } else {
             (ErrorKind::Interrupted, format!("the connection to {peer} broke: {cause}"))
         };
+
         Self::new(kind, message).with_source(error)
     }
 
@@ -212,7 +215,7 @@ impl Error {
         self
     }
 
-    /// The same failure seen from further out: another kind and message, this one as the source.
+    /// Wraps the failure in one of another kind and message, as its source.
     pub(crate) fn wrapped(self, kind: ErrorKind, message: impl Into<String>) -> Self {
         let (status, retry_after) = (self.status(), self.retry_after());
         let mut outer = Self::new(kind, message).with_retry_after(retry_after);
@@ -241,6 +244,7 @@ impl Error {
             },
             _ => return self.allowed(),
         };
+
         Some(advice.to_owned())
     }
 
@@ -277,6 +281,7 @@ impl fmt::Display for Error {
             }
             f.write_str(")")?;
         }
+
         match self.advice() {
             Some(advice) => write!(f, "; {advice}"),
             None => Ok(()),
@@ -300,7 +305,20 @@ impl StdError for Error {
     }
 }
 
-/// The innermost cause in words: the layers above it only say that something failed.
+impl From<InvalidId> for Error {
+    fn from(refused: InvalidId) -> Self {
+        Self::invalid(refused.to_string()).with_source(refused)
+    }
+}
+
+/// An id that is typed already cannot be refused.
+impl From<Infallible> for Error {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+/// Returns the innermost cause in words: the layers above it only say that something failed.
 fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn StdError = error;
     while let Some(inner) = cause.source() {

@@ -8,16 +8,17 @@
 //!   provider without taking the key along, and are checked against the file's SHA-256;
 //! - what is safe to repeat is repeated, with jitter, when the server is out of reach or busy
 //!   ([`RetryPolicy`]);
-//! - an [`Error`] has a closed [`ErrorKind`] to branch on, and says in one line what to do next.
+//! - an [`Error`] has a [`ErrorKind`] to branch on, and says in one line what to do next.
 //!
 //! ```no_run
-//! use filestore_client::{Client, Fit, Upload};
+//! use filestore_client::{Client, Item};
 //!
 //! #[tokio::main]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let client = Client::builder("http://127.0.0.1:8080")?.api_key("fsk_…").build()?;
-//!     let record = client.upload(Upload::from_path("photo.jpg", "42", "gallery")?).await?;
-//!     let thumbnail = client.variant(&record.file_id, 200, Fit::Cover).await?;
+//!     let gallery = client.organization("42")?.sub_system("gallery")?;
+//!     let record = gallery.upload(Item::from_path("photo.jpg")?).await?;
+//!     let thumbnail = client.variant(&record.file_id, 200).await?;
 //!     std::fs::write("photo-200.webp", &thumbnail.bytes)?;
 //!     Ok(())
 //! }
@@ -27,11 +28,13 @@
 //! version does not know: neither is an error, and such a word is kept as `Unknown`.
 
 mod client;
+mod organization;
 mod upload;
 mod download;
 mod variant;
 mod list;
 mod bindings;
+mod providers;
 mod admin;
 mod progress;
 mod transport;
@@ -40,23 +43,26 @@ mod error;
 
 pub use filestore_core::api;
 pub use filestore_core::api::{
-    Disposition, DryRun, ErrorCode, FileRecord, Fit, ListQuery, PurgeStatus, Status,
-    StorageLocation, SyncStatus,
+    Disposition, DryRun, ErrorCode, FileId, FileRecord, Fit, InvalidId, ListQuery, OrganizationId,
+    PurgeStatus, Status, StorageLocation, SubSystem, SyncStatus,
 };
 
 pub use admin::Admin;
+pub use bindings::Bindings;
 pub use client::Client;
 pub use client::builder::ClientBuilder;
 pub use download::{Download, Downloaded};
 pub use error::{Error, ErrorKind, Result};
+pub use organization::{Organization, Place};
 pub use progress::{OnProgress, Progress};
+pub use providers::Providers;
 pub use transport::reply::Reply;
 pub use transport::retry::RetryPolicy;
 pub use upload::Upload;
 pub use upload::batch::Batch;
 pub use upload::change::Change;
 pub use upload::item::Item;
-pub use variant::Variant;
+pub use variant::{Variant, VariantRequest};
 
 /// The README's example, compiled.
 #[cfg(doctest)]

@@ -1,5 +1,8 @@
 //! Listing records.
 
+use std::iter::Map;
+use std::vec::IntoIter;
+
 use filestore_core::api::{FileRecord, ListQuery, ListReply};
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use reqwest::Method;
@@ -7,6 +10,12 @@ use reqwest::Method;
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::transport::Call;
+
+/// The position between two pages of a listing.
+type Position = (Client, ListQuery);
+
+/// The records of one page.
+type Records = stream::Iter<Map<IntoIter<FileRecord>, fn(FileRecord) -> Result<FileRecord>>>;
 
 impl Client {
     /// Lists one page of records.
@@ -42,22 +51,28 @@ impl Client {
         &self,
         query: ListQuery,
     ) -> impl Stream<Item = Result<FileRecord>> + Send + Unpin + use<> {
-        let client = self.clone();
-        let pages = stream::try_unfold(Some(query), move |query| {
-            let client = client.clone();
-            async move {
-                let Some(mut query) = query else { return Ok(None) };
-                let page = client.list(&query).await?;
-                if page.next_cursor.is_some() && page.next_cursor == query.cursor {
-                    return Err(Error::protocol(
-                        "the listing does not go on: the server repeats its cursor",
-                    ));
-                }
-                query.cursor = page.next_cursor;
-                let next = query.cursor.is_some().then_some(query);
-                Ok(Some((stream::iter(page.items.into_iter().map(Ok)), next)))
+        let start = Some((self.clone(), query));
+        let pages = stream::try_unfold(start, |position| async move {
+            match position {
+                Some((client, query)) => client.list_next(query).await,
+                None => Ok(None),
             }
         });
+
         pages.try_flatten().boxed()
+    }
+
+    /// Lists one page, and returns its records with the position of the next page.
+    async fn list_next(self, mut query: ListQuery) -> Result<Option<(Records, Option<Position>)>> {
+        let page = self.list(&query).await?;
+        if page.next_cursor.is_some() && page.next_cursor == query.cursor {
+            return Err(Error::protocol(
+                "the listing does not go on: the server repeats its cursor",
+            ));
+        }
+
+        query.cursor = page.next_cursor;
+        let next = query.cursor.is_some().then_some((self, query));
+        Ok(Some((stream::iter(page.items.into_iter().map(Ok as fn(_) -> _)), next)))
     }
 }

@@ -1,6 +1,7 @@
 //! Gallery variants of images.
 
 use std::fmt;
+use std::pin::Pin;
 
 use bytes::Bytes;
 use filestore_core::api::Fit;
@@ -18,76 +19,99 @@ const LIMIT_BYTES: usize = 64 << 20;
 
 /// A variant, as the server sent it.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Variant {
     /// Bytes of the picture.
     pub bytes: Bytes,
     /// Media type: `image/webp`, or the original's type if it is small enough already.
     pub content_type: String,
-    /// ETag, for [`Client::variant_if_changed`].
+    /// ETag, for [`VariantRequest::if_changed`].
     pub etag: Option<String>,
 }
 
+/// A request for a variant; [`Client::variant`] makes one. Await the request to get the variant.
+#[derive(Debug, Clone)]
+#[must_use = "a request does nothing until it is awaited"]
+pub struct VariantRequest {
+    client: Client,
+    file_id: String,
+    size: u32,
+    fit: Fit,
+}
+
 impl Client {
-    /// Gets the square variant of an image with sides of `size` pixels, one of
+    /// Asks for the square variant of an image with sides of `size` pixels, one of
     /// [`VARIANT_SIZES`](crate::api::VARIANT_SIZES).
     ///
     /// ```no_run
     /// use filestore_client::Fit;
     ///
     /// # async fn run(client: filestore_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let variant = client.variant("01JD0000000000000000000000", 400, Fit::Cover).await?;
-    /// std::fs::write("small.webp", &variant.bytes)?;
+    /// let id = "01JD0000000000000000000000";
+    /// let square = client.variant(id, 400).await?;
+    /// let whole = client.variant(id, 1000).fit(Fit::Inside).await?;
+    /// std::fs::write("small.webp", &square.bytes)?;
+    /// std::fs::write("large.webp", &whole.bytes)?;
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn variant(&self, file_id: &str, size: u32, fit: Fit) -> Result<Variant> {
-        let reply = self.ask_variant(file_id, size, fit, None).await?;
+    pub fn variant(&self, file_id: impl AsRef<str>, size: u32) -> VariantRequest {
+        let file_id = file_id.as_ref().to_owned();
+        VariantRequest { client: self.clone(), file_id, size, fit: Fit::default() }
+    }
+}
+
+impl VariantRequest {
+    /// Sets how the picture fits the square; [`Fit::Cover`] otherwise.
+    pub fn fit(mut self, fit: Fit) -> Self {
+        self.fit = fit;
+        self
+    }
+
+    /// Gets the variant, or `None` if it is still the one with this ETag.
+    ///
+    /// ```no_run
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// let request = client.variant("01JD0000000000000000000000", 200);
+    /// let first = request.clone().await?;
+    /// let etag = first.etag.as_deref().unwrap_or_default();
+    /// assert!(request.if_changed(etag).await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn if_changed(self, etag: &str) -> Result<Option<Variant>> {
+        let reply = self.ask(Some(etag)).await?;
+        Ok((reply.status != StatusCode::NOT_MODIFIED).then(|| Variant::from(reply)))
+    }
+
+    async fn get(self) -> Result<Variant> {
+        let reply = self.ask(None).await?;
         if reply.status == StatusCode::NOT_MODIFIED {
             return Err(Error::protocol("the server answered 304 to an unconditional request"));
         }
         Ok(Variant::from(reply))
     }
 
-    /// Gets the variant, or `None` if it is still the one with this ETag.
-    ///
-    /// ```no_run
-    /// use filestore_client::Fit;
-    ///
-    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
-    /// let id = "01JD0000000000000000000000";
-    /// let first = client.variant(id, 200, Fit::Inside).await?;
-    /// let etag = first.etag.as_deref().unwrap_or_default();
-    /// assert!(client.variant_if_changed(id, 200, Fit::Inside, etag).await?.is_none());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn variant_if_changed(
-        &self,
-        file_id: &str,
-        size: u32,
-        fit: Fit,
-        etag: &str,
-    ) -> Result<Option<Variant>> {
-        let reply = self.ask_variant(file_id, size, fit, Some(etag)).await?;
-        Ok((reply.status != StatusCode::NOT_MODIFIED).then(|| Variant::from(reply)))
-    }
+    async fn ask(&self, etag: Option<&str>) -> Result<Received> {
+        let side = self.size.to_string();
+        let mut request = self.client.file_request(Method::GET, &self.file_id, &[&side, &side])?;
 
-    async fn ask_variant(
-        &self,
-        file_id: &str,
-        size: u32,
-        fit: Fit,
-        etag: Option<&str>,
-    ) -> Result<Received> {
-        let side = size.to_string();
-        let mut request = self.file_request(Method::GET, file_id, &[&side, &side])?;
-        if fit != Fit::default() {
-            request = request.query(&[("fit", fit.as_str())]);
+        if self.fit != Fit::default() {
+            request = request.query(&[("fit", self.fit.as_str())]);
         }
         if let Some(etag) = etag {
             request = request.header(IF_NONE_MATCH, etag);
         }
-        self.perform(Call::repeatable(request).limit_bytes(LIMIT_BYTES)).await
+        self.client.perform(Call::repeatable(request).limit_bytes(LIMIT_BYTES)).await
+    }
+}
+
+impl IntoFuture for VariantRequest {
+    type Output = Result<Variant>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.get())
     }
 }
 

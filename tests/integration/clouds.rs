@@ -53,7 +53,7 @@ async fn slow_migration(server: &TestServer) -> MigrateRunRequest {
     }
     batch.ok().await;
     server.client().admin().sync_run().await.unwrap();
-    server.client().create_binding(&binding("disk", false)).await.unwrap();
+    server.client().bindings().create(&binding("disk", false)).await.unwrap();
     migration("disk").bytes_per_second(1000)
 }
 
@@ -68,7 +68,7 @@ async fn an_organization_goes_to_its_provider_and_comes_back() {
         Some(server.record(&early).await).filter(|record| record.sync_status == "NONE")
     })
     .await;
-    http.create_binding(&binding("disk", true)).await.unwrap();
+    http.bindings().create(&binding("disk", true)).await.unwrap();
     let late = upload(&server, "after it").ok().await.file_id;
     assert_eq!(admin.sync_enqueue(ORGANIZATION).await.unwrap().queued, 1);
 
@@ -87,7 +87,7 @@ async fn an_organization_goes_to_its_provider_and_comes_back() {
         (Some("disk"), "disk")
     );
 
-    http.update_binding(&rebound("LOCAL")).await.unwrap();
+    http.bindings().update(&rebound("LOCAL")).await.unwrap();
     let plan = admin.migrate_plan(ORGANIZATION, "LOCAL").await.unwrap();
     assert_eq!(
         (plan.move_files, plan.move_bytes, plan.from[0].provider_code.as_str()),
@@ -114,7 +114,7 @@ async fn an_organization_goes_to_its_provider_and_comes_back() {
 async fn a_migration_elsewhere_than_the_binding_is_a_conflict_that_names_the_provider() {
     let (server, _disk) = with_disk().await;
     let client = server.client();
-    client.create_binding(&binding("disk", true)).await.unwrap();
+    client.bindings().create(&binding("disk", true)).await.unwrap();
     let error = client.admin().migrate_run(&migration("LOCAL")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
 

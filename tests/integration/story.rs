@@ -1,7 +1,7 @@
 //! One story over both targets: a server behind the typed client, and the core directly. An
 //! application must see the same.
 
-use filestore_client::{Batch, Client, Fit, Item, ListQuery, Upload};
+use filestore_client::{Batch, Client, Item, ListQuery, Place, Upload};
 use filestore_core::FileStore;
 use filestore_core::api::{FileRecord, PurgeStatus};
 use filestore_core::domain::listing::ListFilter;
@@ -87,23 +87,28 @@ struct Remote {
     client: Client,
 }
 
+impl Remote {
+    fn place(&self) -> Place {
+        self.client.organization("acme").unwrap().sub_system("gallery").unwrap()
+    }
+}
+
 impl Target for Remote {
     async fn upload_temp(&self, name: &str, bytes: &[u8]) -> FileRecord {
-        let upload =
-            Upload::from_bytes(bytes.to_vec(), "acme", "gallery").original_name(name).temp();
-        self.client.upload(upload).await.unwrap()
+        let upload = Upload::from_bytes(bytes.to_vec()).original_name(name).temp();
+        self.place().upload(upload).await.unwrap()
     }
 
     async fn batch(&self, items: &[(&str, &str)]) -> Vec<FileRecord> {
-        let mut batch = Batch::new("acme", "gallery");
+        let mut batch = Batch::new();
         for (name, text) in items {
             batch = batch.item(Item::from_bytes((*text).to_owned()).original_name(*name));
         }
-        self.client.batch(batch).await.unwrap()
+        self.place().batch(batch).await.unwrap()
     }
 
     async fn info(&self, id: &str) -> Option<FileRecord> {
-        self.client.info(id).await.ok().map(|tagged| tagged.value)
+        self.client.info(id).await.ok().map(|reply| reply.value)
     }
 
     async fn read(&self, id: &str) -> Option<Vec<u8>> {
@@ -126,7 +131,7 @@ impl Target for Remote {
 
     async fn variant(&self, id: &str) -> Result<Vec<u8>, String> {
         self.client
-            .variant(id, 200, Fit::Cover)
+            .variant(id, 200)
             .await
             .map(|made| made.bytes.into())
             .map_err(|error| code(&error))

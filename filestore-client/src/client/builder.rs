@@ -279,6 +279,7 @@ fn parse_base(text: &str) -> Result<Url> {
         .ok_or_else(|| {
             Error::invalid(format!("the base URL must be http://… or https://…: {text}"))
         })?;
+
     if !base.username().is_empty() || base.password().is_some() {
         return Err(Error::invalid(
             "the base URL must not hold a user or password: give an API key",
@@ -287,6 +288,7 @@ fn parse_base(text: &str) -> Result<Url> {
     if base.query().is_some() || base.fragment().is_some() {
         return Err(Error::invalid(format!("the base URL must end with its path: {base}")));
     }
+
     let path = base.path().trim_end_matches('/').to_owned();
     if path.ends_with(filestore_core::api::PREFIX) {
         return Err(Error::invalid(format!(

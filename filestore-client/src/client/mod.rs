@@ -5,9 +5,7 @@ pub(crate) mod builder;
 use std::fmt;
 use std::sync::Arc;
 
-use filestore_core::api::{
-    DeleteReply, FileRecord, HealthReply, PREFIX, ProviderReply, ReadyReply,
-};
+use filestore_core::api::{DeleteReply, FileRecord, HealthReply, PREFIX, ReadyReply};
 use reqwest::{Method, RequestBuilder, Url};
 
 use builder::{ClientBuilder, Settings};
@@ -19,11 +17,12 @@ use crate::transport::reply::{JSON_LIMIT_BYTES, Reply};
 /// A connection pool to one filestore server. Cheap to clone; clones share the pool.
 ///
 /// ```no_run
-/// use filestore_client::{Client, Upload};
+/// use filestore_client::{Client, Item};
 ///
 /// # async fn run() -> filestore_client::Result<()> {
-/// let client = Client::builder("http://127.0.0.1:8080")?.build()?;
-/// let record = client.upload(Upload::from_path("photo.jpg", "42", "gallery")?).await?;
+/// let client = Client::new("http://127.0.0.1:8080")?;
+/// let gallery = client.organization("42")?.sub_system("gallery")?;
+/// let record = gallery.upload(Item::from_path("photo.jpg")?).await?;
 /// client.download(&record.file_id).to_path("copy.jpg").await?;
 /// client.delete(&record.file_id).await?;
 /// # Ok(())
@@ -81,8 +80,8 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn info(&self, file_id: &str) -> Result<Reply<FileRecord>> {
-        let request = self.file_request(Method::GET, file_id, &["info"])?;
+    pub async fn info(&self, file_id: impl AsRef<str>) -> Result<Reply<FileRecord>> {
+        let request = self.file_request(Method::GET, file_id.as_ref(), &["info"])?;
         self.perform(Call::repeatable(request)).await?.reply()
     }
 
@@ -96,8 +95,8 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn delete(&self, file_id: &str) -> Result<DeleteReply> {
-        let request = self.file_request(Method::DELETE, file_id, &[])?;
+    pub async fn delete(&self, file_id: impl AsRef<str>) -> Result<DeleteReply> {
+        let request = self.file_request(Method::DELETE, file_id.as_ref(), &[])?;
         self.json(Call::repeatable(request)).await
     }
 
@@ -110,8 +109,8 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn restore(&self, file_id: &str) -> Result<FileRecord> {
-        let request = self.file_request(Method::POST, file_id, &["restore"])?;
+    pub async fn restore(&self, file_id: impl AsRef<str>) -> Result<FileRecord> {
+        let request = self.file_request(Method::POST, file_id.as_ref(), &["restore"])?;
         self.json(Call::once(request)).await
     }
 
@@ -143,29 +142,15 @@ impl Client {
         if response.status() != reqwest::StatusCode::SERVICE_UNAVAILABLE {
             return self.finish(response, JSON_LIMIT_BYTES).await?.json();
         }
-        let bytes = self.read_all(response, JSON_LIMIT_BYTES).await?;
-        let told = serde_json::from_slice(&bytes).map(|reply: ReadyReply| {
-            format!(
-                "the server is not ready: database {}, storage {}",
-                reply.database, reply.storage
-            )
-        });
-        let message = told.unwrap_or_else(|_| "the server is not ready".to_owned());
-        Err(Error::new(ErrorKind::Busy, message).with_status(503))
-    }
 
-    /// Lists the active storage providers.
-    ///
-    /// ```no_run
-    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
-    /// for provider in client.providers().await? {
-    ///     println!("{}  {}", provider.provider_code, provider.provider_name);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn providers(&self) -> Result<Vec<ProviderReply>> {
-        self.json(Call::repeatable(self.request(Method::GET, &["storage-providers"]))).await
+        let bytes = self.read_all(response, JSON_LIMIT_BYTES).await?;
+        let message = match serde_json::from_slice(&bytes) {
+            Ok(ReadyReply { database, storage, .. }) => {
+                format!("the server is not ready: database {database}, storage {storage}")
+            }
+            Err(_) => "the server is not ready".to_owned(),
+        };
+        Err(Error::new(ErrorKind::Busy, message).with_status(503))
     }
 
     pub(crate) fn assemble(
@@ -209,6 +194,7 @@ impl Client {
                 "a file id has letters and digits only: {file_id:?}"
             )));
         }
+
         let mut segments = vec!["files", file_id];
         segments.extend(rest);
         Ok(self.request(method, &segments))

@@ -177,10 +177,10 @@ impl Download {
 
 impl Client {
     /// Prepares the download of a file.
-    pub fn download(&self, file_id: &str) -> Download {
+    pub fn download(&self, file_id: impl AsRef<str>) -> Download {
         Download {
             client: self.clone(),
-            file_id: file_id.to_owned(),
+            file_id: file_id.as_ref().to_owned(),
             wanted: Wanted::Whole,
             disposition: None,
             on_progress: None,

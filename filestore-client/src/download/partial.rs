@@ -1,6 +1,7 @@
 //! A file that appears under its name only when it is whole.
 //!
-//! Crash safety: the bytes are flushed before the rename and the directory after it, so that after
+//! # Crash safety
+//! The bytes are flushed before the rename and the directory after it, so that after
 //! a power cut the name holds the old file or the whole new one. A killed process leaves a
 //! `.filestore-….part` behind; it is never taken for the file.
 
@@ -12,6 +13,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::error::{Error, Result};
 
+/// A file under a temporary name, beside the one that it will get.
 pub(crate) struct PartialFile {
     file: File,
     temporary: Temporary,
@@ -26,10 +28,12 @@ impl PartialFile {
             let error = io::Error::new(io::ErrorKind::InvalidInput, "it names no file");
             return Err(Error::io(&writing(target), error));
         }
+
         let name = format!(".filestore-{:016x}.part", fastrand::u64(..));
         let path = target.with_file_name(name);
         let opened = OpenOptions::new().write(true).create_new(true).open(&path).await;
         let file = opened.map_err(|error| Error::io(&writing(target), error))?;
+
         Ok(Self {
             file,
             temporary: Temporary { path, published: false },
@@ -66,7 +70,7 @@ impl PartialFile {
     }
 }
 
-/// Removes the temporary file unless it was published; also when the download is abandoned.
+/// Removes the temporary file unless it was published; also when the download is dropped.
 struct Temporary {
     path: PathBuf,
     published: bool,

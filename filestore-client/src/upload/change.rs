@@ -14,6 +14,7 @@ use crate::transport::reply::Reply;
 use crate::transport::retry::Repeat;
 use crate::upload::item::Item;
 use crate::upload::multipart::Form;
+use crate::upload::sending::Target;
 
 /// A change of a stored file.
 ///
@@ -102,7 +103,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn make_thumbnail(&self, file_id: &str) -> Result<Reply<ChangeReply>> {
+    pub async fn make_thumbnail(&self, file_id: impl AsRef<str>) -> Result<Reply<ChangeReply>> {
         self.change(file_id, Change::thumbnail()).await
     }
 
@@ -115,7 +116,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn make_ready(&self, file_id: &str) -> Result<Reply<ChangeReply>> {
+    pub async fn make_ready(&self, file_id: impl AsRef<str>) -> Result<Reply<ChangeReply>> {
         self.change(file_id, Change::ready()).await
     }
 
@@ -133,17 +134,22 @@ impl Client {
     /// ```
     pub async fn replace(
         &self,
-        file_id: &str,
+        file_id: impl AsRef<str>,
         replacement: impl Into<Change>,
     ) -> Result<Reply<ChangeReply>> {
         self.change(file_id, replacement.into()).await
     }
 
     /// Applies a change. One with a file is not repeated once it may have reached the server.
-    pub async fn change(&self, file_id: &str, change: Change) -> Result<Reply<ChangeReply>> {
+    pub async fn change(
+        &self,
+        file_id: impl AsRef<str>,
+        change: Change,
+    ) -> Result<Reply<ChangeReply>> {
         let repeat = change.repeat();
+
         let mut form = Form::default();
-        form.text("file_id", file_id);
+        form.text("file_id", file_id.as_ref());
         if let Some(flag) = change.flag {
             form.text(flag, "true");
         }
@@ -151,14 +157,11 @@ impl Client {
             form.item("", item);
         }
         form.on_progress(change.on_progress);
-        let target = || {
-            let request = self.request(Method::PUT, &["files", "upload"]);
-            match &change.if_match {
-                Some(etag) => request.header(IF_MATCH, etag),
-                None => request,
-            }
-        };
-        let (reply, _) = self.send_form(target, form, repeat).await?;
+
+        let header = change.if_match.map(|etag| (IF_MATCH, etag));
+        let target = Target { method: Method::PUT, path: &["files", "upload"], header };
+
+        let (reply, _) = self.send_form(&target, form, repeat).await?;
         reply.reply()
     }
 }

@@ -51,12 +51,14 @@ impl Item {
     /// [`ErrorKind::Io`]: crate::ErrorKind::Io
     pub fn from_path(path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
+
         let metadata =
             std::fs::metadata(&path).map_err(|error| Error::io(&opening(&path), error))?;
         if !metadata.is_file() {
             let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
             return Err(Error::io(&opening(&path), error));
         }
+
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         Ok(Self { file_name: name, ..Self::new(Source::Path(path)) })
     }
@@ -99,10 +101,9 @@ impl Item {
     /// hold it, because a multipart file name loses what is before a backslash and cannot tell
     /// `%22` from a quote.
     pub(crate) fn fields(&self) -> Vec<(&'static str, String)> {
-        let fits = |name: &&String| {
-            name.chars().count() <= NAME_LIMIT_CHARS && !name.contains(char::is_control)
-        };
-        let name = self.original_name.as_ref().or_else(|| self.file_name.as_ref().filter(fits));
+        let file_name = self.file_name.as_ref().filter(|name| fits_a_field(name));
+        let name = self.original_name.as_ref().or(file_name);
+
         let mut fields = Vec::new();
         fields.extend(name.map(|name| ("original_name", name.clone())));
         fields.extend(self.mime_type.as_ref().map(|kind| ("mime_type", kind.clone())));
@@ -144,10 +145,10 @@ impl Source {
         match self {
             Source::Path(path) => {
                 let file = tokio::fs::File::open(&path).await;
-                let in_words = |error: io::Error| {
+                let file = file.map_err(|error| {
                     io::Error::new(error.kind(), format!("{error}: {}", path.display()))
-                };
-                Ok(Box::new(file.map_err(in_words)?))
+                });
+                Ok(Box::new(file?))
             }
             Source::Bytes(bytes) => Ok(Box::new(io::Cursor::new(bytes))),
             Source::Reader(reader, _) => Ok(reader),
@@ -169,6 +170,11 @@ impl fmt::Debug for Item {
             .field("mime_type", &self.mime_type)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns true for a name that the field `original_name` may hold.
+fn fits_a_field(name: &str) -> bool {
+    name.chars().count() <= NAME_LIMIT_CHARS && !name.contains(char::is_control)
 }
 
 fn opening(path: &Path) -> String {

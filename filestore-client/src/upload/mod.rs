@@ -12,38 +12,43 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use filestore_core::api::FileRecord;
-use reqwest::{Method, RequestBuilder};
+use reqwest::Method;
+use reqwest::header::HeaderName;
 use tokio::io::AsyncRead;
 
 use crate::client::Client;
+use crate::digest::Digest;
 use crate::error::Result;
+use crate::organization::Place;
 use crate::progress::{OnProgress, Progress};
+use crate::transport::reply::Received;
 use crate::transport::retry::Repeat;
 use crate::upload::item::Item;
 use crate::upload::multipart::Form;
-use crate::upload::sending::check_stored;
+use crate::upload::sending::{Target, check_stored};
 
-/// One file to be stored for an organization.
+/// The header under which a repeated upload is recognized.
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// One file to be stored, and what to do with it; [`Place::upload`] sends it.
 ///
 /// Uploads from a path or bytes get a random idempotency key, so that one whose reply is lost is
 /// repeated without being stored twice.
 ///
 /// ```no_run
-/// use filestore_client::{Client, Upload};
+/// use filestore_client::{Place, Upload};
 ///
-/// # async fn run(client: Client) -> filestore_client::Result<()> {
-/// let upload = Upload::from_path("photo.jpg", "42", "gallery")?
+/// # async fn run(gallery: Place) -> filestore_client::Result<()> {
+/// let upload = Upload::from_path("photo.jpg")?
 ///     .original_name("Zoë on the beach.jpg")
 ///     .temp()
 ///     .on_progress(|progress| eprintln!("{} of {:?}", progress.done_bytes, progress.total_bytes));
-/// let record = client.upload(upload).await?;
+/// let record = gallery.upload(upload).await?;
 /// println!("{} {}", record.file_id, record.sha256);
 /// # Ok(())
 /// # }
 /// ```
 pub struct Upload {
-    organization_id: String,
-    sub_system: String,
     item: Item,
     lifetime: Lifetime,
     sha256: Option<String>,
@@ -52,15 +57,9 @@ pub struct Upload {
 }
 
 impl Upload {
-    /// Uploads an item for `organization_id` and the part of its application called `sub_system`.
-    pub fn new(
-        item: Item,
-        organization_id: impl Into<String>,
-        sub_system: impl Into<String>,
-    ) -> Self {
+    /// Uploads an item.
+    pub fn new(item: Item) -> Self {
         Self {
-            organization_id: organization_id.into(),
-            sub_system: sub_system.into(),
             item,
             lifetime: Lifetime::Lasting,
             sha256: None,
@@ -70,31 +69,21 @@ impl Upload {
     }
 
     /// Uploads the regular file at `path`; see [`Item::from_path`].
-    pub fn from_path(
-        path: impl Into<PathBuf>,
-        organization_id: impl Into<String>,
-        sub_system: impl Into<String>,
-    ) -> Result<Self> {
-        Ok(Self::new(Item::from_path(path)?, organization_id, sub_system))
+    pub fn from_path(path: impl Into<PathBuf>) -> Result<Self> {
+        Ok(Self::new(Item::from_path(path)?))
     }
 
     /// Uploads bytes in memory.
-    pub fn from_bytes(
-        bytes: impl Into<Bytes>,
-        organization_id: impl Into<String>,
-        sub_system: impl Into<String>,
-    ) -> Self {
-        Self::new(Item::from_bytes(bytes), organization_id, sub_system)
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Self {
+        Self::new(Item::from_bytes(bytes))
     }
 
-    /// Uploads what `reader` yields; see [`Item::from_reader`].
+    /// Uploads the bytes that `reader` yields; see [`Item::from_reader`].
     pub fn from_reader(
         reader: impl AsyncRead + Send + Unpin + 'static,
         len_bytes: Option<u64>,
-        organization_id: impl Into<String>,
-        sub_system: impl Into<String>,
     ) -> Self {
-        Self::new(Item::from_reader(reader, len_bytes), organization_id, sub_system)
+        Self::new(Item::from_reader(reader, len_bytes))
     }
 
     /// Sets the name to store; see [`Item::original_name`].
@@ -149,51 +138,84 @@ impl Upload {
     }
 }
 
-impl Client {
-    /// Stores a file. When this answers, the bytes are durable.
-    pub async fn upload(&self, upload: Upload) -> Result<FileRecord> {
-        let mut form = Form::default();
-        form.text("organization_id", upload.organization_id);
-        form.text("sub_system", upload.sub_system);
-        if let Lifetime::Temporary = upload.lifetime {
+/// An upload with nothing more to say.
+impl From<Item> for Upload {
+    fn from(item: Item) -> Self {
+        Self::new(item)
+    }
+}
+
+impl Place {
+    /// Stores a file: an [`Item`], or an [`Upload`] with more to say. When this answers, the bytes
+    /// are durable.
+    pub async fn upload(&self, upload: impl Into<Upload>) -> Result<FileRecord> {
+        let Upload { item, lifetime, sha256, key, on_progress } = upload.into();
+
+        let mut form = self.form();
+        if let Lifetime::Temporary = lifetime {
             form.text("upload_temp", "true");
         }
-        if let Some(sha256) = upload.sha256 {
+        if let Some(sha256) = sha256 {
             form.text("sha256", sha256);
         }
-        form.item("", upload.item);
-        form.on_progress(upload.on_progress);
-        let key = upload.key.resolve(&form);
-        let target = || with_key(self.request(Method::POST, &["files", "upload"]), key.as_deref());
-        let (reply, digests) = self.send_form(target, form, repeat(key.as_deref())).await?;
+        form.item("", item);
+        form.on_progress(on_progress);
+
+        let (reply, digests) = self.client.send_upload(&["files", "upload"], form, key).await?;
         let record: FileRecord = reply.json()?;
         for digest in &digests {
             check_stored(&record.file_id, &record.sha256, digest)?;
         }
         Ok(record)
     }
+
+    /// Starts a form with the fields that name this place.
+    fn form(&self) -> Form {
+        let mut form = Form::default();
+        form.text("organization_id", &self.organization_id);
+        form.text("sub_system", &self.sub_system);
+        form
+    }
+}
+
+impl Client {
+    /// Posts the form of an upload under its idempotency key.
+    async fn send_upload(
+        &self,
+        path: &[&str],
+        form: Form,
+        key: IdempotencyKey,
+    ) -> Result<(Received, Vec<Digest>)> {
+        let key = key.resolve(&form);
+        let repeat = if key.is_some() { Repeat::Always } else { Repeat::IfNeverSent };
+
+        let header = key.map(|key| (IDEMPOTENCY_KEY, key));
+        let target = Target { method: Method::POST, path, header };
+        self.send_form(&target, form, repeat).await
+    }
 }
 
 impl fmt::Debug for Upload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Upload")
-            .field("organization_id", &self.organization_id)
-            .field("sub_system", &self.sub_system)
-            .field("item", &self.item)
-            .finish_non_exhaustive()
+        f.debug_struct("Upload").field("item", &self.item).finish_non_exhaustive()
     }
 }
 
 /// The lifetime of an upload.
 enum Lifetime {
+    /// Kept until it is deleted.
     Lasting,
+    /// Stored as TEMP: expires.
     Temporary,
 }
 
 /// The source of the `Idempotency-Key`.
 pub(crate) enum IdempotencyKey {
+    /// Made by the client.
     Random,
+    /// Given by the application.
     Given(String),
+    /// Not sent.
     Off,
 }
 
@@ -206,17 +228,5 @@ impl IdempotencyKey {
             Self::Given(key) => Some(key),
             Self::Off => None,
         }
-    }
-}
-
-/// Says how often an upload with this key may be sent.
-pub(crate) fn repeat(key: Option<&str>) -> Repeat {
-    if key.is_some() { Repeat::Always } else { Repeat::IfNeverSent }
-}
-
-pub(crate) fn with_key(request: RequestBuilder, key: Option<&str>) -> RequestBuilder {
-    match key {
-        Some(key) => request.header("Idempotency-Key", key),
-        None => request,
     }
 }

@@ -64,6 +64,7 @@ impl Form {
     pub(crate) async fn encode(&mut self) -> Result<Encoded> {
         let boundary = format!("filestore-{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
         let mut pieces = VecDeque::new();
+
         let mut texts = String::new();
         for (name, value) in &self.texts {
             texts.push_str(&part_header(&boundary, name, None, None));
@@ -71,6 +72,7 @@ impl Form {
             texts.push_str("\r\n");
         }
         pieces.push_back(Piece::Text(texts.into()));
+
         let mut files_bytes = Some(0);
         for (name, item) in &mut self.files {
             let (source, len) = item.source().await?;
@@ -84,6 +86,7 @@ impl Form {
             files_bytes = files_bytes.zip(len).map(|(sum, len)| sum + len);
         }
         pieces.push_back(Piece::Text(format!("--{boundary}--\r\n").into()));
+
         let frame_bytes: u64 = pieces.iter().map(Piece::frame_bytes).sum();
         let sending = Arc::new(Sending::new());
         let encoder = Encoder {
@@ -93,6 +96,7 @@ impl Form {
             on_progress: self.on_progress.clone(),
             sending: Arc::clone(&sending),
         };
+
         Ok(Encoded {
             content_type: format!("multipart/form-data; boundary={boundary}"),
             content_length: files_bytes.map(|files| files + frame_bytes),
@@ -121,6 +125,7 @@ fn part_header(
     if let Some(file_name) = file_name {
         write!(header, "; filename=\"{}\"", quoted(file_name)).expect("a string takes everything");
     }
+
     if let Some(content_type) = content_type {
         header.push_str("\r\nContent-Type: ");
         header.push_str(content_type);
@@ -129,7 +134,8 @@ fn part_header(
     header
 }
 
-/// As WHATWG's multipart encoding writes names; control characters it would let through are `_`.
+/// Writes a name as WHATWG's multipart encoding does; control characters that would get through are
+/// `_`.
 fn quoted(name: &str) -> String {
     let mut quoted = String::with_capacity(name.len());
     for c in name.chars() {
@@ -146,7 +152,9 @@ fn quoted(name: &str) -> String {
 
 /// A stretch of the body.
 enum Piece {
+    /// Texts and frames, ready to be sent.
     Text(Bytes),
+    /// A file, and its length where announced.
     File(Source, Option<u64>),
 }
 
@@ -175,12 +183,13 @@ impl Encoder {
         let next = tokio::select! {
             biased;
             () = sending.replied.cancelled() => {
-                // The reply is read in peace, then the connection is given up.
+                // The reply is read in peace, then the connection is closed.
                 sending.over.cancelled().await;
                 return Err(io::Error::other("the reply came before the end"));
             }
             next = self.next() => next,
         };
+
         match next {
             Ok(bytes) => {
                 // With a known length nobody asks for more after the last piece.
@@ -215,6 +224,7 @@ impl Encoder {
                 }
                 return Ok(Some(chunk));
             }
+
             match self.pieces.pop_front() {
                 None => return Ok(None),
                 Some(Piece::Text(text)) => return Ok(Some(text)),
@@ -230,6 +240,7 @@ impl Encoder {
     }
 }
 
+/// A file that is being sent.
 struct OpenFile {
     reader: Box<dyn AsyncRead + Send + Unpin>,
     /// Bytes still to come, where the length was announced.
@@ -241,6 +252,7 @@ impl OpenFile {
     async fn read(&mut self) -> io::Result<Option<Bytes>> {
         let mut chunk = BytesMut::with_capacity(CHUNK_BYTES);
         let read = self.reader.read_buf(&mut chunk).await? as u64;
+
         if let Some(left) = &mut self.left {
             if read > *left {
                 return Err(io::Error::other(
@@ -253,6 +265,7 @@ impl OpenFile {
             }
             *left -= read;
         }
+
         if read == 0 {
             return Ok(None);
         }

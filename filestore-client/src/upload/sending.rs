@@ -1,16 +1,16 @@
 //! Sending a form: attempts, timeouts, and replies that come early.
 //!
-//! reqwest's read timeout would also run while a long upload is going well, so the side
-//! that is waited for is tracked here: the source, the network or the server. A reply that comes before the
-//! end stops the sending, is read in peace, and only then is the connection given up; otherwise
+//! reqwest's read timeout would also run while a long upload is going well, so the side that is
+//! waited for is tracked here: the source, the network or the server. A reply that comes before the
+//! end stops the sending, is read in peace, and only then is the connection closed; otherwise
 //! the broken pipe would hide the server's reason.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reqwest::RequestBuilder;
-use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use reqwest::Method;
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -23,18 +23,18 @@ use crate::transport::retry::{Attempts, Repeat};
 use crate::upload::multipart::{Encoded, Form};
 
 impl Client {
-    /// Sends `form` to what `target` makes, again where `repeat` allows. Answers the reply and the
-    /// digests of the files as they were sent.
+    /// Sends `form` to `target`, again where `repeat` allows. Returns the reply, and the digests of the
+    /// files as they were sent.
     pub(crate) async fn send_form(
         &self,
-        target: impl Fn() -> RequestBuilder,
+        target: &Target<'_>,
         mut form: Form,
         repeat: Repeat,
     ) -> Result<(Received, Vec<Digest>)> {
         let repeat = if form.is_repeatable() { repeat } else { Repeat::Never };
         let mut attempts = Attempts::new(self.settings().retry, repeat);
         loop {
-            match self.try_form(target(), &mut form).await {
+            match self.try_form(target, &mut form).await {
                 Ok(sent) => return Ok(sent),
                 Err(error) => attempts.pause(error).await?,
             }
@@ -43,33 +43,31 @@ impl Client {
 
     async fn try_form(
         &self,
-        request: RequestBuilder,
+        target: &Target<'_>,
         form: &mut Form,
     ) -> Result<(Received, Vec<Digest>)> {
         let Encoded { content_type, content_length, body, sending } = form.encode().await?;
         // Whatever happens, the encoder must not outlive this call.
         let _over = sending.over.clone().drop_guard();
-        let mut request = request.header(CONTENT_TYPE, content_type).body(body);
+
+        let mut request = self.request(target.method.clone(), target.path);
+        if let Some((name, value)) = &target.header {
+            request = request.header(name, value);
+        }
+        request = request.header(CONTENT_TYPE, content_type);
         if let Some(len) = content_length {
             request = request.header(CONTENT_LENGTH, len);
         }
+
         let settings = self.settings();
         let sent = tokio::select! {
-            sent = request.send() => sent,
+            sent = request.body(body).send() => sent,
             waited = sending.stalled(settings.idle_timeout, settings.reply_timeout) => {
                 return Err(silent(&settings.peer, waited));
             }
         };
-        let response = match sent {
-            Ok(response) => response,
-            Err(error) => {
-                let failed = sending.lock().failure.take();
-                return Err(match failed {
-                    Some(failed) => Error::io("reading what is to be sent", failed),
-                    None => Error::transport(&settings.peer, error),
-                });
-            }
-        };
+        let response = sent.map_err(|error| sending.explain(&settings.peer, error))?;
+
         sending.replied.cancel();
         let reply = self.finish(response, JSON_LIMIT_BYTES).await?;
         let digests = std::mem::take(&mut sending.lock().digests);
@@ -78,6 +76,14 @@ impl Client {
         }
         Ok((reply, digests))
     }
+}
+
+/// The endpoint that takes a form, and the header of the request beside those of the form.
+pub(crate) struct Target<'a> {
+    pub(crate) method: Method,
+    /// Segments of the path after `/api/v1`.
+    pub(crate) path: &'a [&'a str],
+    pub(crate) header: Option<(HeaderName, String)>,
 }
 
 /// Fails with [`ErrorKind::Digest`](crate::ErrorKind) unless what is stored is what was sent.
@@ -135,6 +141,14 @@ impl Sending {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Makes the error for a request that got no reply: the failure of the source, if it failed.
+    fn explain(&self, peer: &str, error: reqwest::Error) -> Error {
+        match self.lock().failure.take() {
+            Some(failed) => Error::io("reading what is to be sent", failed),
+            None => Error::transport(peer, error),
+        }
+    }
+
     /// Ends when the other side was silent for too long, with how long that is.
     async fn stalled(&self, idle: Duration, reply: Duration) -> Duration {
         let mut pace = self.pace.subscribe();
@@ -145,18 +159,21 @@ impl Sending {
                 Pace::Sending(since) => (Some(since), idle),
                 Pace::Sent(since) => (Some(since), reply),
             };
-            let over = async {
-                match since {
-                    Some(since) => sleep_until(since + limit).await,
-                    None => std::future::pending().await,
-                }
-            };
+
             tokio::select! {
-                () = over => return limit,
+                () = passed(since, limit) => return limit,
                 // The sender is ours, so it is there.
                 _ = pace.changed() => {}
             }
         }
+    }
+}
+
+/// Ends when `limit` has passed since then; never, if nobody is waited for.
+async fn passed(since: Option<Instant>, limit: Duration) {
+    match since {
+        Some(since) => sleep_until(since + limit).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -105,10 +105,10 @@ async fn a_variant_that_did_not_change_is_not_sent_again() {
     let picture = Answer::new("200 OK", &["content-type: image/webp", "etag: W/\"k\""], "RIFF");
     let server = Script::with(vec![picture, Answer::new("304 Not Modified", &[], "")]).await;
     let client = server.client();
-    let variant = client.variant(ID, 400, Fit::Inside).await.unwrap();
+    let variant = client.variant(ID, 400).fit(Fit::Inside).await.unwrap();
     assert_eq!((&variant.bytes[..], variant.content_type.as_str()), (&b"RIFF"[..], "image/webp"));
     let etag = variant.etag.unwrap();
-    assert!(client.variant_if_changed(ID, 400, Fit::Inside, &etag).await.unwrap().is_none());
+    assert!(client.variant(ID, 400).fit(Fit::Inside).if_changed(&etag).await.unwrap().is_none());
     let second = &server.requests()[1];
     assert_eq!(second.line, format!("GET /api/v1/files/{ID}/400/400?fit=inside HTTP/1.1"));
     assert_eq!(second.header("if-none-match"), Some("W/\"k\""));
@@ -131,7 +131,7 @@ async fn a_run_is_waited_for_beyond_the_idle_timeout() {
 async fn a_binding_is_created_once_and_an_update_leaves_out_what_stays() {
     let server = Script::with(vec![Answer::nothing()]).await;
     let binding = CreateBinding::new(42, "x", "LOCAL");
-    let error = server.client().create_binding(&binding).await.unwrap_err();
+    let error = server.client().bindings().create(&binding).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Interrupted);
     assert_eq!(server.requests().len(), 1);
 
@@ -139,7 +139,7 @@ async fn a_binding_is_created_once_and_an_update_leaves_out_what_stays() {
     let server = Script::with(vec![Answer::nothing(), Answer::json("200 OK", reply)]).await;
     let mut update = UpdateBinding::new(42);
     update.sync_enabled = Some(true);
-    assert!(server.client().update_binding(&update).await.unwrap().sync_enabled);
+    assert!(server.client().bindings().update(&update).await.unwrap().sync_enabled);
     assert_eq!(server.requests()[1].text(), r#"{"organizationId":42,"syncEnabled":true}"#);
 }
 
@@ -157,11 +157,8 @@ async fn a_server_that_is_not_ready_says_what_is_wrong() {
 async fn every_call_can_be_spawned() {
     let bytes = content(10);
     let server = Script::with(vec![Answer::json("201 Created", &record(&bytes))]).await;
-    let client = server.client();
-    let upload =
-        tokio::spawn(
-            async move { client.upload(Upload::from_bytes(content(10), "42", "s")).await },
-        );
+    let place = server.place();
+    let upload = tokio::spawn(async move { place.upload(Upload::from_bytes(content(10))).await });
     assert_eq!(upload.await.unwrap().unwrap().file_size, 10);
     let client = server.client();
     let download = tokio::spawn(async move { client.download("").to_path("unused").await });

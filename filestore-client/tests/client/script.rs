@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use filestore_client::{Client, ClientBuilder, RetryPolicy};
+use filestore_client::{Client, ClientBuilder, Place, RetryPolicy};
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -144,12 +144,21 @@ impl Script {
     pub(crate) fn client(&self) -> Client {
         quick(&self.url).build().unwrap()
     }
+
+    pub(crate) fn place(&self) -> Place {
+        place(&self.client())
+    }
 }
 
 impl Drop for Script {
     fn drop(&mut self) {
         self.task.abort();
     }
+}
+
+/// The place that tests upload to.
+pub(crate) fn place(client: &Client) -> Place {
+    client.organization("42").unwrap().sub_system("s").unwrap()
 }
 
 /// A client that does not wait long.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use filestore_client::{Batch, Change, ErrorCode, ErrorKind, Item, Upload};
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::script::{Answer, ID, Script, Then, When, content, quick, record};
+use crate::script::{Answer, ID, Script, Then, When, content, place, quick, record};
 
 fn created(bytes: &[u8]) -> Answer {
     Answer::json("201 Created", &record(bytes))
@@ -22,8 +22,8 @@ async fn a_busy_server_is_asked_again_under_the_same_key_after_its_pause() {
     let busy = Answer::problem(503, "busy", &["retry-after: 1"]);
     let server = Script::with(vec![busy, created(b"abc")]).await;
     let started = Instant::now();
-    let upload = Upload::from_bytes("abc", "42", "s").temp().sha256("00");
-    let record = server.client().upload(upload).await.unwrap();
+    let upload = Upload::from_bytes("abc").temp().sha256("00");
+    let record = server.place().upload(upload).await.unwrap();
     assert!(started.elapsed() >= Duration::from_secs(1));
     assert_eq!(record.sync_status, "HOVERING");
 
@@ -50,7 +50,7 @@ async fn a_busy_server_is_asked_again_under_the_same_key_after_its_pause() {
 #[tokio::test]
 async fn a_pause_longer_than_we_wait_is_handed_to_the_caller() {
     let server = Script::with(vec![Answer::problem(503, "busy", &["retry-after: 3600"])]).await;
-    let error = server.client().upload(Upload::from_bytes("abc", "42", "s")).await.unwrap_err();
+    let error = server.place().upload(Upload::from_bytes("abc")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Busy);
     assert_eq!(error.retry_after(), Some(Duration::from_hours(1)));
     assert_eq!(server.requests().len(), 1);
@@ -59,12 +59,12 @@ async fn a_pause_longer_than_we_wait_is_handed_to_the_caller() {
 #[tokio::test]
 async fn a_lost_reply_is_asked_for_again_only_under_a_key() {
     let server = Script::with(vec![Answer::nothing(), created(b"abc")]).await;
-    server.client().upload(Upload::from_bytes("abc", "42", "s")).await.unwrap();
+    server.place().upload(Upload::from_bytes("abc")).await.unwrap();
     assert_eq!(server.requests().len(), 2);
 
     let server = Script::with(vec![Answer::nothing(), created(b"abc")]).await;
-    let upload = Upload::from_bytes("abc", "42", "s").without_idempotency_key();
-    let error = server.client().upload(upload).await.unwrap_err();
+    let upload = Upload::from_bytes("abc").without_idempotency_key();
+    let error = server.place().upload(upload).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Interrupted);
     assert_eq!(server.requests().len(), 1);
 }
@@ -73,11 +73,7 @@ async fn a_lost_reply_is_asked_for_again_only_under_a_key() {
 async fn a_running_twin_is_waited_for() {
     let twin = Answer::problem(409, "idempotency_in_progress", &[]);
     let server = Script::with(vec![Answer::nothing(), twin, created(b"abc")]).await;
-    server
-        .client()
-        .upload(Upload::from_bytes("abc", "42", "s").idempotency_key("mine"))
-        .await
-        .unwrap();
+    server.place().upload(Upload::from_bytes("abc").idempotency_key("mine")).await.unwrap();
     let requests = server.requests();
     assert_eq!(requests.len(), 3);
     assert!(requests.iter().all(|request| request.header("idempotency-key") == Some("mine")));
@@ -86,8 +82,8 @@ async fn a_running_twin_is_waited_for() {
 #[tokio::test]
 async fn a_reader_is_sent_once_and_needs_no_length() {
     let server = Script::with(vec![Answer::problem(503, "busy", &[])]).await;
-    let upload = Upload::from_reader(io::Cursor::new(content(1000)), None, "42", "s");
-    let error = server.client().upload(upload).await.unwrap_err();
+    let upload = Upload::from_reader(io::Cursor::new(content(1000)), None);
+    let error = server.place().upload(upload).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Busy);
     let requests = server.requests();
     assert_eq!(requests.len(), 1);
@@ -101,11 +97,7 @@ async fn an_early_refusal_is_reported_and_not_a_broken_pipe() {
         let refusal = Answer::problem(413, "too_large", &[]).when(When::AtOnce).then(then);
         let server = Script::with(vec![refusal]).await;
         let endless = tokio::io::repeat(7);
-        let error = server
-            .client()
-            .upload(Upload::from_reader(endless, None, "42", "s"))
-            .await
-            .unwrap_err();
+        let error = server.place().upload(Upload::from_reader(endless, None)).await.unwrap_err();
         assert_eq!(
             (error.kind(), error.code()),
             (ErrorKind::TooLarge, Some(&ErrorCode::TooLarge)),
@@ -121,11 +113,7 @@ async fn an_early_refusal_of_a_known_length_is_reported_too() {
     let server = Script::with(vec![refusal]).await;
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(1 << 30).unwrap();
-    let error = server
-        .client()
-        .upload(Upload::from_path(file.path(), "42", "s").unwrap())
-        .await
-        .unwrap_err();
+    let error = server.place().upload(Upload::from_path(file.path()).unwrap()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge);
     let length: u64 = server.requests()[0].header("content-length").unwrap().parse().unwrap();
     assert!(length > 1 << 30);
@@ -139,7 +127,7 @@ async fn names_arrive_as_they_are() {
     {
         let path = dir.path().join(name);
         std::fs::write(&path, b"abc").unwrap();
-        server.client().upload(Upload::from_path(&path, "42", "s").unwrap()).await.unwrap();
+        server.place().upload(Upload::from_path(&path).unwrap()).await.unwrap();
         let text = server.requests().last().unwrap().text();
         assert!(text.contains(&field("original_name", name)), "{text}");
     }
@@ -149,9 +137,8 @@ async fn names_arrive_as_they_are() {
 async fn a_reader_that_is_not_as_long_as_it_said_stores_nothing() {
     for announced in [999, 1001] {
         let server = Script::with(vec![created(&content(1000))]).await;
-        let upload =
-            Upload::from_reader(io::Cursor::new(content(1000)), Some(announced), "42", "s");
-        let error = server.client().upload(upload).await.unwrap_err();
+        let upload = Upload::from_reader(io::Cursor::new(content(1000)), Some(announced));
+        let error = server.place().upload(upload).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Io, "{error:?}");
         assert!(error.to_string().contains("than announced"), "{error}");
         let closed = server.requests().iter().any(|request| request.text().contains("--\r\n"));
@@ -163,16 +150,16 @@ async fn a_reader_that_is_not_as_long_as_it_said_stores_nothing() {
 async fn a_file_that_went_away_is_an_io_error() {
     let server = Script::with(vec![created(b"abc")]).await;
     let file = tempfile::NamedTempFile::new().unwrap();
-    let upload = Upload::from_path(file.path(), "42", "s").unwrap();
+    let upload = Upload::from_path(file.path()).unwrap();
     drop(file);
-    let error = server.client().upload(upload).await.unwrap_err();
+    let error = server.place().upload(upload).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
 }
 
 #[tokio::test]
 async fn what_is_stored_must_be_what_was_sent() {
     let server = Script::with(vec![created(b"abd")]).await;
-    let error = server.client().upload(Upload::from_bytes("abc", "42", "s")).await.unwrap_err();
+    let error = server.place().upload(Upload::from_bytes("abc")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Digest);
     assert!(error.to_string().contains(ID));
 }
@@ -181,8 +168,8 @@ async fn what_is_stored_must_be_what_was_sent() {
 async fn a_server_that_never_answers_is_given_up_after_the_reply_timeout() {
     let server = Script::with(vec![Answer::nothing().then(Then::Hang)]).await;
     let client = quick(&server.url).reply_timeout(Duration::from_millis(100)).build().unwrap();
-    let upload = Upload::from_bytes("abc", "42", "s").without_idempotency_key();
-    let error = client.upload(upload).await.unwrap_err();
+    let upload = Upload::from_bytes("abc").without_idempotency_key();
+    let error = place(&client).upload(upload).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);
 }
 
@@ -194,10 +181,8 @@ async fn a_server_that_stops_reading_is_given_up_after_the_idle_timeout() {
         .timeouts(Duration::from_secs(5), Duration::from_millis(200))
         .build()
         .unwrap();
-    let error = client
-        .upload(Upload::from_reader(tokio::io::repeat(7), None, "42", "s"))
-        .await
-        .unwrap_err();
+    let error =
+        place(&client).upload(Upload::from_reader(tokio::io::repeat(7), None)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);
 }
 
@@ -221,7 +206,7 @@ async fn a_slow_source_is_not_a_silent_server() {
     let idle = Duration::from_millis(50);
     let client = quick(&server.url).timeouts(Duration::from_secs(5), idle).build().unwrap();
     let slow = Slow(Box::pin(tokio::time::sleep(idle * 4)), io::Cursor::new(b"abc".to_vec()));
-    client.upload(Upload::from_reader(slow, Some(3), "42", "s")).await.unwrap();
+    place(&client).upload(Upload::from_reader(slow, Some(3))).await.unwrap();
 }
 
 #[tokio::test]
@@ -229,7 +214,7 @@ async fn a_slow_server_may_think_longer_than_the_idle_timeout() {
     let idle = Duration::from_millis(50);
     let server = Script::with(vec![created(b"abc").when(When::Later(idle * 4))]).await;
     let client = quick(&server.url).timeouts(Duration::from_secs(5), idle).build().unwrap();
-    client.upload(Upload::from_bytes("abc", "42", "s")).await.unwrap();
+    place(&client).upload(Upload::from_bytes("abc")).await.unwrap();
 }
 
 #[tokio::test]
@@ -238,9 +223,8 @@ async fn progress_counts_the_files_bytes() {
     let server = Script::with(vec![created(&bytes)]).await;
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
-    let upload =
-        Upload::from_bytes(bytes, "42", "s").on_progress(move |p| log.lock().unwrap().push(p));
-    server.client().upload(upload).await.unwrap();
+    let upload = Upload::from_bytes(bytes).on_progress(move |p| log.lock().unwrap().push(p));
+    server.place().upload(upload).await.unwrap();
     let seen = seen.lock().unwrap();
     assert!(seen.is_sorted_by_key(|progress| progress.done_bytes));
     assert_eq!(seen.last().unwrap().done_bytes, 1 << 20);
@@ -252,18 +236,18 @@ async fn a_batch_is_numbered_in_order_and_checked_one_by_one() {
     let both = format!("[{},{}]", record(b"one"), record(b"two"));
     let server = Script::with(vec![Answer::json("201 Created", &both)]).await;
     let batch = |second: &'static str| {
-        Batch::new("42", "s")
+        Batch::new()
             .item(Item::from_bytes("one").original_name("1.txt").mime_type("text/plain"))
             .item(Item::from_bytes(second))
     };
-    let records = server.client().batch(batch("two")).await.unwrap();
+    let records = server.place().batch(batch("two")).await.unwrap();
     assert_eq!(records.len(), 2);
     let text = server.requests()[0].text();
     assert!(text.contains(&field("items[0].original_name", "1.txt")));
     assert!(text.contains(&field("items[0].mime_type", "text/plain")));
     assert!(text.find("\"items[0].file\"") < text.find("\"items[1].file\""));
 
-    let error = server.client().batch(batch("other")).await.unwrap_err();
+    let error = server.place().batch(batch("other")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Digest);
 }
 

@@ -6,6 +6,7 @@
 //! a later server as `Unknown`, because a client must treat them as open.
 
 mod vocabulary;
+mod id;
 mod file;
 mod list;
 mod binding;
@@ -26,6 +27,7 @@ pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply
 pub use convert::field_name;
 pub use file::{ChangeReply, DeleteReply, FileRecord};
 pub use health::{HealthReply, ReadyReply};
+pub use id::{FileId, InvalidId, OrganizationId, SubSystem};
 pub use list::{ListQuery, ListReply};
 pub use problem::Problem;
 pub use vocabulary::{

@@ -7,15 +7,15 @@ use filestore_client::{self as client, Client};
 use filestore_core::api::{
     AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply,
     DryRun, FileRecord, Fit, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
-    MigrateVerifyReport, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, SyncReport,
-    SyncStatusReport, UpdateBinding, VariantCacheReport,
+    MigrateVerifyReport, OrganizationId, ProviderCheckReport, ProviderReply, PurgeReport,
+    ReadyReply, SubSystem, SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
 };
 
 use super::destination::{Delivery, Destination};
 use super::item::{Input, Item};
 use super::operations::{Stop, Target};
 use super::range::ByteRange;
-use super::request::{Batch, Change, IfMatch, Lifetime, Migration, Upload, Variant};
+use super::request::{Batch, Change, IfMatch, Lifetime, Migration, Place, Upload, Variant};
 use crate::failure::Result;
 use crate::output::Meter;
 
@@ -29,15 +29,20 @@ impl Remote {
     pub(super) fn new(client: Client) -> Self {
         Self { client }
     }
+
+    /// Names the place as the user did: the server says what is wrong with it.
+    fn place(&self, place: Place) -> Result<client::Place> {
+        let organization_id = OrganizationId::unchecked(place.organization_id);
+        let sub_system = SubSystem::unchecked(place.sub_system);
+        Ok(self.client.organization(organization_id)?.sub_system(sub_system)?)
+    }
 }
 
 #[async_trait]
 impl Target for Remote {
     async fn upload(&self, upload: Upload, meter: &Meter) -> Result<FileRecord> {
         let Upload { place, item, lifetime, sha256, idempotency_key } = upload;
-        let mut request =
-            client::Upload::new(to_send(item).await?, place.organization_id, place.sub_system)
-                .on_progress(sent(meter));
+        let mut request = client::Upload::new(to_send(item).await?).on_progress(sent(meter));
         if lifetime == Lifetime::Temporary {
             request = request.temp();
         }
@@ -48,20 +53,19 @@ impl Target for Remote {
             request = request.idempotency_key(key);
         }
 
-        Ok(self.client.upload(request).await?)
+        Ok(self.place(place)?.upload(request).await?)
     }
 
     async fn batch(&self, batch: Batch, meter: &Meter) -> Result<Vec<FileRecord>> {
         let Batch { place, items, idempotency_key } = batch;
-        let mut request =
-            client::Batch::new(place.organization_id, place.sub_system).on_progress(sent(meter));
+        let mut request = client::Batch::new().on_progress(sent(meter));
         for item in items {
             request = request.item(to_send(item).await?);
         }
         if let Some(key) = idempotency_key {
             request = request.idempotency_key(key);
         }
-        Ok(self.client.batch(request).await?)
+        Ok(self.place(place)?.batch(request).await?)
     }
 
     async fn change(
@@ -110,7 +114,7 @@ impl Target for Remote {
     }
 
     async fn variant(&self, id: &str, size: u32, fit: Fit) -> Result<Variant> {
-        let variant = self.client.variant(id, size, fit).await?;
+        let variant = self.client.variant(id, size).fit(fit).await?;
         Ok(Variant { bytes: variant.bytes, mime_type: variant.content_type })
     }
 
@@ -131,7 +135,7 @@ impl Target for Remote {
     }
 
     async fn providers(&self) -> Result<Vec<ProviderReply>> {
-        Ok(self.client.providers().await?)
+        Ok(self.client.providers().list().await?)
     }
 
     async fn all_providers(&self) -> Result<Vec<AdminProvider>> {
@@ -143,15 +147,15 @@ impl Target for Remote {
     }
 
     async fn bindings(&self, organization: Option<i64>) -> Result<Vec<BindingReply>> {
-        Ok(self.client.bindings(organization).await?)
+        Ok(self.client.bindings().list(organization).await?)
     }
 
     async fn create_binding(&self, binding: CreateBinding) -> Result<BindingReply> {
-        Ok(self.client.create_binding(&binding).await?)
+        Ok(self.client.bindings().create(&binding).await?)
     }
 
     async fn update_binding(&self, update: UpdateBinding) -> Result<BindingUpdateReply> {
-        Ok(self.client.update_binding(&update).await?)
+        Ok(self.client.bindings().update(&update).await?)
     }
 
     async fn purge(&self, dry_run: DryRun, _meter: &Meter) -> Result<PurgeReport> {

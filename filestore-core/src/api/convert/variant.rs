@@ -16,6 +16,7 @@ impl From<CacheReport> for api::VariantCacheReport {
             eager_dropped,
             removed,
         } = report;
+
         Self {
             disk_entries,
             disk_bytes,
