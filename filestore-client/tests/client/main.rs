@@ -6,4 +6,5 @@ mod calls;
 mod configured;
 mod downloads;
 mod redirects;
+mod tls;
 mod uploads;
