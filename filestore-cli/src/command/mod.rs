@@ -15,7 +15,10 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use filestore_core::api::DryRun;
 use tokio::sync::watch;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::{
     BindingCommand, Cli, Command, GlobalArgs, ProviderCommand, PurgeCommand, SyncCommand,
@@ -53,10 +56,12 @@ async fn interrupted(stop: &watch::Sender<bool>) {
 
 /// Sends the log of core and client to stderr; `FILESTORE_LOG` says how much of it.
 pub(crate) fn start_log(args: &GlobalArgs) {
-    let otherwise = if args.quiet { "off" } else { "error" };
-    let filter =
-        EnvFilter::try_from_env("FILESTORE_LOG").unwrap_or_else(|_| EnvFilter::new(otherwise));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let wanted = std::env::var("FILESTORE_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
+    let otherwise = if args.quiet { LevelFilter::OFF } else { LevelFilter::ERROR };
+    let filter = wanted.unwrap_or_else(|| Targets::new().with_default(otherwise));
+
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
 }
 
 async fn carry_out(cli: Cli, out: Output, stop: &watch::Sender<bool>) -> Result<Exit> {

@@ -8,7 +8,10 @@ use std::process::ExitCode;
 use clap::{Parser, ValueEnum};
 use filestore_server::{Config, Server, StartError, listen};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// The configuration or the arguments cannot be used.
 const EXIT_USAGE: u8 = 2;
@@ -61,15 +64,17 @@ pub(crate) enum LogFormat {
 /// Sends log lines to stderr; stdout says only where the server listens.
 pub(crate) fn init_logging(format: LogFormat) {
     let wanted = ["FILESTORE_LOG", "RUST_LOG"].iter().find_map(|name| std::env::var(name).ok());
-    let filter = EnvFilter::new(wanted.as_deref().unwrap_or("info"));
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let wanted = wanted.and_then(|text| text.parse::<Targets>().ok());
+    let filter = wanted.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());
-    match format {
-        LogFormat::Text => lines.init(),
-        LogFormat::Json => lines.json().init(),
-    }
+    let lines = match format {
+        LogFormat::Text => lines.boxed(),
+        LogFormat::Json => lines.json().boxed(),
+    };
+    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
 }
 
 impl Args {
