@@ -13,7 +13,7 @@ use filestore_workspace::{TestServer, sha256_hex};
 use serde_json::Value;
 
 /// Longer than this project will be maintained: what a manifest calls deleted stays to be seen.
-const NEVER: Duration = Duration::from_secs(500 * 365 * 24 * 60 * 60);
+const NEVER: Duration = Duration::from_hours(500 * 365 * 24);
 
 #[tokio::test]
 async fn a_data_directory_of_84e346b_serves_every_byte() {

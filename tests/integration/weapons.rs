@@ -47,7 +47,7 @@ async fn every_weapon_is_answered_and_nobody_else_notices() {
             let reply = variant_of(&server, &weapon.bytes, "image/png").await;
             match weapon.answer {
                 Answer::Variant => {
-                    assert_eq!(reply.status, 200, "{}: {}", weapon.name, reply.text())
+                    assert_eq!(reply.status, 200, "{}: {}", weapon.name, reply.text());
                 }
                 Answer::TooLarge => drop(reply.problem(422, "image_too_large")),
                 Answer::Corrupt => drop(reply.problem(422, "corrupt_image")),

@@ -112,6 +112,7 @@ impl DataDir {
 }
 
 /// Takes the lock, with a few attempts.
+#[expect(clippy::disallowed_methods, reason = "flock has no way to wait with a limit")]
 fn lock(path: &Path) -> Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = open(path.join(LOCK_FILE), flags, Mode::RUSR | Mode::WUSR)

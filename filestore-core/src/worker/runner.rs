@@ -87,7 +87,7 @@ impl Worker for UpkeepWorker {
 
     async fn wanted(&self, _store: &FileStore) {
         // Nothing asks for upkeep.
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     async fn work(&self, store: &FileStore, _stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
@@ -179,7 +179,7 @@ async fn round<T: Send + 'static>(
             tracing::error!(worker, error = %error.chain(), "background work failed; it will be tried again");
         }
         Err(error) => {
-            tracing::error!(worker, %error, "background work broke off; it will be tried again")
+            tracing::error!(worker, %error, "background work broke off; it will be tried again");
         }
     }
 }

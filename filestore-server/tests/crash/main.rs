@@ -51,6 +51,7 @@ async fn nothing_acknowledged_is_lost_and_nothing_else_is_half_there() {
 }
 
 /// Kills a server while it recovers, after so many microseconds.
+#[expect(clippy::disallowed_methods, reason = "the moment itself is what varies")]
 fn interrupt_a_start(home: &std::path::Path, micros: u64) {
     let server = Child::spawn(home);
     // Not a wait for anything: the moment itself is what varies.

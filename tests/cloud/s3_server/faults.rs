@@ -209,6 +209,7 @@ async fn a_reply_is_cut_in_the_middle() {
 }
 
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "compares the clocks of two machines")]
 async fn a_wrong_clock_shows_in_the_date() {
     let server = S3Server::start().await;
     let presigned = client(&server).presign_read("a", MINUTE).await.unwrap();

@@ -15,6 +15,7 @@ closed_word! {
     }
 }
 
+#[expect(clippy::derivable_impls, reason = "the macro writes the enum, and one word has a default")]
 impl Default for Fit {
     fn default() -> Self {
         Self::Cover

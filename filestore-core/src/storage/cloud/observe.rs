@@ -34,6 +34,7 @@ impl RemoteClock {
     }
 
     /// Takes the time from the headers of a reply, if they hold one.
+    #[expect(clippy::disallowed_methods, reason = "compares the clocks of two machines")]
     pub(super) fn hear(&self, headers: &HeaderMap) {
         let date = headers.get(DATE).and_then(|date| date.to_str().ok());
         let Some(theirs) = date.and_then(|date| httpdate::parse_http_date(date).ok()) else {

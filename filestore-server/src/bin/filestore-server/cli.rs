@@ -154,6 +154,7 @@ fn check_descriptors(max_connections: usize) {
 }
 
 /// Ends the process at once. Acknowledged work is durable; the next start discards the rest.
+#[expect(clippy::disallowed_methods, reason = "nothing of this process may run on")]
 fn exit_poisoned(fault: &str) -> ! {
     tracing::error!(fault, "the database must be opened anew: ending the process, start it again");
     std::process::exit(EXIT_POISONED)

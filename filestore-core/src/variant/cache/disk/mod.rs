@@ -379,6 +379,7 @@ fn room(bytes: u64) -> u64 {
 
 /// Marks an entry as used now. The time of last access would do, but most disks are mounted
 /// without it.
+#[expect(clippy::disallowed_methods, reason = "compared with times that the kernel sets")]
 fn touch(file: &File, metadata: &fs::Metadata) {
     let age = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let used = Duration::from_secs(u64::try_from(metadata.mtime()).unwrap_or(0));

@@ -103,6 +103,7 @@ fn a_file_loses_all_its_entries_and_no_other_does() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "sets the times that the kernel would")]
 fn the_budget_is_kept_and_the_latest_used_stay() {
     let root = tempfile::tempdir().unwrap();
     let cache = open(root.path(), 10 * 4096);
