@@ -56,7 +56,7 @@ enum ProxyChoice {
     /// As the environment says (`HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`).
     System,
     None,
-    Given(reqwest::Proxy),
+    Given(Box<reqwest::Proxy>),
 }
 
 /// The configuration that a built client keeps.
@@ -179,7 +179,7 @@ impl ClientBuilder {
     /// the providers it redirects to go as the environment says.
     #[must_use]
     pub fn proxy(mut self, proxy: reqwest::Proxy) -> Self {
-        self.proxy = ProxyChoice::Given(proxy);
+        self.proxy = ProxyChoice::Given(Box::new(proxy));
         self
     }
 
@@ -250,7 +250,7 @@ impl ClientBuilder {
         let http = match std::mem::replace(&mut self.proxy, ProxyChoice::System) {
             ProxyChoice::System => http,
             ProxyChoice::None => http.no_proxy(),
-            ProxyChoice::Given(proxy) => http.proxy(proxy),
+            ProxyChoice::Given(proxy) => http.proxy(*proxy),
         };
 
         #[cfg(unix)]

@@ -43,5 +43,5 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>> {
 }
 
 fn unprepared(error: rustls::Error) -> Error {
-    Error::invalid(format!("TLS cannot be prepared: {error}"))
+    Error::invalid(format!("TLS cannot be prepared: {error}")).with_source(error)
 }

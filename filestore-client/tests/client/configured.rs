@@ -39,9 +39,12 @@ async fn headers_of_ones_own_go_to_the_server_and_not_to_a_provider() {
     let bytes = content(100);
     let provider = Script::with(vec![Answer::new("200 OK", &["etag: \"o\""], &bytes)]).await;
     let (target, served) = (provider.url.clone(), bytes.clone());
-    let server = Script::start(move |_, request| match request.line.contains("/info ") {
-        true => Answer::json("200 OK", &record(&served)),
-        false => Answer::new("302 Found", &[&format!("location: {target}/key")], ""),
+    let server = Script::start(move |_, request| {
+        if request.line.contains("/info ") {
+            Answer::json("200 OK", &record(&served))
+        } else {
+            Answer::new("302 Found", &[&format!("location: {target}/key")], "")
+        }
     })
     .await;
 

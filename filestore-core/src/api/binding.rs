@@ -52,7 +52,7 @@ impl CreateBinding {
     }
 }
 
-/// A whole binding.
+/// A binding, as listings and the reply to its creation show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

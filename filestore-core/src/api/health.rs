@@ -11,7 +11,7 @@ pub struct HealthReply {
 }
 
 impl HealthReply {
-    /// Makes the reply.
+    /// Makes the reply with its sentence.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }
     }

@@ -13,7 +13,7 @@ pub struct MigrateHolding {
     pub provider_code: String,
     /// Status of these files.
     pub status: Status,
-    /// Number of files.
+    /// Number of files at that provider.
     pub files: u64,
     /// Bytes of these files.
     pub bytes: u64,
@@ -40,9 +40,9 @@ impl MigrateHolding {
 pub struct MigratePlan {
     /// Code of the target provider.
     pub to: String,
-    /// Files to move.
+    /// Number of files to move.
     pub move_files: u64,
-    /// Bytes to move.
+    /// Bytes of the files to move.
     pub move_bytes: u64,
     /// Holders of the files that are to move.
     pub from: Vec<MigrateHolding>,
@@ -128,9 +128,9 @@ impl MigrateStopRequest {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MigrateReport {
-    /// Files moved.
+    /// Number of files that were moved.
     pub moved_files: u64,
-    /// Bytes moved.
+    /// Bytes of the files that were moved.
     pub moved_bytes: u64,
     /// READY files that are still elsewhere.
     pub left_files: u64,
@@ -173,9 +173,9 @@ pub struct MigrateStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MigrateVerifyReport {
-    /// Files read.
+    /// Number of files that were read.
     pub checked_files: u64,
-    /// Bytes read.
+    /// Bytes of the files that were read.
     pub checked_bytes: u64,
     /// READY files that are elsewhere and so were not read.
     pub elsewhere: u64,

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct VariantCacheReport {
-    /// Entries on disk.
+    /// Number of entries on disk.
     pub disk_entries: u64,
     /// Bytes of the entries on disk.
     pub disk_bytes: u64,
-    /// Entries in memory.
+    /// Number of entries in memory.
     pub memory_entries: u64,
     /// Bytes of the entries in memory.
     pub memory_bytes: u64,

@@ -20,6 +20,7 @@ fn failures(failures: Vec<WorkFailure>) -> Vec<api::WorkFailure> {
 impl From<PurgeReport> for api::PurgeReport {
     fn from(report: PurgeReport) -> Self {
         let removed_at = report.removed_at.into_iter();
+
         Self {
             dry_run: report.dry_run,
             expired: report.expired,
