@@ -2,7 +2,7 @@
 //!
 //! Each worker is a function that does what is due and reports: the server runs them from one
 //! [`Workers`] task, the CLI and tests call the same functions on a store. Leases in the database
-//! make concurrent runs safe. Work that fails is put off with growing pauses, never dropped.
+//! make concurrent runs safe. Work that fails is postponed with growing pauses, never dropped.
 
 pub mod progress;
 pub mod purge;
@@ -18,13 +18,13 @@ pub use runner::Workers;
 
 use std::time::Duration;
 
-/// The pause before try number `attempts` + 1: 1 s, 2 s, 4 s … 1 h, each shortened by up to a
-/// quarter at random so that failures that began together do not come back together.
+/// Returns the pause before attempt number `attempts` + 1: 1 s, 2 s, 4 s … 1 h, each shortened by up to
+/// a quarter at random so that failures that began together do not come back together.
 pub(crate) fn back_off(attempts: u32) -> Duration {
     back_off_from(Duration::from_secs(1), attempts)
 }
 
-/// The same with another first pause.
+/// Returns the pause as [`back_off`] does, growing from `first` instead of 1 s.
 pub(crate) fn back_off_from(first: Duration, attempts: u32) -> Duration {
     let full = first.saturating_mul(1 << attempts.min(20)).min(Duration::from_hours(1));
     full.mul_f64(fastrand::f64().mul_add(-0.25, 1.0))

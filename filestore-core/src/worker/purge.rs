@@ -2,7 +2,7 @@
 //!
 //! Order, each step repeatable: claim with a lease (no restore from here on) → variants → bytes, the
 //! current blob and those it dropped → only when all are confirmed absent, the record. A file whose
-//! bytes cannot be removed keeps its record and is tried again.
+//! bytes cannot be removed keeps its record; the removal is attempted again later.
 
 use std::iter;
 
@@ -20,15 +20,16 @@ use crate::metadata::{Lease, PurgeClaim};
 /// Files claimed at once.
 const CLAIMS: usize = 200;
 
-/// How long a claim is ours.
+/// Length of the lease on a claim.
 const LEASE: std::time::Duration = std::time::Duration::from_mins(10);
 
 impl FileStore {
-    /// What a purge run would find now; changes nothing.
+    /// Counts what a purge run would find now; changes nothing.
     pub(crate) async fn purge_plan(&self) -> Result<PurgeReport> {
         let now = self.inner().now();
         let backlog =
             self.inner().metadata.purge_backlog(now.minus(self.config().purge_grace), now).await?;
+
         Ok(PurgeReport {
             dry_run: true,
             expired: backlog.expired,
@@ -40,13 +41,14 @@ impl FileStore {
         })
     }
 
-    /// Purges all that is due: expired TEMP files, deleted files past their grace, dropped blobs past
-    /// theirs. Ends when nothing due is left but what failed. Progress counts files and blobs.
+    /// Purges all that is due: expired TEMP files, deleted files past their grace period, dropped
+    /// blobs past theirs. Ends when nothing due is left but what failed. Progress counts files and blobs.
     pub(crate) async fn purge_run(&self, progress: &dyn Progress) -> Result<PurgeReport> {
         self.purge_until(&|| false, progress).await
     }
 
-    /// [`purge_run`](Self::purge_run) that ends early, between two claims, once `stop` says so.
+    /// Purges as [`purge_run`](Self::purge_run) does, but ends early, between two claims, once `stop`
+    /// returns true.
     pub(super) async fn purge_until(
         &self,
         stop: &(dyn Fn() -> bool + Sync),
@@ -54,11 +56,15 @@ impl FileStore {
     ) -> Result<PurgeReport> {
         let plan = self.purge_plan().await?;
         progress.start(Some(plan.expired + plan.purged + plan.blobs_removed));
+
         let mut report =
             PurgeReport { expired: self.expire_temp().await?, ..PurgeReport::default() };
+
         let run = PurgeRun { store: self, owner: Ulid::generate().to_string(), progress };
+
         while !stop() && run.purge_some(&mut report).await? {}
         while !stop() && run.remove_blobs(&mut report).await? {}
+
         let now = self.inner().now();
         let left =
             self.inner().metadata.purge_backlog(now.minus(self.config().purge_grace), now).await?;
@@ -102,6 +108,7 @@ impl PurgeRun<'_> {
         if claims.is_empty() {
             return Ok(false);
         }
+
         let mut absent = Vec::with_capacity(claims.len());
         for (claim, outcome) in claims.iter().zip(self.remove_bytes(&claims, report).await) {
             match outcome {
@@ -112,6 +119,7 @@ impl PurgeRun<'_> {
                 Err(error) => self.postpone(claim, &error, report).await?,
             }
         }
+
         report.purged += inner.metadata.finish_purges(&self.owner, &absent).await?;
         self.progress.advance(absent.len() as u64);
         Ok(true)
@@ -185,9 +193,11 @@ impl PurgeRun<'_> {
         if due.is_empty() {
             return Ok(false);
         }
+
         let blobs =
             due.iter().map(|due| (due.blob.provider.clone(), due.blob.key.clone())).collect();
         let outcomes = self.remove(blobs, report).await;
+
         let mut absent = Vec::new();
         for (due, outcome) in due.into_iter().zip(outcomes) {
             match outcome {
@@ -199,6 +209,7 @@ impl PurgeRun<'_> {
                 }
             }
         }
+
         inner.metadata.finish_blobs(&absent).await?;
         report.blobs_removed += absent.len() as u64;
         self.progress.advance(absent.len() as u64);

@@ -111,15 +111,17 @@ impl Workers {
             run(Arc::new(SyncWorker), store.clone(), stopped.clone()),
             run(Arc::new(UpkeepWorker), store.clone(), stopped),
         ];
+
         let tasks = tasks.into_iter().map(tokio::spawn).collect();
         Self { stop, tasks }
     }
 
-    /// Lets each worker finish what it does, then ends. What takes longer than `patience` (a large file on
-    /// its way to its provider, say) breaks off as a crash would, and is taken up after the next start.
-    pub async fn stop(self, patience: Duration) {
+    /// Lets each worker finish what it does, then ends. Work that takes longer than `limit` (a large file
+    /// on its way to its provider, say) breaks off as a crash would, and is taken up after the next start.
+    pub async fn stop(self, limit: Duration) {
         self.stop.send_replace(true);
-        let end = Instant::now() + patience;
+        let end = Instant::now() + limit;
+
         for mut task in self.tasks {
             match timeout_at(end, &mut task).await {
                 Ok(Ok(())) => {}
@@ -168,7 +170,7 @@ fn ticks(every: Duration) -> tokio::time::Interval {
     ticks
 }
 
-/// One round of work, in a task of its own: a panic ends the round, not the worker.
+/// Does one round of work in a task of its own: a panic ends the round, not the worker.
 async fn round<T: Send + 'static>(
     worker: &'static str,
     work: impl Future<Output = Result<T>> + Send + 'static,

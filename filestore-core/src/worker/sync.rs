@@ -1,8 +1,8 @@
 //! Sync: files that wait for their organization's provider.
 //!
 //! A file that has nowhere to go, or is there already, settles as NONE. The others are claimed with a
-//! lease and copied, several at a time; a copy that fails is tried again after a growing pause, and
-//! after the last try the file is FAILED and served from where it is.
+//! lease and copied, several at a time; a copy that fails is attempted again after a growing
+//! pause, and after the last attempt the file is FAILED and served from where it is.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use crate::service::relocate::{CopyMeter, Moved};
 /// Files settled or queued in one transaction: small, so that uploads do not wait long behind it.
 const PAGE: usize = 500;
 
-/// How often what arrived is looked at while copies are under way.
+/// Interval at which new files are looked for while copies are under way.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
-/// How long a claim is ours. Renewed while copies are under way.
+/// Length of the lease on a claim. Renewed while copies are under way.
 const LEASE: Duration = Duration::from_mins(10);
 
 impl FileStore {
@@ -39,8 +39,8 @@ impl FileStore {
         self.sync_until(&|| false, progress).await
     }
 
-    /// [`sync_run`](Self::sync_run) that ends early, when the copies under way are done, once `stop`
-    /// says so.
+    /// Syncs as [`sync_run`](Self::sync_run) does, but ends early once `stop` returns true, when the
+    /// copies under way are done.
     pub(super) async fn sync_until(
         &self,
         stop: &(dyn Fn() -> bool + Sync),
@@ -48,19 +48,22 @@ impl FileStore {
     ) -> Result<SyncReport> {
         let metadata = &self.inner().metadata;
         progress.start(Some(metadata.sync_counts().await?.pending));
+
         let mut report = SyncReport::default();
         self.settle(stop, &*progress, &mut report).await?;
+
         let targets = self.providers().active_clouds();
         if !targets.is_empty() {
             let run = SyncRun::new(self.clone(), targets, progress);
             run.copy(stop, &mut report).await?;
         }
+
         let counts = metadata.sync_counts().await?;
         report.waiting = counts.pending + counts.syncing;
         Ok(report)
     }
 
-    /// Settles what has nowhere to go, or is there already.
+    /// Settles files that have nowhere to go, or are there already.
     async fn settle(
         &self,
         stop: &(dyn Fn() -> bool + Sync),
@@ -79,13 +82,14 @@ impl FileStore {
     }
 
     /// Queues the READY files of the organization that are not at its provider: those from before the
-    /// binding. `NoActiveBinding` without one; nothing is queued if it names LOCAL.
+    /// binding. `NoActiveBinding` without one; nothing is queued if the binding names LOCAL.
     pub(crate) async fn sync_enqueue(&self, organization: OrganizationNumber) -> Result<u64> {
         let (organization, target) = self.bound(organization).await?;
         let (mut queued, mut after) = (0, None);
         if self.providers().location(&target) == Location::Local {
             return Ok(0);
         }
+
         loop {
             let (some, next) =
                 self.inner().metadata.enqueue_sync(&organization, &target, after, PAGE).await?;
@@ -102,6 +106,7 @@ impl FileStore {
     pub(crate) async fn sync_retry(&self, organization: Option<OrganizationNumber>) -> Result<u64> {
         let organization = organization.map(OrganizationId::from);
         let mut queued = 0;
+
         loop {
             let some = self.inner().metadata.retry_sync(organization.as_ref(), PAGE).await?;
             queued += some;
@@ -112,7 +117,7 @@ impl FileStore {
         }
     }
 
-    /// How many files are in which sync status, deleted ones left out, and what was copied.
+    /// Counts the files in each sync status, deleted ones left out, and what was copied.
     pub(crate) async fn sync_status(&self) -> Result<SyncStatusReport> {
         let SyncCounts { none, pending, syncing, synced, failed } =
             self.inner().metadata.sync_counts().await?;
@@ -121,13 +126,13 @@ impl FileStore {
     }
 }
 
-/// One run: claims of one owner.
+/// One run of the sync: the claims of one owner.
 struct SyncRun {
     store: FileStore,
     owner: String,
     targets: Vec<ProviderCode>,
     progress: Arc<dyn Progress>,
-    /// Claimed, not begun.
+    /// Claims whose copies have not begun.
     claimed: VecDeque<SyncClaim>,
     copies: JoinSet<(FileId, u32, u64, Result<Moved>)>,
     renew_at: Instant,
@@ -166,6 +171,7 @@ impl SyncRun {
     ) -> Result<()> {
         let at_once = self.store.config().sync.concurrency;
         let mut settle_at = Instant::now() + LOOK_AGAIN;
+
         loop {
             if !stop() {
                 if self.claimed.len() < at_once / 2 + 1 {
@@ -177,9 +183,11 @@ impl SyncRun {
                     self.begin(claim);
                 }
             }
+
             if self.copies.is_empty() {
                 return Ok(());
             }
+
             tokio::select! {
                 Some(copied) = self.copies.join_next() => self.end(copied, report).await?,
                 // Copies may take hours: what arrives meanwhile is not to wait for their end.
@@ -202,6 +210,7 @@ impl SyncRun {
         let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
         let metadata = &self.store.inner().metadata;
         let claims = metadata.claim_syncs(lease, &self.targets, self.last.as_ref(), limit).await?;
+
         if let Some(claim) = claims.last() {
             self.last = Some(claim.record.organization_id.clone());
         }
@@ -226,6 +235,7 @@ impl SyncRun {
     ) -> Result<()> {
         let inner = self.store.inner();
         self.progress.advance(1);
+
         let (file, attempts, bytes, moved) = match copied {
             Ok(copied) => copied,
             Err(lost) => {
@@ -234,6 +244,7 @@ impl SyncRun {
                 return Ok(());
             }
         };
+
         match moved {
             Ok(Moved::Done) => {
                 inner.traffic.add_file();
@@ -255,7 +266,7 @@ impl SyncRun {
     }
 }
 
-/// Counts the bytes of a copy for whoever watches.
+/// Makes the meter of a copy: it counts bytes for the store and for `progress`.
 pub(super) fn meter(store: &FileStore, progress: &Arc<dyn Progress>) -> CopyMeter {
     let (store, progress) = (store.clone(), Arc::clone(progress));
     CopyMeter::new(move |bytes| {

@@ -7,12 +7,12 @@ use crate::FileStore;
 use crate::domain::error::Result;
 use crate::service::recovery::withdraw_stale_writes;
 
-/// A write that is older has broken off without a word.
+/// Age from which a write counts as broken off without a word.
 const WRITE_AGE: Duration = Duration::from_hours(24);
 
 impl FileStore {
-    /// One round of upkeep. What fails does not keep the rest from being done; the first failure is
-    /// returned, and tried again in the next round.
+    /// Does one round of upkeep. A part that fails does not keep the rest from being done; the first
+    /// failure is returned, and its part is attempted again in the next round.
     pub async fn upkeep(&self) -> Result<()> {
         let inner = self.inner();
         let published = self.publish_again().await;
@@ -22,10 +22,12 @@ impl FileStore {
         published
     }
 
-    /// A key is forgotten only when the database says what becomes of its blob.
+    /// Renames blobs whose rename failed. A key is forgotten only when the database says what becomes of
+    /// its blob.
     async fn publish_again(&self) -> Result<()> {
         let inner = self.inner();
         let waiting: Vec<_> = inner.publishing.failed.lock().iter().cloned().collect();
+
         let mut outcome = Ok(());
         for key in waiting {
             match inner.metadata.live_local_keys(&[key.blob_id()]).await {

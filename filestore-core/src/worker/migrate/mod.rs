@@ -2,7 +2,8 @@
 //!
 //! The target is the provider of the active binding, or LOCAL without one, so that new files go there
 //! already. Each file is copied, verified and flipped in one transaction; its old bytes stay for the
-//! grace. What is left is what the records say, so a run can be stopped at any time and begun again.
+//! grace period. What is left is what the records say, so a run can be stopped at any time and begun
+//! again.
 
 mod verify;
 
@@ -29,19 +30,22 @@ use crate::service::relocate::{Moved, RateLimit};
 
 /// Files looked at in one query.
 const PAGE: usize = 200;
-/// How often a run begins again with what changed under it.
+
+/// The most passes of a run; each after the first looks again at the files that changed under it.
 const PASSES: usize = 10;
+
+/// Pause in which the sync worker may finish the files that it has.
 const BETWEEN_PASSES: Duration = Duration::from_millis(300);
 
-/// How a migration is to run.
+/// The options of a migration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MigrateOptions {
-    /// No more than that many bytes are read in a second, by all its copies together.
+    /// The most bytes that all its copies together read in a second; `None` for no limit.
     pub bytes_per_second: Option<u64>,
 }
 
 impl FileStore {
-    /// What a migration of the organization to `to` would move; changes nothing. Errors as
+    /// Counts what a migration of the organization to `to` would move; changes nothing. Errors as
     /// [`migrate_run`](Self::migrate_run), but for a target that takes no files: the plan says so.
     pub(crate) async fn migrate_plan(
         &self,
@@ -50,6 +54,7 @@ impl FileStore {
     ) -> Result<MigratePlan> {
         let organization = self.migration_of(organization, to).await?;
         let mut plan = MigratePlan::new(to.clone());
+
         for holding in self.inner().metadata.holdings(&organization).await? {
             if holding.status != Status::Ready {
                 plan.stay_files += holding.files;
@@ -63,13 +68,14 @@ impl FileStore {
                 plan.from.push(self.holding(&holding));
             }
         }
+
         plan.refused = self.providers().check_takes_files(to).err().map(|error| error.to_string());
         Ok(plan)
     }
 
     /// Moves the organization's READY files to `to`, several at a time, until none is elsewhere or
-    /// `stop` says so; then the copies under way are finished. Progress counts files, and bytes beside
-    /// them.
+    /// `stop` returns true; then the copies under way are finished. Progress counts files, and bytes
+    /// beside them.
     ///
     /// `Conflict` if the organization is bound to another provider or a migration of it is under way;
     /// `ProviderUnavailable` or `ProviderInactive` if `to` takes no files.
@@ -85,16 +91,20 @@ impl FileStore {
         let organization = self.migration_of(number, to).await?;
         self.providers().check_takes_files(to)?;
         let entry = self.inner().migrations.begin(&organization, to)?;
+
         let shared = Arc::clone(entry.progress());
         let stop: &(dyn Fn() -> bool + Sync) = &|| stop() || shared.is_told_to_stop();
+
         let left = self.elsewhere(&organization, to).await?;
         progress.accepted();
         progress.start(Some(left.files));
+
         let limit = options.bytes_per_second.map(|rate| Arc::new(RateLimit::new(rate)));
         let report = MigrateReport::default();
         let store = self.clone();
         let mut run =
             MigrateRun { store, entry, number, limit, progress, report, is_rebound: false };
+
         for _ in 0..PASSES {
             if run.pass(stop).await? == 0 || stop() || run.is_rebound {
                 break;
@@ -102,6 +112,7 @@ impl FileStore {
             // The sync worker finishes what it has.
             sleep(BETWEEN_PASSES).await;
         }
+
         let left = self.elsewhere(&organization, to).await?;
         run.report.left_files = left.files;
         run.report.left_bytes = left.bytes;
@@ -109,7 +120,7 @@ impl FileStore {
         Ok(run.report)
     }
 
-    /// Where the organization's files are, and whether a migration is under way.
+    /// Reports where the organization's files are, and whether a migration is under way.
     pub(crate) async fn migrate_status(
         &self,
         organization: OrganizationNumber,
@@ -119,6 +130,7 @@ impl FileStore {
         let running = self.inner().migrations.progress(&organization);
         let bound = self.inner().metadata.active_binding(number).await?;
         let holdings = self.inner().metadata.holdings(&organization).await?;
+
         Ok(MigrateStatus {
             organization: number,
             bound_to: bound.map(|binding| binding.provider),
@@ -133,13 +145,14 @@ impl FileStore {
     }
 
     /// Tells the migration of the organization that is under way to stop: it finishes its copies and
-    /// returns its report to whoever runs it. False if none is under way.
+    /// returns its report to the caller that runs it. False if none is under way.
     pub(crate) fn migrate_stop(&self, organization: OrganizationNumber) -> bool {
         let organization = OrganizationId::from(organization);
         self.inner().migrations.stop(&organization)
     }
 
-    /// The organization as files name it, if `to` is where its new files go.
+    /// Returns the organization as files name it, if its new files go to `to`. `Conflict` if they go to
+    /// another provider; `NoActiveBinding` without a binding, unless `to` is LOCAL.
     async fn migration_of(
         &self,
         organization: OrganizationNumber,
@@ -152,9 +165,11 @@ impl FileStore {
             }
             bound => bound?,
         };
+
         if bound == *to {
             return Ok(organization);
         }
+
         let message =
             format!("organization {organization} is bound to {bound}: bind it to {to} first");
         Err(Error::new(ErrorKind::Conflict, message)
@@ -162,7 +177,7 @@ impl FileStore {
             .with_allowed([bound.as_str()]))
     }
 
-    /// The organization as files name it, and the provider it is bound to.
+    /// Returns the organization as files name it, and the provider that it is bound to.
     pub(super) async fn bound(
         &self,
         organization: OrganizationNumber,
@@ -228,6 +243,7 @@ impl MigrateRun {
         let mut moves: JoinSet<Outcome> = JoinSet::new();
         let (mut after, mut changed) = (None, 0);
         self.report.failures.clear();
+
         'pages: loop {
             let (organization, target) =
                 (self.entry.organization(), self.entry.progress().target());
@@ -236,10 +252,12 @@ impl MigrateRun {
                 self.is_rebound = true;
                 break;
             }
+
             let page =
                 store.inner().metadata.files_elsewhere(organization, target, after, PAGE).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.file_id);
+
             for record in page {
                 if stop() {
                     break 'pages;
@@ -255,6 +273,7 @@ impl MigrateRun {
                 self.begin(&mut moves, record);
             }
         }
+
         while let Some(moved) = moves.join_next().await {
             changed += self.note(Some(moved));
         }
@@ -265,6 +284,7 @@ impl MigrateRun {
         let store = self.store.clone();
         let shared = Arc::clone(self.entry.progress());
         let meter = meter(&store, &self.progress).limited(self.limit.clone());
+
         moves.spawn(async move {
             let moved = store.inner().move_blob(&record, shared.target(), meter).await;
             if matches!(moved, Ok(Moved::Done)) {

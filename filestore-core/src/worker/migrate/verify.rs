@@ -1,4 +1,4 @@
-//! Verifying: every byte that a provider holds of an organization, read and compared.
+//! Verification: every byte that a provider holds of an organization, read and compared.
 
 use std::sync::Arc;
 
@@ -29,23 +29,28 @@ impl FileStore {
     ) -> Result<MigrateVerifyReport> {
         let organization = OrganizationId::from(organization);
         let mut report = MigrateVerifyReport::default();
+
         let held = self.inner().metadata.holdings(&organization).await?;
         let ready = held.iter().filter(|holding| holding.status == Status::Ready);
+
         progress.accepted();
         progress.start(Some(
             ready.filter(|holding| holding.provider == *to).map(|holding| holding.files).sum(),
         ));
+
         let filter = ListFilter {
             organization_id: Some(organization),
             status: Some(Status::Ready),
             ..ListFilter::default()
         };
+
         let mut before = None;
         let mut checks = JoinSet::new();
         loop {
             let page = self.inner().metadata.list_files(&filter, &Scope::All, before, PAGE).await?;
             let Some(last) = page.last() else { break };
             before = Some(last.file_id);
+
             for record in page {
                 if record.blob.provider != *to {
                     report.elsewhere += 1;
@@ -57,6 +62,7 @@ impl FileStore {
                 checks.spawn(check(self.clone(), record, Arc::clone(&progress)));
             }
         }
+
         while let Some(checked) = checks.join_next().await {
             note(&mut report, Some(checked), &progress)?;
         }
@@ -66,7 +72,7 @@ impl FileStore {
 
 type Checked = (FileId, u64, Result<bool>);
 
-/// Whether the bytes that are held for `record` are its own.
+/// Compares the bytes that are held for `record` with its digest: true if they are its own.
 async fn check(store: FileStore, record: FileRecord, progress: Arc<dyn Progress>) -> Checked {
     let compare = async {
         let mut bytes = store.inner().blob_bytes(&record.blob).await?;
@@ -77,14 +83,17 @@ async fn check(store: FileStore, record: FileRecord, progress: Arc<dyn Progress>
             hasher.update(&chunk);
             progress.add_bytes(chunk.len() as u64);
         }
+
         let sum: [u8; 32] = hasher.finalize().into();
         Ok((size, sum) == (record.blob.size_bytes, record.blob.sha256.0))
     };
+
     let outcome = match compare.await {
         // Replaced, moved or deleted since it was listed.
         Err(_) | Ok(false) if has_changed(&store, &record).await => Ok(true),
         outcome => outcome,
     };
+
     (record.file_id, record.blob.size_bytes, outcome)
 }
 
@@ -101,9 +110,11 @@ fn note(
     let Some(checked) = checked else { return Ok(()) };
     let (file, bytes, outcome) =
         checked.map_err(|lost| Error::internal("verifying a file", lost))?;
+
     progress.advance(1);
     report.checked_files += 1;
     report.checked_bytes += bytes;
+
     match outcome {
         Ok(true) => {}
         Ok(false) => {
