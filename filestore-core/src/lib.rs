@@ -143,8 +143,8 @@ pub use self::{
         PartHints, QuotaReservation, Replacement, Uploaded, Uploads, VariantRequest,
     },
     storage::{
-        CheckOutcome, CheckStep, DataDir, ProviderCheck, ProviderRegistry, StagedBlob,
-        StagingWriter,
+        CheckOutcome, CheckStep, DataDir, PresignMethod, ProviderCheck, ProviderRegistry,
+        StagedBlob, StagingWriter,
     },
     variant::{CacheReport, Fit, Variant, VariantKey, VariantSize},
     worker::{Admin, NoProgress, Progress, Workers, migrate::MigrateOptions},

@@ -10,45 +10,45 @@ use std::time::{Duration, SystemTime};
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The system clock's now.
+    /// Returns the present instant by the system's clock.
     #[expect(clippy::disallowed_methods, reason = "the one place where the system is asked")]
     pub fn now() -> Self {
         Self::from(SystemTime::now())
     }
 
-    /// From milliseconds since the epoch.
+    /// Makes the instant `millis` milliseconds after the epoch.
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis)
     }
 
-    /// Milliseconds since the epoch.
+    /// Returns the milliseconds since the epoch.
     pub const fn as_millis(self) -> i64 {
         self.0
     }
 
-    /// Whole seconds since the epoch, rounded down (HTTP dates have no fraction).
+    /// Returns the whole seconds since the epoch, rounded down (HTTP dates have no fraction).
     pub const fn as_secs(self) -> i64 {
         self.0.div_euclid(1000)
     }
 
-    /// This instant plus `duration`, saturating.
+    /// Adds `duration` to the instant, saturating.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
 
-    /// This instant minus `duration`, saturating.
+    /// Subtracts `duration` from the instant, saturating.
     #[must_use]
     pub fn minus(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
 
-    /// Year, month 1–12 and day 1–31 in UTC.
+    /// Returns the year, the month 1–12 and the day 1–31 in UTC.
     pub fn date(self) -> (i64, u32, u32) {
         civil_from_days(self.0.div_euclid(86_400_000))
     }
 
-    /// As a [`SystemTime`]; an instant before the epoch becomes the epoch.
+    /// Converts to a [`SystemTime`]; an instant before the epoch becomes the epoch.
     pub fn to_system_time(self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(self.0).unwrap_or(0))
     }
@@ -62,7 +62,7 @@ impl From<SystemTime> for Timestamp {
 }
 
 impl fmt::Display for Timestamp {
-    /// `2026-11-21T08:15:30.123Z`.
+    /// Writes ISO 8601 with milliseconds, as `2026-11-21T08:15:30.123Z`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (year, month, day) = self.date();
         let ms = self.0.rem_euclid(86_400_000);
@@ -128,7 +128,7 @@ impl Clock {
     }
 }
 
-/// A clock for tests: it stands still until it is told to move.
+/// A clock for tests, which stands still until it is told to move.
 #[derive(Debug, Clone)]
 pub struct ManualClock(Arc<AtomicI64>);
 
@@ -150,19 +150,22 @@ impl ManualClock {
     }
 }
 
-/// Days since 1970-01-01 to a proleptic Gregorian date (Hinnant, "chrono-Compatible Low-Level Date
-/// Algorithms", `civil_from_days`).
+/// Converts days since 1970-01-01 to a proleptic Gregorian date (Hinnant, "chrono-Compatible Low-Level
+/// Date Algorithms", `civil_from_days`).
 fn civil_from_days(days: i64) -> (i64, u32, u32) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
     let year_of_era =
         (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+
     let month_index = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_index + 2) / 5 + 1;
     let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
+
     (year, u32::try_from(month).expect("1 to 12"), u32::try_from(day).expect("1 to 31"))
 }
 

@@ -56,6 +56,7 @@ impl Bindings<'_> {
         if let Some(provider) = &change.provider {
             self.store.inner.stores.providers().check_for_binding(provider)?;
         }
+
         let active: Vec<ProviderCode> = self
             .store
             .inner
@@ -65,6 +66,7 @@ impl Bindings<'_> {
             .into_iter()
             .map(|provider| provider.code.clone())
             .collect();
+
         done(
             self.store
                 .inner

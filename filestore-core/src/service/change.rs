@@ -26,7 +26,8 @@ use crate::domain::status::{Location, Status, SyncStatus};
 use crate::metadata::{BindingSeen, DroppedBlob, Expected, UpdateFile, Updated};
 use crate::storage::StagedBlob;
 
-/// How often a change is decided again after losing to a worker.
+/// Times a change is decided before it ends in `Conflict`; a decision that lost to a worker is
+/// repeated.
 const DECISIONS: usize = 8;
 
 /// A change that was made, or found made already.
@@ -145,6 +146,7 @@ impl FileStore {
         if_match: Option<&IfMatch>,
     ) -> Result<Changed> {
         let first: OnceLock<Arc<FileRecord>> = OnceLock::new();
+
         until_settled("the file", DECISIONS, || async {
             let old = self.record_fresh(id, scope).await?;
             if first.get().is_some_and(|first| was_requested(first, &old)) {
@@ -195,6 +197,7 @@ impl FileStore {
             Event::MakeReady => old.state.make_ready()?,
             Event::Replace => old.state,
         };
+
         let mut seen = None;
         if let Some((given, arrived)) = &decision.new {
             let may_leave = MayLeave::from(next.state.may_leave_local());
@@ -203,9 +206,11 @@ impl FileStore {
             self.put_blob(&mut next, given, arrived, &place, now);
             seen = Some(place.seen);
         }
+
         if next == *old {
             return Ok(None);
         }
+
         if next.state.status() != Status::Temp {
             next.expires_at = None;
         }
@@ -225,6 +230,7 @@ impl FileStore {
             Naming::choose(given, arrived, self.name_limit(), || next.original_name.clone());
         let blob_id = place.blob_id(arrived.blob_id, now);
         let key = BlobKey::new(&next.organization_id, &next.sub_system, next.created_at, blob_id);
+
         next.original_name = naming.original_name;
         next.mime_type = naming.mime_type;
         next.ext = naming.ext;
@@ -309,9 +315,11 @@ impl Change {
             Self::MakeReady(new) => (Event::MakeReady, new),
             Self::Replace(new) => (Event::Replace, Some(new)),
         };
+
         let Some(Replacement { staged, given }) = new else {
             return (Decision { event, new: None }, None);
         };
+
         let arrived = Arrived::of(&staged).await;
         (Decision { event, new: Some((given, arrived)) }, Some(staged))
     }

@@ -53,7 +53,9 @@ impl Inner {
             key: record.blob.key.clone(),
             begun_at: now,
         };
+
         self.metadata.begin_writes(records.iter().map(intent).collect()).await?;
+
         let written = self.write_each(records, staged).await;
         if written.is_err() {
             self.withdraw_later(records.iter().map(|record| record.blob.key.clone()).collect())
@@ -108,6 +110,7 @@ impl Inner {
     ) -> Result<()> {
         let holder = self.stores.holder(provider)?;
         let blob = &record.blob;
+
         let how = serving::decide(&record.mime_type, blob.sniffed_type.as_deref(), None);
         let object = BlobInfo {
             size_bytes: blob.size_bytes,
@@ -115,6 +118,7 @@ impl Inner {
             content_disposition: Some(how.disposition.to_value(&record.original_name)),
             content_type: how.content_type.into_owned(),
         };
+
         let written = holder.put(key, &object, source, priority).await;
         // Our own bytes are not what they were: nothing a client has said.
         written.map_err(|error| match error.kind() {
@@ -158,8 +162,8 @@ impl Inner {
         })
     }
 
-    /// Gives up objects whose write failed, so that nobody knows what is there: they are removed after
-    /// the grace, when no late write can land any more.
+    /// Withdraws objects whose write failed, so that their state is unknown: they are removed after the
+    /// grace period, when no late write can arrive any more.
     pub(crate) async fn withdraw_later(&self, keys: Vec<BlobKey>) {
         let not_before = self.now().plus(self.config.blob_grace);
         if let Err(error) = self.metadata.withdraw_writes(&keys, not_before).await {
@@ -168,8 +172,9 @@ impl Inner {
         }
     }
 
-    /// Gives up whole objects that nobody will refer to: removed at once, if the provider answers, and
-    /// once more after the grace, since an earlier try of the same write may still land.
+    /// Withdraws whole objects that no record will refer to: they are removed at once, if the provider
+    /// answers, and once more after the grace period, since an earlier attempt of the same write may
+    /// still arrive.
     pub(crate) async fn withdraw(&self, provider: &ProviderCode, keys: Vec<BlobKey>) {
         if let Ok(holder) = self.stores.holder(provider) {
             for error in holder.remove(keys.clone()).await.into_iter().filter_map(Result::err) {

@@ -24,7 +24,8 @@ use crate::domain::status::Location;
 use crate::metadata::{IdempotencyEntry, InsertFiles, Inserted};
 use crate::storage::StagedBlob;
 
-/// How often an insert is placed anew because the binding changed under it.
+/// Times an insert is placed before it ends in `Conflict`; one whose binding changed under it is placed
+/// anew.
 const PLACEMENTS: usize = 5;
 
 /// Files on their way to becoming records; `B` stands for the bytes of each.
@@ -54,9 +55,9 @@ pub(super) struct OneOrMore<T> {
 /// The shape of a reply to be remembered.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ReplyShape {
-    /// One record.
+    /// The one record of an upload.
     Record,
-    /// An array of records.
+    /// An array of the records of a batch.
     List,
 }
 

@@ -12,7 +12,8 @@ use crate::domain::scope::Scope;
 use crate::domain::status::Status;
 use crate::metadata::{Expected, UpdateFile, Updated};
 
-/// How often a change is decided again after losing to another change.
+/// Times a mark is decided before it ends in `Conflict`; one that lost to another change is decided
+/// again.
 const DECISIONS: usize = 8;
 
 impl FileStore {
@@ -74,6 +75,7 @@ impl FileStore {
         mut next: FileRecord,
     ) -> Result<Option<Arc<FileRecord>>> {
         next.updated_at = self.inner.now().max(old.updated_at);
+
         let update = UpdateFile {
             expected: Expected::of(old),
             next: next.clone(),
@@ -81,6 +83,7 @@ impl FileStore {
             quota_bytes: None,
             binding: None,
         };
+
         match self.inner.metadata.update_file(update).await? {
             Updated::Done => Ok(Some(Arc::new(next))),
             Updated::Lost | Updated::PlacementStale | Updated::OverQuota => Ok(None),

@@ -59,6 +59,7 @@ impl Uploads<'_> {
             )
             .with_limit(KEY_BYTES as u64));
         }
+
         let key = format!("{caller}\n{key}");
         let running = &self.store.inner.idempotency;
         if !running.0.lock().insert((organization.clone(), key.clone())) {
@@ -68,6 +69,7 @@ impl Uploads<'_> {
             )
             .with_retry_after_secs(1));
         }
+
         Ok(IdempotencyGuard {
             running: Arc::clone(running),
             organization: organization.clone(),
@@ -77,7 +79,7 @@ impl Uploads<'_> {
 }
 
 impl FileStore {
-    /// The reply of an earlier request with the same key and content, if there was one.
+    /// Finds the reply of an earlier request with the same key and content, if there was one.
     ///
     /// `IdempotencyMismatch` if the key was used with another content.
     pub(super) async fn replay(
@@ -87,6 +89,7 @@ impl FileStore {
     ) -> Result<Option<StoredReply>> {
         let now = self.inner.now();
         let entry = self.inner.metadata.idempotency(&guard.organization, &guard.key, now).await?;
+
         match entry {
             None => Ok(None),
             Some(entry) if entry.fingerprint == *fingerprint => {

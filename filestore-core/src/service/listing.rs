@@ -12,29 +12,29 @@ use crate::domain::scope::Scope;
 /// The smallest, default and largest number of files on a page.
 const PAGE: (usize, usize, usize) = (1, 100, 1000);
 
-/// Which page of which files.
+/// A request for one page of files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListRequest {
-    /// Which files.
+    /// The filter that the files pass.
     pub filter: ListFilter,
-    /// How many at most, 1 to 1000; 100 if not given.
+    /// The largest number of files on the page, 1 to 1000; 100 if not given.
     pub limit: Option<usize>,
-    /// Where the page before ended; from [`FilePage::next_cursor`] of the same filter.
+    /// The cursor that the page before ended with: its [`FilePage::next_cursor`], of the same filter.
     pub cursor: Option<String>,
 }
 
 /// One page of files.
 #[derive(Debug, Clone)]
 pub struct FilePage {
-    /// The files.
+    /// The files, newest first.
     pub items: Vec<FileRecord>,
-    /// For the next page; `None` on the last one.
+    /// The cursor for the next page; `None` on the last one.
     pub next_cursor: Option<String>,
 }
 
 impl FileStore {
-    /// A page of the files of `scope`. `InvalidField` for a limit out of range and for a cursor that
-    /// is not one of this filter.
+    /// Lists a page of the files of `scope`. `InvalidField` for a limit out of range and for a cursor
+    /// that is not one of this filter.
     pub async fn list(&self, request: &ListRequest, scope: &Scope) -> Result<FilePage> {
         let limit = request.limit.unwrap_or(PAGE.1);
         if !(PAGE.0..=PAGE.2).contains(&limit) {
@@ -44,10 +44,12 @@ impl FileStore {
             )
             .with_limit(PAGE.2 as u64));
         }
+
         let mark = filter_mark(&request.filter);
         let before = request.cursor.as_deref().map(|cursor| decode(cursor, &mark)).transpose()?;
         let mut items =
             self.inner.metadata.list_files(&request.filter, scope, before, limit + 1).await?;
+
         let more = items.len() > limit;
         items.truncate(limit);
         let last = items.last().filter(|_| more);

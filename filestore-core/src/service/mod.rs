@@ -75,7 +75,7 @@ pub use variant::VariantRequest;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Health {
-    /// The database's answer.
+    /// The database's answer to a ping.
     pub database: Result<()>,
     /// The answer of the disk, which was written to and read from.
     pub storage: Result<()>,
@@ -121,7 +121,7 @@ pub(crate) struct Inner {
     pub(crate) purge_wanted: Notify,
     /// Wakes the sync worker.
     pub(crate) sync_wanted: Notify,
-    /// What has been copied to and between providers since the store was opened.
+    /// Counters of what was copied to and between providers since the store was opened.
     pub(crate) traffic: Traffic,
     /// The migrations under way, by organization.
     pub(crate) migrations: Migrations,
@@ -137,17 +137,17 @@ impl Inner {
 }
 
 impl FileStore {
-    /// The configuration it was opened with.
+    /// Returns the configuration that the store was opened with.
     pub fn config(&self) -> &StoreConfig {
         &self.inner.config
     }
 
-    /// The data directory it holds.
+    /// Returns the data directory that the store holds.
     pub fn data_dir(&self) -> &DataDir {
         &self.inner.dir
     }
 
-    /// The providers it knows.
+    /// Returns the providers that the store knows.
     pub fn providers(&self) -> &ProviderRegistry {
         self.inner.stores.providers()
     }

@@ -123,19 +123,21 @@ impl FileStoreBuilder {
         self
     }
 
-    /// Takes the directory's lock, opens the database, and completes or undoes what a crash left.
+    /// Takes the directory's lock, opens the database, and completes or discards what a crash left.
     ///
     /// `Locked` if another process holds the directory, `Unusable` if it cannot be used as it is (no
     /// directory, not writable, a newer schema).
     pub async fn open(self) -> Result<FileStore> {
         let Self { path, config, clock } = self;
         let providers = ProviderRegistry::open(&config.providers)?;
+
         let (dir, local, metadata, variants) = {
             let config = config.clone();
             tokio::task::spawn_blocking(move || open_parts(&path, &config))
                 .await
                 .map_err(|e| Error::internal("opening the store", e))??
         };
+
         let store = FileStore {
             inner: Arc::new(Inner {
                 clock,
@@ -153,6 +155,7 @@ impl FileStoreBuilder {
                 quota: Arc::new(quota::Ledger::default()),
             }),
         };
+
         recovery::recover(&store).await?;
         Ok(store)
     }
@@ -168,28 +171,33 @@ fn open_parts(
         reserve_bytes: config.reserve_bytes,
         concurrent_uploads: config.limits.concurrent_uploads,
     };
+
     let local = LocalStore::open(&dir, options)?;
     let reserve = local.clone();
     let on_full = Arc::new(move || {
         reserve.free_reserve();
     });
+
     let metadata = SqliteMetadata::open(&dir.database(), config.durability, Some(on_full))?;
+
     let room = local.clone();
     let variants =
         VariantEngine::open_beside(&dir.variants(), config.variants.clone(), move || {
             room.has_room()
         })?;
+
     Ok((dir, local, metadata, variants))
 }
 
 impl Inner {
-    /// Settles staged blobs after their commit failed with `error`: those that no record names go. Where
-    /// the error leaves it open whether it was committed the database is asked; if it does not
-    /// answer either, they stay until the next start, which asks again.
+    /// Settles staged blobs after their commit failed with `error`: those that no record names are
+    /// discarded. Where the error leaves it open whether the commit was made the database is asked; if
+    /// the database does not answer either, the blobs stay until the next start, which asks again.
     pub(super) async fn discard_uncommitted(&self, staged: Vec<BlobId>, error: &Error) {
         if leaves_nothing(error) {
             return self.discard(staged).await;
         }
+
         match self.metadata.live_local_keys(&staged).await {
             Ok(live) => {
                 let is_live = |id: &BlobId| live.iter().any(|key| key.blob_id() == *id);
@@ -203,8 +211,8 @@ impl Inner {
         }
     }
 
-    /// Removes staged blobs that no record will name. What cannot be removed now goes at the next
-    /// start.
+    /// Discards staged blobs that no record will name. Those that cannot be removed now are removed at
+    /// the next start.
     pub(super) async fn discard(&self, staged: Vec<BlobId>) {
         if let Err(error) = self.stores.local().discard_staged(staged).await {
             tracing::warn!(error = %error.chain(), "staged blobs stay until the next start");

@@ -1,4 +1,4 @@
-//! Where a new blob goes: what the organization's active binding means for it.
+//! Placement of a new blob, as the organization's active binding demands.
 //!
 //! | binding | a blob goes |
 //! |---|---|
@@ -17,7 +17,7 @@ use crate::domain::provider::ProviderCode;
 use crate::domain::status::Location;
 use crate::metadata::BindingSeen;
 
-/// A decision, with what it was decided from.
+/// The place of a new blob, with the binding that decided it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Placement {
     pub(super) location: Location,
@@ -41,7 +41,8 @@ impl From<bool> for MayLeave {
 }
 
 impl Placement {
-    /// What names the blob: its staged id, or a new one for each object that is written to a provider.
+    /// Returns the id that names the blob: its staged id, or a new one for each object that is written to
+    /// a provider.
     pub(super) fn blob_id(&self, staged: BlobId, now: Timestamp) -> BlobId {
         match self.location {
             Location::Local => staged,
@@ -65,6 +66,7 @@ impl Inner {
             Some(number) => self.metadata.active_binding(number).await?,
             None => None,
         };
+
         if active.is_none() && self.config.require_binding {
             return Err(Error::new(
                 ErrorKind::BindingRequired,
@@ -72,9 +74,11 @@ impl Inner {
             )
             .with_field("organization_id"));
         }
+
         let through = active
             .as_ref()
             .filter(|binding| may_leave == MayLeave::Yes && self.is_written_through(binding));
+
         let (location, provider) = match through {
             Some(binding) => {
                 self.stores.providers().check_takes_files(&binding.provider)?;
@@ -82,12 +86,13 @@ impl Inner {
             }
             None => (Location::Local, ProviderCode::local()),
         };
+
         let active = active.map(|binding| (binding.provider, binding.sync_enabled));
         Ok(Placement { location, provider, seen: BindingSeen { organization: number, active } })
     }
 
-    /// Wakes the sync worker for a committed blob that was placed by `seen`, if it has somewhere to go;
-    /// the others settle in its own time, many at once.
+    /// Wakes the sync worker for a committed blob that was placed by `seen`, if the blob has somewhere to
+    /// go; the others settle in the worker's own time, many at once.
     pub(super) fn wake_sync(&self, seen: &BindingSeen) {
         if let Some((provider, true)) = &seen.active
             && self.stores.location(provider) == Location::Cloud

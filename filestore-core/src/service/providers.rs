@@ -11,7 +11,7 @@ use crate::storage::ProviderCheck;
 const TESTED: [&str; 5] = ["local", "s3", "azblob", "fs", "memory"];
 
 impl FileStore {
-    /// Every provider, inactive ones included, `LOCAL` first.
+    /// Lists every provider, inactive ones included, `LOCAL` first.
     pub(crate) fn list_providers(&self) -> Vec<ProviderInfo> {
         self.providers().all().iter().map(|provider| self.shown(provider)).collect()
     }
@@ -29,8 +29,8 @@ impl FileStore {
         }
     }
 
-    /// Tries a provider of location CLOUD out, with objects of its own. What is wrong with the provider is
-    /// in the report; `UnknownProvider` if none has that code, `InvalidField` for `LOCAL`.
+    /// Checks a provider of location CLOUD with objects of its own. What is wrong with the provider is in
+    /// the report; `UnknownProvider` if none has that code, `InvalidField` for `LOCAL`.
     pub(crate) async fn check_provider(&self, code: &str) -> Result<ProviderCheck> {
         let code = self.provider_code(code).map_err(|error| error.with_field("code"))?;
         if self.providers().location(&code) == Location::Local {
@@ -42,8 +42,8 @@ impl FileStore {
         Ok(self.providers().cloud(&code)?.check().await)
     }
 
-    /// The provider that `code` names, as an administrator's request spells it. `UnknownProvider` lists
-    /// the codes there are.
+    /// Finds the provider that `code` names, as an administrator's request spells it.
+    /// `UnknownProvider` lists the codes there are.
     pub(crate) fn provider_code(&self, code: &str) -> Result<ProviderCode> {
         let known = code.parse().ok().filter(|code| self.providers().get(code).is_some());
         known.ok_or_else(|| {

@@ -21,9 +21,9 @@ use crate::domain::path::BlobKey;
 /// Committed blobs on their way to their final names.
 pub(crate) struct PublishQueue {
     waiting: Mutex<Vec<BlobKey>>,
-    /// Whether somebody takes rounds from `waiting`. Changed only while that is locked.
+    /// True while a task takes rounds from `waiting`. Changed only while `waiting` is locked.
     running: watch::Sender<bool>,
-    /// Blobs whose rename failed: served from staging, tried again by upkeep.
+    /// Blobs whose rename failed: served from staging, renamed by a later upkeep.
     pub(crate) failed: Mutex<HashSet<BlobKey>>,
 }
 
@@ -43,7 +43,7 @@ impl PublishQueue {
         !self.running.send_replace(true)
     }
 
-    /// What waits, or nothing: then the rounds are over.
+    /// Takes the keys that wait. None of them means that the rounds are over.
     fn next_round(&self) -> Vec<BlobKey> {
         let mut waiting = self.waiting.lock();
         if waiting.is_empty() {
@@ -67,8 +67,8 @@ impl PublishQueue {
     }
 }
 
-/// Takes rounds until nothing waits. Ends them also where they are cut off, as by the end of the
-/// runtime: whoever publishes next then takes up what waits.
+/// The task that takes rounds until nothing waits. Dropping it ends the rounds also where they are cut
+/// off, as by the end of the runtime: the next upload then takes up the keys that wait.
 struct Rounds {
     publishing: Arc<PublishQueue>,
     /// Weak between rounds, so that a store that is closed and dropped releases its directory there
@@ -113,7 +113,7 @@ impl Inner {
     }
 
     /// Puts committed blobs under their final names. A rename that fails is not an error for the
-    /// caller: the record is committed, readers find the staged name, and upkeep tries again.
+    /// caller: the record is committed, readers find the staged name, and upkeep repeats the rename.
     pub(crate) async fn publish_all(&self, keys: Vec<BlobKey>) {
         let outcomes = self.stores.local().publish_all(keys.clone()).await;
         for (key, outcome) in keys.into_iter().zip(outcomes) {

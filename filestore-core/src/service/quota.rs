@@ -45,14 +45,17 @@ impl Uploads<'_> {
     ) -> Result<Option<QuotaReservation>> {
         let Some(quota) = self.store.inner.config.quota_bytes else { return Ok(None) };
         let stored = self.store.inner.metadata.stored_bytes(organization).await?;
+
         let ledger = &self.store.inner.quota;
         let mut reserved = ledger.0.lock();
         let sum = reserved.get(organization).copied().unwrap_or(0);
         if stored.saturating_add(sum).saturating_add(bytes) > quota {
             return Err(over_quota(quota));
         }
+
         *reserved.entry(organization.clone()).or_default() += bytes;
         drop(reserved);
+
         Ok(Some(QuotaReservation {
             ledger: Arc::clone(ledger),
             organization: organization.clone(),

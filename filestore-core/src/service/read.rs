@@ -22,29 +22,31 @@ use crate::domain::status::Location;
 use crate::storage::cloud::{PresignMethod, PresignRequest};
 use crate::storage::{BlobRead, ByteStream, LocalBlob};
 
-/// How often a read starts over because the record changed under it.
+/// Times a read is attempted before it ends in `Conflict`; one whose record changed under it starts
+/// over.
 const READS: usize = 4;
 
 /// The bytes of a record, ready to be read.
 pub enum Opened {
     /// A range of at most 256 KiB, read already.
     Small(Bytes),
-    /// On the local disk.
+    /// An open file on the local disk.
     Local(LocalBlob),
-    /// What was asked for, from the provider that holds it. Ends with an error rather than short.
+    /// The requested bytes, from the provider that holds them. The stream ends with an error rather than
+    /// short.
     Remote(ByteStream),
     /// The record points elsewhere by now: look it up again.
     Changed,
 }
 
 impl FileStore {
-    /// The live file, from memory, if it happens to be there; see
+    /// Returns the live file from memory, if it happens to be there; see
     /// [`Metadata::cached_file`](crate::metadata::Metadata::cached_file). Also `None` for deleted files.
     pub fn cached_record(&self, id: FileId, scope: &Scope) -> Option<Arc<FileRecord>> {
         self.inner.metadata.cached_file(id, scope).filter(|record| !record.state.is_deleted())
     }
 
-    /// The live file. `NotFound` for unknown, foreign and deleted ones alike.
+    /// Looks up the live file. `NotFound` for unknown, foreign and deleted ones alike.
     pub async fn record(&self, id: FileId, scope: &Scope) -> Result<Arc<FileRecord>> {
         if let Some(record) = self.cached_record(id, scope) {
             return Ok(record);
@@ -59,7 +61,7 @@ impl FileStore {
         }
     }
 
-    /// The file, deleted or not, until the purge removed its record.
+    /// Looks up the file, deleted or not, until the purge removed its record.
     pub async fn info(&self, id: FileId, scope: &Scope) -> Result<Arc<FileRecord>> {
         self.inner.metadata.file(id, scope).await?.ok_or_else(|| Error::not_found("file"))
     }
@@ -79,7 +81,8 @@ impl FileStore {
         }
     }
 
-    /// As [`FileStore::open_content`], for a range; a small one is read in the same visit to the disk.
+    /// Opens a range as [`FileStore::open_content`] opens all bytes; a small range is read in the same
+    /// visit to the disk.
     pub async fn read_content(&self, record: &FileRecord, range: Range<u64>) -> Result<Opened> {
         let blob = &record.blob;
         let holder = self.inner.stores.holder(&blob.provider)?;
@@ -95,32 +98,36 @@ impl FileStore {
         }
     }
 
-    /// The presigned URL that the bytes of `record` are to be had from, if its provider can make one
-    /// that grants no more than that. `None`: serve them. `ProviderUnavailable` for a provider that
-    /// is gone from the configuration.
+    /// Makes a presigned URL for a request with `method` to the bytes of `record`, if its provider can
+    /// make one that grants no more than that. `None`: serve the bytes. `ProviderUnavailable` for a
+    /// provider that is gone from the configuration.
     pub async fn redirect(
         &self,
         record: &FileRecord,
-        head: bool,
+        method: PresignMethod,
         requested: Option<Disposition>,
     ) -> Result<Option<String>> {
         if record.state.location() == Location::Local {
             return Ok(None);
         }
+
         let blob = &record.blob;
         let cloud = self.providers().cloud(&blob.provider)?;
+
         let how = serving::decide(&record.mime_type, blob.sniffed_type.as_deref(), requested);
         let stored = serving::decide(&record.mime_type, blob.sniffed_type.as_deref(), None);
+
         let can = cloud.capabilities();
         let is_stored = can.stores_disposition && how == stored;
         let disposition = how.disposition.to_value(&record.original_name);
         let request = PresignRequest {
-            method: if head { PresignMethod::Head } else { PresignMethod::Get },
+            method,
             expires_in: self.inner.config.presign_ttl,
             content_type: &how.content_type,
             // What the object was stored with needs no saying where it cannot be said.
             disposition: (can.overrides_disposition || !is_stored).then_some(&*disposition),
         };
+
         Ok(cloud.presign(&blob.key, &request).await?.map(|presigned| presigned.url))
     }
 
@@ -147,12 +154,14 @@ impl FileStore {
             let size = record.blob.size_bytes;
             let range =
                 wanted.clone().map_or(0..size, |range| range.start.min(size)..range.end.min(size));
+
             let bytes = match self.read_content(&record, range.clone()).await? {
                 Opened::Small(bytes) => stream::once(async { Ok(bytes) }).boxed(),
                 Opened::Local(blob) => blob.into_stream(range).boxed(),
                 Opened::Remote(bytes) => bytes,
                 Opened::Changed => return Ok(None),
             };
+
             Ok(Some((record, bytes)))
         })
         .await
@@ -174,7 +183,7 @@ impl FileStore {
             .await
     }
 
-    /// All bytes of a file, in memory.
+    /// Reads all bytes of a file into memory.
     pub async fn read(&self, id: FileId, scope: &Scope) -> Result<Bytes> {
         let (record, mut bytes) = self.open_file(id, scope, None).await?;
         let mut all = BytesMut::with_capacity(usize::try_from(record.blob.size_bytes).unwrap_or(0));

@@ -1,4 +1,4 @@
-//! Recovery at start: completes or undoes what a crash left in staging.
+//! Recovery at start: completes or discards what a crash left in staging.
 //!
 //! Only staging is looked at, so it takes as long as the crash left uploads, not as the store has
 //! files. A staged blob with a record is renamed forward; one without never had an answer and goes.
@@ -16,6 +16,7 @@ pub(crate) async fn recover(store: &FileStore) -> Result<()> {
     let inner = store.inner();
     let staged = inner.stores.local().staged().await?;
     let (mut forward, mut undone) = (0, 0);
+
     for page in staged.chunks(PAGE) {
         let live = inner.metadata.live_local_keys(page).await?;
         let dead: Vec<_> =
@@ -25,9 +26,11 @@ pub(crate) async fn recover(store: &FileStore) -> Result<()> {
         inner.publish_all(live).await;
         inner.stores.local().discard_staged(dead).await?;
     }
+
     if forward + undone > 0 {
         tracing::info!(forward, undone, "recovered staged uploads");
     }
+
     withdraw_stale_writes(store, inner.now()).await;
     match inner.metadata.clear_leases().await {
         // They end by themselves; what is stored can be read meanwhile.
@@ -46,6 +49,7 @@ pub(crate) async fn recover(store: &FileStore) -> Result<()> {
 pub(crate) async fn withdraw_stale_writes(store: &FileStore, begun_before: Timestamp) {
     let inner = store.inner();
     let not_before = inner.now().plus(inner.config.blob_grace);
+
     loop {
         match inner.metadata.withdraw_old_writes(begun_before, not_before, PAGE).await {
             Ok(0) => return,

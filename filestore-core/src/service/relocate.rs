@@ -1,8 +1,8 @@
 //! Moving a blob to another provider while it is served: copy, verify, flip.
 //!
 //! The copy has a key of its own. One transaction makes it the record's blob and drops the old one,
-//! whose bytes stay for the grace, for those who look at the old record still. A file that was replaced
-//! or deleted meanwhile keeps what it has, and the copy goes.
+//! whose bytes stay for the grace period, for readers that hold the old record still. A file that was
+//! replaced or deleted meanwhile keeps what it has, and the copy goes.
 //!
 //! The compare-and-set names the old blob too: a move between two clouds changes neither version nor
 //! state.
@@ -23,7 +23,7 @@ use crate::domain::record::{Blob, FileRecord};
 use crate::metadata::{DroppedBlob, Expected, UpdateFile, Updated, WriteIntent};
 use crate::storage::{ByteStream, Priority};
 
-/// What became of a move.
+/// The outcome of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moved {
     /// The record refers to the copy.
@@ -32,7 +32,7 @@ pub(crate) enum Moved {
     Lost,
 }
 
-/// Told how many bytes of a copy have been read, as they are, and may hold it back.
+/// A meter of the bytes of a copy: told of them as they are read, and able to hold the copy back.
 #[derive(Clone)]
 pub(crate) struct CopyMeter {
     count: Arc<dyn Fn(u64) + Send + Sync>,
@@ -40,7 +40,7 @@ pub(crate) struct CopyMeter {
 }
 
 impl CopyMeter {
-    /// Counts only.
+    /// Makes a meter that counts and never holds back.
     pub(crate) fn new(count: impl Fn(u64) + Send + Sync + 'static) -> Self {
         Self { count: Arc::new(count), limit: None }
     }
@@ -61,7 +61,7 @@ impl CopyMeter {
 /// A rate that several copies share.
 pub(crate) struct RateLimit {
     bytes_per_second: u64,
-    /// When the bytes let through so far are paid for.
+    /// The instant at which the bytes let through so far are paid for.
     free_at: Mutex<Instant>,
 }
 
@@ -95,6 +95,7 @@ impl Inner {
         if self.stores.disk(target).is_some() {
             return self.move_home(record, meter).await;
         }
+
         let now = self.now();
         let FileRecord { file_id, organization_id, sub_system, created_at, .. } = record;
         let key = BlobKey::new(organization_id, sub_system, *created_at, BlobId::generate(now));
@@ -104,6 +105,7 @@ impl Inner {
             key: key.clone(),
             begun_at: now,
         };
+
         self.metadata.begin_writes(vec![intent]).await?;
         self.move_out(record, target, key, meter).await
     }
@@ -123,10 +125,12 @@ impl Inner {
             }
             Err(error) => Err(error),
         };
+
         if let Err(error) = copied {
             self.withdraw_later(vec![key]).await;
             return Err(error);
         }
+
         let flipped = self.flip(record, target, key.clone()).await;
         match flipped {
             Ok(Moved::Done) => {}
@@ -141,9 +145,11 @@ impl Inner {
         let blob = &record.blob;
         let source = metered(self.blob_bytes(blob).await?, meter);
         let staged = self.stage_copy(blob, source).await?;
+
         let FileRecord { organization_id, sub_system, created_at, .. } = record;
         let key = BlobKey::new(organization_id, sub_system, *created_at, staged.blob_id);
         let kept = staged.keep();
+
         // From here on nothing is cancelled, so that no record loses its bytes.
         let (inner, record) = (Arc::clone(self), record.clone());
         let flipping = tokio::spawn(async move {
@@ -168,18 +174,21 @@ impl Inner {
         let now = self.now().max(record.updated_at);
         let location = self.stores.location(target);
         let Ok(state) = record.state.move_to(location) else { return Ok(Moved::Lost) };
+
         let next = FileRecord {
             state,
             blob: Blob { provider: target.clone(), key, ..record.blob.clone() },
             updated_at: now,
             ..record.clone()
         };
+
         let dropped = DroppedBlob {
             file_id: record.file_id,
             provider: record.blob.provider.clone(),
             key: record.blob.key.clone(),
             not_before: now.plus(self.config.blob_grace),
         };
+
         let update = UpdateFile {
             expected: Expected::of(record),
             next,
@@ -187,6 +196,7 @@ impl Inner {
             quota_bytes: None,
             binding: None,
         };
+
         match self.metadata.update_file(update).await? {
             Updated::Done => Ok(Moved::Done),
             Updated::Lost | Updated::PlacementStale | Updated::OverQuota => Ok(Moved::Lost),

@@ -127,7 +127,7 @@ impl GivenName {
 pub struct PartHints {
     /// The part's file name, percent-decoded; see [`media::name_from_part`].
     pub file_name: Option<String>,
-    /// The part's Content-Type.
+    /// The media type in the part's Content-Type.
     pub content_type: Option<String>,
 }
 
@@ -144,7 +144,7 @@ pub struct NewBatch {
 }
 
 impl NewBatch {
-    /// Describes a batch.
+    /// Describes a batch without an idempotency key.
     pub fn new(organization_id: OrganizationId, sub_system: SubSystem) -> Self {
         Self { organization_id, sub_system, idempotency: None }
     }
@@ -178,9 +178,9 @@ pub enum Uploaded<T> {
 /// A change of a file.
 #[derive(Debug)]
 pub enum Change {
-    /// TEMP becomes THUMBNAIL.
+    /// A TEMP file becomes THUMBNAIL.
     MakeThumbnail,
-    /// Any status becomes READY, with new bytes if given.
+    /// A file of any status becomes READY, with new bytes if given.
     MakeReady(Option<Replacement>),
     /// The file gets new bytes and keeps its status.
     Replace(Replacement),
@@ -205,7 +205,7 @@ impl Replacement {
 /// The content that a change may be made to (RFC 9110 §13.1.1, over the entity tag's digests).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IfMatch {
-    /// `*`: any content.
+    /// `*`: a file of any content.
     Any,
     /// Only content with one of these digests. Tags that are no digest match nothing.
     OneOf(Vec<Sha256>),

@@ -1,8 +1,8 @@
-//! What has been copied to and between providers since the store was opened.
+//! Counters of what was copied to and between providers since the store was opened.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters, for whoever watches a run from outside.
+/// Counters for observers that watch a run from outside.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     files: AtomicU64,
@@ -10,17 +10,17 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// Some bytes were read for a copy.
+    /// Counts `bytes` more that were read for a copy.
     pub(crate) fn add_bytes(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// A file was moved.
+    /// Counts a file that was moved.
     pub(crate) fn add_file(&self) {
         self.files.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Files moved, and bytes read for copies.
+    /// Returns the number of files moved, and of bytes read for copies.
     pub(crate) fn totals(&self) -> (u64, u64) {
         (self.files.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
     }

@@ -16,7 +16,7 @@ use crate::variant::{CacheReport, Fit, Variant, VariantKey, VariantSize};
 type Asked = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 impl FileStore {
-    /// The key of a variant of `record`: what its entity tag is made of.
+    /// Makes the key of a variant of `record`, from which its entity tag is made.
     pub fn variant_key(&self, record: &FileRecord, size: VariantSize, fit: Fit) -> VariantKey {
         VariantKey {
             organization_id: record.organization_id.clone(),
@@ -27,12 +27,13 @@ impl FileStore {
         }
     }
 
-    /// The variant from memory, if it happens to be there.
+    /// Returns the variant from memory, if it happens to be there.
     pub fn cached_variant(&self, key: &VariantKey) -> Option<Variant> {
         self.inner.variants.cached(key)
     }
 
-    /// The variant of `record`. For [`Variant::PassThrough`] the caller reads the original.
+    /// Makes the variant of `record`, or takes it from the cache. For
+    /// [`Variant::PassThrough`] the caller reads the original.
     ///
     /// `NotAnImage`, `CorruptImage`, `ImageTooLarge` for what cannot be made; `Busy` if the queue is
     /// full; `NotFound` if the file was deleted meanwhile.
@@ -52,6 +53,7 @@ impl FileStore {
         record: &Arc<FileRecord>,
     ) -> impl Future<Output = Result<File>> + Send + use<> {
         let (store, record) = (self.clone(), Arc::clone(record));
+
         async move {
             match store.open_content(&record).await? {
                 Opened::Local(blob) => Ok(blob.into_file()),
@@ -85,6 +87,7 @@ impl FileStore {
         {
             return;
         }
+
         let record = Arc::new(record.clone());
         let keys = eager.iter().map(|(size, fit)| self.variant_key(&record, *size, *fit)).collect();
         self.inner.variants.prepare(keys, self.source_of(&record), self.currency_of(&record));

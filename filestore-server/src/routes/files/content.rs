@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use filestore_core::web::serving;
-use filestore_core::{ByteStream, Disposition, Error, ErrorKind, FileId, FileRecord, Opened};
+use filestore_core::{
+    ByteStream, Disposition, Error, ErrorKind, FileId, FileRecord, Opened, PresignMethod,
+};
 use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,
@@ -52,8 +54,11 @@ async fn content(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
 
     let (call, query) = (&call, &query);
     let answered = call.store().with_record(id, &call.caller.scope, |record| async move {
-        let is_head = call.method == Method::HEAD;
-        if let Some(url) = call.store().redirect(&record, is_head, requested).await? {
+        let method = match call.method {
+            Method::HEAD => PresignMethod::Head,
+            _ => PresignMethod::Get,
+        };
+        if let Some(url) = call.store().redirect(&record, method, requested).await? {
             return redirect(&url, call.store().config().presign_ttl).map(Some);
         }
 
