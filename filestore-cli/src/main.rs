@@ -12,10 +12,12 @@ use std::time::Duration;
 fn main() -> ExitCode {
     let cli = args::Cli::parse_checked();
     command::start_log(&cli.global);
+
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .expect("the operating system gives a process its threads");
+
     let code = runtime.block_on(command::run(cli));
     // A read of a terminal's stdin cannot be cancelled: do not wait for it.
     runtime.shutdown_timeout(Duration::from_millis(100));

@@ -57,10 +57,11 @@ pub(super) async fn all_providers(target: &dyn Target, out: Output) -> Result<Ex
     Ok(Exit::Done)
 }
 
-/// `provider check`: tries a provider out.
+/// `provider check`: checks a provider with objects of its own, and says whether it can serve.
 pub(super) async fn check_provider(code: &str, target: &dyn Target, out: Output) -> Result<Exit> {
     let doing = format!("cannot check the provider {}", plain(code));
     let report = target.check_provider(code).await.map_err(|e| e.doing(doing))?;
+
     out.data(&report, |_| Vec::new(), check_text)?;
     Ok(if report.can_serve { Exit::Done } else { Exit::Refused })
 }
@@ -74,12 +75,13 @@ fn check_text(report: &ProviderCheckReport) -> String {
     format!("{}{} {verdict}", table.render(), plain(&report.provider_code))
 }
 
-/// `binding create`, `update` and `list`.
+/// `binding create`, `update` and `list`: changes the bindings of organizations, or lists them.
 pub(super) async fn run(command: BindingCommand, target: &dyn Target, out: Output) -> Result<Exit> {
     match command {
         BindingCommand::Create { org, name, provider, sync } => {
             let mut new = CreateBinding::new(org, name, provider);
             new.sync_enabled = sync;
+
             let doing = format!("cannot bind organization {org}");
             let binding = target.create_binding(new).await.map_err(|e| e.doing(doing))?;
             out.data(&binding, |_| Vec::new(), |binding| table(std::slice::from_ref(binding)))?;
@@ -90,6 +92,7 @@ pub(super) async fn run(command: BindingCommand, target: &dyn Target, out: Outpu
             update.storage_provider = provider;
             update.sync_enabled = sync;
             update.is_active = active;
+
             let doing = format!("cannot change the binding of organization {org}");
             let reply = target.update_binding(update).await.map_err(|e| e.doing(doing))?;
             out.data(

@@ -57,6 +57,7 @@ async fn list_all(mut query: ListQuery, target: &dyn Target, out: Output) -> Res
     // The largest page: fewer round trips for the same rows.
     query.limit = query.limit.or(Some(1000));
     let mut lay_out: fn(&[FileRecord]) -> String = files;
+
     loop {
         let page = target.list(&query).await?;
         out.each(&page.items, |file| &file.file_id, lay_out)?;
@@ -137,7 +138,7 @@ fn changed_to(what: &str, reply: &ChangeReply, out: Output) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// `delete`: each of them, whatever becomes of the others.
+/// `delete`: deletes each file, whatever becomes of the others.
 pub(super) async fn delete(ids: &[String], target: &dyn Target, out: Output) -> Result<Exit> {
     let (mut deleted, mut exit) = (Vec::new(), Exit::Done);
     for id in ids {

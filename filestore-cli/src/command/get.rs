@@ -92,7 +92,7 @@ fn saved(id: &str, to: &Destination, bytes: u64, out: Output) -> Result<Exit> {
 enum Chosen {
     Stdout,
     File(PathBuf),
-    /// Under the file's own name in this directory.
+    /// A file in this directory, under its own name.
     Within(PathBuf),
 }
 

@@ -13,7 +13,7 @@ use crate::failure::{Exit, Result};
 use crate::output::{Align, Output, Table, counted, plain, size};
 use crate::target::{Migration, Target};
 
-/// `migrate plan`, `run`, `status` and `verify`.
+/// `migrate plan`, `run`, `status` and `verify`: plans, makes, shows or verifies a migration.
 pub(super) async fn run(
     command: MigrateCommand,
     target: &dyn Target,
@@ -79,8 +79,10 @@ async fn migrate(
     let doing = format!("cannot move the files of organization {}", migration.organization);
     let moved = target.migrate_run(migration, stop.subscribe(), &meter).await;
     drop(meter);
+
     let report = moved.map_err(|e| e.doing(doing))?;
     out.data(&report, |_| Vec::new(), report_text)?;
+
     let left = if report.left_files > 0 { Exit::Refused } else { Exit::Done };
     Ok(left.max(failures("move", &report.failures, out)))
 }

@@ -21,17 +21,17 @@ use crate::target::{Input, Item, Lifetime, Opened, Place, Target, Upload};
 struct Summary {
     uploaded: u64,
     uploaded_bytes: u64,
-    /// In the journal and unchanged.
+    /// Files that are in the journal and unchanged.
     skipped: u64,
     /// Symbolic links and other things that are no regular file.
     left_out: u64,
     failed: u64,
-    /// The run ended early: the next file would have fared no better.
+    /// True if the run ended early: the next file would have fared no better.
     stopped: bool,
     journal: String,
 }
 
-/// Uploads what is below `root` and not in the journal yet.
+/// Uploads the files that are below `root` and not in the journal yet.
 pub(super) async fn run(
     root: &Path,
     args: UploadArgs,
@@ -169,10 +169,10 @@ impl Summary {
     }
 }
 
-/// The outcome of a file.
+/// The outcome of sending a file.
 enum Sent {
     Uploaded(Entry),
-    /// Modified since, with the bytes that were uploaded.
+    /// The file was modified since, and has the bytes that were uploaded.
     Known(Entry),
 }
 

@@ -106,6 +106,7 @@ fn check_single(args: &UploadArgs) -> Result<()> {
         ("--sha256", args.sha256.is_some()),
         ("--idempotency-key", args.idempotency_key.is_some()),
     ];
+
     match given.into_iter().find(|(_, given)| *given && args.files.len() > 1) {
         Some((option, _)) => {
             Err(Failure::failed(format!("{option} is for one file, not for several"))
@@ -115,7 +116,7 @@ fn check_single(args: &UploadArgs) -> Result<()> {
     }
 }
 
-/// Names a path as people know it.
+/// Names a path for people: `stdin` for `-`.
 pub(super) fn named(path: &Path) -> String {
     if path.as_os_str() == "-" { "stdin".to_owned() } else { path.display().to_string() }
 }

@@ -21,11 +21,13 @@ pub(super) fn of(code: &Code, field: Option<&str>, allowed: &[String]) -> Option
         Code::AlreadyPurging => {
             "its bytes are being removed; upload the file again if you still have it"
         }
+
         Code::Unauthorized => "give a valid key with --key or FILESTORE_KEY",
         Code::Forbidden => "use a key with the scope and organization for it",
         Code::PreconditionFailed => {
             "somebody else changed it: look at it with `filestore info`, then repeat with its new sha256"
         }
+
         Code::IdempotencyMismatch => {
             "use another --idempotency-key, or upload what was uploaded under this one"
         }
@@ -35,6 +37,7 @@ pub(super) fn of(code: &Code, field: Option<&str>, allowed: &[String]) -> Option
         Code::DigestMismatch => {
             "compare with `sha256sum FILE`; did the file change while it was read?"
         }
+
         Code::BindingRequired => "bind the organization first: `filestore binding create --help`",
         Code::BindingAlreadyActive => {
             "change it with `filestore binding update`, or terminate it with --active false"
@@ -47,6 +50,7 @@ pub(super) fn of(code: &Code, field: Option<&str>, allowed: &[String]) -> Option
         }
         Code::ProviderInactive => "choose one of `filestore provider list`",
         Code::ProviderUnavailable => "try again later, or check the provider's configuration",
+
         Code::TooLarge | Code::TooManyItems => {
             "split it, or raise the limit in the server's configuration"
         }
@@ -56,11 +60,13 @@ pub(super) fn of(code: &Code, field: Option<&str>, allowed: &[String]) -> Option
         Code::NotAnImage | Code::CorruptImage | Code::ImageTooLarge => {
             "`filestore get` downloads the file as it was uploaded"
         }
+
         Code::Busy | Code::BodyTimeout => "try again later",
         Code::StorageFull => "deleting still works: `filestore delete`, then `filestore purge run`",
         Code::Locked => "wait for the other command to end",
         _ => return listed(allowed),
     };
+
     Some(advice.to_owned())
 }
 
@@ -75,6 +81,7 @@ pub(super) fn without_reply(kind: ErrorKind) -> Option<String> {
         ErrorKind::Protocol => "is --server the URL of a filestore server, without /api/v1?",
         _ => return None,
     };
+
     Some(advice.to_owned())
 }
 
@@ -99,6 +106,7 @@ fn by_field(field: &str) -> Option<String> {
         "Idempotency-Key" => "--idempotency-key takes 1 to 255 printable ASCII characters",
         _ => return None,
     };
+
     Some(advice.to_owned())
 }
 

@@ -182,16 +182,19 @@ impl fmt::Display for Failure {
 impl From<core::Error> for Failure {
     fn from(error: core::Error) -> Self {
         let exit = exit_of(error.kind());
-        // Whoever works on a data directory owns it and needs the cause.
+        // The user of a data directory owns it and needs the cause.
         let message = if exit == Exit::Failed { error.chain() } else { error.message().to_owned() };
+
         let mut failure = Self::new(exit, message);
         let details = error.details();
         let field = core::api::field_name(&error);
         let code = ErrorCode::from(error.kind());
+
         failure.0.hint = hint::of(&code, field.as_deref(), &details.allowed);
         failure.0.code = Some(code);
         failure.0.field = field;
         failure.0.item = details.item.and_then(|item| usize::try_from(item).ok());
+
         failure
     }
 }
@@ -228,6 +231,7 @@ impl From<client::Error> for Failure {
 /// Sorts kinds as the HTTP status classes do: a kind that would be 4xx is refused, one of 5xx failed.
 fn exit_of(kind: core::ErrorKind) -> Exit {
     use core::ErrorKind as Kind;
+
     match kind {
         Kind::InvalidField
         | Kind::MissingField
@@ -256,6 +260,7 @@ fn exit_of(kind: core::ErrorKind) -> Exit {
         | Kind::CorruptImage
         | Kind::ImageTooLarge
         | Kind::BodyTimeout => Exit::Refused,
+
         Kind::ProviderUnavailable
         | Kind::Busy
         | Kind::StorageFull
@@ -267,6 +272,7 @@ fn exit_of(kind: core::ErrorKind) -> Exit {
 
 fn exit_without_reply(kind: client::ErrorKind) -> Exit {
     use client::ErrorKind as Kind;
+
     match kind {
         Kind::NotFound
         | Kind::Conflict

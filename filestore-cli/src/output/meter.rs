@@ -76,7 +76,7 @@ impl Meter {
         self.bytes.store(done, Ordering::Relaxed);
     }
 
-    /// Tells whether anybody sees the bar.
+    /// Returns true if the bar is drawn.
     pub(crate) fn is_shown(&self) -> bool {
         !self.bar.0.is_hidden()
     }
@@ -110,7 +110,7 @@ impl Meter {
     }
 }
 
-/// Takes the reports of the core's workers.
+/// The receiver of the reports of the core's workers.
 impl Progress for Meter {
     fn start(&self, total: Option<u64>) {
         if let Some(total) = total {

@@ -20,9 +20,9 @@ pub(crate) use table::{Align, Table};
 /// The form in which data is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Tables and sentences.
+    /// Tables and sentences for people.
     People,
-    /// One JSON value.
+    /// One JSON value on stdout.
     Json,
     /// The ids alone, one per line.
     Ids,

@@ -4,7 +4,7 @@ use filestore_core::api::{FileRecord, PurgeStatus};
 
 use super::table::{Align, Table};
 
-/// Bytes with a binary unit, as `1.2 MiB`.
+/// Formats bytes with a binary unit, as `1.2 MiB`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
@@ -27,12 +27,12 @@ fn tenths_of(bytes: u64, power: usize) -> u128 {
     (u128::from(bytes) * 10 + unit / 2) / unit
 }
 
-/// A number with its noun, as `1 file` and `2 files`.
+/// Formats a number with its noun, as `1 file` and `2 files`.
 pub(crate) fn counted(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// A time of the API to the second: `2026-11-21 08:15:30`, UTC.
+/// Formats a time of the API to the second: `2026-11-21 08:15:30`, UTC.
 pub(crate) fn when(time: &str) -> String {
     match (time.get(..10), time.get(11..19)) {
         (Some(day), Some(clock)) => format!("{day} {clock}"),
@@ -52,12 +52,12 @@ fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Records, one per line, under a heading.
+/// Lays out records, one per line, under a heading.
 pub(crate) fn files(records: &[FileRecord]) -> String {
     if records.is_empty() { String::new() } else { table_of(records).render() }
 }
 
-/// Records, one per line: a page after the first one.
+/// Lays out records, one per line: a page after the first one.
 pub(crate) fn more_files(records: &[FileRecord]) -> String {
     table_of(records).render_more()
 }
@@ -90,7 +90,7 @@ fn table_of(records: &[FileRecord]) -> Table {
     table
 }
 
-/// A record, one field per line.
+/// Lays out a record, one field per line.
 pub(crate) fn record(file: &FileRecord) -> String {
     let dimensions =
         file.width.zip(file.height).map(|(width, height)| format!("{width} × {height}"));

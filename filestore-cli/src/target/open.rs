@@ -17,13 +17,13 @@ use crate::failure::{Failure, Result};
 /// The treatment of a data directory that does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Absent {
-    /// Make one: the command puts something in it.
+    /// Create it: the command puts something in it.
     Create,
-    /// Say so: a command that looks for something was given the wrong path.
+    /// Refuse the command: it looks for something and was given the wrong path.
     Refuse,
 }
 
-/// A target, with the name people know it by.
+/// A target, with its name for people.
 pub(crate) struct Opened {
     pub(crate) target: Box<dyn Target>,
     /// The server's URL, or the data directory's path: the same for the same store.

@@ -9,9 +9,9 @@ use crate::failure::{Failure, Result};
 /// A part of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ByteRange {
-    /// From the first to the last byte, both included.
+    /// The bytes from the first position to the last, both included.
     Between(u64, u64),
-    /// From this byte on.
+    /// The bytes from this position on.
     From(u64),
     /// The last bytes of the file, so many.
     Last(u64),

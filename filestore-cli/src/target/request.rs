@@ -27,9 +27,9 @@ pub(crate) struct Upload {
 /// The time that an uploaded file stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lifetime {
-    /// Until it is deleted.
+    /// The file stays until it is deleted.
     Lasting,
-    /// Until it expires, unless a change makes it stay.
+    /// The file expires, unless a change makes it stay.
     Temporary,
 }
 
@@ -55,7 +55,7 @@ pub(crate) enum Change {
 /// The content that a change may be made to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum IfMatch {
-    /// Any content, as long as the file exists.
+    /// Content of any kind, as long as the file exists.
     Any,
     /// Only this SHA-256, in hex.
     Sha256(String),

@@ -95,7 +95,7 @@ pub struct UpdateBinding {
     /// Code of the new provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_provider: Option<String>,
-    /// New sync flag.
+    /// New sync flag: true if uploads are stored on the server first and copied in the background.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync_enabled: Option<bool>,
     /// `false` terminates the binding, `true` resumes the newest one.

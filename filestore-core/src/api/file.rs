@@ -8,13 +8,13 @@ use super::vocabulary::{PurgeStatus, Status, StorageLocation, SyncStatus};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FileRecord {
-    /// Upper-case ULID.
+    /// Id of the file: an upper-case ULID of 26 characters.
     pub file_id: String,
     /// Name that the user gave the file.
     pub original_name: String,
     /// Media type, such as `image/jpeg`.
     pub mime_type: String,
-    /// Size in bytes.
+    /// Size of the current content, in bytes.
     pub file_size: u64,
     /// File name extension without the dot, in lower case; may be empty.
     pub ext: String,
@@ -84,7 +84,7 @@ impl ChangeReply {
 pub struct DeleteReply {
     /// Id of the deleted file.
     pub file_id: String,
-    /// Always true.
+    /// True in every reply of this kind.
     pub deleted: bool,
     /// Side that holds the bytes until they are purged.
     pub storage_location: StorageLocation,

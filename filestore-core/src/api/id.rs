@@ -26,7 +26,7 @@ macro_rules! id {
                 Self(text.into())
             }
 
-            /// Returns the text.
+            /// Returns the id as the wire spells it.
             pub fn as_str(&self) -> &str {
                 &self.0
             }

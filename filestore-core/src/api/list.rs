@@ -85,14 +85,14 @@ impl ListQuery {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ListReply {
-    /// Records, newest first.
+    /// Records of this page, newest first.
     pub items: Vec<FileRecord>,
     /// Position of the next page, to be passed back as `cursor`; null on the last page.
     pub next_cursor: Option<String>,
 }
 
 impl ListReply {
-    /// Makes a page.
+    /// Makes a page of records, with the position of the next one.
     pub fn new(items: Vec<FileRecord>, next_cursor: Option<String>) -> Self {
         Self { items, next_cursor }
     }

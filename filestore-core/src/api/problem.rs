@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::vocabulary::ErrorCode;
 
-/// A problem document.
+/// The body of every error reply: a problem document (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Problem {

@@ -150,8 +150,8 @@ impl ManualClock {
     }
 }
 
-/// Converts days since 1970-01-01 to a proleptic Gregorian date (Hinnant, "chrono-Compatible Low-Level
-/// Date Algorithms", `civil_from_days`).
+/// Converts days since 1970-01-01 to a proleptic Gregorian date (Hinnant, "chrono-Compatible
+/// Low-Level Date Algorithms", `civil_from_days`).
 fn civil_from_days(days: i64) -> (i64, u32, u32) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);

@@ -162,8 +162,8 @@ impl Inner {
         })
     }
 
-    /// Withdraws objects whose write failed, so that their state is unknown: they are removed after the
-    /// grace period, when no late write can arrive any more.
+    /// Withdraws objects whose write failed, so that their state is unknown: they are removed after
+    /// the grace period, when no late write can arrive any more.
     pub(crate) async fn withdraw_later(&self, keys: Vec<BlobKey>) {
         let not_before = self.now().plus(self.config.blob_grace);
         if let Err(error) = self.metadata.withdraw_writes(&keys, not_before).await {
@@ -172,9 +172,9 @@ impl Inner {
         }
     }
 
-    /// Withdraws whole objects that no record will refer to: they are removed at once, if the provider
-    /// answers, and once more after the grace period, since an earlier attempt of the same write may
-    /// still arrive.
+    /// Withdraws whole objects that no record will refer to: they are removed at once, if the
+    /// provider answers, and once more after the grace period, since an earlier attempt of the same
+    /// write may still arrive.
     pub(crate) async fn withdraw(&self, provider: &ProviderCode, keys: Vec<BlobKey>) {
         if let Ok(holder) = self.stores.holder(provider) {
             for error in holder.remove(keys.clone()).await.into_iter().filter_map(Result::err) {

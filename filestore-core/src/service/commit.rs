@@ -24,8 +24,8 @@ use crate::domain::status::Location;
 use crate::metadata::{IdempotencyEntry, InsertFiles, Inserted};
 use crate::storage::StagedBlob;
 
-/// Times an insert is placed before it ends in `Conflict`; one whose binding changed under it is placed
-/// anew.
+/// Times an insert is placed before it ends in `Conflict`; one whose binding changed under it is
+/// placed anew.
 const PLACEMENTS: usize = 5;
 
 /// Files on their way to becoming records; `B` stands for the bytes of each.

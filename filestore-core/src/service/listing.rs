@@ -19,7 +19,8 @@ pub struct ListRequest {
     pub filter: ListFilter,
     /// The largest number of files on the page, 1 to 1000; 100 if not given.
     pub limit: Option<usize>,
-    /// The cursor that the page before ended with: its [`FilePage::next_cursor`], of the same filter.
+    /// The cursor that the page before ended with: its [`FilePage::next_cursor`], of the same
+    /// filter.
     pub cursor: Option<String>,
 }
 
@@ -33,8 +34,8 @@ pub struct FilePage {
 }
 
 impl FileStore {
-    /// Lists a page of the files of `scope`. `InvalidField` for a limit out of range and for a cursor
-    /// that is not one of this filter.
+    /// Lists a page of the files of `scope`. `InvalidField` for a limit out of range and for a
+    /// cursor that is not one of this filter.
     pub async fn list(&self, request: &ListRequest, scope: &Scope) -> Result<FilePage> {
         let limit = request.limit.unwrap_or(PAGE.1);
         if !(PAGE.0..=PAGE.2).contains(&limit) {

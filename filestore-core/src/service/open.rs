@@ -191,8 +191,9 @@ fn open_parts(
 
 impl Inner {
     /// Settles staged blobs after their commit failed with `error`: those that no record names are
-    /// discarded. Where the error leaves it open whether the commit was made the database is asked; if
-    /// the database does not answer either, the blobs stay until the next start, which asks again.
+    /// discarded. Where the error leaves it open whether the commit was made the database is asked;
+    /// if the database does not answer either, the blobs stay until the next start, which asks
+    /// again.
     pub(super) async fn discard_uncommitted(&self, staged: Vec<BlobId>, error: &Error) {
         if leaves_nothing(error) {
             return self.discard(staged).await;
@@ -211,8 +212,8 @@ impl Inner {
         }
     }
 
-    /// Discards staged blobs that no record will name. Those that cannot be removed now are removed at
-    /// the next start.
+    /// Discards staged blobs that no record will name. Those that cannot be removed now are removed
+    /// at the next start.
     pub(super) async fn discard(&self, staged: Vec<BlobId>) {
         if let Err(error) = self.stores.local().discard_staged(staged).await {
             tracing::warn!(error = %error.chain(), "staged blobs stay until the next start");

@@ -41,8 +41,8 @@ impl From<bool> for MayLeave {
 }
 
 impl Placement {
-    /// Returns the id that names the blob: its staged id, or a new one for each object that is written to
-    /// a provider.
+    /// Returns the id that names the blob: its staged id, or a new one for each object that is
+    /// written to a provider.
     pub(super) fn blob_id(&self, staged: BlobId, now: Timestamp) -> BlobId {
         match self.location {
             Location::Local => staged,
@@ -91,8 +91,8 @@ impl Inner {
         Ok(Placement { location, provider, seen: BindingSeen { organization: number, active } })
     }
 
-    /// Wakes the sync worker for a committed blob that was placed by `seen`, if the blob has somewhere to
-    /// go; the others settle in the worker's own time, many at once.
+    /// Wakes the sync worker for a committed blob that was placed by `seen`, if the blob has
+    /// somewhere to go; the others settle in the worker's own time, many at once.
     pub(super) fn wake_sync(&self, seen: &BindingSeen) {
         if let Some((provider, true)) = &seen.active
             && self.stores.location(provider) == Location::Cloud

@@ -29,8 +29,8 @@ impl FileStore {
         }
     }
 
-    /// Checks a provider of location CLOUD with objects of its own. What is wrong with the provider is in
-    /// the report; `UnknownProvider` if none has that code, `InvalidField` for `LOCAL`.
+    /// Checks a provider of location CLOUD with objects of its own. What is wrong with the provider
+    /// is in the report; `UnknownProvider` if none has that code, `InvalidField` for `LOCAL`.
     pub(crate) async fn check_provider(&self, code: &str) -> Result<ProviderCheck> {
         let code = self.provider_code(code).map_err(|error| error.with_field("code"))?;
         if self.providers().location(&code) == Location::Local {

@@ -67,8 +67,8 @@ impl PublishQueue {
     }
 }
 
-/// The task that takes rounds until nothing waits. Dropping it ends the rounds also where they are cut
-/// off, as by the end of the runtime: the next upload then takes up the keys that wait.
+/// The task that takes rounds until nothing waits. Dropping it ends the rounds also where they are
+/// cut off, as by the end of the runtime: the next upload then takes up the keys that wait.
 struct Rounds {
     publishing: Arc<PublishQueue>,
     /// Weak between rounds, so that a store that is closed and dropped releases its directory there
@@ -113,7 +113,8 @@ impl Inner {
     }
 
     /// Puts committed blobs under their final names. A rename that fails is not an error for the
-    /// caller: the record is committed, readers find the staged name, and upkeep repeats the rename.
+    /// caller: the record is committed, readers find the staged name, and upkeep repeats the
+    /// rename.
     pub(crate) async fn publish_all(&self, keys: Vec<BlobKey>) {
         let outcomes = self.stores.local().publish_all(keys.clone()).await;
         for (key, outcome) in keys.into_iter().zip(outcomes) {

@@ -32,8 +32,8 @@ pub enum Opened {
     Small(Bytes),
     /// An open file on the local disk.
     Local(LocalBlob),
-    /// The requested bytes, from the provider that holds them. The stream ends with an error rather than
-    /// short.
+    /// The requested bytes, from the provider that holds them. The stream ends with an error rather
+    /// than short.
     Remote(ByteStream),
     /// The record points elsewhere by now: look it up again.
     Changed,
@@ -81,8 +81,8 @@ impl FileStore {
         }
     }
 
-    /// Opens a range as [`FileStore::open_content`] opens all bytes; a small range is read in the same
-    /// visit to the disk.
+    /// Opens a range as [`FileStore::open_content`] opens all bytes; a small range is read in the
+    /// same visit to the disk.
     pub async fn read_content(&self, record: &FileRecord, range: Range<u64>) -> Result<Opened> {
         let blob = &record.blob;
         let holder = self.inner.stores.holder(&blob.provider)?;
@@ -98,9 +98,9 @@ impl FileStore {
         }
     }
 
-    /// Makes a presigned URL for a request with `method` to the bytes of `record`, if its provider can
-    /// make one that grants no more than that. `None`: serve the bytes. `ProviderUnavailable` for a
-    /// provider that is gone from the configuration.
+    /// Makes a presigned URL for a request with `method` to the bytes of `record`, if its provider
+    /// can make one that grants no more than that. `None`: serve the bytes. `ProviderUnavailable`
+    /// for a provider that is gone from the configuration.
     pub async fn redirect(
         &self,
         record: &FileRecord,

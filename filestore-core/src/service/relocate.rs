@@ -1,8 +1,8 @@
 //! Moving a blob to another provider while it is served: copy, verify, flip.
 //!
 //! The copy has a key of its own. One transaction makes it the record's blob and drops the old one,
-//! whose bytes stay for the grace period, for readers that hold the old record still. A file that was
-//! replaced or deleted meanwhile keeps what it has, and the copy goes.
+//! whose bytes stay for the grace period, for readers that hold the old record still. A file that
+//! was replaced or deleted meanwhile keeps what it has, and the copy goes.
 //!
 //! The compare-and-set names the old blob too: a move between two clouds changes neither version nor
 //! state.

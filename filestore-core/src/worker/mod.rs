@@ -18,8 +18,8 @@ pub use runner::Workers;
 
 use std::time::Duration;
 
-/// Returns the pause before attempt number `attempts` + 1: 1 s, 2 s, 4 s … 1 h, each shortened by up to
-/// a quarter at random so that failures that began together do not come back together.
+/// Returns the pause before attempt number `attempts` + 1: 1 s, 2 s, 4 s … 1 h, each shortened by
+/// up to a quarter at random so that failures that began together do not come back together.
 pub(crate) fn back_off(attempts: u32) -> Duration {
     back_off_from(Duration::from_secs(1), attempts)
 }

@@ -2,8 +2,8 @@
 
 /// Receives progress. Calls come from the thread that works; return quickly.
 pub trait Progress: Send + Sync {
-    /// Notes that every check has passed: the work is accepted, and a later failure is no refusal. Only
-    /// work that can be refused calls this, once and before [`start`](Self::start).
+    /// Notes that every check has passed: the work is accepted, and a later failure is no refusal.
+    /// Only work that can be refused calls this, once and before [`start`](Self::start).
     fn accepted(&self) {}
 
     /// Begins work of about `total` units; `None` if their number is not known.

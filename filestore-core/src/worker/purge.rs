@@ -42,13 +42,14 @@ impl FileStore {
     }
 
     /// Purges all that is due: expired TEMP files, deleted files past their grace period, dropped
-    /// blobs past theirs. Ends when nothing due is left but what failed. Progress counts files and blobs.
+    /// blobs past theirs. Ends when nothing due is left but what failed. Progress counts files and
+    /// blobs.
     pub(crate) async fn purge_run(&self, progress: &dyn Progress) -> Result<PurgeReport> {
         self.purge_until(&|| false, progress).await
     }
 
-    /// Purges as [`purge_run`](Self::purge_run) does, but ends early, between two claims, once `stop`
-    /// returns true.
+    /// Purges as [`purge_run`](Self::purge_run) does, but ends early, between two claims, once
+    /// `stop` returns true.
     pub(super) async fn purge_until(
         &self,
         stop: &(dyn Fn() -> bool + Sync),

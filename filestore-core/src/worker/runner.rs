@@ -116,8 +116,9 @@ impl Workers {
         Self { stop, tasks }
     }
 
-    /// Lets each worker finish what it does, then ends. Work that takes longer than `limit` (a large file
-    /// on its way to its provider, say) breaks off as a crash would, and is taken up after the next start.
+    /// Lets each worker finish what it does, then ends. Work that takes longer than `limit` (a
+    /// large file on its way to its provider, say) breaks off as a crash would, and is taken up
+    /// after the next start.
     pub async fn stop(self, limit: Duration) {
         self.stop.send_replace(true);
         let end = Instant::now() + limit;

@@ -39,8 +39,8 @@ impl FileStore {
         self.sync_until(&|| false, progress).await
     }
 
-    /// Syncs as [`sync_run`](Self::sync_run) does, but ends early once `stop` returns true, when the
-    /// copies under way are done.
+    /// Syncs as [`sync_run`](Self::sync_run) does, but ends early once `stop` returns true, when
+    /// the copies under way are done.
     pub(super) async fn sync_until(
         &self,
         stop: &(dyn Fn() -> bool + Sync),

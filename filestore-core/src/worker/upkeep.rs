@@ -11,8 +11,8 @@ use crate::service::recovery::withdraw_stale_writes;
 const WRITE_AGE: Duration = Duration::from_hours(24);
 
 impl FileStore {
-    /// Does one round of upkeep. A part that fails does not keep the rest from being done; the first
-    /// failure is returned, and its part is attempted again in the next round.
+    /// Does one round of upkeep. A part that fails does not keep the rest from being done; the
+    /// first failure is returned, and its part is attempted again in the next round.
     pub async fn upkeep(&self) -> Result<()> {
         let inner = self.inner();
         let published = self.publish_again().await;
@@ -22,8 +22,8 @@ impl FileStore {
         published
     }
 
-    /// Renames blobs whose rename failed. A key is forgotten only when the database says what becomes of
-    /// its blob.
+    /// Renames blobs whose rename failed. A key is forgotten only when the database says what
+    /// becomes of its blob.
     async fn publish_again(&self) -> Result<()> {
         let inner = self.inner();
         let waiting: Vec<_> = inner.publishing.failed.lock().iter().cloned().collect();

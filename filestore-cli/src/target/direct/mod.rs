@@ -162,6 +162,7 @@ impl Target for Direct {
     ) -> Result<MigrateReport> {
         let to = self.provider(&migration.to)?;
         let options = MigrateOptions { bytes_per_second: migration.bytes_per_second };
+
         let progress = Arc::new(meter.clone());
         let organization = migration.organization.try_into()?;
         let admin = self.store.admin();

@@ -15,7 +15,7 @@ pub struct MigrateHolding {
     pub status: Status,
     /// Number of files at that provider.
     pub files: u64,
-    /// Bytes of these files.
+    /// Sum of the sizes of these files, in bytes.
     pub bytes: u64,
     /// True if the provider is in the configuration.
     pub available: bool,

@@ -25,7 +25,7 @@ impl Default for Fit {
 closed_word! {
     /// The wish for a browser to show a file or to save it.
     Disposition "disposition" {
-        /// Saves the file.
+        /// Saves the file to the user's disk.
         Attachment = "attachment",
         /// Shows the file, if its type is safe to show.
         Inline = "inline",
@@ -35,7 +35,7 @@ closed_word! {
 /// The choice between doing the work and only counting it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DryRun {
-    /// Nothing is touched.
+    /// The work is only counted; nothing is touched.
     Yes,
     /// The work is done.
     #[default]

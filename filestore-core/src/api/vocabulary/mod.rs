@@ -36,7 +36,7 @@ macro_rules! open_word {
         }
 
         impl $type {
-            /// Every word that this version knows, in declaration order.
+            /// The words that this version knows, in declaration order.
             pub const KNOWN: &'static [Self] = &[$(Self::$name,)*];
 
             /// Returns the word as the wire spells it.
@@ -125,7 +125,7 @@ macro_rules! closed_word {
         }
 
         impl $type {
-            /// Every word, in declaration order.
+            /// The words of this type, in declaration order.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
             /// Returns the word as the wire spells it.

@@ -9,7 +9,7 @@ open_word! {
         Temp = "TEMP",
         /// A thumbnail source: local only, kept.
         Thumbnail = "THUMBNAIL",
-        /// An ordinary file.
+        /// An ordinary file, kept until it is deleted.
         Ready = "READY",
     }
 }
@@ -17,7 +17,7 @@ open_word! {
 open_word! {
     /// The progress of a file on its way to the organization's provider.
     SyncStatus {
-        /// Nothing to do.
+        /// Nothing to do: the file has nowhere to go, or is there already.
         None = "NONE",
         /// Waiting for the sync worker.
         Pending = "PENDING",

@@ -1,9 +1,9 @@
 //! Migration: an organization's files follow its binding while they are served.
 //!
-//! The target is the provider of the active binding, or LOCAL without one, so that new files go there
-//! already. Each file is copied, verified and flipped in one transaction; its old bytes stay for the
-//! grace period. What is left is what the records say, so a run can be stopped at any time and begun
-//! again.
+//! The target is the provider of the active binding, or LOCAL without one, so that new files go
+//! there already. Each file is copied, verified and flipped in one transaction; its old bytes stay
+//! for the grace period. What is left is what the records say, so a run can be stopped at any time
+//! and begun again.
 
 mod verify;
 
@@ -74,8 +74,8 @@ impl FileStore {
     }
 
     /// Moves the organization's READY files to `to`, several at a time, until none is elsewhere or
-    /// `stop` returns true; then the copies under way are finished. Progress counts files, and bytes
-    /// beside them.
+    /// `stop` returns true; then the copies under way are finished. Progress counts files, and
+    /// bytes beside them.
     ///
     /// `Conflict` if the organization is bound to another provider or a migration of it is under way;
     /// `ProviderUnavailable` or `ProviderInactive` if `to` takes no files.
@@ -151,8 +151,8 @@ impl FileStore {
         self.inner().migrations.stop(&organization)
     }
 
-    /// Returns the organization as files name it, if its new files go to `to`. `Conflict` if they go to
-    /// another provider; `NoActiveBinding` without a binding, unless `to` is LOCAL.
+    /// Returns the organization as files name it, if its new files go to `to`. `Conflict` if they
+    /// go to another provider; `NoActiveBinding` without a binding, unless `to` is LOCAL.
     async fn migration_of(
         &self,
         organization: OrganizationNumber,
