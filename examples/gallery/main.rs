@@ -13,14 +13,12 @@ mod lettering;
 
 use std::path::PathBuf;
 
+use filestore_client::api::VARIANT_SIZES;
 use filestore_client::{Client, FileRecord, Fit, Item, Place, Variant};
 use filestore_server::{Config, Server};
 use filestore_workspace::scene::{Light, photograph, stored_sideways};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
-
-/// The sizes that the service makes, in pixels a side.
-const SIZES: [u32; 7] = [200, 250, 300, 400, 500, 700, 1000];
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -60,7 +58,7 @@ async fn main() -> Result<()> {
 /// asked for, and takes it from its cache afterwards.
 async fn squares_of(client: &Client, record: &FileRecord) -> Result<Vec<(u32, Variant)>> {
     let mut squares = Vec::new();
-    for size in SIZES {
+    for size in VARIANT_SIZES {
         squares.push((size, client.variant(&record.file_id, size).await?));
     }
     Ok(squares)

@@ -1,4 +1,8 @@
 //! The tables `[[providers]]`: their configuration, with environment variables put in.
+//!
+//! `[providers.options]` is passed on as it is. OpenDAL's own options need no code here: their names
+//! are checked in `storage/cloud/open.rs`, where options with a rule of ours are treated too. A key
+//! beside `options` (like `retries`) is a field of `ProviderTable`.
 
 use std::fmt::Display;
 use std::time::Duration;

@@ -7,4 +7,4 @@ pub(crate) mod form;
 pub(crate) mod fields;
 pub(crate) mod json;
 pub(crate) mod object;
-pub(crate) mod admission;
+pub(crate) mod upload_claims;

@@ -27,7 +27,7 @@ pub(crate) mod purge;
 pub(crate) mod sync;
 pub(crate) mod copies;
 pub(crate) mod writes;
-pub(crate) mod engine;
+pub(crate) mod as_a_whole;
 
 /// Makes a test of each function of the suite. `$make` is the absolute path of a function that
 /// returns an empty engine and a guard that must outlive it.
@@ -121,7 +121,7 @@ macro_rules! contract_tests {
                 a_withdrawn_write_becomes_a_dropped_blob,
                 old_writes_are_withdrawn_up_to_the_limit,
             }
-            engine {
+            as_a_whole {
                 it_answers,
                 calls_of_many_tasks_all_succeed,
                 a_call_that_nobody_waits_for_is_done_all_the_same,

@@ -13,11 +13,11 @@ use warp::reply::Response;
 use warp::{Filter, Rejection};
 
 use crate::reply::{self, Failure};
-use crate::request::admission::Admission;
 use crate::request::call::Call;
 use crate::request::fields::{self, CHARSET_FIELD, Once};
 use crate::request::form::{Part, open_form};
 use crate::request::incoming::Body;
+use crate::request::upload_claims::UploadClaims;
 use crate::routes::filters::post;
 
 const FIELDS: [&str; 5] = [
@@ -48,7 +48,7 @@ async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
         fields.take(&call, &mut part).await?;
     }
 
-    let (new, items, _admission) = fields.finish().await?;
+    let (new, items, _claims) = fields.finish().await?;
     match call.store().uploads().commit_batch(new, items).await? {
         Uploaded::New(records) => {
             let shown: Vec<api::FileRecord> = records.iter().map(Into::into).collect();
@@ -67,7 +67,7 @@ struct BatchForm {
     received_bytes: u64,
     flushing: JoinSet<(u32, Result<StagedBlob>)>,
     staged: BTreeMap<u32, StagedBlob>,
-    admission: Option<Admission>,
+    claims: Option<UploadClaims>,
 }
 
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ impl BatchForm {
             "organization_id" => {
                 self.organization_id.read(part, fields::parsed).await?;
                 let organization = self.organization_id.get().expect("it was read just now");
-                self.admission = Some(Admission::of(call, organization).await?);
+                self.claims = Some(UploadClaims::of(call, organization).await?);
                 Ok(())
             }
             "sub_system" => self.sub_system.read(part, fields::parsed).await,
@@ -168,10 +168,10 @@ impl BatchForm {
     }
 
     /// Checks that the form is whole and waits until all items are durable. The caller holds the
-    /// admission until the commit.
+    /// claims until the commit.
     async fn finish(
         mut self,
-    ) -> Result<(NewBatch, Vec<(BatchItem, StagedBlob)>, Option<Admission>)> {
+    ) -> Result<(NewBatch, Vec<(BatchItem, StagedBlob)>, Option<UploadClaims>)> {
         while self.flushed().await? {}
         let organization_id = fields::required("organization_id", self.organization_id)?;
         let sub_system = fields::required("sub_system", self.sub_system)?;
@@ -189,10 +189,10 @@ impl BatchForm {
             items.push((BatchItem { index, given }, staged));
         }
 
-        let mut admission = self.admission;
+        let mut claims = self.claims;
         let mut new = NewBatch::new(organization_id, sub_system);
-        new.idempotency = admission.as_mut().and_then(|admission| admission.idempotency.take());
-        Ok((new, items, admission))
+        new.idempotency = claims.as_mut().and_then(|claims| claims.idempotency.take());
+        Ok((new, items, claims))
     }
 }
 

@@ -13,11 +13,11 @@ use warp::reply::Response;
 
 use crate::http::etag::EntityTags;
 use crate::reply::{self, Failure};
-use crate::request::admission::announced_bytes;
 use crate::request::call::Call;
 use crate::request::fields::{self, CHARSET_FIELD, Once};
 use crate::request::form::{Part, open_form};
 use crate::request::incoming::Body;
+use crate::request::upload_claims::announced_bytes;
 
 const FIELDS: [&str; 6] =
     ["file_id", "make_as_thumbnail", "make_as_ready", "file", "original_name", "mime_type"];

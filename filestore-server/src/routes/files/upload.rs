@@ -15,11 +15,11 @@ use warp::{Filter, Rejection};
 use super::change;
 use crate::http::etag::EntityTag;
 use crate::reply::{self, Failure};
-use crate::request::admission::Admission;
 use crate::request::call::Call;
 use crate::request::fields::{self, CHARSET_FIELD, Once};
 use crate::request::form::{Part, open_form};
 use crate::request::incoming::Body;
+use crate::request::upload_claims::UploadClaims;
 use crate::routes::filters::{not_allowed, with_body};
 
 const FIELDS: [&str; 7] = [
@@ -48,7 +48,7 @@ async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
         fields.take(&call, &mut part).await?;
     }
 
-    let (new, staged, _admission) = fields.finish()?;
+    let (new, staged, _claims) = fields.finish()?;
     match call.store().uploads().commit_upload(new, staged).await? {
         Uploaded::New(record) => created(&call, &record),
         Uploaded::Replayed(reply) => replayed(&call, reply),
@@ -99,7 +99,7 @@ struct UploadForm {
     upload_temp: Once<bool>,
     sha256: Once<Sha256>,
     file: Once<(StagedBlob, PartHints)>,
-    admission: Option<Admission>,
+    claims: Option<UploadClaims>,
 }
 
 impl UploadForm {
@@ -111,7 +111,7 @@ impl UploadForm {
             "organization_id" => {
                 self.organization_id.read(part, fields::parsed).await?;
                 let organization = self.organization_id.get().expect("it was read just now");
-                self.admission = Some(Admission::of(call, organization).await?);
+                self.claims = Some(UploadClaims::of(call, organization).await?);
                 Ok(())
             }
             "sub_system" => self.sub_system.read(part, fields::parsed).await,
@@ -137,13 +137,13 @@ impl UploadForm {
         Ok(())
     }
 
-    /// Checks that the form is whole. The caller holds the admission until the commit.
-    fn finish(self) -> Result<(NewUpload, StagedBlob, Option<Admission>)> {
+    /// Checks that the form is whole. The caller holds the claims until the commit.
+    fn finish(self) -> Result<(NewUpload, StagedBlob, Option<UploadClaims>)> {
         let organization = fields::required("organization_id", self.organization_id)?;
         let sub_system = fields::required("sub_system", self.sub_system)?;
         let (staged, hints) = fields::required("file", self.file)?;
 
-        let mut admission = self.admission;
+        let mut claims = self.claims;
         let mut new = NewUpload::new(organization, sub_system).with_given(GivenName {
             name: self.original_name.take().flatten(),
             mime_type: self.mime_type.take().flatten(),
@@ -151,7 +151,7 @@ impl UploadForm {
         });
         new.temp = self.upload_temp.take().unwrap_or(false);
         new.sha256 = self.sha256.take();
-        new.idempotency = admission.as_mut().and_then(|admission| admission.idempotency.take());
-        Ok((new, staged, admission))
+        new.idempotency = claims.as_mut().and_then(|claims| claims.idempotency.take());
+        Ok((new, staged, claims))
     }
 }

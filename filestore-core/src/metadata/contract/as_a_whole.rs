@@ -1,4 +1,4 @@
-//! The engine as such.
+//! The engine as a whole: it answers, serves many tasks at once, and ends cleanly.
 
 use super::*;
 use crate::domain::error::ErrorKind;

@@ -12,13 +12,13 @@ const OVERHEAD_BYTES: u64 = 16 << 10;
 
 /// The right of a request to store bytes for an organization. Dropping it releases its claims.
 #[derive(Debug)]
-pub(crate) struct Admission {
+pub(crate) struct UploadClaims {
     /// The claim on the request's idempotency key, for the commit.
     pub(crate) idempotency: Option<IdempotencyGuard>,
     _quota: Option<QuotaReservation>,
 }
 
-impl Admission {
+impl UploadClaims {
     /// Admits the request: `Forbidden` for a foreign organization, `IdempotencyInProgress` beside a
     /// twin, `QuotaExceeded` where there is no room.
     ///
