@@ -120,32 +120,20 @@ fn record(number: u64) -> FileRecord {
     let organization_id = organization(number);
     let sub_system: SubSystem = "gallery".parse().expect("a sub-system");
     let is_temp = (number / ORGANIZATIONS).is_multiple_of(10);
-    FileRecord {
-        file_id: FileId::generate(now),
-        blob: Blob {
-            provider: ProviderCode::local(),
-            key: BlobKey::new(&organization_id, &sub_system, now, BlobId::generate(now)),
-            size_bytes: 123_456,
-            sha256: Sha256([7; 32]),
-            sniffed_type: Some("image/jpeg".into()),
-            dimensions: None,
-            stored_at: now,
-        },
-        organization_id,
-        sub_system,
-        original_name: format!("photograph number {number}.jpeg"),
-        mime_type: "image/jpeg".into(),
-        ext: "jpeg".into(),
-        state: if is_temp {
-            FileState::uploaded_temp()
-        } else {
-            FileState::uploaded(Location::Local)
-        },
-        version: 1,
-        created_at: now,
-        updated_at: now,
-        expires_at: is_temp.then_some(now),
-    }
+    let state =
+        if is_temp { FileState::uploaded_temp() } else { FileState::uploaded(Location::Local) };
+
+    let key = BlobKey::new(&organization_id, &sub_system, now, BlobId::generate(now));
+    let mut blob = Blob::new(ProviderCode::local(), key, 123_456, Sha256([7; 32]), now);
+    blob.sniffed_type = Some("image/jpeg".into());
+
+    let id = FileId::generate(now);
+    let mut record = FileRecord::new(id, organization_id, sub_system, state, blob);
+    record.original_name = format!("photograph number {number}.jpeg");
+    record.mime_type = "image/jpeg".into();
+    record.ext = "jpeg".into();
+    record.expires_at = is_temp.then_some(now);
+    record
 }
 
 fn insert_of(records: Vec<FileRecord>) -> InsertFiles {
@@ -196,7 +184,8 @@ fn page_of_all(bencher: Bencher, records: u64) {
 /// The page that a client asks for first.
 #[divan::bench(args = sizes(), sample_count = 2000)]
 fn newest_page_of_an_organization(bencher: Bencher, records: u64) {
-    let filter = ListFilter { organization_id: Some(organization(3)), ..ListFilter::default() };
+    let mut filter = ListFilter::default();
+    filter.organization_id = Some(organization(3));
     let table = Table::of(records);
     let (metadata, _) = table.lock().place();
     bencher.bench(|| {
@@ -207,7 +196,8 @@ fn newest_page_of_an_organization(bencher: Bencher, records: u64) {
 
 #[divan::bench(args = sizes(), sample_count = 2000)]
 fn page_of_an_organization(bencher: Bencher, records: u64) {
-    let filter = ListFilter { organization_id: Some(organization(3)), ..ListFilter::default() };
+    let mut filter = ListFilter::default();
+    filter.organization_id = Some(organization(3));
     page(bencher, records, 20, &filter, &Scope::All);
 }
 
@@ -219,7 +209,8 @@ fn page_of_ten_organizations(bencher: Bencher, records: u64) {
 
 #[divan::bench(args = sizes(), sample_count = 2000)]
 fn page_of_temp_files(bencher: Bencher, records: u64) {
-    let filter = ListFilter { status: Some(Status::Temp), ..ListFilter::default() };
+    let mut filter = ListFilter::default();
+    filter.status = Some(Status::Temp);
     page(bencher, records, 50, &filter, &Scope::All);
 }
 

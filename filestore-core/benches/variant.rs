@@ -70,7 +70,8 @@ fn engine(bencher: Bencher, size: &str) {
         .and_then(|mut file| file.write_all(&PHOTO))
         .expect("writing the photograph");
 
-    let config = VariantConfig { memory_cache_bytes: 0, ..VariantConfig::default() };
+    let mut config = VariantConfig::default();
+    config.memory_cache_bytes = 0;
     let engine = VariantEngine::open(&directory.path().join("cache"), config).expect("an engine");
     bencher
         .with_inputs(|| new_key(size))

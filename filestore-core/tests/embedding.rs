@@ -55,7 +55,7 @@ async fn a_batch_is_all_or_nothing() {
     let mut items = Vec::new();
     for index in [7, 3] {
         let staged = store.uploads().stage_bytes(format!("item {index}").into()).await.unwrap();
-        items.push((BatchItem { index, ..BatchItem::default() }, staged));
+        items.push((BatchItem::new(index), staged));
     }
     let batch = || NewBatch::new("acme".parse().unwrap(), "docs".parse().unwrap());
     let Uploaded::New(records) = store.uploads().commit_batch(batch(), items).await.unwrap() else {
@@ -68,8 +68,7 @@ async fn a_batch_is_all_or_nothing() {
     assert_eq!(texts, ["item 3", "item 7"], "answered in ascending order of the index");
 
     let staged = store.uploads().stage_bytes("x".into()).await.unwrap();
-    let given = GivenName { name: Some("a\nb".into()), ..GivenName::default() };
-    let bad = BatchItem { index: 9, given };
+    let bad = BatchItem::new(9).with_given(GivenName::named("a\nb"));
     let error = store.uploads().commit_batch(batch(), vec![(bad, staged)]).await.unwrap_err();
     assert_eq!(error.details().item, Some(9));
     assert_eq!(error.details().field.as_deref(), Some("original_name"));
@@ -82,7 +81,8 @@ async fn a_batch_is_all_or_nothing() {
 #[tokio::test]
 async fn a_replace_swaps_the_blob_and_the_old_one_goes_after_its_grace() {
     let dir = tempfile::tempdir().unwrap();
-    let config = StoreConfig { blob_grace: std::time::Duration::ZERO, ..StoreConfig::default() };
+    let mut config = StoreConfig::default();
+    config.blob_grace = std::time::Duration::ZERO;
     let store = FileStore::builder(dir.path()).config(config).open().await.unwrap();
     let record = store.upload(new("a.txt"), &b"old"[..]).await.unwrap();
     let change = Change::Replace(replacement(&store, b"new bytes").await);
@@ -117,7 +117,8 @@ async fn a_deleted_file_is_gone_at_once_and_its_bytes_after_the_purge() {
 #[tokio::test]
 async fn a_temp_file_expires_into_a_purge() {
     let dir = tempfile::tempdir().unwrap();
-    let config = StoreConfig { temp_ttl: std::time::Duration::ZERO, ..StoreConfig::default() };
+    let mut config = StoreConfig::default();
+    config.temp_ttl = std::time::Duration::ZERO;
     let store = FileStore::builder(dir.path()).config(config).open().await.unwrap();
     let id = store.upload(new("a.txt").temp(), &b"bytes"[..]).await.unwrap().file_id;
     let report = store.admin().purge(&NoProgress).await.unwrap();
@@ -173,7 +174,8 @@ async fn an_idempotent_upload_is_done_once() {
 #[tokio::test]
 async fn the_quota_is_settled_in_the_commit() {
     let dir = tempfile::tempdir().unwrap();
-    let config = StoreConfig { quota_bytes: Some(10), ..StoreConfig::default() };
+    let mut config = StoreConfig::default();
+    config.quota_bytes = Some(10);
     let store = FileStore::builder(dir.path()).config(config).open().await.unwrap();
     store.upload(new("a.txt"), &b"123456"[..]).await.unwrap();
     let over = store.upload(new("b.txt"), &b"12345"[..]).await.unwrap_err();

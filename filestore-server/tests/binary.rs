@@ -159,7 +159,8 @@ async fn an_upload_beyond_the_limit_of_file_sizes_is_507_and_the_server_lives() 
 async fn a_broken_database_ends_the_process_with_exit_70() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("filestore-data");
-    let config = StoreConfig { durability: Durability::Process, ..StoreConfig::default() };
+    let mut config = StoreConfig::default();
+    config.durability = Durability::Process;
     let store = FileStore::builder(&path).config(config).open().await.unwrap();
     let mut ids = Vec::new();
     for _ in 0..500 {

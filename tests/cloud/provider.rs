@@ -36,6 +36,12 @@ fn config(server: &S3Server) -> ProviderConfig {
     options.into_iter().fold(config, |config, (name, value)| config.with_option(name, value))
 }
 
+fn with_retries(retries: usize, server: &S3Server) -> ProviderConfig {
+    let mut config = config(server);
+    config.retries = retries;
+    config
+}
+
 fn open(config: ProviderConfig) -> Cloud {
     let code = config.code.clone();
     ProviderRegistry::open(&[config]).unwrap().cloud(&code).unwrap().clone()
@@ -220,7 +226,7 @@ async fn faults_that_pass_are_not_noticed() {
 #[tokio::test]
 async fn a_provider_that_is_down_is_unavailable_and_no_secret_is_said() {
     let server = S3Server::start().await;
-    let cloud = open(ProviderConfig { retries: 1, ..config(&server) });
+    let cloud = open(with_retries(1, &server));
 
     let key = fresh_key();
     put(&cloud, &key, b"x").await.unwrap();
@@ -247,8 +253,10 @@ async fn a_provider_that_is_down_is_unavailable_and_no_secret_is_said() {
 async fn a_provider_that_hangs_is_given_up() {
     let server = S3Server::start().await;
     let brief = Duration::from_millis(200);
-    let cloud =
-        open(ProviderConfig { retries: 0, timeout: brief, io_timeout: brief, ..config(&server) });
+    let mut config = with_retries(0, &server);
+    config.timeout = brief;
+    config.io_timeout = brief;
+    let cloud = open(config);
     server.faults().every(Operation::PutObject, Fault::Hang);
     let error = put(&cloud, &fresh_key(), b"y").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ProviderUnavailable);
@@ -374,12 +382,12 @@ async fn a_check_says_what_a_provider_cannot_and_what_is_wrong_with_it() {
 
     server.faults().clear();
     server.faults().every(Operation::DeleteObject, Fault::InternalError);
-    let check = open(ProviderConfig { retries: 0, ..config(&server) }).check().await;
+    let check = open(with_retries(0, &server)).check().await;
     assert!(!check.can_serve);
     assert_eq!(outcome(&check, "delete").0, CheckOutcome::Failed);
 
     server.down().await;
-    let check = open(ProviderConfig { retries: 0, ..config(&server) }).check().await;
+    let check = open(with_retries(0, &server)).check().await;
     assert!(!check.can_serve);
     assert_eq!(outcome(&check, "write").0, CheckOutcome::Failed);
     assert_eq!(outcome(&check, "read").0, CheckOutcome::Skipped);

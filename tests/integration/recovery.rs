@@ -150,7 +150,7 @@ async fn a_batch_caught_between_its_renames_is_whole_after_the_next_start() {
     let mut items = Vec::new();
     for index in 0..4 {
         let staged = store.uploads().stage_bytes(format!("item {index}").into()).await.unwrap();
-        items.push((BatchItem { index, ..BatchItem::default() }, staged));
+        items.push((BatchItem::new(index), staged));
     }
 
     let batch = NewBatch::new("acme".parse().unwrap(), "gallery".parse().unwrap());
@@ -242,7 +242,8 @@ async fn a_dropped_blob_is_removed_after_its_grace_and_not_before() {
 
     end(store).await;
 
-    let no_grace = StoreConfig { blob_grace: Duration::ZERO, ..StoreConfig::default() };
+    let mut no_grace = StoreConfig::default();
+    no_grace.blob_grace = Duration::ZERO;
     let store = disk.open_with(no_grace).await;
     let newer = store.info(id, &Scope::All).await.unwrap().blob.key.blob_id().to_string();
 

@@ -4,7 +4,6 @@
 use filestore_client::{Batch, Client, Item, ListQuery, Place, Upload};
 use filestore_core::FileStore;
 use filestore_core::api::{FileRecord, PurgeStatus};
-use filestore_core::domain::listing::ListFilter;
 use filestore_core::domain::scope::Scope;
 use filestore_core::service::{
     BatchItem, Change, GivenName, ListRequest, NewBatch, NewUpload, Replacement, Uploaded,
@@ -182,8 +181,7 @@ impl Target for Direct {
     async fn batch(&self, items: &[(&str, &str)]) -> Vec<FileRecord> {
         let mut staged = Vec::new();
         for (index, (name, text)) in (0..).zip(items) {
-            let given = GivenName { name: Some((*name).to_owned()), ..GivenName::default() };
-            let item = BatchItem { index, given };
+            let item = BatchItem::new(index).with_given(GivenName::named(*name));
             staged.push((
                 item,
                 self.store.uploads().stage_bytes((*text).to_owned().into()).await.unwrap(),
@@ -232,9 +230,8 @@ impl Target for Direct {
     }
 
     async fn list(&self) -> Vec<String> {
-        let filter =
-            ListFilter { organization_id: Some("acme".parse().unwrap()), ..ListFilter::default() };
-        let request = ListRequest { filter, ..ListRequest::default() };
+        let mut request = ListRequest::default();
+        request.filter.organization_id = Some("acme".parse().unwrap());
         let page = self.store.list(&request, &Scope::All).await.unwrap();
         page.items.iter().map(|record| record.file_id.to_string()).collect()
     }

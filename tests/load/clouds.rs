@@ -43,19 +43,14 @@ fn runtime() -> Outcome<tokio::runtime::Runtime> {
 }
 
 fn config(remote: &Remote) -> StoreConfig {
-    let mut config =
-        StoreConfig { providers: vec![remote.config.clone()], ..StoreConfig::default() };
+    let mut config = StoreConfig::default();
+    config.providers = vec![remote.config.clone()];
     config.sync.concurrency = AT_ONCE;
     config
 }
 
 async fn bind(store: &FileStore, organization: i64, provider: &ProviderCode) -> Outcome {
-    let binding = NewBinding {
-        organization: organization.try_into()?,
-        organization_name: "load".into(),
-        provider: provider.clone(),
-        sync_enabled: true,
-    };
+    let binding = NewBinding::new(organization.try_into()?, "load", provider.clone()).with_sync();
     store.bindings().create(binding).await?;
     Ok(())
 }

@@ -60,7 +60,9 @@ impl Bench {
         let store = StoreConfig::load(&config).unwrap();
         let server = (way != Way::Direct).then(|| {
             start(data.path(), |config| {
-                config.store = StoreConfig { purge_grace: config.store.purge_grace, ..store }
+                let purge_grace = config.store.purge_grace;
+                config.store = store;
+                config.store.purge_grace = purge_grace;
             })
         });
 

@@ -41,7 +41,8 @@ pub(crate) fn grown_kib(wanted: Wanted<'_>) -> Outcome<Option<u64>> {
 
 /// From the path, as sharp does.
 fn variants(photo: &Path, wanted: &[(VariantSize, Fit)]) -> Outcome<Vec<Variant>> {
-    let config = VariantConfig { quality: QUALITY, ..VariantConfig::default() };
+    let mut config = VariantConfig::default();
+    config.quality = QUALITY;
     Ok(render(&File::open(photo)?, wanted, &config)?)
 }
 

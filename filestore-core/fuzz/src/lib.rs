@@ -44,13 +44,12 @@ pub fn header(bytes: &[u8]) {
 
 /// Makes two variants of `bytes` from one decode.
 pub fn variants(bytes: &[u8]) {
-    let config = VariantConfig {
-        max_pixels: MAX_PIXELS,
-        max_side: 8192,
-        decode_memory_bytes: MEMORY_BYTES as u64,
-        deadline: Duration::from_secs(5),
-        ..VariantConfig::default()
-    };
+    let mut config = VariantConfig::default();
+    config.max_pixels = MAX_PIXELS;
+    config.max_side = 8192;
+    config.decode_memory_bytes = MEMORY_BYTES as u64;
+    config.deadline = Duration::from_secs(5);
+
     let size = VariantSize::try_from(200).expect("an allowed size");
     let file = in_memory(bytes);
     let peak = peak_of(|| match render(&file, &[(size, Fit::Cover), (size, Fit::Inside)], &config) {

@@ -7,6 +7,7 @@ use super::provider::ProviderCode;
 
 /// The binding of an organization to a provider. At most one per organization is active.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Binding {
     /// The binding's id: a later binding has a larger one.
     pub id: i64,
@@ -29,6 +30,7 @@ pub struct Binding {
 
 /// A binding to be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NewBinding {
     /// The organization whose files the binding places.
     pub organization: OrganizationNumber,
@@ -41,6 +43,28 @@ pub struct NewBinding {
 }
 
 impl NewBinding {
+    /// Binds `organization` to `provider`. New files are written through, unless
+    /// [`with_sync`](Self::with_sync) says otherwise.
+    pub fn new(
+        organization: OrganizationNumber,
+        organization_name: impl Into<String>,
+        provider: ProviderCode,
+    ) -> Self {
+        Self {
+            organization,
+            organization_name: organization_name.into(),
+            provider,
+            sync_enabled: false,
+        }
+    }
+
+    /// Lets new files go LOCAL first and follow to the provider in the background.
+    #[must_use]
+    pub fn with_sync(mut self) -> Self {
+        self.sync_enabled = true;
+        self
+    }
+
     /// Checks the name; the provider is checked by the registry.
     pub fn check(&self) -> Result<()> {
         check_name(&self.organization_name)
@@ -49,6 +73,7 @@ impl NewBinding {
 
 /// Changes to a binding; a field that is `None` stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BindingChange {
     /// The organization's new name.
     pub organization_name: Option<String>,

@@ -17,6 +17,7 @@ pub enum Durability {
 
 /// The configuration of a store. `Default` has the documented values.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct StoreConfig {
     /// The faults that an acknowledged write survives.
     pub durability: Durability,
@@ -69,6 +70,7 @@ impl Default for StoreConfig {
 
 /// Limits of an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Bytes of one file.
     pub max_file_size: u64,
@@ -96,6 +98,7 @@ impl Default for Limits {
 
 /// Settings of the copies to providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SyncConfig {
     /// Files copied at the same time, by the sync worker and by each migration.
     pub concurrency: usize,
@@ -113,6 +116,7 @@ impl Default for SyncConfig {
 
 /// The resources that the variant engine may spend.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct VariantConfig {
     /// Pixels of an image (width × height).
     pub max_pixels: u64,

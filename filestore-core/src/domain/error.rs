@@ -103,6 +103,7 @@ kinds! {
 
 /// The details a program may branch on besides the kind. All optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Details {
     /// The field, parameter or key at fault, as the caller spelled it.
     pub field: Option<String>,

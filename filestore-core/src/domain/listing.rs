@@ -5,6 +5,7 @@ use super::status::{PurgeStatus, Status};
 
 /// The files that a listing shows. Listings are newest first (by file id, descending).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ListFilter {
     /// Only files of this organization.
     pub organization_id: Option<OrganizationId>,

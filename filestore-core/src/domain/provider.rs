@@ -55,6 +55,7 @@ impl fmt::Display for ProviderCode {
 
 /// A provider, as the service shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Provider {
     /// The provider's code, unique in the store.
     pub code: ProviderCode,
@@ -69,6 +70,7 @@ pub struct Provider {
 
 /// The configuration of a provider. `Debug` shows the names of its options, never a value.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ProviderConfig {
     /// The provider's code: unique, and not `LOCAL`.
     pub code: ProviderCode,

@@ -8,6 +8,7 @@ use super::provider::ProviderCode;
 
 /// A file's metadata. `state.location()` names the side that serves `blob`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FileRecord {
     /// The file's id, which never changes.
     pub file_id: FileId,
@@ -35,8 +36,36 @@ pub struct FileRecord {
     pub expires_at: Option<Timestamp>,
 }
 
+impl FileRecord {
+    /// Describes a file without a name whose first blob is `blob`, created when that was stored.
+    pub fn new(
+        file_id: FileId,
+        organization_id: OrganizationId,
+        sub_system: SubSystem,
+        state: FileState,
+        blob: Blob,
+    ) -> Self {
+        let created_at = blob.stored_at;
+        Self {
+            file_id,
+            organization_id,
+            sub_system,
+            original_name: String::new(),
+            mime_type: "application/octet-stream".into(),
+            ext: String::new(),
+            blob,
+            state,
+            version: 1,
+            created_at,
+            updated_at: created_at,
+            expires_at: None,
+        }
+    }
+}
+
 /// The stored bytes of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Blob {
     /// The provider that holds the bytes.
     pub provider: ProviderCode,
@@ -52,6 +81,19 @@ pub struct Blob {
     pub dimensions: Option<Dimensions>,
     /// The instant at which the bytes were stored: `Last-Modified` of the content.
     pub stored_at: Timestamp,
+}
+
+impl Blob {
+    /// Describes bytes of no known type.
+    pub fn new(
+        provider: ProviderCode,
+        key: BlobKey,
+        size_bytes: u64,
+        sha256: Sha256,
+        stored_at: Timestamp,
+    ) -> Self {
+        Self { provider, key, size_bytes, sha256, sniffed_type: None, dimensions: None, stored_at }
+    }
 }
 
 /// Width and height in pixels, as displayed.

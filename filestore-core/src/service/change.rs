@@ -32,6 +32,7 @@ const DECISIONS: usize = 8;
 
 /// A change that was made, or found made already.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Changed {
     /// The record after the change.
     pub record: Arc<FileRecord>,

@@ -14,6 +14,7 @@ const PAGE: (usize, usize, usize) = (1, 100, 1000);
 
 /// A request for one page of files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ListRequest {
     /// The filter that the files pass.
     pub filter: ListFilter,
@@ -26,6 +27,7 @@ pub struct ListRequest {
 
 /// One page of files.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct FilePage {
     /// The files, newest first.
     pub items: Vec<FileRecord>,

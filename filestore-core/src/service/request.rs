@@ -12,7 +12,7 @@ use super::idempotency::IdempotencyGuard;
 /// A file to upload: everything but its bytes.
 ///
 /// ```
-/// use filestore_core::service::NewUpload;
+/// use filestore_core::NewUpload;
 ///
 /// # fn main() -> filestore_core::Result<()> {
 /// let new = NewUpload::new("42".parse()?, "gallery".parse()?)
@@ -97,6 +97,7 @@ impl NewUpload {
 
 /// The name and type of a file, as far as they were given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GivenName {
     /// The name the user gave; see [`media::check_name`].
     pub name: Option<String>,
@@ -124,6 +125,7 @@ impl GivenName {
 
 /// Hints of the transport about a file, used where the user gave no name or type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PartHints {
     /// The part's file name, percent-decoded; see [`media::name_from_part`].
     pub file_name: Option<String>,
@@ -159,11 +161,26 @@ impl NewBatch {
 
 /// One item of a batch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BatchItem {
     /// The item's number, named in errors. Items are answered in ascending order.
     pub index: u32,
     /// The file's name and type, as far as they were given.
     pub given: GivenName,
+}
+
+impl BatchItem {
+    /// Describes the item with the number `index`, without a name.
+    pub fn new(index: u32) -> Self {
+        Self { index, given: GivenName::default() }
+    }
+
+    /// Sets name, type and hints at once.
+    #[must_use]
+    pub fn with_given(mut self, given: GivenName) -> Self {
+        self.given = given;
+        self
+    }
 }
 
 /// The outcome of an upload: of one file (`T` is its record) or of a batch (`T` is a list).
@@ -188,6 +205,7 @@ pub enum Change {
 
 /// New bytes for a file.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Replacement {
     /// The bytes, durable in staging.
     pub staged: StagedBlob,
@@ -199,6 +217,13 @@ impl Replacement {
     /// Replaces a file's bytes by `staged`.
     pub fn new(staged: StagedBlob) -> Self {
         Self { staged, given: GivenName::default() }
+    }
+
+    /// Sets name, type and hints at once.
+    #[must_use]
+    pub fn with_given(mut self, given: GivenName) -> Self {
+        self.given = given;
+        self
     }
 }
 

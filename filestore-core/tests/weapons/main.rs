@@ -59,7 +59,8 @@ async fn child() {
     let Some(path) = std::env::var_os(TARGET) else { return };
     let directory = tempfile::tempdir().unwrap();
     // Memory is looked at here: no answer may depend on how busy the machine is.
-    let config = VariantConfig { deadline: Duration::from_mins(10), ..VariantConfig::default() };
+    let mut config = VariantConfig::default();
+    config.deadline = Duration::from_mins(10);
     let engine = VariantEngine::open(directory.path(), config).unwrap();
 
     // A first, harmless picture, so that the memory every process takes is there before.

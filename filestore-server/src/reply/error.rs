@@ -150,23 +150,20 @@ impl Failure {
     }
 
     fn details(&self) -> Details {
+        let mut details = Details::default();
         match self {
-            Self::Core(error) => Details { field: field_name(error), ..error.details().clone() },
-            Self::MethodNotAllowed(allow) => Details {
-                allowed: allow.split(", ").map(str::to_owned).collect(),
-                ..Details::default()
-            },
-            Self::UnsupportedMediaType(expected) => {
-                Details { allowed: vec![(*expected).to_owned()], ..Details::default() }
+            Self::Core(error) => {
+                details = error.details().clone();
+                details.field = field_name(error);
             }
-            Self::UnsupportedCoding => {
-                Details { field: Some("Content-Encoding".to_owned()), ..Details::default() }
+            Self::MethodNotAllowed(allow) => {
+                details.allowed = allow.split(", ").map(str::to_owned).collect();
             }
-
-            Self::WithoutOneHost | Self::UnknownPath | Self::RangeNotSatisfiable(_) => {
-                Details::default()
-            }
+            Self::UnsupportedMediaType(expected) => details.allowed = vec![(*expected).to_owned()],
+            Self::UnsupportedCoding => details.field = Some("Content-Encoding".to_owned()),
+            Self::WithoutOneHost | Self::UnknownPath | Self::RangeNotSatisfiable(_) => {}
         }
+        details
     }
 
     fn problem(&self, id: &RequestId, status: StatusCode) -> Problem {

@@ -124,10 +124,10 @@ pub(crate) fn missing(name: &str) -> Error {
 /// Returns the hints of the part's header about its file.
 pub(crate) fn hints(part: &Part<'_>) -> PartHints {
     let header = part.header();
-    PartHints {
-        file_name: header.file_name.clone().filter(|name| !name.is_empty()),
-        content_type: header.content_type.clone(),
-    }
+    let mut hints = PartHints::default();
+    hints.file_name = header.file_name.clone().filter(|name| !name.is_empty());
+    hints.content_type.clone_from(&header.content_type);
+    hints
 }
 
 /// Receives the part's bytes. `None` for a file field without a file, which a browser sends as an

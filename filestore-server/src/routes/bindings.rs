@@ -70,12 +70,12 @@ fn new_binding(json: &[u8]) -> Result<NewBinding> {
     }
 
     let organization = required("organizationId", organization)?;
-    let new = NewBinding {
-        organization_name: required("organizationName", organization_name)?,
-        provider: provider_code(&required("storageProvider", provider)?)?,
-        sync_enabled: required("syncEnabled", sync_enabled)?,
-        organization: organization.try_into()?,
-    };
+    let organization_name = required("organizationName", organization_name)?;
+    let provider = provider_code(&required("storageProvider", provider)?)?;
+    let sync_enabled = required("syncEnabled", sync_enabled)?;
+
+    let mut new = NewBinding::new(organization.try_into()?, organization_name, provider);
+    new.sync_enabled = sync_enabled;
     new.check()?;
     Ok(new)
 }
@@ -92,12 +92,12 @@ fn binding_change(json: &[u8]) -> Result<(OrganizationNumber, BindingChange)> {
     let object = Object::parse(json, &KEYS)?;
     check_read_only(&object)?;
     let organization = object.integer("organizationId")?;
-    let change = BindingChange {
-        organization_name: object.text("organizationName")?,
-        provider: object.text("storageProvider")?.map(|code| provider_code(&code)).transpose()?,
-        sync_enabled: object.flag("syncEnabled")?,
-        is_active: object.flag("isActive")?,
-    };
+    let mut change = BindingChange::default();
+    change.organization_name = object.text("organizationName")?;
+    change.provider =
+        object.text("storageProvider")?.map(|code| provider_code(&code)).transpose()?;
+    change.sync_enabled = object.flag("syncEnabled")?;
+    change.is_active = object.flag("isActive")?;
 
     let organization = required("organizationId", organization)?.try_into()?;
     change.check()?;

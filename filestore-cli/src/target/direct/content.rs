@@ -5,8 +5,8 @@ use bytes::BytesMut;
 use filestore_core::api::{ChangeReply, FileRecord, Fit};
 use filestore_core::web::media;
 use filestore_core::{
-    self as core, BatchItem, FileId, GivenName, NewBatch, NewUpload, OrganizationId, PartHints,
-    Replacement, Scope, Sha256, StagedBlob, SubSystem, Uploaded, VariantSize,
+    self as core, BatchItem, FileId, GivenName, NewBatch, NewUpload, OrganizationId, Replacement,
+    Scope, Sha256, StagedBlob, SubSystem, Uploaded, VariantSize,
 };
 use futures_util::StreamExt;
 use sha2::{Digest, Sha256 as Hasher};
@@ -53,7 +53,7 @@ impl Direct {
 
         let mut items = Vec::with_capacity(batch.items.len());
         for (index, item) in (0..).zip(&batch.items) {
-            let described = BatchItem { index, given: self.given(item) };
+            let described = BatchItem::new(index).with_given(self.given(item));
             items.push((described, self.stage(item, &meter.part()).await?));
         }
 
@@ -145,7 +145,7 @@ impl Direct {
 
     async fn replacement(&self, item: &Item, meter: &Meter) -> Result<Replacement> {
         let given = self.given(item);
-        Ok(Replacement { staged: self.stage(item, meter).await?, given })
+        Ok(Replacement::new(self.stage(item, meter).await?).with_given(given))
     }
 
     /// Reads all of the item's bytes and makes them durable in staging.
@@ -170,14 +170,15 @@ impl Direct {
     /// as a hint otherwise, from which the core makes a name.
     fn given(&self, item: &Item) -> GivenName {
         let limit = self.store.config().limits.original_name_chars;
-        let (name, hints) = match (item.name.clone(), item.input.file_name()) {
-            (Some(name), _) => (Some(name), PartHints::default()),
-            (None, Some(own)) if media::check_name(&own, limit).is_ok() => {
-                (Some(own), PartHints::default())
-            }
-            (None, own) => (None, PartHints { file_name: own, content_type: None }),
-        };
-        GivenName { name, mime_type: item.mime_type.clone(), hints }
+        let mut given = GivenName::default();
+        match (item.name.clone(), item.input.file_name()) {
+            (Some(name), _) => given.name = Some(name),
+            (None, Some(own)) if media::check_name(&own, limit).is_ok() => given.name = Some(own),
+            (None, own) => given.hints.file_name = own,
+        }
+
+        given.mime_type.clone_from(&item.mime_type);
+        given
     }
 }
 

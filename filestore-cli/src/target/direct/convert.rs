@@ -1,7 +1,7 @@
 //! Turns requests of the command line and the wire into the core's types.
 
 use filestore_core::api::{CreateBinding, ListQuery, UpdateBinding};
-use filestore_core::{self as core, BindingChange, ListFilter, ListRequest, NewBinding, Sha256};
+use filestore_core::{self as core, BindingChange, ListRequest, NewBinding, Sha256};
 
 use crate::failure::Result;
 use crate::target::request::IfMatch;
@@ -11,36 +11,33 @@ pub(super) fn list_request(query: &ListQuery) -> Result<ListRequest> {
         Ok(text.map(|text| text.parse()).transpose()?)
     }
 
-    let filter = ListFilter {
-        organization_id: parsed(query.organization_id.as_ref())?,
-        sub_system: parsed(query.sub_system.as_ref())?,
-        status: query.status.as_ref().map(TryFrom::try_from).transpose()?,
-        purge_status: query.purge_status.as_ref().map(TryFrom::try_from).transpose()?,
-    };
+    let mut request = ListRequest::default();
+    request.filter.organization_id = parsed(query.organization_id.as_ref())?;
+    request.filter.sub_system = parsed(query.sub_system.as_ref())?;
+    request.filter.status = query.status.as_ref().map(TryFrom::try_from).transpose()?;
+    request.filter.purge_status = query.purge_status.as_ref().map(TryFrom::try_from).transpose()?;
 
-    Ok(ListRequest {
-        filter,
-        limit: query.limit.map(|limit| limit as usize),
-        cursor: query.cursor.clone(),
-    })
+    request.limit = query.limit.map(|limit| limit as usize);
+    request.cursor.clone_from(&query.cursor);
+    Ok(request)
 }
 
 pub(super) fn new_binding(binding: CreateBinding) -> Result<NewBinding> {
-    Ok(NewBinding {
-        organization_name: binding.organization_name,
-        provider: binding.storage_provider.parse()?,
-        sync_enabled: binding.sync_enabled,
-        organization: binding.organization_id.try_into()?,
-    })
+    let provider = binding.storage_provider.parse()?;
+    let organization = binding.organization_id.try_into()?;
+
+    let mut new = NewBinding::new(organization, binding.organization_name, provider);
+    new.sync_enabled = binding.sync_enabled;
+    Ok(new)
 }
 
 pub(super) fn binding_change(update: UpdateBinding) -> Result<BindingChange> {
-    Ok(BindingChange {
-        organization_name: update.organization_name,
-        provider: update.storage_provider.map(|code| code.parse()).transpose()?,
-        sync_enabled: update.sync_enabled,
-        is_active: update.is_active,
-    })
+    let mut change = BindingChange::default();
+    change.organization_name = update.organization_name;
+    change.provider = update.storage_provider.map(|code| code.parse()).transpose()?;
+    change.sync_enabled = update.sync_enabled;
+    change.is_active = update.is_active;
+    Ok(change)
 }
 
 pub(super) fn if_match(condition: IfMatch) -> Result<core::IfMatch> {

@@ -161,7 +161,8 @@ impl Target for Direct {
         meter: &Meter,
     ) -> Result<MigrateReport> {
         let to = self.provider(&migration.to)?;
-        let options = MigrateOptions { bytes_per_second: migration.bytes_per_second };
+        let mut options = MigrateOptions::default();
+        options.bytes_per_second = migration.bytes_per_second;
 
         let progress = Arc::new(meter.clone());
         let organization = migration.organization.try_into()?;

@@ -29,6 +29,7 @@ const DISPOSITION: &str =
 
 /// Findings of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ProviderCheck {
     /// Code of the provider that was tried.
     pub provider: ProviderCode,
@@ -41,6 +42,7 @@ pub struct ProviderCheck {
 
 /// One step of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CheckStep {
     /// Name of the step: `write`, `read`, `range`, `presign` and so on.
     pub name: &'static str,

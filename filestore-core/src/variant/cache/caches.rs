@@ -31,6 +31,7 @@ pub(crate) type HasRoom = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// The contents of the variant cache, in numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CacheReport {
     /// Variants on disk.
     pub disk_entries: u64,

@@ -39,6 +39,7 @@ const BETWEEN_PASSES: Duration = Duration::from_millis(300);
 
 /// The options of a migration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MigrateOptions {
     /// The most bytes that all its copies together read in a second; `None` for no limit.
     pub bytes_per_second: Option<u64>,

@@ -40,7 +40,9 @@ async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let json = read_json(&call, body).await?;
     let object = Object::parse(&json, &["organizationId", "to", "bytes_per_second"])?;
     let (organization, to) = move_of(call.store(), &object)?;
-    let options = MigrateOptions { bytes_per_second: rate(&object)? };
+    let mut options = MigrateOptions::default();
+    options.bytes_per_second = rate(&object)?;
+
     let store = call.store().clone();
     long_run::reply_with(&call, Departure::Stop, |stop, acceptance| async move {
         let stop = || stop.is_wanted();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use filestore_core::api;
 use filestore_core::{
-    BatchItem, Error, ErrorKind, GivenName, Limits, NewBatch, OrganizationId, PartHints, Result,
-    StagedBlob, StagingWriter, SubSystem, Uploaded,
+    BatchItem, Error, ErrorKind, Limits, NewBatch, OrganizationId, PartHints, Result, StagedBlob,
+    StagingWriter, SubSystem, Uploaded,
 };
 use tokio::task::JoinSet;
 use warp::reply::Response;
@@ -181,12 +181,12 @@ impl BatchForm {
             let hints = fields::required(&format!("items[{index}].file"), item.file)
                 .map_err(|e| e.with_item(index))?;
             let staged = self.staged.remove(&index).expect("a file that was received was staged");
-            let given = GivenName {
-                name: item.original_name.take().flatten(),
-                mime_type: item.mime_type.take().flatten(),
-                hints,
-            };
-            items.push((BatchItem { index, given }, staged));
+
+            let mut described = BatchItem::new(index);
+            described.given.name = item.original_name.take().flatten();
+            described.given.mime_type = item.mime_type.take().flatten();
+            described.given.hints = hints;
+            items.push((described, staged));
         }
 
         let mut claims = self.claims;
@@ -281,7 +281,8 @@ mod tests {
 
     #[test]
     fn one_item_too_many_is_refused_before_it_is_received() {
-        let limits = Limits { max_batch_items: 1, ..Limits::default() };
+        let mut limits = Limits::default();
+        limits.max_batch_items = 1;
         let mut form = BatchForm::default();
         form.item(5, &limits).unwrap();
         form.item(5, &limits).unwrap();

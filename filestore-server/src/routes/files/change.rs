@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use filestore_core::api::ChangeReply;
 use filestore_core::{
-    Change, Error, FileId, GivenName, IfMatch, PartHints, QuotaReservation, Replacement, Result,
-    Sha256, StagedBlob,
+    Change, Error, FileId, IfMatch, PartHints, QuotaReservation, Replacement, Result, Sha256,
+    StagedBlob,
 };
 use http::header::IF_MATCH;
 use http::{HeaderMap, HeaderValue};
@@ -143,8 +143,10 @@ impl ChangeForm {
             (self.original_name.take().flatten(), self.mime_type.take().flatten());
 
         let change = if let Some((staged, hints)) = self.file.take() {
-            let given = GivenName { name: original_name, mime_type, hints };
-            let new = Replacement { staged, given };
+            let mut new = Replacement::new(staged);
+            new.given.name = original_name;
+            new.given.mime_type = mime_type;
+            new.given.hints = hints;
             if ready { Change::MakeReady(Some(new)) } else { Change::Replace(new) }
         } else {
             refuse_without_file("original_name", original_name.as_ref())?;

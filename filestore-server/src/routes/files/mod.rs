@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use filestore_core::api::{self, DeleteReply, ListReply};
-use filestore_core::{Error, FileRecord, ListFilter, ListRequest, Result};
+use filestore_core::{Error, FileRecord, ListRequest, Result};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
@@ -52,18 +52,15 @@ async fn list(call: Arc<Call>) -> Result<Response, Failure> {
 }
 
 fn list_request(query: &Query) -> Result<ListRequest> {
-    let filter = ListFilter {
-        organization_id: query.get("organization_id").map(str::parse).transpose()?,
-        sub_system: query.get("sub_system").map(str::parse).transpose()?,
-        status: query.get("status").map(str::parse).transpose()?,
-        purge_status: query.get("purge_status").map(str::parse).transpose()?,
-    };
+    let mut request = ListRequest::default();
+    request.filter.organization_id = query.get("organization_id").map(str::parse).transpose()?;
+    request.filter.sub_system = query.get("sub_system").map(str::parse).transpose()?;
+    request.filter.status = query.get("status").map(str::parse).transpose()?;
+    request.filter.purge_status = query.get("purge_status").map(str::parse).transpose()?;
 
-    Ok(ListRequest {
-        filter,
-        limit: query.get("limit").map(limit).transpose()?,
-        cursor: query.get("cursor").map(str::to_owned),
-    })
+    request.limit = query.get("limit").map(limit).transpose()?;
+    request.cursor = query.get("cursor").map(str::to_owned);
+    Ok(request)
 }
 
 /// Reads plain decimal digits. The store checks the range.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use filestore_core::api;
 use filestore_core::{
-    Error, FileRecord, GivenName, NewUpload, OrganizationId, PartHints, Result, Sha256, StagedBlob,
+    Error, FileRecord, NewUpload, OrganizationId, PartHints, Result, Sha256, StagedBlob,
     StoredReply, SubSystem, Uploaded,
 };
 use http::HeaderValue;
@@ -144,11 +144,10 @@ impl UploadForm {
         let (staged, hints) = fields::required("file", self.file)?;
 
         let mut claims = self.claims;
-        let mut new = NewUpload::new(organization, sub_system).with_given(GivenName {
-            name: self.original_name.take().flatten(),
-            mime_type: self.mime_type.take().flatten(),
-            hints,
-        });
+        let mut new = NewUpload::new(organization, sub_system);
+        new.given.name = self.original_name.take().flatten();
+        new.given.mime_type = self.mime_type.take().flatten();
+        new.given.hints = hints;
         new.temp = self.upload_temp.take().unwrap_or(false);
         new.sha256 = self.sha256.take();
         new.idempotency = claims.as_mut().and_then(|claims| claims.idempotency.take());
