@@ -13,12 +13,7 @@ use crate::metadata::BindingOutcome;
 /// use filestore_core::{FileStore, NewBinding};
 ///
 /// # async fn example(store: &FileStore) -> filestore_core::Result<()> {
-/// let new = NewBinding {
-///     organization_id: 42.try_into()?,
-///     organization_name: "Acme".to_owned(),
-///     provider: "s3".parse()?,
-///     sync_enabled: true,
-/// };
+/// let new = NewBinding::new(42.try_into()?, "Acme", "s3".parse()?).with_sync();
 /// let binding = store.bindings().create(new).await?;
 /// assert!(binding.is_active);
 /// # Ok(())
