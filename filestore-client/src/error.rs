@@ -103,7 +103,7 @@ impl Error {
         (!code.as_str().is_empty()).then_some(code)
     }
 
-    /// Names the field, parameter or key at fault.
+    /// Returns the name of the field, parameter or key at fault.
     pub fn field(&self) -> Option<&str> {
         self.0.problem.as_ref()?.field.as_deref()
     }
@@ -125,7 +125,7 @@ impl Error {
 
     /// Returns true if the same call may succeed later without anything else being changed.
     ///
-    /// The question if it may be *repeated* is another question: an upload without an idempotency key may
+    /// Whether it may be *repeated* is another question: an upload without an idempotency key may
     /// have been stored although its reply was lost.
     pub fn is_transient(&self) -> bool {
         match self.kind() {
@@ -134,10 +134,15 @@ impl Error {
             | ErrorKind::Interrupted
             | ErrorKind::Busy
             | ErrorKind::Provider => true,
-            ErrorKind::Server => matches!(self.status(), Some(502 | 504)),
+            ErrorKind::Server => self.is_gateway_failure(),
             ErrorKind::Conflict => self.code() == Some(&ErrorCode::IdempotencyInProgress),
             _ => false,
         }
+    }
+
+    /// Returns true if a proxy got no valid reply from the server (502), or none in time (504).
+    fn is_gateway_failure(&self) -> bool {
+        matches!(self.status(), Some(502 | 504))
     }
 
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
@@ -160,7 +165,8 @@ impl Error {
         Self::new(ErrorKind::Protocol, message)
     }
 
-    /// Makes the error for a failed read or write on this side; `doing` names the operation and its object.
+    /// Makes the error for a failed read or write on this side; `doing` names the operation and its
+    /// object.
     pub(crate) fn io(doing: &str, source: io::Error) -> Self {
         Self::new(ErrorKind::Io, format!("{doing} failed: {source}")).with_source(source)
     }
@@ -234,7 +240,7 @@ impl Error {
                 "read the file's info again and repeat with its new ETag"
             }
             ErrorKind::Provider => "try again later, or check the provider's configuration",
-            ErrorKind::Server if matches!(self.status(), Some(502 | 504)) => {
+            ErrorKind::Server if self.is_gateway_failure() => {
                 "is the server behind the proxy running?"
             }
             ErrorKind::Protocol => "is the base URL that of a filestore server?",
@@ -258,6 +264,7 @@ impl Error {
         while let Some(error) = cause {
             if let Some(io) = error.downcast_ref::<io::Error>() {
                 let kind = io.kind();
+                // NotFound: the file of the Unix socket is absent.
                 if kind == io::ErrorKind::ConnectionRefused || kind == io::ErrorKind::NotFound {
                     return true;
                 }
@@ -311,7 +318,7 @@ impl From<InvalidId> for Error {
     }
 }
 
-/// An id that is typed already cannot be refused.
+/// For arguments that are ids already: converting them cannot fail.
 impl From<Infallible> for Error {
     fn from(never: Infallible) -> Self {
         match never {}
@@ -352,10 +359,10 @@ mod tests {
     }
 
     #[test]
-    fn only_a_conflict_with_a_running_twin_is_transient() {
-        let twin = Problem::new(ErrorCode::IdempotencyInProgress, 409, "");
+    fn only_a_conflict_with_a_running_request_of_the_same_key_is_transient() {
+        let running = Problem::new(ErrorCode::IdempotencyInProgress, 409, "");
         let race = Problem::new(ErrorCode::Conflict, 409, "");
-        assert!(Error::new(ErrorKind::Conflict, "").with_problem(twin).is_transient());
+        assert!(Error::new(ErrorKind::Conflict, "").with_problem(running).is_transient());
         assert!(!Error::new(ErrorKind::Conflict, "").with_problem(race).is_transient());
     }
 

@@ -1,8 +1,5 @@
 //! Listing records.
 
-use std::iter::Map;
-use std::vec::IntoIter;
-
 use filestore_core::api::{FileRecord, ListQuery, ListReply};
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use reqwest::Method;
@@ -13,9 +10,6 @@ use crate::transport::Call;
 
 /// The position between two pages of a listing.
 type Position = (Client, ListQuery);
-
-/// The records of one page.
-type Records = stream::Iter<Map<IntoIter<FileRecord>, fn(FileRecord) -> Result<FileRecord>>>;
 
 impl Client {
     /// Lists one page of records.
@@ -33,7 +27,8 @@ impl Client {
         self.json(Call::repeatable(self.request(Method::GET, &["files"]).query(query))).await
     }
 
-    /// Lists all records, page after page as they are polled. After an error the stream ends.
+    /// Lists all records. Fetches a page when its first record is asked for. After an error the
+    /// stream ends.
     ///
     /// ```no_run
     /// use filestore_client::ListQuery;
@@ -59,11 +54,15 @@ impl Client {
             }
         });
 
-        pages.try_flatten().boxed()
+        let records = pages.map_ok(|page| stream::iter(page.into_iter().map(Ok)));
+        records.try_flatten().boxed()
     }
 
     /// Lists one page, and returns its records with the position of the next page.
-    async fn list_next(self, mut query: ListQuery) -> Result<Option<(Records, Option<Position>)>> {
+    async fn list_next(
+        self,
+        mut query: ListQuery,
+    ) -> Result<Option<(Vec<FileRecord>, Option<Position>)>> {
         let page = self.list(&query).await?;
         if page.next_cursor.is_some() && page.next_cursor == query.cursor {
             return Err(Error::protocol(
@@ -73,6 +72,6 @@ impl Client {
 
         query.cursor = page.next_cursor;
         let next = query.cursor.is_some().then_some((self, query));
-        Ok(Some((stream::iter(page.items.into_iter().map(Ok as fn(_) -> _)), next)))
+        Ok(Some((page.items, next)))
     }
 }

@@ -1,4 +1,4 @@
-//! Storage providers, as anybody may see them.
+//! Storage providers that take new files.
 
 use filestore_core::api::ProviderReply;
 use reqwest::Method;

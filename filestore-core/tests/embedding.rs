@@ -166,8 +166,9 @@ async fn an_idempotent_upload_is_done_once() {
     let other = store.upload(keyed("a.txt"), &b"other"[..]).await.unwrap_err();
     assert_eq!(other.kind(), ErrorKind::IdempotencyMismatch);
     let held = keyed("b.txt");
-    let twin = store.uploads().begin_idempotent(&"acme".parse().unwrap(), "", "key-1").unwrap_err();
-    assert_eq!(twin.kind(), ErrorKind::IdempotencyInProgress);
+    let refused =
+        store.uploads().begin_idempotent(&"acme".parse().unwrap(), "", "key-1").unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::IdempotencyInProgress);
     drop(held);
 }
 

@@ -96,9 +96,9 @@ async fn a_batch_with_the_same_key_is_done_once() {
 }
 
 #[tokio::test]
-async fn of_concurrent_twins_one_is_done_and_the_others_are_409_or_replays() {
+async fn of_concurrent_requests_with_one_key_one_is_done_and_the_others_are_409_or_replays() {
     let server = TestServer::start().await;
-    let replies = join_all((0..8).map(|_| server.upload("twin").key("k-1").send())).await;
+    let replies = join_all((0..8).map(|_| server.upload("same").key("k-1").send())).await;
 
     let mut done = Vec::new();
     for reply in replies {
@@ -114,7 +114,7 @@ async fn of_concurrent_twins_one_is_done_and_the_others_are_409_or_replays() {
 }
 
 #[tokio::test]
-async fn a_twin_that_still_runs_is_409_until_it_is_done() {
+async fn a_request_with_the_key_of_a_running_one_is_409_until_that_is_done() {
     let server = TestServer::start().await;
     let form = Form::new()
         .text("organization_id", "acme")
@@ -130,7 +130,7 @@ async fn a_twin_that_still_runs_is_409_until_it_is_done() {
     .await;
 
     wire.send(&body[..body.len() - 100]).await;
-    eventually("the running twin to be noticed", async || {
+    eventually("the running request to be noticed", async || {
         let reply = server.upload([b'x'; 1000]).key("k-1").send().await;
         assert_ne!(reply.status, 201, "the first one has not been answered");
         (reply.status == 409).then(|| reply.problem(409, "idempotency_in_progress"))

@@ -282,8 +282,8 @@ async fn a_variant_of_a_replaced_image_is_never_the_old_one_for_long() {
         during.expect(200);
 
         let after = server.variant(&id, 200).send().await.expect(200);
-        let twin = server.upload(next).ok().await.file_id;
-        let expected = server.variant(&twin, 200).send().await.expect(200);
+        let fresh = server.upload(next).ok().await.file_id;
+        let expected = server.variant(&fresh, 200).send().await.expect(200);
         assert_eq!(after.body, expected.body, "round {round}");
     }
 }

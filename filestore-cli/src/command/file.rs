@@ -24,7 +24,7 @@ fn show(file: &FileRecord, out: Output) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// `list`: shows a page, or all of them.
+/// `list`: shows one page of files, or all files.
 pub(super) async fn list(args: ListArgs, target: &dyn Target, out: Output) -> Result<Exit> {
     let mut query = ListQuery::new();
     query.organization_id = args.org;
@@ -61,6 +61,7 @@ async fn list_all(mut query: ListQuery, target: &dyn Target, out: Output) -> Res
     loop {
         let page = target.list(&query).await?;
         out.each(&page.items, |file| &file.file_id, lay_out)?;
+        // Only the first page has the table's head.
         lay_out = more_files;
         query.cursor = page.next_cursor;
         if query.cursor.is_none() {
@@ -70,12 +71,10 @@ async fn list_all(mut query: ListQuery, target: &dyn Target, out: Output) -> Res
 }
 
 fn note_more(shown: &[FileRecord], next: Option<&str>, out: Output) {
-    match next {
-        _ if shown.is_empty() => out.note("no files"),
-        Some(cursor) => {
-            out.note(format!("there are more: --all shows them, --cursor {cursor} goes on here"));
-        }
-        None => {}
+    if shown.is_empty() {
+        out.note("no files");
+    } else if let Some(cursor) = next {
+        out.note(format!("there are more: --all shows them, --cursor {cursor} goes on here"));
     }
 }
 
@@ -84,7 +83,7 @@ pub(super) async fn thumbnail(id: &str, target: &dyn Target, out: Output) -> Res
     let meter = out.bytes_meter(id, None);
     let changed = target.change(id, Change::Thumbnail, None, &meter).await;
     drop(meter);
-    changed_to(
+    show_change(
         "a thumbnail",
         &changed.map_err(|e| e.doing(format!("cannot make {id} a thumbnail")))?,
         out,
@@ -95,7 +94,7 @@ pub(super) async fn thumbnail(id: &str, target: &dyn Target, out: Output) -> Res
 pub(super) async fn ready(args: ReadyArgs, target: &dyn Target, out: Output) -> Result<Exit> {
     let doing = format!("cannot make {} ready", args.id);
     let reply = make_ready(args, target, out).await.map_err(|e| e.doing(doing))?;
-    changed_to("ready", &reply, out)
+    show_change("ready", &reply, out)
 }
 
 async fn make_ready(args: ReadyArgs, target: &dyn Target, out: Output) -> Result<ChangeReply> {
@@ -108,11 +107,11 @@ async fn make_ready(args: ReadyArgs, target: &dyn Target, out: Output) -> Result
 /// `replace`: gives a file new bytes.
 pub(super) async fn replace(args: ReplaceArgs, target: &dyn Target, out: Output) -> Result<Exit> {
     let doing = format!("cannot replace {}", args.id);
-    let reply = give_new_bytes(args, target, out).await.map_err(|e| e.doing(doing))?;
-    changed_to("replaced", &reply, out)
+    let reply = send_replacement(args, target, out).await.map_err(|e| e.doing(doing))?;
+    show_change("replaced", &reply, out)
 }
 
-async fn give_new_bytes(
+async fn send_replacement(
     args: ReplaceArgs,
     target: &dyn Target,
     out: Output,
@@ -123,7 +122,7 @@ async fn give_new_bytes(
     target.change(&args.id, Change::Replace(item), args.if_match, &meter).await
 }
 
-fn changed_to(what: &str, reply: &ChangeReply, out: Output) -> Result<Exit> {
+fn show_change(what: &str, reply: &ChangeReply, out: Output) -> Result<Exit> {
     out.data(
         reply,
         |reply| vec![reply.file_id.as_str()],
@@ -138,7 +137,7 @@ fn changed_to(what: &str, reply: &ChangeReply, out: Output) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// `delete`: deletes each file, whatever becomes of the others.
+/// `delete`: deletes each file; stops only at a failure that the next would meet too.
 pub(super) async fn delete(ids: &[String], target: &dyn Target, out: Output) -> Result<Exit> {
     let (mut deleted, mut exit) = (Vec::new(), Exit::Done);
     for id in ids {

@@ -9,7 +9,7 @@ use crate::failure::{Exit, Result};
 use crate::output::{Output, plain, size};
 use crate::target::{Delivery, Destination, Overwrite, Target};
 
-/// Bytes of a name that every file system takes.
+/// The most bytes of a file name; file systems take 255, this leaves room for `-1000.webp`.
 const NAME_BYTES: usize = 200;
 
 /// A file that was written.
@@ -22,8 +22,8 @@ struct Saved<'a> {
 
 /// `get`: downloads a file.
 pub(super) async fn run(args: GetArgs, target: &dyn Target, out: Output) -> Result<Exit> {
-    let saved = download(&args, target, out).await;
-    saved.map_err(|e| e.doing(format!("cannot get {}", args.id)))
+    let outcome = download(&args, target, out).await;
+    outcome.map_err(|e| e.doing(format!("cannot get {}", args.id)))
 }
 
 async fn download(args: &GetArgs, target: &dyn Target, out: Output) -> Result<Exit> {
@@ -38,21 +38,22 @@ async fn download(args: &GetArgs, target: &dyn Target, out: Output) -> Result<Ex
     };
     to.check()?;
 
+    // A total of 0 makes a bar, not a spinner; the download sets the total when it begins.
     let meter = out.bytes_meter(label(&to), Some(0));
     let bytes = target.download(&args.id, args.range, &to, &meter).await?;
     drop(meter);
-    saved(&args.id, &to, bytes, out)
+    show_saved(&args.id, &to, bytes, out)
 }
 
-/// `variant`: downloads a picture made for a square.
+/// `variant`: downloads a gallery variant.
 pub(super) async fn variant(args: VariantArgs, target: &dyn Target, out: Output) -> Result<Exit> {
-    let saved = download_variant(&args, target, out).await;
-    saved.map_err(|e| e.doing(format!("cannot get a variant of {}", args.id)))
+    let outcome = download_variant(&args, target, out).await;
+    outcome.map_err(|e| e.doing(format!("cannot get a variant of {}", args.id)))
 }
 
 async fn download_variant(args: &VariantArgs, target: &dyn Target, out: Output) -> Result<Exit> {
     let chosen = choose(&args.output);
-    let name = match &chosen {
+    let original_name = match &chosen {
         Chosen::Within(_) => Some(target.info(&args.id).await?.original_name),
         Chosen::Stdout | Chosen::File(_) => None,
     };
@@ -62,20 +63,21 @@ async fn download_variant(args: &VariantArgs, target: &dyn Target, out: Output) 
         Chosen::Stdout => Destination::Stdout,
         Chosen::File(path) => Destination::File(path, overwrite(&args.output)),
         Chosen::Within(dir) => {
-            let stem = name.as_deref().and_then(safe_name).unwrap_or_else(|| args.id.clone());
-            let stem = stem.rsplit_once('.').map_or(stem.as_str(), |(stem, _)| stem);
-            let name = format!("{stem}-{}.{}", args.size, extension(&variant.mime_type));
-            Destination::File(dir.join(name), overwrite(&args.output))
+            let safe = original_name.as_deref().and_then(safe_name);
+            let own_name = safe.as_deref().unwrap_or(&args.id);
+            let stem = own_name.rsplit_once('.').map_or(own_name, |(stem, _)| stem);
+            let file_name = format!("{stem}-{}.{}", args.size, extension(&variant.mime_type));
+            Destination::File(dir.join(file_name), overwrite(&args.output))
         }
     };
 
     let mut delivery = Delivery::begin(&to)?;
     delivery.write(&variant.bytes).await?;
     delivery.finish().await?;
-    saved(&args.id, &to, variant.bytes.len() as u64, out)
+    show_saved(&args.id, &to, variant.bytes.len() as u64, out)
 }
 
-fn saved(id: &str, to: &Destination, bytes: u64, out: Output) -> Result<Exit> {
+fn show_saved(id: &str, to: &Destination, bytes: u64, out: Output) -> Result<Exit> {
     // On stdout there is the file itself.
     if let Destination::File(path, _) = to {
         let saved = Saved { file_id: id, path: path.display().to_string(), bytes };
@@ -116,7 +118,7 @@ fn label(to: &Destination) -> String {
     }
 }
 
-/// Makes a stored name the name of a file here: one component, visible, nothing that a terminal obeys.
+/// Makes a stored name the name of a file here: one component, not hidden, no control characters.
 /// `None` if nothing is left of the name.
 fn safe_name(original: &str) -> Option<String> {
     let last = original.rsplit(['/', '\\']).next().unwrap_or_default();

@@ -37,18 +37,20 @@ pub(crate) async fn run(cli: Cli) -> ExitCode {
             out.failure(&failure);
             failure.exit()
         }),
-        // Dropping the command discards what is not acknowledged: staged bytes, unfinished downloads.
+        // Dropping the command discards what is not acknowledged: staged bytes, unfinished
+        // downloads.
         () = interrupted(&stop) => Exit::Interrupted,
     };
 
     exit.into()
 }
 
-/// Resolves when the command is to be dropped: at the first Ctrl-C, or at the second one if the command
-/// listens to the first.
+/// Resolves when the command is to be dropped: at the first Ctrl-C, or at the second one if the
+/// command listens to the first.
 async fn interrupted(stop: &watch::Sender<bool>) {
     // Where there can be no signal handler the signal ends the process, as it does without one.
     let _ = tokio::signal::ctrl_c().await;
+    // `send` fails if nobody listens.
     if stop.send(true).is_ok() {
         let _ = tokio::signal::ctrl_c().await;
     }
@@ -57,8 +59,8 @@ async fn interrupted(stop: &watch::Sender<bool>) {
 /// Sends the log of core and client to stderr; `FILESTORE_LOG` says how much of it.
 pub(crate) fn start_log(args: &GlobalArgs) {
     let wanted = std::env::var("FILESTORE_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
-    let otherwise = if args.quiet { LevelFilter::OFF } else { LevelFilter::ERROR };
-    let filter = wanted.unwrap_or_else(|| Targets::new().with_default(otherwise));
+    let default_level = if args.quiet { LevelFilter::OFF } else { LevelFilter::ERROR };
+    let filter = wanted.unwrap_or_else(|| Targets::new().with_default(default_level));
 
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     tracing_subscriber::registry().with(lines.with_filter(filter)).init();
@@ -71,13 +73,14 @@ async fn carry_out(cli: Cli, out: Output, stop: &watch::Sender<bool>) -> Result<
         Output::raw(&script)?;
         return Ok(Exit::Done);
     }
-    let opened = target::open(cli.global.address(), absent(&cli.command)).await?;
+    let opened = target::open(cli.global.address(), if_absent(&cli.command)).await?;
     let outcome = on_target(cli.command, &opened, out, stop).await;
     opened.target.close().await;
     outcome
 }
 
-fn absent(command: &Command) -> Absent {
+/// Returns what to do about a data directory that does not exist.
+fn if_absent(command: &Command) -> Absent {
     match command {
         Command::Upload(_)
         | Command::Batch(_)
@@ -127,8 +130,8 @@ async fn on_target(
         Command::Sync(SyncCommand::Run) => admin::sync(target, out).await,
         Command::Sync(SyncCommand::Enqueue { org }) => admin::sync_enqueue(org, target, out).await,
         Command::Sync(SyncCommand::Retry { org }) => admin::sync_retry(org, target, out).await,
-        Command::Migrate(command) => migrate::run(command, target, out, stop).await,
         Command::Sync(SyncCommand::Status) => admin::sync_status(target, out).await,
+        Command::Migrate(command) => migrate::run(command, target, out, stop).await,
         Command::Variants(VariantsCommand::Status) => admin::variants_status(target, out).await,
         Command::Variants(VariantsCommand::Prune) => admin::variants_prune(target, out).await,
         Command::Health => admin::health(target, out).await,

@@ -15,15 +15,14 @@ use super::request::{Batch, Change, IfMatch, Migration, Upload, Variant};
 use crate::failure::Result;
 use crate::output::Meter;
 
-/// The user's wish to stop: true from the first Ctrl-C on. Copies under way are finished then.
+/// The user's wish to stop: true from the first Ctrl-C on. Copies under way are still completed.
 pub(crate) type Stop = watch::Receiver<bool>;
 
 /// A store that commands are carried out on.
 ///
 /// # Contract
 /// A file id goes to the target as the user typed it: the target is the one to refuse it. Transfers
-/// report to the meter they are given as bytes move. `download` leaves a file that is whole and
-/// verified, or none, and returns the number of bytes it wrote.
+/// report to the meter they are given as bytes move.
 #[async_trait]
 pub(crate) trait Target: Send + Sync {
     async fn upload(&self, upload: Upload, meter: &Meter) -> Result<FileRecord>;
@@ -35,6 +34,9 @@ pub(crate) trait Target: Send + Sync {
         if_match: Option<IfMatch>,
         meter: &Meter,
     ) -> Result<ChangeReply>;
+    /// Writes a file, or a range of it, to `to`; returns the number of bytes written. A file at
+    /// `to` gets its name when all bytes are there. The SHA-256 of a whole file is checked before;
+    /// a range has none to check.
     async fn download(
         &self,
         id: &str,
@@ -57,9 +59,9 @@ pub(crate) trait Target: Send + Sync {
 
     async fn purge(&self, dry_run: DryRun, meter: &Meter) -> Result<PurgeReport>;
     async fn sync(&self, meter: &Meter) -> Result<SyncReport>;
-    /// Queues files from before the binding, and returns their number.
+    /// Queues the files stored before the binding was made; returns how many.
     async fn sync_enqueue(&self, organization: i64) -> Result<u64>;
-    /// Queues failed files again, and returns their number.
+    /// Queues failed files again; returns how many.
     async fn sync_retry(&self, organization: Option<i64>) -> Result<u64>;
     async fn sync_status(&self) -> Result<SyncStatusReport>;
     async fn migrate_plan(&self, organization: i64, to: &str) -> Result<MigratePlan>;

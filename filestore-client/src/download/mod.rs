@@ -68,7 +68,7 @@ pub struct Downloaded {
 impl Download {
     /// Asks for these bytes only, counted from zero: `100..200`, `100..`, `..=99`.
     pub fn range(mut self, range: impl RangeBounds<u64>) -> Self {
-        self.wanted = Wanted::within(&range);
+        self.wanted = Wanted::from_bounds(&range);
         self
     }
 

@@ -218,7 +218,7 @@ impl Transfer {
     fn range(&self) -> Option<String> {
         match &self.pinned {
             Some(pinned) if self.delivered > 0 => {
-                Wanted::Range(pinned.first + self.delivered, pinned.end).header()
+                Wanted::Range { first: pinned.first + self.delivered, end: pinned.end }.header()
             }
             _ => self.download.wanted.header(),
         }

@@ -8,14 +8,18 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Whole,
-    /// From the first byte to before the second, or to the end.
-    Range(u64, Option<u64>),
+    Range {
+        first: u64,
+        /// Up to `end`, exclusive, or to the end of the file.
+        end: Option<u64>,
+    },
     /// The last so many bytes.
     Suffix(u64),
 }
 
 impl Wanted {
-    pub(crate) fn within(range: &impl RangeBounds<u64>) -> Self {
+    /// Translates the bounds of a range; one without bounds is the whole file.
+    pub(crate) fn from_bounds(range: &impl RangeBounds<u64>) -> Self {
         let first = match range.start_bound() {
             Bound::Included(first) => *first,
             Bound::Excluded(before) => before.saturating_add(1),
@@ -27,12 +31,13 @@ impl Wanted {
             Bound::Unbounded => None,
         };
 
-        if (first, end) == (0, None) { Self::Whole } else { Self::Range(first, end) }
+        if (first, end) == (0, None) { Self::Whole } else { Self::Range { first, end } }
     }
 
+    /// Refuses a range that holds no byte.
     pub(crate) fn check(self) -> Result<()> {
         match self {
-            Self::Range(first, Some(end)) if first >= end => {
+            Self::Range { first, end: Some(end) } if first >= end => {
                 Err(Error::invalid(format!("the range holds no byte: {first}..{end}")))
             }
             Self::Suffix(0) => Err(Error::invalid("the range holds no byte: the last 0")),
@@ -44,17 +49,20 @@ impl Wanted {
     pub(crate) fn header(self) -> Option<String> {
         match self {
             Self::Whole => None,
-            Self::Range(first, None) => Some(format!("bytes={first}-")),
-            Self::Range(first, Some(end)) => Some(format!("bytes={first}-{}", end - 1)),
+            Self::Range { first, end: None } => Some(format!("bytes={first}-")),
+            // `end` is at least 1: `check` refuses an empty range, and a resumed download has had a
+            // byte.
+            Self::Range { first, end: Some(end) } => Some(format!("bytes={first}-{}", end - 1)),
             Self::Suffix(len) => Some(format!("bytes=-{len}")),
         }
     }
 
-    /// Returns the first byte, and the end where it is known, in a file of `total` bytes.
+    /// Returns the first byte, and the end where it is known, in a file of `total` bytes; `None`
+    /// for a suffix while `total` is unknown.
     pub(crate) fn window(self, total: Option<u64>) -> Option<(u64, Option<u64>)> {
         match self {
             Self::Whole => Some((0, total)),
-            Self::Range(first, end) => Some((
+            Self::Range { first, end } => Some((
                 first,
                 end.map_or(total, |end| Some(total.map_or(end, |total| end.min(total)))),
             )),
@@ -69,15 +77,15 @@ mod tests {
 
     #[test]
     fn headers_name_the_last_byte_not_the_end() {
-        assert_eq!(Wanted::Range(0, Some(1)).header().as_deref(), Some("bytes=0-0"));
-        assert_eq!(Wanted::Range(5, None).header().as_deref(), Some("bytes=5-"));
+        assert_eq!(Wanted::Range { first: 0, end: Some(1) }.header().as_deref(), Some("bytes=0-0"));
+        assert_eq!(Wanted::Range { first: 5, end: None }.header().as_deref(), Some("bytes=5-"));
         assert_eq!(Wanted::Suffix(3).header().as_deref(), Some("bytes=-3"));
     }
 
     #[test]
     fn windows_end_with_the_file() {
-        assert_eq!(Wanted::Range(5, Some(50)).window(Some(10)), Some((5, Some(10))));
-        assert_eq!(Wanted::Range(5, Some(50)).window(None), Some((5, Some(50))));
+        assert_eq!(Wanted::Range { first: 5, end: Some(50) }.window(Some(10)), Some((5, Some(10))));
+        assert_eq!(Wanted::Range { first: 5, end: Some(50) }.window(None), Some((5, Some(50))));
         assert_eq!(Wanted::Suffix(50).window(Some(10)), Some((0, Some(10))));
         assert_eq!(Wanted::Suffix(3).window(None), None);
         assert_eq!(Wanted::Whole.window(None), Some((0, None)));
@@ -85,7 +93,7 @@ mod tests {
 
     #[test]
     fn an_empty_range_is_refused_before_anything_is_sent() {
-        assert!(Wanted::Range(5, Some(5)).check().is_err());
-        assert!(Wanted::Range(5, Some(6)).check().is_ok());
+        assert!(Wanted::Range { first: 5, end: Some(5) }.check().is_err());
+        assert!(Wanted::Range { first: 5, end: Some(6) }.check().is_ok());
     }
 }

@@ -23,7 +23,7 @@ use crate::progress::{OnProgress, Progress};
 use crate::upload::item::{Item, Source};
 use crate::upload::sending::{Pace, Sending};
 
-/// The part of a file that is in memory at a time.
+/// The most of a file that is in memory at a time.
 const CHUNK_BYTES: usize = 256 << 10;
 
 /// A form to be sent. All text fields go before all files, so that the server can refuse early.
@@ -87,7 +87,7 @@ impl Form {
         }
         pieces.push_back(Piece::Text(format!("--{boundary}--\r\n").into()));
 
-        let frame_bytes: u64 = pieces.iter().map(Piece::frame_bytes).sum();
+        let text_bytes: u64 = pieces.iter().map(Piece::text_bytes).sum();
         let sending = Arc::new(Sending::new());
         let encoder = Encoder {
             pieces,
@@ -99,7 +99,7 @@ impl Form {
 
         Ok(Encoded {
             content_type: format!("multipart/form-data; boundary={boundary}"),
-            content_length: files_bytes.map(|files| files + frame_bytes),
+            content_length: files_bytes.map(|files| files + text_bytes),
             body: Body::wrap_stream(stream::try_unfold(encoder, Encoder::step)),
             sending,
         })
@@ -134,8 +134,7 @@ fn part_header(
     header
 }
 
-/// Writes a name as WHATWG's multipart encoding does; control characters that would get through are
-/// `_`.
+/// Writes a name as WHATWG's multipart encoding does; other control characters become `_`.
 fn quoted(name: &str) -> String {
     let mut quoted = String::with_capacity(name.len());
     for c in name.chars() {
@@ -159,7 +158,7 @@ enum Piece {
 }
 
 impl Piece {
-    fn frame_bytes(&self) -> u64 {
+    fn text_bytes(&self) -> u64 {
         match self {
             Piece::Text(text) => text.len() as u64,
             Piece::File(..) => 0,
@@ -183,7 +182,7 @@ impl Encoder {
         let next = tokio::select! {
             biased;
             () = sending.replied.cancelled() => {
-                // The reply is read in peace, then the connection is closed.
+                // Failing now would close the connection before the reply is read.
                 sending.over.cancelled().await;
                 return Err(io::Error::other("the reply came before the end"));
             }
@@ -192,7 +191,7 @@ impl Encoder {
 
         match next {
             Ok(bytes) => {
-                // With a known length nobody asks for more after the last piece.
+                // hyper does not poll again once Content-Length is sent: the end shows only here.
                 let is_last = self.pieces.is_empty() && self.open.is_none();
                 let now = Instant::now();
                 sending.pace.send_replace(if is_last {
@@ -203,6 +202,7 @@ impl Encoder {
                 Ok(bytes.map(|bytes| (bytes, self)))
             }
             Err(error) => {
+                // reqwest takes the error; the original is kept for the caller.
                 let copy = io::Error::new(error.kind(), error.to_string());
                 sending.lock().failure = Some(error);
                 Err(copy)
@@ -282,13 +282,13 @@ mod tests {
 
     async fn written(mut form: Form) -> (String, Option<u64>) {
         let encoded = form.encode().await.unwrap();
-        let mut response = Vec::new();
+        let mut body = Vec::new();
         let mut stream = std::pin::pin!(http_body_util::BodyStream::new(encoded.body));
         while let Some(frame) = stream.try_next().await.unwrap() {
-            response.extend_from_slice(&frame.into_data().unwrap());
+            body.extend_from_slice(&frame.into_data().unwrap());
         }
         let boundary = encoded.content_type.split_once("boundary=").unwrap().1;
-        let text = String::from_utf8(response).unwrap();
+        let text = String::from_utf8(body).unwrap();
         assert_eq!(encoded.content_length.unwrap_or(text.len() as u64), text.len() as u64);
         (text.replace(boundary, "B"), encoded.content_length)
     }

@@ -70,9 +70,9 @@ async fn a_lost_reply_is_asked_for_again_only_under_a_key() {
 }
 
 #[tokio::test]
-async fn a_running_twin_is_waited_for() {
-    let twin = Answer::problem(409, "idempotency_in_progress", &[]);
-    let server = Script::with(vec![Answer::nothing(), twin, created(b"abc")]).await;
+async fn a_running_request_with_the_same_key_is_waited_for() {
+    let running = Answer::problem(409, "idempotency_in_progress", &[]);
+    let server = Script::with(vec![Answer::nothing(), running, created(b"abc")]).await;
     server.place().upload(Upload::from_bytes("abc").idempotency_key("mine")).await.unwrap();
     let requests = server.requests();
     assert_eq!(requests.len(), 3);

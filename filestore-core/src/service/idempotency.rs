@@ -41,8 +41,8 @@ impl Uploads<'_> {
     /// Enters the request with `key` of `caller` (the API key's name; empty without keys) for
     /// `organization`. Call it as soon as the organization is known, and hand the guard to the upload.
     ///
-    /// `IdempotencyInProgress` while a twin runs; `InvalidField` for a key that is empty, longer than
-    /// 255 bytes or not printable ASCII.
+    /// `IdempotencyInProgress` while a request with the same key runs; `InvalidField` for a key
+    /// that is empty, longer than 255 bytes or not printable ASCII.
     pub fn begin_idempotent(
         self,
         organization: &OrganizationId,

@@ -19,8 +19,8 @@ pub(crate) struct UploadClaims {
 }
 
 impl UploadClaims {
-    /// Admits the request: `Forbidden` for a foreign organization, `IdempotencyInProgress` beside a
-    /// twin, `QuotaExceeded` where there is no room.
+    /// Admits the request: `Forbidden` for a foreign organization, `IdempotencyInProgress` while a
+    /// request with the same key runs, `QuotaExceeded` where there is no room.
     ///
     /// A request with an idempotency key reserves no room: the announced bytes may be stored already,
     /// which only the commit finds out.

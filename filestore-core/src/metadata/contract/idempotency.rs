@@ -43,12 +43,12 @@ pub(crate) async fn a_taken_key_inserts_nothing_and_beats_the_quota(metadata: &d
     let files = [ready("acme")];
     let first = entry("acme", "k", &files, at(100));
     metadata.insert_files(remembered(&first, &files)).await.unwrap();
-    let twin = [ready("acme")];
-    let second = entry("acme", "k", &twin, at(200));
-    let over = InsertFiles { quota_bytes: Some(10), ..remembered(&second, &twin) };
+    let others = [ready("acme")];
+    let second = entry("acme", "k", &others, at(200));
+    let over = InsertFiles { quota_bytes: Some(10), ..remembered(&second, &others) };
 
     assert_eq!(metadata.insert_files(over).await.unwrap(), Inserted::IdempotencyTaken);
-    assert_eq!(get(metadata, twin[0].file_id).await, None);
+    assert_eq!(get(metadata, others[0].file_id).await, None);
 
     let kept = metadata.idempotency(&organization("acme"), "k", at(50)).await.unwrap();
     assert_eq!(kept, Some(first));
