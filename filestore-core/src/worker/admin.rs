@@ -60,28 +60,70 @@ impl Admin<'_> {
 
     /// Settles every waiting file that has nowhere to go, and copies the others that are due. Ends
     /// when nothing is due any more. Progress counts files, and bytes beside them.
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use filestore_core::NoProgress;
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// let report = store.admin().sync(Arc::new(NoProgress)).await?;
+    /// println!("{} files copied, {} still wait", report.synced, report.waiting);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn sync(self, progress: Arc<dyn Progress>) -> Result<SyncReport> {
         self.store.sync_run(progress).await
     }
 
     /// Counts the files in each sync status, and what was copied since the store was opened.
+    ///
+    /// ```no_run
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// let status = store.admin().sync_status().await?;
+    /// println!("{} pending, {} failed", status.pending, status.failed);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn sync_status(self) -> Result<SyncStatusReport> {
         self.store.sync_status().await
     }
 
     /// Queues the READY files of the organization that are not at its provider: those from before the
     /// binding. `NoActiveBinding` without one; nothing is queued if the binding names LOCAL.
+    ///
+    /// ```no_run
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// let queued = store.admin().sync_enqueue(42.try_into()?).await?;
+    /// println!("{queued} files will go to the provider");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn sync_enqueue(self, organization: OrganizationNumber) -> Result<u64> {
         self.store.sync_enqueue(organization).await
     }
 
     /// Queues FAILED files again, of one organization or of all.
+    ///
+    /// ```no_run
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// let queued = store.admin().sync_retry(None).await?;
+    /// println!("{queued} files are attempted again");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn sync_retry(self, organization: Option<OrganizationNumber>) -> Result<u64> {
         self.store.sync_retry(organization).await
     }
 
     /// Counts what a migration of the organization to `to` would move; changes nothing. Errors as
     /// [`migrate`](Self::migrate), but for a target that takes no files: the plan says so.
+    ///
+    /// ```no_run
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// let plan = store.admin().migrate_plan(42.try_into()?, &"s3".parse()?).await?;
+    /// println!("{} files to move, {} bytes", plan.move_files, plan.move_bytes);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn migrate_plan(
         self,
         organization: OrganizationNumber,
@@ -96,6 +138,20 @@ impl Admin<'_> {
     ///
     /// `Conflict` if the organization is bound to another provider or a migration of it is under way;
     /// `ProviderUnavailable` or `ProviderInactive` if `to` takes no files.
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use filestore_core::{MigrateOptions, NoProgress};
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// let mut options = MigrateOptions::default();
+    /// options.bytes_per_second = Some(10 << 20);
+    /// let (to, progress) = ("s3".parse()?, Arc::new(NoProgress));
+    /// let report =
+    ///     store.admin().migrate(42.try_into()?, &to, options, &|| false, progress).await?;
+    /// println!("{} files moved, {} left", report.moved_files, report.left_files);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn migrate(
         self,
         organization: OrganizationNumber,
@@ -108,12 +164,32 @@ impl Admin<'_> {
     }
 
     /// Reports where the organization's files are, and whether a migration is under way.
+    ///
+    /// ```no_run
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// for holding in store.admin().migrate_status(42.try_into()?).await?.holdings {
+    ///     println!("{}: {} files", holding.provider, holding.files);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn migrate_status(self, organization: OrganizationNumber) -> Result<MigrateStatus> {
         self.store.migrate_status(organization).await
     }
 
     /// Reads every READY file of the organization that `to` holds and compares its digest with the
     /// record's. Progress counts files, and bytes beside them.
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use filestore_core::NoProgress;
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// let (to, progress) = ("s3".parse()?, Arc::new(NoProgress));
+    /// let report = store.admin().migrate_verify(42.try_into()?, &to, progress).await?;
+    /// assert!(report.failures.is_empty(), "bytes that cannot be read, or are others");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn migrate_verify(
         self,
         organization: OrganizationNumber,
@@ -135,12 +211,31 @@ impl Admin<'_> {
     }
 
     /// Lists every provider, inactive ones included, `LOCAL` first.
+    ///
+    /// ```no_run
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// for provider in store.admin().providers() {
+    ///     println!("{} ({}): {}", provider.code, provider.scheme, provider.name);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn providers(self) -> Vec<ProviderInfo> {
         self.store.list_providers()
     }
 
     /// Checks a provider of location CLOUD with objects of its own. What is wrong with the provider is
     /// in the report; `UnknownProvider` if none has that code, `InvalidField` for `LOCAL`.
+    ///
+    /// ```no_run
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// let check = store.admin().check_provider("s3").await?;
+    /// for step in &check.steps {
+    ///     println!("{}: {:?} {}", step.name, step.outcome, step.detail);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn check_provider(self, code: &str) -> Result<ProviderCheck> {
         self.store.check_provider(code).await
     }
@@ -151,6 +246,14 @@ impl Admin<'_> {
     }
 
     /// Reports what the variant cache holds.
+    ///
+    /// ```no_run
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// let cache = store.admin().variant_cache().await;
+    /// println!("{} variants on disk, {} bytes", cache.disk_entries, cache.disk_bytes);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn variant_cache(self) -> CacheReport {
         self.store.variant_cache().await
     }
