@@ -1,6 +1,6 @@
 //! The loop behind a download: ask, follow a redirect, hand on bytes, and resume what broke off.
 //!
-//! What a file *is* during a download is its SHA-256, known from the first reply (`Repr-Digest`)
+//! A file is identified during a download by its SHA-256, known from the first reply (`Repr-Digest`)
 //! or, behind a redirect, from the record. Every later piece must be of the same file, wherever it
 //! comes from: a file may move from the server to its provider while it is read. The service's
 //! strong ETag goes along as `If-Range`; to the provider's host nothing goes but `Range`.

@@ -1,4 +1,4 @@
-//! What a builder can be told: proxy, headers, an HTTP client of the application's own.
+//! The settings of a builder: proxy, headers, an HTTP client of the application's own.
 
 use filestore_client::{Client, ErrorKind};
 

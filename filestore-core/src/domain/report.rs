@@ -175,7 +175,7 @@ pub struct MigrateStatus {
     pub organization: OrganizationNumber,
     /// The provider of its active binding.
     pub bound_to: Option<ProviderCode>,
-    /// Its files by provider and status.
+    /// Files of the organization, by provider and status.
     pub holdings: Vec<MigrateHolding>,
     /// The migration under way, if there is one.
     pub running: Option<MigrateRunning>,

@@ -77,7 +77,7 @@ fn split_while(text: &[u8], take: fn(u8) -> bool) -> (&[u8], &[u8]) {
 
 /// Reads a quoted string from after its opening quote: its value and the text after the closing quote.
 ///
-/// Where only a `\"` is left to close the string, that backslash is a character of the value: a
+/// If only a `\"` is left to close the string, that backslash is a character of the value: a
 /// browser sends a file name that ends in a backslash like this, and no other reading is possible.
 fn quoted(text: &[u8]) -> Result<(Vec<u8>, &[u8]), &'static str> {
     let mut value = Vec::with_capacity(text.len());
