@@ -124,7 +124,7 @@ pub use self::{
         config::{Durability, Limits, StoreConfig, SyncConfig, VariantConfig},
         disposition::Disposition,
         error::{Details, Error, ErrorKind, Result},
-        id::{BlobId, FileId, OrganizationId, OrganizationNumber, Sha256, SubSystem},
+        id::{BlobId, FileId, OrganizationId, OrganizationNumber, Sha256, StoreId, SubSystem},
         lifecycle::FileState,
         listing::ListFilter,
         path::BlobKey,

@@ -60,6 +60,26 @@ impl FromStr for BlobId {
     }
 }
 
+/// The id of one store: of its data directory, and of what it keeps at providers. Made once, with
+/// the database.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StoreId(Ulid);
+
+impl StoreId {
+    /// Creates a new id whose time part is `now`.
+    pub fn generate(now: Timestamp) -> Self {
+        Self(fresh_ulid(now))
+    }
+}
+
+impl FromStr for StoreId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        parse_ulid(text).map(Self).ok_or_else(|| Error::invalid("store_id", "not a store id"))
+    }
+}
+
 macro_rules! ulid_text {
     ($($name:ident),*) => {$(
         impl fmt::Display for $name {
@@ -76,7 +96,7 @@ macro_rules! ulid_text {
         }
     )*};
 }
-ulid_text!(FileId, BlobId);
+ulid_text!(FileId, BlobId, StoreId);
 
 fn fresh_ulid(now: Timestamp) -> Ulid {
     Ulid::from_datetime(now.to_system_time())

@@ -17,6 +17,7 @@ pub mod sqlite;
 #[cfg(test)]
 pub mod contract;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -30,7 +31,7 @@ pub use types::{
 use crate::domain::binding::{Binding, BindingChange, NewBinding};
 use crate::domain::clock::Timestamp;
 use crate::domain::error::Result;
-use crate::domain::id::{BlobId, FileId, OrganizationId, OrganizationNumber};
+use crate::domain::id::{BlobId, FileId, OrganizationId, OrganizationNumber, StoreId};
 use crate::domain::listing::ListFilter;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
@@ -46,7 +47,7 @@ use crate::domain::scope::Scope;
 /// | purges | expiry, claims of deleted files, dropped blobs |
 /// | syncs | settling, claims of files to copy, queueing, counts |
 /// | writes | objects on their way to a provider, and the holders of files |
-/// | engine | health and closing |
+/// | engine | settings, health and closing |
 ///
 /// # Claims
 /// A claim carries a [`Lease`]: until it ends no other run gets the same row, and after it the row can
@@ -245,6 +246,16 @@ pub trait Metadata: Send + Sync + 'static {
     async fn holdings(&self, organization: &OrganizationId) -> Result<Vec<Holding>>;
 
     // --------------------------------------------------------------------------------------- Engine
+
+    /// Returns the id of the store, which was made with its database and never changes.
+    fn store_id(&self) -> StoreId;
+
+    /// Returns all settings, by name.
+    async fn settings(&self) -> Result<BTreeMap<String, String>>;
+
+    /// Stores settings, all or none, in the place of earlier values of the same names; other
+    /// settings stay. The name `store_id` is refused.
+    async fn put_settings(&self, values: BTreeMap<String, String>) -> Result<()>;
 
     /// Ends all leases, and SYNCING files are PENDING again: at start, when no other process can
     /// hold one.

@@ -1,13 +1,38 @@
 //! The engine as a whole: it answers, serves many tasks at once, and ends cleanly.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::domain::error::ErrorKind;
+use crate::domain::id::StoreId;
 use crate::domain::listing::ListFilter;
 use futures_util::future::{self, FutureExt};
 
 pub(crate) async fn it_answers(metadata: &dyn Metadata) {
     metadata.ping().await.unwrap();
     assert_eq!(metadata.poisoned().now_or_never(), None);
+}
+
+pub(crate) async fn settings_are_kept_by_name(metadata: &dyn Metadata) {
+    let settings = |pairs: &[(&str, &str)]| {
+        pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
+    };
+    assert_eq!(metadata.settings().await.unwrap(), BTreeMap::new());
+
+    metadata.put_settings(settings(&[("a", "1"), ("b", "2")])).await.unwrap();
+    metadata.put_settings(settings(&[("b", "3"), ("c", "")])).await.unwrap();
+    let kept = settings(&[("a", "1"), ("b", "3"), ("c", "")]);
+    assert_eq!(metadata.settings().await.unwrap(), kept);
+}
+
+pub(crate) async fn the_id_of_a_store_cannot_be_set(metadata: &dyn Metadata) {
+    let id = metadata.store_id();
+    let another = StoreId::generate(at(1)).to_string();
+    let values = [("a".to_owned(), "1".to_owned()), ("store_id".to_owned(), another)];
+
+    assert!(metadata.put_settings(values.into()).await.is_err());
+    assert_eq!(metadata.store_id(), id);
+    assert_eq!(metadata.settings().await.unwrap(), BTreeMap::new(), "all or none");
 }
 
 pub(crate) async fn calls_of_many_tasks_all_succeed(metadata: &dyn Metadata) {

@@ -123,6 +123,8 @@ macro_rules! contract_tests {
             }
             as_a_whole {
                 it_answers,
+                settings_are_kept_by_name,
+                the_id_of_a_store_cannot_be_set,
                 calls_of_many_tasks_all_succeed,
                 a_call_that_nobody_waits_for_is_done_all_the_same,
                 after_closing_every_call_fails,

@@ -10,6 +10,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::domain::config::Durability;
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::StoreId;
 
 use super::schema;
 
@@ -29,14 +30,22 @@ fn flags() -> OpenFlags {
 }
 
 /// Opens the writer's connection: creates the file if there is none, checks that it is ours, brings
-/// its schema up to date.
-pub(super) fn open_writer(path: &Path, durability: Durability) -> Result<Connection> {
+/// its schema up to date. A store that has no id yet gets `store_id`.
+pub(super) fn open_writer(
+    path: &Path,
+    durability: Durability,
+    store_id: StoreId,
+) -> Result<Connection> {
     check_library(rusqlite::version_number())?;
     create(path, durability)?;
-    connect_writer(path, durability).map_err(OpenError::into_error)
+    connect_writer(path, durability, store_id).map_err(OpenError::into_error)
 }
 
-fn connect_writer(path: &Path, durability: Durability) -> Result<Connection, OpenError> {
+fn connect_writer(
+    path: &Path,
+    durability: Durability,
+    store_id: StoreId,
+) -> Result<Connection, OpenError> {
     let mut connection = Connection::open_with_flags(path, flags())?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     let version = schema::identify(&connection)?;
@@ -57,7 +66,7 @@ fn connect_writer(path: &Path, durability: Durability) -> Result<Connection, Ope
         Durability::Process => "PRAGMA synchronous = OFF;",
     })?;
     connection.execute_batch("PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -16384;")?;
-    schema::migrate(&mut connection, version)?;
+    schema::migrate(&mut connection, version, store_id)?;
     Ok(connection)
 }
 

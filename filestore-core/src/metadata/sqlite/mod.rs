@@ -24,16 +24,17 @@
 //! [`ErrorKind::Internal`]: crate::domain::error::ErrorKind::Internal
 //! [`ErrorKind::Unusable`]: crate::domain::error::ErrorKind::Unusable
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use crate::domain::binding::{Binding, BindingChange, NewBinding};
-use crate::domain::clock::Timestamp;
+use crate::domain::clock::{Clock, Timestamp};
 use crate::domain::config::Durability;
 use crate::domain::error::Result;
-use crate::domain::id::{BlobId, FileId, OrganizationId, OrganizationNumber};
+use crate::domain::id::{BlobId, FileId, OrganizationId, OrganizationNumber, StoreId};
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
@@ -60,6 +61,7 @@ mod purge;
 mod sync;
 mod holdings;
 mod intents;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -76,6 +78,7 @@ pub struct SqliteMetadata {
     writer: Writer,
     cache: Arc<RecordCache>,
     health: Arc<Health>,
+    store_id: StoreId,
 }
 
 impl SqliteMetadata {
@@ -86,12 +89,27 @@ impl SqliteMetadata {
     ///
     /// [`ErrorKind::Unusable`]: crate::domain::error::ErrorKind::Unusable
     pub fn open(path: &Path, durability: Durability, on_full: Option<OnFull>) -> Result<Self> {
-        let connection = connection::open_writer(path, durability)?;
+        let fresh = StoreId::generate(Clock::system().now());
+        Self::open_known_as(fresh, path, durability, on_full)
+    }
+
+    /// Opens the database as [`open`](Self::open) does. A store that has no id yet, because it is
+    /// new or was written by an earlier version, gets `store_id`.
+    pub fn open_known_as(
+        store_id: StoreId,
+        path: &Path,
+        durability: Durability,
+        on_full: Option<OnFull>,
+    ) -> Result<Self> {
+        let connection = connection::open_writer(path, durability, store_id)?;
+        let store_id = settings::id(&connection)
+            .map_err(|fault| fault.into_error("reading the id of the store"))?;
+
         let cache = Arc::new(RecordCache::new());
         let health = Arc::new(Health::new());
         let readers = Readers::open(path, Arc::clone(&health))?;
         let writer = Writer::start(connection, Arc::clone(&cache), Arc::clone(&health), on_full)?;
-        Ok(Self { readers, writer, cache, health })
+        Ok(Self { readers, writer, cache, health, store_id })
     }
 
     /// Reads a record from the database and keeps it in memory.
@@ -395,6 +413,18 @@ impl Metadata for SqliteMetadata {
 
     async fn sync_counts(&self) -> Result<SyncCounts> {
         self.readers.run("counting files", sync::counts).await
+    }
+
+    fn store_id(&self) -> StoreId {
+        self.store_id
+    }
+
+    async fn settings(&self) -> Result<BTreeMap<String, String>> {
+        self.readers.run("reading the settings", settings::all).await
+    }
+
+    async fn put_settings(&self, values: BTreeMap<String, String>) -> Result<()> {
+        self.writer.run("storing settings", move |tx| settings::put(tx.sql, &values)).await
     }
 
     async fn clear_leases(&self) -> Result<()> {

@@ -7,15 +7,24 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::domain::error::{Error, ErrorKind};
+use crate::domain::id::StoreId;
 
 use super::connection::OpenError;
+use super::settings;
 
 /// The text `FSTR`, in the header of every database file of ours.
 const APPLICATION_ID: i32 = 0x4653_5452;
 
 /// The statements that each schema version adds to the one before it. Never edited, only appended
 /// to.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/1.sql"), include_str!("migrations/2.sql")];
+pub(super) const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/1.sql"),
+    include_str!("migrations/2.sql"),
+    include_str!("migrations/3.sql"),
+];
+
+/// The version from which on the store has an id.
+const HAS_ID: i64 = 3;
 
 /// Reads the schema version of the file: 0 if it is empty. Refuses foreign and newer files.
 pub(super) fn identify(connection: &Connection) -> Result<usize, OpenError> {
@@ -44,11 +53,20 @@ pub(super) fn identify(connection: &Connection) -> Result<usize, OpenError> {
     }
 }
 
-/// Brings the schema from `version` up to date, each step in its own transaction.
-pub(super) fn migrate(connection: &mut Connection, version: usize) -> rusqlite::Result<()> {
+/// Brings the schema from `version` up to date, each step in its own transaction. A store that has
+/// no id yet gets `store_id`.
+pub(super) fn migrate(
+    connection: &mut Connection,
+    version: usize,
+    store_id: StoreId,
+) -> rusqlite::Result<()> {
     for (number, step) in (1_i64..).zip(MIGRATIONS).skip(version) {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute_batch(step)?;
+        if number == HAS_ID {
+            settings::put_id(&transaction, store_id)?;
+        }
+
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
         transaction.pragma_update(None, "user_version", number)?;
         transaction.commit()?;

@@ -1,13 +1,18 @@
 //! Opening, reopening, refusing.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use rusqlite::Connection;
 
+use super::super::schema::MIGRATIONS;
 use super::*;
 use crate::domain::error::ErrorKind;
+use crate::domain::id::StoreId;
+use crate::domain::listing::ListFilter;
+use crate::domain::scope::Scope;
 use crate::metadata::Metadata;
-use crate::metadata::contract::{get, put, ready};
+use crate::metadata::contract::{at, get, put, ready};
 
 /// Makes a database file by `sql` and tries to open it.
 fn refusal(sql: &str) -> (ErrorKind, String) {
@@ -29,7 +34,7 @@ fn a_newer_schema_is_refused_untouched() {
     assert_eq!(kind, ErrorKind::Unusable);
     assert_eq!(
         message,
-        "the database was written by a newer version of this program: it knows schema 2, the file has 99"
+        "the database was written by a newer version of this program: it knows schema 3, the file has 99"
     );
 }
 
@@ -109,4 +114,69 @@ async fn connections_are_set_up_as_promised() {
 
     let write = metadata.readers.run("test", |sql| Ok(sql.execute("DELETE FROM files", [])?)).await;
     assert!(write.is_err(), "a reader cannot write");
+}
+
+#[tokio::test]
+async fn the_id_of_a_store_stays_the_same() {
+    let (metadata, directory) = fresh();
+    let id = metadata.store_id();
+    drop(metadata);
+    assert_eq!(open(&directory).store_id(), id);
+
+    let given = StoreId::generate(at(7));
+    let other = tempfile::tempdir().unwrap();
+    let open_as =
+        |id| SqliteMetadata::open_known_as(id, &file(&other), Durability::Process, None).unwrap();
+    assert_eq!(open_as(given).store_id(), given);
+    assert_eq!(open_as(id).store_id(), given, "it has one already");
+}
+
+/// Leaves in `directory` what a SIGKILL in the last migration of an old database leaves: all its
+/// pages are in the log, and no commit.
+fn killed_in_the_last_migration(directory: &TempDir) {
+    let old =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/integration/old_data/84e346b/data");
+    let working = tempfile::tempdir().unwrap();
+    let (log, killed_log) =
+        (working.path().join("db-wal"), directory.path().join("metadata.db-wal"));
+    std::fs::copy(old.join("metadata.sqlite3"), working.path().join("db")).unwrap();
+    std::fs::copy(old.join("metadata.sqlite3-wal"), &log).unwrap();
+
+    let mut dying = Connection::open(working.path().join("db")).unwrap();
+    let version: i64 = dying.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    assert_eq!(version, 2);
+    dying.execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = 1").unwrap();
+
+    let before = std::fs::metadata(&log).unwrap().len();
+    let migration = dying.transaction().unwrap();
+    for step in &MIGRATIONS[2..] {
+        migration.execute_batch(step).unwrap();
+    }
+    // More pages than the cache takes: those of the migration are written before it is committed.
+    migration
+        .execute_batch("CREATE TABLE ballast (b); INSERT INTO ballast VALUES (zeroblob(4000000))")
+        .unwrap();
+    assert!(std::fs::metadata(&log).unwrap().len() > before + 1_000_000);
+
+    std::fs::copy(working.path().join("db"), file(directory)).unwrap();
+    std::fs::copy(&log, killed_log).unwrap();
+}
+
+#[tokio::test]
+async fn a_migration_that_was_killed_is_made_at_the_next_opening() {
+    let directory = tempfile::tempdir().unwrap();
+    killed_in_the_last_migration(&directory);
+    let metadata = open(&directory);
+
+    let everything = ListFilter::default();
+    let records = metadata.list_files(&everything, &Scope::All, None, 1000).await.unwrap();
+    assert!(!records.is_empty());
+    let id = metadata.store_id();
+    put(&metadata, ready("acme")).await;
+
+    drop(metadata);
+    let again = open(&directory);
+    assert_eq!(again.store_id(), id);
+    let listed = again.list_files(&everything, &Scope::All, None, 1000).await.unwrap();
+    assert_eq!(listed.len(), records.len() + 1);
 }

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use super::super::{
-    bindings, dropped, files, holdings, idempotency, intents, listing, purge, sync,
+    bindings, dropped, files, holdings, idempotency, intents, listing, purge, settings, sync,
 };
 use super::*;
 use crate::domain::listing::ListFilter;
@@ -94,6 +94,7 @@ async fn no_query_scans_or_sorts() {
         intents::END,
         intents::HAND_OVER,
         intents::OLD,
+        settings::ONE,
     ];
     let queries: Vec<String> = fixed.into_iter().map(str::to_owned).chain(listings()).collect();
     let plans = move |sql: &Connection| {
