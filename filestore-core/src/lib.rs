@@ -119,6 +119,7 @@ pub mod web {
 #[cfg(feature = "store")]
 pub use self::{
     domain::{
+        backlog::{ProviderBacklog, Waiting},
         binding::{Binding, BindingChange, NewBinding},
         clock::{Clock, ManualClock, Timestamp},
         config::{Durability, Limits, StoreConfig, SyncConfig, VariantConfig},

@@ -12,6 +12,7 @@ pub mod binding;
 pub mod provider;
 pub mod record;
 pub mod report;
+pub mod backlog;
 pub mod reply;
 pub mod scope;
 pub mod listing;

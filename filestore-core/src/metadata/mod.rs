@@ -28,6 +28,7 @@ pub use types::{
     Updated, WriteIntent,
 };
 
+use crate::domain::backlog::ProviderBacklog;
 use crate::domain::binding::{Binding, BindingChange, NewBinding};
 use crate::domain::clock::Timestamp;
 use crate::domain::error::Result;
@@ -157,6 +158,15 @@ pub trait Metadata: Send + Sync + 'static {
     /// Counts what a purge would find at `now`.
     async fn purge_backlog(&self, marked_before: Timestamp, now: Timestamp)
     -> Result<PurgeBacklog>;
+
+    /// Counts the work that waits at `now`, by the provider that has it to do: copies, deleted files
+    /// marked at or before `marked_before`, dropped blobs past their grace period. Work that waits
+    /// after a failure counts too; providers without any work are left out. Reads no record.
+    async fn backlog(
+        &self,
+        marked_before: Timestamp,
+        now: Timestamp,
+    ) -> Result<Vec<ProviderBacklog>>;
 
     /// Lists up to `limit` dropped blobs with `not_before` ≤ `now`, oldest first. Removal is
     /// idempotent, so they need no lease.

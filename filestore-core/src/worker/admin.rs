@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::migrate::MigrateOptions;
 use super::progress::Progress;
 use crate::FileStore;
+use crate::domain::backlog::ProviderBacklog;
 use crate::domain::error::Result;
 use crate::domain::id::OrganizationNumber;
 use crate::domain::provider::ProviderCode;
@@ -56,6 +57,22 @@ impl Admin<'_> {
     /// blobs.
     pub async fn purge(self, progress: &dyn Progress) -> Result<PurgeReport> {
         self.store.purge_run(progress).await
+    }
+
+    /// Counts what waits for each provider: copies, deleted files and dropped blobs to remove, and
+    /// since when. Providers for which nothing waits are left out. Cheap enough for a probe that
+    /// comes every few seconds.
+    ///
+    /// ```no_run
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// for waiting in store.admin().backlog().await? {
+    ///     println!("{}: {} files to copy", waiting.provider, waiting.sync.count);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn backlog(self) -> Result<Vec<ProviderBacklog>> {
+        self.store.backlog().await
     }
 
     /// Settles every waiting file that has nowhere to go, and copies the others that are due. Ends

@@ -10,6 +10,7 @@ pub mod sync;
 pub mod migrate;
 pub mod upkeep;
 mod admin;
+mod backlog;
 mod runner;
 
 pub use admin::Admin;

@@ -1,6 +1,8 @@
 //! Expiry, claims, leases, dropped blobs.
 
+use super::sync::bind;
 use super::*;
+use crate::domain::backlog::Waiting;
 use crate::metadata::{DroppedBlob, PurgeBacklog, PurgeClaim};
 
 fn ids(claims: &[PurgeClaim]) -> Vec<FileId> {
@@ -223,6 +225,49 @@ pub(crate) async fn the_backlog_counts_what_a_run_would_find(metadata: &dyn Meta
 
     assert_eq!(claim(metadata, "run", 10, 1).await.len(), 1);
     assert_eq!(metadata.purge_backlog(at(20), at(50)).await.unwrap(), expected, "claimed ones too");
+}
+
+pub(crate) async fn what_waits_is_counted_by_the_provider_that_has_it_to_do(
+    metadata: &dyn Metadata,
+) {
+    assert_eq!(metadata.backlog(at(0), at(0)).await.unwrap(), []);
+
+    bind(metadata, 7, "s3").await;
+    put(metadata, uploaded("7", at(3))).await;
+    put(metadata, uploaded("7", at(4))).await;
+    put(metadata, in_cloud(uploaded("7", at(2)), "old")).await;
+    put(metadata, ready("acme")).await;
+    put_deleted(metadata, ready("acme"), at(10)).await;
+    put_deleted(metadata, in_cloud(ready("7"), "old"), at(11)).await;
+    put_deleted(metadata, in_cloud(ready("7"), "old"), at(12)).await;
+    put_deleted(metadata, in_cloud(ready("7"), "old"), at(21)).await;
+    let record = put(metadata, ready("acme")).await;
+    let record = replace(metadata, &record, at(50)).await;
+    replace(metadata, &record, at(51)).await;
+
+    let claims = claim(metadata, "run", 12, 9).await;
+    assert_eq!(claims.len(), 3);
+    metadata.postpone_purge("run", claims[2].record.file_id, at(9999)).await.unwrap();
+    let due = metadata.due_blobs(at(50), 9).await.unwrap();
+    metadata.postpone_blob(due[0].id, at(9999)).await.unwrap();
+
+    let found = metadata.backlog(at(20), at(50)).await.unwrap();
+    let counts = |waiting: Waiting| (waiting.count, waiting.oldest);
+    let found: Vec<_> = found
+        .iter()
+        .map(|at| (at.provider.as_str(), counts(at.sync), counts(at.purge), counts(at.dropped)))
+        .collect();
+
+    let none = (0, None);
+    assert_eq!(
+        found,
+        [
+            ("LOCAL", none, (1, Some(at(10))), (1, Some(at(50)))),
+            ("old", none, (2, Some(at(11))), none),
+            ("s3", (3, Some(at(2))), none, none),
+        ],
+        "work that failed still waits"
+    );
 }
 
 pub(crate) async fn dropped_blobs_come_due_and_are_finished_or_postponed(metadata: &dyn Metadata) {

@@ -17,7 +17,8 @@ macro_rules! columns {
 }
 
 const PUT: &str =
-    "INSERT INTO blob_gc (file_id, storage_provider, blob_key, not_before) VALUES (?1, ?2, ?3, ?4)";
+    "INSERT INTO blob_gc (file_id, storage_provider, blob_key, not_before, kept_until)
+     VALUES (?1, ?2, ?3, ?4, ?4)";
 
 pub(super) const DUE: &str = concat!(
     "SELECT ",

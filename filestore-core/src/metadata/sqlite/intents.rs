@@ -18,8 +18,8 @@ pub(super) const STANDS: &str =
 pub(super) const END: &str = "DELETE FROM write_intents WHERE blob_key = ?1";
 
 pub(super) const HAND_OVER: &str =
-    "INSERT INTO blob_gc (file_id, storage_provider, blob_key, not_before)
-     SELECT file_id, storage_provider, blob_key, ?2 FROM write_intents WHERE blob_key = ?1";
+    "INSERT INTO blob_gc (file_id, storage_provider, blob_key, not_before, kept_until)
+     SELECT file_id, storage_provider, blob_key, ?2, ?2 FROM write_intents WHERE blob_key = ?1";
 
 pub(super) const OLD: &str = "SELECT blob_key FROM write_intents INDEXED BY write_intents_by_age
      WHERE begun_at < ?1 ORDER BY begun_at LIMIT ?2";

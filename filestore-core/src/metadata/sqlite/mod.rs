@@ -30,6 +30,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::domain::backlog::ProviderBacklog;
 use crate::domain::binding::{Binding, BindingChange, NewBinding};
 use crate::domain::clock::{Clock, Timestamp};
 use crate::domain::config::Durability;
@@ -58,6 +59,7 @@ mod idempotency;
 mod bindings;
 mod dropped;
 mod purge;
+mod backlog;
 mod sync;
 mod holdings;
 mod intents;
@@ -268,6 +270,16 @@ impl Metadata for SqliteMetadata {
     ) -> Result<PurgeBacklog> {
         self.readers
             .run("counting deleted files", move |sql| purge::backlog(sql, marked_before, now))
+            .await
+    }
+
+    async fn backlog(
+        &self,
+        marked_before: Timestamp,
+        now: Timestamp,
+    ) -> Result<Vec<ProviderBacklog>> {
+        self.readers
+            .run("counting what waits", move |sql| backlog::count(sql, marked_before, now))
             .await
     }
 

@@ -327,7 +327,7 @@ pub(super) fn counts(sql: &Connection) -> Result<SyncCounts, Fault> {
 /// Returns the provider to which the files of `organization` that `holder` holds are to go: the
 /// provider of the active binding, unless that is LOCAL or `holder` itself. The provider may be
 /// gone from the configuration: then the files wait.
-fn destination(
+pub(super) fn destination(
     sql: &Connection,
     organization: &OrganizationId,
     holder: &ProviderCode,
@@ -338,7 +338,7 @@ fn destination(
 }
 
 /// Returns the next pair of organization and holder that has waiting files.
-fn next_pair(
+pub(super) fn next_pair(
     sql: &Connection,
     organization: &str,
     holder: &str,

@@ -3,7 +3,8 @@
 use rusqlite::Connection;
 
 use super::super::{
-    bindings, dropped, files, holdings, idempotency, intents, listing, purge, settings, sync,
+    backlog, bindings, dropped, files, holdings, idempotency, intents, listing, purge, settings,
+    sync,
 };
 use super::*;
 use crate::domain::listing::ListFilter;
@@ -69,6 +70,11 @@ async fn no_query_scans_or_sorts() {
         purge::COUNT_WAITING,
         purge::COUNT_CLAIMED,
         purge::COUNT_CLAIMED_WAITING,
+        backlog::NEXT_PURGING,
+        backlog::PURGING,
+        backlog::NEXT_DROPPED,
+        backlog::DROPPED,
+        backlog::PENDING,
         dropped::DUE,
         dropped::COUNT_DUE,
         dropped::OF_FILE,

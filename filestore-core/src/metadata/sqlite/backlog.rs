@@ -1,0 +1,104 @@
+//! Counts of the work that waits, by the provider that has it to do.
+//!
+//! Each count reads one range of an index and no row, so that it may be asked for every few seconds.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, Params, Row};
+
+use crate::domain::backlog::{ProviderBacklog, Waiting};
+use crate::domain::clock::Timestamp;
+use crate::domain::provider::ProviderCode;
+
+use super::fault::{Fault, Source};
+use super::{row, sync};
+
+pub(super) const NEXT_PURGING: &str = "SELECT storage_provider FROM files INDEXED BY files_purging
+     WHERE purge_status = 'SYSTEM_PURGE' AND storage_provider > ?1 ORDER BY storage_provider LIMIT 1";
+
+pub(super) const PURGING: &str =
+    "SELECT count(*), min(purge_marked_at) FROM files INDEXED BY files_purging
+     WHERE purge_status = 'SYSTEM_PURGE' AND storage_provider = ?1 AND purge_marked_at <= ?2";
+
+pub(super) const NEXT_DROPPED: &str =
+    "SELECT storage_provider FROM blob_gc INDEXED BY blob_gc_by_provider
+     WHERE storage_provider > ?1 ORDER BY storage_provider LIMIT 1";
+
+pub(super) const DROPPED: &str =
+    "SELECT count(*), min(kept_until) FROM blob_gc INDEXED BY blob_gc_by_provider
+     WHERE storage_provider = ?1 AND kept_until <= ?2";
+
+pub(super) const PENDING: &str = "SELECT count(*), min(stored_at) FROM files INDEXED BY files_pending
+     WHERE sync_status = 'PENDING' AND purge_status IS NULL AND organization_id = ?1 AND storage_provider = ?2";
+
+/// Counts of several providers.
+#[derive(Default)]
+struct Tally(BTreeMap<ProviderCode, ProviderBacklog>);
+
+impl Tally {
+    fn of(&mut self, provider: ProviderCode) -> &mut ProviderBacklog {
+        self.0.entry(provider.clone()).or_insert_with(|| ProviderBacklog::new(provider))
+    }
+}
+
+/// Counts what waits at `now`, deleted files by their mark at or before `marked_before`. Providers
+/// for which nothing waits are left out.
+pub(super) fn count(
+    sql: &Connection,
+    marked_before: Timestamp,
+    now: Timestamp,
+) -> Result<Vec<ProviderBacklog>, Fault> {
+    let snapshot = sql.unchecked_transaction()?;
+    let mut tally = Tally::default();
+
+    let mut pair = sync::next_pair(&snapshot, "", "")?;
+    while let Some((organization, holder)) = pair {
+        if let Some(target) = sync::destination(&snapshot, &organization, &holder)? {
+            let params = [organization.as_str(), holder.as_str()];
+            tally.of(target).sync.add(waiting(&snapshot, PENDING, params)?);
+        }
+        pair = sync::next_pair(&snapshot, organization.as_str(), holder.as_str())?;
+    }
+
+    for provider in holders(&snapshot, NEXT_PURGING)? {
+        let params = (provider.as_str(), marked_before.as_millis());
+        let purge = waiting(&snapshot, PURGING, params)?;
+        tally.of(provider).purge.add(purge);
+    }
+
+    for provider in holders(&snapshot, NEXT_DROPPED)? {
+        let params = (provider.as_str(), now.as_millis());
+        let dropped = waiting(&snapshot, DROPPED, params)?;
+        tally.of(provider).dropped.add(dropped);
+    }
+
+    Ok(tally.0.into_values().filter(|backlog| !backlog.is_empty()).collect())
+}
+
+/// Lists the providers that a query gives one after the other.
+pub(super) fn holders(sql: &Connection, next: &str) -> Result<Vec<ProviderCode>, Fault> {
+    let mut holders: Vec<ProviderCode> = Vec::new();
+    loop {
+        let after = holders.last().map_or("", ProviderCode::as_str);
+        match row::first(sql, next, [after], holder)? {
+            Some(holder) => holders.push(holder),
+            None => return Ok(holders),
+        }
+    }
+}
+
+fn holder(row: &Row<'_>) -> Result<ProviderCode, Fault> {
+    row::parse(row, 0).map_err(inconsistent)
+}
+
+fn waiting(sql: &Connection, query: &str, params: impl Params) -> Result<Waiting, Fault> {
+    let found = row::first(sql, query, params, |row| {
+        let oldest: Option<i64> = row.get(1)?;
+        Ok(Waiting { count: row::count(row, 0)?, oldest: oldest.map(Timestamp::from_millis) })
+    })?;
+    Ok(found.unwrap_or_default())
+}
+
+fn inconsistent(source: Source) -> Fault {
+    Fault::Row { what: "a provider with waiting work".into(), source }
+}
