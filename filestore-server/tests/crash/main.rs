@@ -6,12 +6,21 @@
 //! identify themselves ([`content`]). After every kill, and after restarts that are killed as well,
 //! [`verify`] compares what the server shows, and what lies on the disk, with the log.
 //!
+//! On Linux a simulated disk ([`disk`]) adds failed fsyncs and power cuts ([`power_cut`]), and kills
+//! at each step of a migration ([`migration`]).
+//!
 //! `FILESTORE_CRASH_ROUNDS` sets the number of rounds (5), `FILESTORE_CRASH_SEED` the seed.
 
 mod child;
 mod content;
+#[cfg(target_os = "linux")]
+mod disk;
 mod load;
+#[cfg(target_os = "linux")]
+mod migration;
 mod oracle;
+#[cfg(target_os = "linux")]
+mod power_cut;
 #[path = "../support/mod.rs"]
 mod support;
 mod verify;

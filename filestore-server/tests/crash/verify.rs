@@ -136,7 +136,8 @@ impl Reader {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Writes bytes as lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").expect("a String takes everything");
         text

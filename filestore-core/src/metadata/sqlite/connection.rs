@@ -12,7 +12,7 @@ use crate::domain::config::Durability;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::StoreId;
 
-use super::schema;
+use super::{reread, schema};
 
 /// The oldest SQLite that is safe. Earlier ones have the WAL-reset bug, which can corrupt a
 /// database (<https://sqlite.org/wal.html>).
@@ -38,6 +38,7 @@ pub(super) fn open_writer(
 ) -> Result<Connection> {
     check_library(rusqlite::version_number())?;
     create(path, durability)?;
+    reread::drop_cached(path, durability)?;
     connect_writer(path, durability, store_id).map_err(OpenError::into_error)
 }
 
@@ -66,6 +67,7 @@ fn connect_writer(
         Durability::Process => "PRAGMA synchronous = OFF;",
     })?;
     connection.execute_batch("PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -16384;")?;
+    reread::checkpoint(&connection)?;
     schema::migrate(&mut connection, version, store_id)?;
     Ok(connection)
 }

@@ -7,8 +7,9 @@
 //! | [`Class::Poison`] | `SQLITE_IOERR`, `SQLITE_CORRUPT`, `SQLITE_NOTADB`, a lost transaction, any other failed COMMIT | `Internal` | nothing works until opened again |
 //! | [`Class::Other`] | anything else, such as an inconsistent row | `Internal` | goes on |
 //!
-//! Poison is final because a failed write or fsync leaves the page cache and the disk at odds; only
-//! reading from disk again tells what is there.
+//! Poison is final because a failed write or fsync leaves the page cache and the disk at odds. Only
+//! the next opening reads from the disk again, and makes durable what it believes
+//! ([`reread`](super::reread)).
 
 use std::error::Error as StdError;
 use std::sync::atomic::{AtomicBool, Ordering};

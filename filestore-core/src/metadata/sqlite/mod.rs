@@ -6,8 +6,9 @@
 //!
 //! # Crash safety
 //! A write-ahead log with `synchronous = FULL`: an acknowledged commit survives power loss, on a
-//! device that honours flush. Nothing has to be repaired at open; SQLite replays the log. With
-//! [`Durability::Process`] nothing is flushed, and only a kill of the process is survived.
+//! device that honours flush. At open SQLite replays the log, from the disk, and what it holds is
+//! flushed again before anything is acknowledged upon it (`reread`). With [`Durability::Process`]
+//! nothing is flushed, and only a kill of the process is survived.
 //!
 //! # Errors
 //! [`ErrorKind::StorageFull`] and [`ErrorKind::Busy`] mean that nothing of the call was committed.
@@ -47,6 +48,7 @@ use super::{
 };
 
 mod connection;
+mod reread;
 mod schema;
 mod fault;
 mod writer;

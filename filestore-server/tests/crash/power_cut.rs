@@ -1,0 +1,69 @@
+//! A failed fsync, the restart that follows, and a power cut.
+
+use crate::child::Child;
+use crate::content::{self, Tag};
+use crate::disk::Disk;
+
+/// The exit code that asks a supervisor for a restart.
+const POISONED: i32 = 70;
+
+#[tokio::test]
+async fn uploads_after_a_failed_fsync_and_a_restart_survive_a_power_cut() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let disk = Disk::build(home.path());
+    let mut stored = Vec::new();
+
+    let server = Child::start_with(home.path(), &disk.variables());
+    for tag in 0..5 {
+        stored.push((upload(&server, tag).await.expect("a 201"), tag));
+    }
+    disk.fail_next_sync();
+    assert_eq!(upload(&server, 5).await, None, "an upload whose commit was not synced");
+    assert_eq!(server.ended().code(), Some(POISONED));
+
+    let server = Child::start_with(home.path(), &disk.variables());
+    for tag in 6..26 {
+        stored.push((upload(&server, tag).await.expect("a 201"), tag));
+    }
+    let data_dir = server.data_dir.clone();
+    server.kill();
+    disk.cut_power(&data_dir);
+
+    let server = Child::start_with(home.path(), &disk.variables());
+    let mut lost = Vec::new();
+    for (id, tag) in &stored {
+        if content(&server, id).await != Some(*tag) {
+            lost.push(*tag);
+        }
+    }
+    assert!(lost.is_empty(), "{} of {} acknowledged files are lost: {lost:?}", lost.len(), 25);
+    server.stop();
+}
+
+/// Uploads the content of `tag`; returns the file's id if the server acknowledged it.
+async fn upload(server: &Child, tag: Tag) -> Option<String> {
+    let form = reqwest::multipart::Form::new()
+        .text("organization_id", "acme")
+        .text("sub_system", "power")
+        .part("file", reqwest::multipart::Part::bytes(content::of(tag)).file_name("content"));
+    let http = crate::support::http_client().build().expect("an HTTP client");
+    let url = format!("{}/api/v1/files/upload", server.url);
+
+    let reply = http.post(url).multipart(form).send().await.ok()?;
+    if reply.status() != 201 {
+        return None;
+    }
+    let record: serde_json::Value = reply.json().await.expect("a record");
+    Some(record["file_id"].as_str().expect("a file_id").to_owned())
+}
+
+/// Returns the tag of a file's content, if the server has the file.
+async fn content(server: &Child, id: &str) -> Option<Tag> {
+    let http = crate::support::http_client().build().expect("an HTTP client");
+    let reply = http.get(format!("{}/api/v1/files/{id}", server.url)).send().await;
+    let reply = reply.expect("the server answers");
+    if reply.status() != 200 {
+        return None;
+    }
+    content::identify(&reply.bytes().await.expect("a whole reply"))
+}
