@@ -130,6 +130,7 @@ pub use self::{
         listing::ListFilter,
         path::BlobKey,
         provider::{OptionValue, Provider, ProviderCode, ProviderConfig},
+        provider_health::{BreakerHealth, BreakerState, ProviderFault, ProviderHealth},
         record::{Blob, Dimensions, FileRecord},
         reply::StoredReply,
         report::{

@@ -5,10 +5,11 @@ use std::ops::Range;
 use std::time::Duration;
 
 use bytes::Bytes;
-use filestore_core::domain::clock::Timestamp;
+use filestore_core::domain::clock::{ManualClock, Timestamp};
 use filestore_core::domain::id::{BlobId, Sha256};
 use filestore_core::domain::path::BlobKey;
 use filestore_core::domain::provider::ProviderConfig;
+use filestore_core::domain::provider_health::BreakerState;
 use filestore_core::storage::{
     BlobInfo, BlobStore, ByteStream, CheckOutcome, Cloud, PresignMethod, PresignRequest, Priority,
     ProviderCheck, ProviderRegistry,
@@ -399,4 +400,46 @@ async fn a_provider_without_urls_can_serve() {
     assert!(check.can_serve, "{check:#?}");
     assert_eq!(outcome(&check, "presign").0, CheckOutcome::Cannot);
     assert_eq!(outcome(&check, "grants").0, CheckOutcome::Skipped);
+}
+
+#[tokio::test]
+async fn a_provider_that_does_not_answer_is_asked_again_only_by_a_trial() {
+    let server = S3Server::start().await;
+    let clock = ManualClock::at(Timestamp::now());
+    let registry = ProviderRegistry::open_with(&[with_retries(0, &server)], &clock.clock());
+    let registry = registry.unwrap();
+    let code = "s3".parse().unwrap();
+    let cloud = registry.cloud(&code).unwrap();
+
+    let kept = fresh_key();
+    put(cloud, &kept, b"kept").await.unwrap();
+    let down = server.faults().every(Operation::PutObject, Fault::Close);
+    for _ in 0..3 {
+        put(cloud, &fresh_key(), b"lost").await.unwrap_err();
+    }
+
+    let asked = down.count();
+    let refused = put(cloud, &fresh_key(), b"lost").await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ProviderUnavailable);
+    assert!(refused.details().retry_after_secs.is_some(), "{refused:?}");
+    assert_eq!(down.count(), asked, "nothing was sent");
+    assert!(!registry.may_try(&code));
+    let health = registry.health_of(&code).unwrap();
+    assert_eq!(health.writes.state, BreakerState::Open);
+    assert!(!format!("{health:?}").contains(server.secret_key()), "{health:?}");
+
+    // Reads are judged apart.
+    assert_eq!(get(cloud, &kept, 4).await.unwrap(), b"kept");
+
+    clock.advance(Duration::from_secs(1));
+    assert!(registry.may_try(&code));
+    put(cloud, &fresh_key(), b"lost").await.unwrap_err();
+    assert_eq!(down.count(), asked + 1, "one trial");
+    assert!(!registry.may_try(&code));
+
+    server.faults().clear();
+    clock.advance(Duration::from_secs(2));
+    put(cloud, &fresh_key(), b"kept").await.unwrap();
+    assert!(registry.health_of(&code).unwrap().is_good());
+    put(cloud, &fresh_key(), b"kept").await.unwrap();
 }

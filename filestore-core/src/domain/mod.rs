@@ -10,6 +10,7 @@ pub mod disposition;
 pub mod serving;
 pub mod binding;
 pub mod provider;
+pub mod provider_health;
 pub mod record;
 pub mod report;
 pub mod backlog;

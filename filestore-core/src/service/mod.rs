@@ -49,6 +49,7 @@ use tokio::sync::Notify;
 use crate::domain::clock::{Clock, Timestamp};
 use crate::domain::config::StoreConfig;
 use crate::domain::error::Result;
+use crate::domain::provider_health::ProviderHealth;
 use crate::metadata::Metadata;
 use crate::storage::{BlobStores, DataDir, ProviderRegistry};
 use crate::variant::VariantEngine;
@@ -150,6 +151,12 @@ impl FileStore {
     /// Returns the providers that the store knows.
     pub fn providers(&self) -> &ProviderRegistry {
         self.inner.stores.providers()
+    }
+
+    /// Describes how the providers of location CLOUD answer: their circuit breakers, with the last
+    /// error of each.
+    pub fn provider_health(&self) -> Vec<ProviderHealth> {
+        self.providers().health()
     }
 
     /// Checks that the database answers and that the storage takes and gives back a byte.

@@ -129,7 +129,7 @@ impl FileStoreBuilder {
     /// directory, not writable, a newer schema).
     pub async fn open(self) -> Result<FileStore> {
         let Self { path, config, clock } = self;
-        let providers = ProviderRegistry::open(&config.providers)?;
+        let providers = ProviderRegistry::open_with(&config.providers, &clock)?;
 
         let (dir, local, metadata, variants) = {
             let config = config.clone();

@@ -7,8 +7,10 @@
 use std::collections::BTreeMap;
 
 use super::cloud::{self, Cloud};
+use crate::domain::clock::Clock;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::provider::{Provider, ProviderCode, ProviderConfig};
+use crate::domain::provider_health::ProviderHealth;
 use crate::domain::status::Location;
 
 /// The providers of a store, `LOCAL` first.
@@ -37,6 +39,11 @@ impl ProviderRegistry {
     /// `Unusable` names the provider and the problem of its configuration in one line: an unknown
     /// scheme, an unknown or missing option, a value of the wrong kind, a code that is taken.
     pub fn open(configs: &[ProviderConfig]) -> Result<Self> {
+        Self::open_with(configs, &Clock::system())
+    }
+
+    /// Registers as [`open`](Self::open) does; the providers go by `clock`.
+    pub fn open_with(configs: &[ProviderConfig], clock: &Clock) -> Result<Self> {
         let mut registry = Self::local_only();
         let budget = cloud::PutBudget::new(cloud::PUT_MEMORY_BYTES);
 
@@ -49,7 +56,7 @@ impl ProviderRegistry {
                 return Err(cloud::unusable(code, "the code is given to two providers"));
             }
 
-            registry.clouds.insert(code.clone(), Cloud::open(config, &budget)?);
+            registry.clouds.insert(code.clone(), Cloud::open(config, &budget, clock)?);
             registry.providers.push(Provider {
                 code: code.clone(),
                 name: config.name.clone(),
@@ -65,6 +72,23 @@ impl ProviderRegistry {
     /// configured, or none any more.
     pub fn cloud(&self, code: &ProviderCode) -> Result<&Cloud> {
         self.clouds.get(code).ok_or_else(|| not_configured(code))
+    }
+
+    /// Describes how every provider of location CLOUD answers, in the order of their codes.
+    pub fn health(&self) -> Vec<ProviderHealth> {
+        self.clouds.values().map(Cloud::health).collect()
+    }
+
+    /// Describes how one provider answers; `None` for `LOCAL` and for one that is not configured.
+    pub fn health_of(&self, code: &ProviderCode) -> Option<ProviderHealth> {
+        self.clouds.get(code).map(Cloud::health)
+    }
+
+    /// Tells whether background work may put to, or remove from, that provider now: false while its
+    /// breaker is open. True for `LOCAL`, and for one that is not configured, whose operations fail
+    /// at once with the reason.
+    pub fn may_try(&self, code: &ProviderCode) -> bool {
+        self.clouds.get(code).is_none_or(Cloud::may_try)
     }
 
     /// Lists every provider, inactive ones included.

@@ -81,6 +81,8 @@ impl Cloud {
     /// Tries out everything that is wanted of a provider, with probe objects under
     /// `.filestore-check/` that are removed whatever happens.
     pub async fn check(&self) -> ProviderCheck {
+        // Asked for by hand: the pause of an open breaker is over.
+        self.inner.breakers.make_trials_due();
         let checking = Checking {
             cloud: self.clone(),
             bytes: (0..PROBE_BYTES)

@@ -118,6 +118,13 @@ pub(super) fn is_missing_object(error: &opendal::Error) -> bool {
         && !MISSING_CONTAINERS.iter().any(|code| error.message().contains(code))
 }
 
+/// Distinguishes an outage from an answer that refuses. The status of an error does not tell: the
+/// retries of OpenDAL mark what they pass on as persistent, whatever it was.
+pub(super) fn is_outage(error: &opendal::Error) -> bool {
+    use opendal::ErrorKind as Theirs;
+    !error.is_permanent() && matches!(error.kind(), Theirs::Unexpected | Theirs::RateLimited)
+}
+
 /// Cuts every URL in `text` before its `?`.
 fn without_queries(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());

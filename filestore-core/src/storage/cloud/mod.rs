@@ -23,6 +23,7 @@
 //! | `observe` | logs requests without their queries; reads the provider's clock |
 //! | `tls` | cryptography and trust for those requests |
 //! | `fault` | turns OpenDAL's errors into ours, without secrets |
+//! | `breaker` | lets operations fail at once while the provider does not answer |
 //! | `store` | the provider as a [`BlobStore`](crate::storage::BlobStore) |
 //! | `budget` | bounds the memory of all puts |
 //! | `put`, `parts`, `verify` | stores in one request or in parts, then proves the arrival |
@@ -36,6 +37,7 @@ mod open;
 mod observe;
 mod tls;
 mod fault;
+mod breaker;
 mod store;
 mod budget;
 mod put;
@@ -60,12 +62,15 @@ use std::time::Duration;
 use opendal::Operator;
 use tokio::sync::{OnceCell, Semaphore};
 
+use self::breaker::{Breakers, Direction};
 use self::fault::Faults;
 use self::observe::RemoteClock;
 use self::presign::Presigner;
 use self::probe::Probed;
+use crate::domain::clock::Clock;
 use crate::domain::error::{Error, Result};
 use crate::domain::provider::{ProviderCode, ProviderConfig};
+use crate::domain::provider_health::ProviderHealth;
 
 pub(super) use self::budget::PutBudget;
 pub use self::check::{CheckOutcome, CheckStep, ProviderCheck};
@@ -92,6 +97,9 @@ struct Inner {
     reads: Arc<Semaphore>,
     budget: PutBudget,
     faults: Arc<Faults>,
+    breakers: Arc<Breakers>,
+    /// The store's clock.
+    now: Clock,
     presigner: Presigner,
     /// Root of the `fs` service's files.
     directory: Option<PathBuf>,
@@ -132,8 +140,8 @@ pub struct CloudCapabilities {
 impl Cloud {
     /// Opens the provider without a request to it. `Unusable` names the provider and the option at
     /// fault.
-    pub(super) fn open(config: &ProviderConfig, budget: &PutBudget) -> Result<Self> {
-        open::open(config, budget.clone())
+    pub(super) fn open(config: &ProviderConfig, budget: &PutBudget, clock: &Clock) -> Result<Self> {
+        open::open(config, budget.clone(), clock)
     }
 
     /// Returns the provider's code.
@@ -155,15 +163,45 @@ impl Cloud {
         }
     }
 
+    /// Describes how the provider answers.
+    pub fn health(&self) -> ProviderHealth {
+        self.inner.breakers.health()
+    }
+
+    /// Tells whether a put or a removal would be let through to the provider now.
+    pub fn may_try(&self) -> bool {
+        self.health().writes.may_try(self.inner.now.now())
+    }
+
+    /// Asks the provider, and tells the breaker whether there was an answer. A refusal is one.
+    async fn ask<T>(
+        &self,
+        direction: Direction,
+        asking: impl Future<Output = opendal::Result<T>>,
+    ) -> opendal::Result<T> {
+        let outcome = asking.await;
+
+        match &outcome {
+            Err(error) if fault::is_outage(error) => {
+                self.inner.breakers.failed(direction, self.inner.faults.text(error));
+            }
+            Ok(_) | Err(_) => self.inner.breakers.answered(direction),
+        }
+        outcome
+    }
+
     /// Removes the object; `Ok` only when it is confirmed absent.
     async fn remove_path(&self, path: &str) -> Result<()> {
         const REMOVING: &str = "removing a blob";
 
-        self.inner.operator.delete(path).await.map_err(|error| self.fault(REMOVING, &error))?;
+        let _admission = self.inner.breakers.admit(Direction::Write)?;
+        let removed = self.ask(Direction::Write, self.inner.operator.delete(path)).await;
+        removed.map_err(|error| self.fault(REMOVING, &error))?;
 
         // Asked with GET, not HEAD: without the reply's body a missing bucket looks like a missing
         // object, and bytes that are out of sight would count as gone.
-        match self.inner.operator.read_with(path).range(0..1).await {
+        let look = self.inner.operator.read_with(path).range(0..1).into_future();
+        match self.ask(Direction::Read, look).await {
             Err(error) if fault::is_missing_object(&error) => {}
             Err(error) if error.kind() == opendal::ErrorKind::RangeNotSatisfied => {
                 return Err(self.broken(REMOVING, "it is still there"));

@@ -6,17 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use opendal::layers::{ConcurrentLimitLayer, RetryEvent, RetryLayer, TimeoutLayer};
+use opendal::raw::Operation;
 use opendal::services::{FsConfig, MemoryConfig};
 use opendal::{Configurator, Operator};
 use reqwest::redirect::Policy;
 use serde::Serialize;
 use tokio::sync::{OnceCell, Semaphore};
 
+use super::breaker::{Breakers, Direction};
 use super::budget::PutBudget;
 use super::fault::Faults;
 use super::observe::{Observe, RemoteClock};
 use super::presign::Presigner;
 use super::{Cloud, Inner, Scheme};
+use crate::domain::clock::Clock;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::provider::{ProviderCode, ProviderConfig};
 
@@ -36,10 +39,17 @@ const FS_STAGING: &str = ".filestore-staging";
 pub(super) type Options = BTreeMap<String, String>;
 
 /// Opens the provider of that configuration; sends nothing.
-pub(super) fn open(config: &ProviderConfig, budget: PutBudget) -> Result<Cloud> {
+pub(super) fn open(config: &ProviderConfig, budget: PutBudget, clock: &Clock) -> Result<Cloud> {
     let options =
         config.options.iter().map(|(name, value)| (name.clone(), value.to_text())).collect();
-    let opening = Opening { config, faults: Arc::new(Faults::new(config)), options, budget };
+    let opening = Opening {
+        config,
+        faults: Arc::new(Faults::new(config)),
+        breakers: Arc::new(Breakers::new(config.code.clone(), clock)),
+        options,
+        budget,
+        clock: clock.clone(),
+    };
     if config.concurrency == 0 {
         return Err(unusable(&config.code, "concurrency must be at least 1"));
     }
@@ -84,8 +94,10 @@ fn names(schemes: &[(&str, bool)]) -> String {
 struct Opening<'a> {
     config: &'a ProviderConfig,
     faults: Arc<Faults>,
+    breakers: Arc<Breakers>,
     options: Options,
     budget: PutBudget,
+    clock: Clock,
 }
 
 /// The properties in which one kind of service differs from the others.
@@ -269,6 +281,8 @@ impl Opening<'_> {
             reads: Arc::new(Semaphore::new(config.concurrency.min(Semaphore::MAX_PERMITS))),
             budget: self.budget,
             faults: self.faults,
+            breakers: self.breakers,
+            now: self.clock,
             presigner: service.presigner,
             directory: service.directory,
             clock,
@@ -282,6 +296,7 @@ impl Opening<'_> {
     /// Makes the layer that repeats attempts and logs why.
     fn retries(&self) -> RetryLayer<impl Fn(RetryEvent<'_>) + Send + Sync + 'static + use<>> {
         let (code, faults) = (self.config.code.clone(), Arc::clone(&self.faults));
+        let breakers = Arc::clone(&self.breakers);
 
         RetryLayer::new()
             .with_max_times(self.config.retries)
@@ -292,6 +307,9 @@ impl Opening<'_> {
             .with_notify(move |event: RetryEvent<'_>| {
                 let (operation, error) = (event.op, faults.text(event.err));
                 tracing::debug!(provider = %code, ?operation, attempt = event.attempt, error, "trying again");
+                if is_silence(event.err) {
+                    breakers.failed(direction_of(event.op), error);
+                }
             })
     }
 
@@ -329,6 +347,19 @@ impl Opening<'_> {
 
     fn problem(&self, problem: impl AsRef<str>) -> Error {
         unusable(&self.config.code, problem)
+    }
+}
+
+/// Recognizes an attempt that met silence: the error of OpenDAL's timeouts.
+fn is_silence(error: &opendal::Error) -> bool {
+    error.message().ends_with("timeout reached")
+}
+
+/// Returns the breaker that an operation of OpenDAL passes.
+fn direction_of(operation: Operation) -> Direction {
+    match operation {
+        Operation::Read | Operation::Stat | Operation::List => Direction::Read,
+        _ => Direction::Write,
     }
 }
 

@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::Cloud;
+use super::breaker::Direction;
 use super::budget::Reserved;
 use super::put::STORING;
 use crate::domain::error::{Error, Result};
@@ -80,18 +81,20 @@ impl PartsWriter {
 async fn run(mut writer: Writer, cloud: &Cloud, mut asked: mpsc::Receiver<Step>) {
     while let Some(step) = asked.recv().await {
         match step {
-            Step::Write(part, done) => match writer.write(part).await {
-                // Nobody listens if the put was dropped: then nobody will ask again either.
-                Ok(()) => _ = done.send(Ok(())),
-                Err(error) => {
-                    abort(&mut writer, cloud).await;
-                    _ = done.send(Err(cloud.fault(STORING, &error)));
-                    return;
+            Step::Write(part, done) => {
+                match cloud.ask(Direction::Write, writer.write(part)).await {
+                    // Nobody listens if the put was dropped: then nobody will ask again either.
+                    Ok(()) => _ = done.send(Ok(())),
+                    Err(error) => {
+                        abort(&mut writer, cloud).await;
+                        _ = done.send(Err(cloud.fault(STORING, &error)));
+                        return;
+                    }
                 }
-            },
+            }
 
             Step::Close(done) => {
-                let closed = writer.close().await;
+                let closed = cloud.ask(Direction::Write, writer.close()).await;
                 if closed.is_err() {
                     abort(&mut writer, cloud).await;
                 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use opendal::ErrorKind as Theirs;
 use opendal::options::WriteOptions;
 
+use super::breaker::Direction;
 use super::put::STORING;
 use super::{Cloud, Scheme};
 use crate::domain::clock::Clock;
@@ -69,7 +70,7 @@ impl Cloud {
         let operator = &self.inner.operator;
         let if_absent = WriteOptions { if_not_exists: true, ..WriteOptions::default() };
 
-        match operator.write_options(path, "probe", if_absent).await {
+        match self.ask(Direction::Write, operator.write_options(path, "probe", if_absent)).await {
             Ok(_) => Ok(true),
             // An earlier attempt was applied, and its reply got lost.
             Err(error) if error.kind() == Theirs::ConditionNotMatch => Ok(true),
@@ -77,7 +78,7 @@ impl Cloud {
                 if error.is_permanent()
                     && matches!(error.kind(), Theirs::Unexpected | Theirs::Unsupported) =>
             {
-                let put = operator.write(path, "probe").await;
+                let put = self.ask(Direction::Write, operator.write(path, "probe")).await;
                 put.map(|_| false).map_err(|error| self.fault(STORING, &error))
             }
             Err(error) => Err(self.fault(STORING, &error)),
@@ -116,7 +117,7 @@ impl Cloud {
     }
 
     async fn is_absent(&self, path: &str) -> Result<bool> {
-        match self.inner.operator.read(path).await {
+        match self.ask(Direction::Read, self.inner.operator.read(path)).await {
             Ok(_) => Ok(false),
             Err(error) if super::fault::is_missing_object(&error) => Ok(true),
             Err(error) => Err(self.fault(STORING, &error)),

@@ -7,6 +7,7 @@ use opendal::options::WriteOptions;
 use opendal::{Buffer, Metadata};
 use sha2::Digest;
 
+use super::breaker::Direction;
 use super::budget::Reserved;
 use super::parts::PartsWriter;
 use super::verify::Arrival;
@@ -35,6 +36,7 @@ impl Cloud {
         bytes: impl Stream<Item = Result<Bytes>> + Send + Unpin,
         priority: Priority,
     ) -> Result<()> {
+        let _admission = self.inner.breakers.admit(Direction::Write)?;
         let options = self.write_options(object).await?;
 
         let chunk_bytes = self.chunk_bytes(object.size_bytes);
@@ -65,12 +67,13 @@ impl Cloud {
         let whole = outgoing.next_chunk(object.size_bytes).await?;
         outgoing.finish().await?;
 
-        let (operator, path) = (self.inner.operator.clone(), path.to_owned());
+        let (cloud, path) = (self.clone(), path.to_owned());
         // A task of its own: the fs service would leave its temporary file behind if it were
         // dropped.
         let write = tokio::spawn(async move {
             let _permit = permit;
-            operator.write_options(&path, whole, options).await
+            let write = cloud.inner.operator.write_options(&path, whole, options);
+            cloud.ask(Direction::Write, write).await
         });
 
         let written = write.await.map_err(|lost| Error::internal(STORING, lost))?;

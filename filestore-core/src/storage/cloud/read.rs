@@ -10,6 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::Cloud;
+use super::breaker::Direction;
 use crate::domain::error::{Error, ErrorKind, Result};
 
 const READING: &str = "reading a blob";
@@ -31,6 +32,7 @@ impl Cloud {
             return Err(Error::internal(READING, format!("{range:?} of {size_bytes} bytes")));
         }
 
+        let _admission = self.inner.breakers.admit(Direction::Read)?;
         let turns = Arc::clone(&self.inner.reads).acquire_owned();
         let turn = timeout(self.inner.timeout, turns)
             .await
@@ -63,8 +65,8 @@ impl Cloud {
 
     /// Compares the length of the stored object with `size_bytes`, without reading it.
     async fn check_length(&self, path: &str, size_bytes: u64) -> Result<()> {
-        let stored =
-            self.inner.reading.stat(path).await.map_err(|error| self.fault(READING, &error))?;
+        let stored = self.ask(Direction::Read, self.inner.reading.stat(path)).await;
+        let stored = stored.map_err(|error| self.fault(READING, &error))?;
         self.compare(stored.content_length(), size_bytes)
     }
 
@@ -96,8 +98,8 @@ impl Reading {
             let ready = arriving.next().await.transpose()?.unwrap_or_default();
             Ok((arriving, ready))
         };
-        let (mut arriving, ready) =
-            first.await.map_err(|error: opendal::Error| self.cloud.fault(READING, &error))?;
+        let first = self.cloud.ask(Direction::Read, first).await;
+        let (mut arriving, ready) = first.map_err(|error| self.cloud.fault(READING, &error))?;
 
         // The reply to a range tells the whole length too, but not from every service.
         if let Ok(stored) = arriving.metadata().await {
@@ -117,7 +119,10 @@ impl Reading {
 
         if self.ready.is_empty() {
             let next = match &mut self.arriving {
-                Some(arriving) => arriving.next().await.transpose(),
+                Some(arriving) => {
+                    let next = async { arriving.next().await.transpose() };
+                    self.cloud.ask(Direction::Read, next).await
+                }
                 None => Ok(None),
             };
             self.ready =

@@ -4,6 +4,7 @@ use futures_util::TryStreamExt;
 use sha2::Digest;
 
 use super::Cloud;
+use super::breaker::Direction;
 use super::put::STORING;
 use crate::domain::error::{ErrorKind, Result};
 use crate::domain::id::Sha256;
@@ -45,7 +46,7 @@ impl Cloud {
     }
 
     async fn compare_stored_length(&self, path: &str, object: &BlobInfo) -> Result<()> {
-        let stored = self.inner.operator.stat(path).await;
+        let stored = self.ask(Direction::Read, self.inner.operator.stat(path)).await;
         let stored = stored.map_err(|error| self.fault(STORING, &error))?.content_length();
 
         if stored == object.size_bytes {

@@ -1,0 +1,308 @@
+//! The circuit breakers of a provider.
+//!
+//! # Purpose
+//! Operations on a provider that is gone end at once, so that requests are answered, workers go on
+//! to other providers, and nothing queues up behind the dead one. One trial after a pause finds out
+//! that the provider is back.
+//!
+//! A failure is an operation that was given up after all its attempts, or one attempt that met
+//! silence. An answer that refuses (no such object, no permission) is no failure: the provider is
+//! there. [`OPEN_AFTER`] failures without an answer in between open the breaker. What one passing
+//! fault does to many operations at once is mended by their own retries and does not count.
+//!
+//! # Locking
+//! One mutex each, held for a few instructions and never across an await.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::domain::clock::{Clock, Timestamp};
+use crate::domain::error::{Error, ErrorKind};
+use crate::domain::provider::ProviderCode;
+use crate::domain::provider_health::{BreakerHealth, BreakerState, ProviderFault, ProviderHealth};
+
+/// Failures without an answer in between that open a breaker.
+const OPEN_AFTER: u32 = 3;
+
+/// Pause before the first trial; the pause doubles with each trial that fails.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Longest pause between two trials, so that a provider that is back is noticed soon.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Direction of an operation. Each has a breaker of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// Bytes come from the provider.
+    Read,
+    /// Objects are stored or removed.
+    Write,
+}
+
+/// The breakers of one provider.
+pub(super) struct Breakers {
+    provider: ProviderCode,
+    reads: Arc<Breaker>,
+    writes: Arc<Breaker>,
+}
+
+struct Breaker {
+    clock: Clock,
+    position: Mutex<Position>,
+}
+
+struct Position {
+    state: BreakerState,
+    since: Timestamp,
+    failures: u32,
+    last_error: Option<ProviderFault>,
+    next_trial: Timestamp,
+    pause: Duration,
+}
+
+/// Permission to ask the provider. One that was the trial and is dropped without an outcome lets
+/// the next operation try.
+pub(super) struct Admission {
+    trial_of: Option<Arc<Breaker>>,
+}
+
+impl Breakers {
+    /// Creates closed breakers.
+    pub(super) fn new(provider: ProviderCode, clock: &Clock) -> Self {
+        let closed = || Arc::new(Breaker::closed(clock.clone()));
+        Self { provider, reads: closed(), writes: closed() }
+    }
+
+    /// Lets an operation through, or refuses it with `ProviderUnavailable` and the time after which
+    /// to try again.
+    pub(super) fn admit(&self, direction: Direction) -> Result<Admission, Error> {
+        let breaker = self.of(direction);
+        let mut position = breaker.position.lock();
+        let now = breaker.clock.now();
+
+        match position.state {
+            BreakerState::Closed => return Ok(Admission { trial_of: None }),
+            BreakerState::Open if position.next_trial <= now => {
+                position.state = BreakerState::HalfOpen;
+                return Ok(Admission { trial_of: Some(Arc::clone(breaker)) });
+            }
+            BreakerState::Open | BreakerState::HalfOpen => {}
+        }
+
+        let wait_ms = position.next_trial.as_millis().saturating_sub(now.as_millis());
+        let wait_secs = u64::try_from(wait_ms).unwrap_or_default().div_ceil(1000).max(1);
+        let last = position.last_error.as_ref().map_or_else(String::new, |last| last.text.clone());
+        let message = format!("the provider does not answer: {}", self.provider);
+
+        Err(Error::new(ErrorKind::ProviderUnavailable, message)
+            .with_retry_after_secs(wait_secs)
+            .with_source(format!("not asked after {} failures: {last}", position.failures)))
+    }
+
+    /// Makes the trial due that an open breaker waits for: an administrator asks for it.
+    pub(super) fn make_trials_due(&self) {
+        for breaker in [&self.reads, &self.writes] {
+            breaker.position.lock().next_trial = breaker.clock.now();
+        }
+    }
+
+    /// Takes note of an answer, whatever it said.
+    pub(super) fn answered(&self, direction: Direction) {
+        let breaker = self.of(direction);
+        let mut position = breaker.position.lock();
+
+        position.failures = 0;
+        if position.state != BreakerState::Closed {
+            position.state = BreakerState::Closed;
+            position.since = breaker.clock.now();
+            position.pause = FIRST_PAUSE;
+            tracing::info!(provider = %self.provider, ?direction, "the provider answers again");
+        }
+    }
+
+    /// Takes note of a failure.
+    pub(super) fn failed(&self, direction: Direction, text: String) {
+        let breaker = self.of(direction);
+        let mut position = breaker.position.lock();
+        let now = breaker.clock.now();
+
+        position.failures = position.failures.saturating_add(1);
+        position.last_error = Some(ProviderFault { at: now, text });
+
+        match position.state {
+            BreakerState::Closed if position.failures >= OPEN_AFTER => {
+                position.since = now;
+                position.open(now);
+                let error = position.last_error.as_ref().map(|last| last.text.as_str());
+                tracing::warn!(provider = %self.provider, ?direction, error, "the provider does not answer; it is tried again from time to time");
+            }
+            BreakerState::HalfOpen => {
+                position.pause = (position.pause * 2).min(LONGEST_PAUSE);
+                position.open(now);
+            }
+            // A late failure of what began earlier.
+            BreakerState::Closed | BreakerState::Open => {}
+        }
+    }
+
+    /// Describes both breakers.
+    pub(super) fn health(&self) -> ProviderHealth {
+        ProviderHealth {
+            provider: self.provider.clone(),
+            writes: self.writes.health(),
+            reads: self.reads.health(),
+        }
+    }
+
+    fn of(&self, direction: Direction) -> &Arc<Breaker> {
+        match direction {
+            Direction::Read => &self.reads,
+            Direction::Write => &self.writes,
+        }
+    }
+}
+
+impl Breaker {
+    fn closed(clock: Clock) -> Self {
+        let since = clock.now();
+        let position = Position {
+            state: BreakerState::Closed,
+            since,
+            failures: 0,
+            last_error: None,
+            next_trial: since,
+            pause: FIRST_PAUSE,
+        };
+        Self { clock, position: Mutex::new(position) }
+    }
+
+    fn health(&self) -> BreakerHealth {
+        let position = self.position.lock();
+        BreakerHealth {
+            state: position.state,
+            since: position.since,
+            consecutive_failures: position.failures,
+            last_error: position.last_error.clone(),
+            next_trial: (position.state == BreakerState::Open).then_some(position.next_trial),
+        }
+    }
+}
+
+impl Position {
+    fn open(&mut self, now: Timestamp) {
+        self.state = BreakerState::Open;
+        self.next_trial = now.plus(self.pause);
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        let Some(breaker) = &self.trial_of else { return };
+        let mut position = breaker.position.lock();
+
+        // Neither answered nor failed: the trial was cancelled, and tells nothing.
+        if position.state == BreakerState::HalfOpen {
+            position.state = BreakerState::Open;
+            position.next_trial = breaker.clock.now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Direction::{Read, Write};
+    use super::*;
+    use crate::domain::clock::ManualClock;
+
+    fn breakers() -> (Breakers, ManualClock) {
+        let clock = ManualClock::at(Timestamp::from_millis(1_795_248_930_123));
+        (Breakers::new("eu".parse().unwrap(), &clock.clock()), clock)
+    }
+
+    fn fail(breakers: &Breakers, times: u32) {
+        for number in 1..=times {
+            breakers.failed(Write, format!("silence {number}"));
+        }
+    }
+
+    #[test]
+    fn failures_in_a_row_open_it_and_an_answer_in_between_does_not() {
+        let (breakers, _clock) = breakers();
+        fail(&breakers, OPEN_AFTER - 1);
+        breakers.answered(Write);
+        fail(&breakers, OPEN_AFTER - 1);
+        assert!(breakers.admit(Write).is_ok());
+
+        fail(&breakers, 1);
+        let error = breakers.admit(Write).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::ProviderUnavailable);
+        assert_eq!(error.details().retry_after_secs, Some(1));
+        assert!(
+            error.message().ends_with(": eu") && error.chain().contains("silence"),
+            "{error:?}"
+        );
+    }
+
+    #[test]
+    fn a_provider_that_refuses_writes_is_still_read() {
+        let (breakers, _clock) = breakers();
+        fail(&breakers, OPEN_AFTER);
+        assert!(breakers.admit(Write).is_err());
+        assert!(breakers.admit(Read).is_ok());
+        assert_eq!(breakers.health().worst().state, BreakerState::Open);
+        assert_eq!(breakers.health().reads.state, BreakerState::Closed);
+    }
+
+    #[test]
+    fn after_the_pause_one_trial_passes_and_its_answer_closes() {
+        let (breakers, clock) = breakers();
+        fail(&breakers, OPEN_AFTER);
+        clock.advance(FIRST_PAUSE);
+
+        let trial = breakers.admit(Write).unwrap();
+        assert!(breakers.admit(Write).is_err(), "one at a time");
+        breakers.answered(Write);
+        drop(trial);
+
+        assert!(breakers.admit(Write).is_ok());
+        let health = breakers.health().writes;
+        assert_eq!((health.state, health.consecutive_failures), (BreakerState::Closed, 0));
+        assert_eq!(health.last_error.unwrap().text, "silence 3", "is still told");
+    }
+
+    #[test]
+    fn each_trial_that_fails_doubles_the_pause_up_to_the_longest() {
+        let (breakers, clock) = breakers();
+        fail(&breakers, OPEN_AFTER);
+        let opened = breakers.health().writes.since;
+
+        for pause_secs in [1, 2, 4, 8, 16, 30, 30] {
+            let due = breakers.health().writes.next_trial.unwrap();
+            assert_eq!(due.as_millis() - clock.clock().now().as_millis(), pause_secs * 1000);
+            clock.advance(Duration::from_secs(pause_secs.unsigned_abs()));
+            let _trial = breakers.admit(Write).unwrap();
+            fail(&breakers, 1);
+        }
+
+        assert_eq!(breakers.health().writes.since, opened, "it is one outage");
+    }
+
+    #[test]
+    fn a_trial_that_is_cancelled_makes_room_for_the_next() {
+        let (breakers, clock) = breakers();
+        fail(&breakers, OPEN_AFTER);
+        clock.advance(FIRST_PAUSE);
+        drop(breakers.admit(Write).unwrap());
+        assert!(breakers.admit(Write).is_ok());
+    }
+
+    #[test]
+    fn a_late_answer_of_what_began_earlier_closes_it() {
+        let (breakers, _clock) = breakers();
+        fail(&breakers, OPEN_AFTER + 2);
+        breakers.answered(Write);
+        assert!(breakers.admit(Write).is_ok());
+    }
+}
