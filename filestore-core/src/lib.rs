@@ -64,6 +64,7 @@
 //! | `storage` | the data directory and its blobs, and the registry of providers |
 //! | `variant` | all pixels |
 //! | `config_file` | the store's part of the configuration file |
+//! | `tasks` | where work runs; in tests, a simulation on one thread |
 //! | `domain` | ids, states, paths, limits, errors: pure, no I/O |
 //! | `api` | the wire contract; `api::convert` is the only bridge from the domain to it |
 
@@ -100,6 +101,10 @@ mod service;
 pub mod storage;
 #[cfg(all(feature = "store", not(feature = "internals")))]
 mod storage;
+#[cfg(all(feature = "store", feature = "internals"))]
+pub mod tasks;
+#[cfg(all(feature = "store", not(feature = "internals")))]
+mod tasks;
 #[cfg(all(feature = "store", feature = "internals"))]
 pub mod variant;
 #[cfg(all(feature = "store", not(feature = "internals")))]

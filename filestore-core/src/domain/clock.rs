@@ -111,6 +111,11 @@ enum Hands {
     #[default]
     System,
     Manual(Arc<AtomicI64>),
+    #[cfg(any(test, feature = "internals"))]
+    Runtime {
+        start: Timestamp,
+        origin: tokio::time::Instant,
+    },
 }
 
 impl Clock {
@@ -119,9 +124,18 @@ impl Clock {
         Self(Hands::System)
     }
 
+    /// Starts a clock that shows `start` now and goes by the time of tokio's runtime, which a
+    /// simulation pauses.
+    #[cfg(any(test, feature = "internals"))]
+    pub fn of_runtime(start: Timestamp) -> Self {
+        Self(Hands::Runtime { start, origin: tokio::time::Instant::now() })
+    }
+
     /// Returns the present instant.
     pub fn now(&self) -> Timestamp {
         match &self.0 {
+            #[cfg(any(test, feature = "internals"))]
+            Hands::Runtime { start, origin } => start.plus(origin.elapsed()),
             Hands::System => Timestamp::now(),
             Hands::Manual(millis) => Timestamp(millis.load(Ordering::SeqCst)),
         }

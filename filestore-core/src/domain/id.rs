@@ -7,6 +7,7 @@ use ulid::Ulid;
 
 use super::clock::Timestamp;
 use super::error::{Error, Result};
+use crate::tasks;
 
 /// The id of a file: an upper-case ULID with 80 fresh random bits. An identifier, never a secret.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,7 +100,7 @@ macro_rules! ulid_text {
 ulid_text!(FileId, BlobId, StoreId);
 
 fn fresh_ulid(now: Timestamp) -> Ulid {
-    Ulid::from_datetime(now.to_system_time())
+    Ulid::from_parts(u64::try_from(now.as_millis()).unwrap_or(0), tasks::random_part())
 }
 
 fn parse_ulid(text: &str) -> Option<Ulid> {

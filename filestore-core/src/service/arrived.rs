@@ -8,6 +8,7 @@ use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::{Blob, Dimensions};
 use crate::storage::StagedBlob;
+use crate::tasks;
 use crate::variant;
 
 /// The properties of bytes that arrived.
@@ -50,7 +51,7 @@ impl Arrived {
 
 async fn dimensions(staged: &StagedBlob) -> Option<Dimensions> {
     let file = staged.open().ok()?;
-    tokio::task::spawn_blocking(move || variant::probe(&file)).await.ok().flatten()
+    tasks::blocking(move || variant::probe(&file)).await.ok().flatten()
 }
 
 /// The name, type and extension of a new blob.

@@ -25,6 +25,7 @@ use crate::domain::scope::Scope;
 use crate::domain::status::{Location, Status, SyncStatus};
 use crate::metadata::{BindingSeen, DroppedBlob, Expected, UpdateFile, Updated};
 use crate::storage::StagedBlob;
+use crate::tasks;
 
 /// Times a change is decided before it ends in `Conflict`; a decision that lost to a worker is
 /// repeated.
@@ -59,7 +60,7 @@ impl FileStore {
 
         let (store, scope) = (self.clone(), scope.clone());
         let changed = async move { store.change_to_the_end(id, &scope, change, if_match).await };
-        tokio::spawn(changed).await.map_err(|e| Error::internal("changing a file", e))?
+        tasks::spawn(changed).await.map_err(|e| Error::internal("changing a file", e))?
     }
 
     /// Makes a TEMP file a THUMBNAIL; the same again changes nothing. Errors as

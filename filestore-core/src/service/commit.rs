@@ -23,6 +23,7 @@ use crate::domain::reply::StoredReply;
 use crate::domain::status::Location;
 use crate::metadata::{IdempotencyEntry, InsertFiles, Inserted};
 use crate::storage::StagedBlob;
+use crate::tasks;
 
 /// Times an insert is placed before it ends in `Conflict`; one whose binding changed under it is
 /// placed anew.
@@ -85,7 +86,7 @@ impl FileStore {
 
         let store = self.clone();
         // From here on nothing is cancelled. The guard lives until the outcome is known.
-        let committed = tokio::spawn(async move { store.insert(files, keyed.as_ref()).await });
+        let committed = tasks::spawn(async move { store.insert(files, keyed.as_ref()).await });
         committed.await.map_err(|error| Error::internal("committing an upload", error))?
     }
 

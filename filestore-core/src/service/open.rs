@@ -19,6 +19,7 @@ use crate::domain::provider::ProviderConfig;
 use crate::domain::variant::{Fit, VariantSize};
 use crate::metadata::sqlite::SqliteMetadata;
 use crate::storage::{BlobStores, DataDir, LocalOptions, LocalStore, ProviderRegistry};
+use crate::tasks;
 use crate::variant::VariantEngine;
 
 impl FileStore {
@@ -133,7 +134,7 @@ impl FileStoreBuilder {
 
         let (dir, local, metadata, variants) = {
             let config = config.clone();
-            tokio::task::spawn_blocking(move || open_parts(&path, &config))
+            tasks::blocking(move || open_parts(&path, &config))
                 .await
                 .map_err(|e| Error::internal("opening the store", e))??
         };

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use super::Inner;
 use crate::domain::error::ErrorKind;
 use crate::domain::path::BlobKey;
+use crate::tasks;
 
 /// Committed blobs on their way to their final names.
 pub(crate) struct PublishQueue {
@@ -106,7 +107,7 @@ impl Inner {
     pub(crate) fn publish_soon(self: &Arc<Self>, keys: impl IntoIterator<Item = BlobKey>) {
         if self.publishing.add(keys) {
             let publishing = Arc::clone(&self.publishing);
-            tokio::spawn(
+            tasks::spawn(
                 Rounds { publishing, inner: Arc::downgrade(self), are_over: false }.take(),
             );
         }

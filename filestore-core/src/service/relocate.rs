@@ -22,6 +22,7 @@ use crate::domain::provider::ProviderCode;
 use crate::domain::record::{Blob, FileRecord};
 use crate::metadata::{DroppedBlob, Expected, UpdateFile, Updated, WriteIntent};
 use crate::storage::{ByteStream, Priority};
+use crate::tasks;
 
 /// The outcome of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,7 +153,7 @@ impl Inner {
 
         // From here on nothing is cancelled, so that no record loses its bytes.
         let (inner, record) = (Arc::clone(self), record.clone());
-        let flipping = tokio::spawn(async move {
+        let flipping = tasks::spawn(async move {
             let flipped = inner.flip(&record, &ProviderCode::local(), key.clone()).await;
             match &flipped {
                 Ok(Moved::Done) => inner.publish_soon([key]),

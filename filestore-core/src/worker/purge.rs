@@ -6,8 +6,6 @@
 
 use std::iter;
 
-use ulid::Ulid;
-
 use super::back_off;
 use super::progress::Progress;
 use crate::FileStore;
@@ -16,6 +14,7 @@ use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::report::{PurgeReport, WorkFailure};
 use crate::metadata::{Lease, PurgeClaim};
+use crate::tasks;
 
 /// Files claimed at once.
 const CLAIMS: usize = 200;
@@ -61,7 +60,7 @@ impl FileStore {
         let mut report =
             PurgeReport { expired: self.expire_temp().await?, ..PurgeReport::default() };
 
-        let run = PurgeRun { store: self, owner: Ulid::generate().to_string(), progress };
+        let run = PurgeRun { store: self, owner: tasks::random_name(), progress };
 
         while !stop() && run.purge_some(&mut report).await? {}
         while !stop() && run.remove_blobs(&mut report).await? {}

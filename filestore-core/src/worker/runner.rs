@@ -11,6 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout_at};
 use super::progress::NoProgress;
 use crate::FileStore;
 use crate::domain::error::Result;
+use crate::tasks;
 
 /// Background work that the runner repeats.
 ///
@@ -112,7 +113,7 @@ impl Workers {
             run(Arc::new(UpkeepWorker), store.clone(), stopped),
         ];
 
-        let tasks = tasks.into_iter().map(tokio::spawn).collect();
+        let tasks = tasks.into_iter().map(tasks::spawn).collect();
         Self { stop, tasks }
     }
 
@@ -176,7 +177,7 @@ async fn round<T: Send + 'static>(
     worker: &'static str,
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) {
-    match (&mut Bound(tokio::spawn(work)).0).await {
+    match (&mut Bound(tasks::spawn(work)).0).await {
         Ok(Ok(_)) => {}
         Ok(Err(error)) => {
             tracing::error!(worker, error = %error.chain(), "background work failed; it will be tried again");
@@ -204,7 +205,7 @@ mod tests {
         );
         let (sender, dropped) = tokio::sync::oneshot::channel();
         let held = Held(sender);
-        let task = tokio::spawn(round::<()>("test", async move {
+        let task = tasks::spawn(round::<()>("test", async move {
             let _held = held;
             std::future::pending().await
         }));

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
-use ulid::Ulid;
 
 use super::back_off_from;
 use super::progress::Progress;
@@ -22,6 +21,7 @@ use crate::domain::report::{SyncReport, SyncStatusReport, WorkFailure};
 use crate::domain::status::Location;
 use crate::metadata::{Lease, SyncClaim, SyncCounts};
 use crate::service::relocate::{CopyMeter, Moved};
+use crate::tasks;
 
 /// Files settled or queued in one transaction: small, so that uploads do not wait long behind it.
 const PAGE: usize = 500;
@@ -143,7 +143,7 @@ impl SyncRun {
     fn new(store: FileStore, targets: Vec<ProviderCode>, progress: Arc<dyn Progress>) -> Self {
         Self {
             store,
-            owner: Ulid::generate().to_string(),
+            owner: tasks::random_name(),
             targets,
             progress,
             claimed: VecDeque::new(),

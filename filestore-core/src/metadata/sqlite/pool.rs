@@ -14,6 +14,7 @@ use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use crate::domain::error::{Error, Result};
+use crate::tasks;
 
 use super::connection;
 use super::fault::{self, Fault, Health};
@@ -62,7 +63,7 @@ impl Readers {
         let pool = self.pool.lock().clone().ok_or_else(fault::closed)?;
         let health = Arc::clone(&self.health);
 
-        let task = tokio::task::spawn_blocking(move || {
+        let task = tasks::blocking(move || {
             let result = pool.get().map_err(Fault::from).and_then(|connection| work(&connection));
             drop(slot);
             result.map_err(|fault| {

@@ -23,6 +23,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::domain::error::{Error, Result};
 use crate::domain::id::FileId;
+use crate::tasks;
 
 use super::cache::RecordCache;
 use super::fault::{self, Fault, Health, Source};
@@ -120,24 +121,26 @@ impl Writer {
     ) -> Result<Self> {
         let (queue, jobs) = mpsc::channel(QUEUE);
         let (end, ended) = watch::channel(false);
+        let end = End { end, health: Arc::clone(&health) };
+        let writer = Loop {
+            connection,
+            jobs,
+            cache,
+            health,
+            on_full,
+            closing: false,
+            checkpoint_at: CHECKPOINT_PAGES,
+        };
 
-        let thread = thread::Builder::new().name("filestore-writer".into());
-        let spawned = thread.spawn(move || {
-            let _end = End { end, health: Arc::clone(&health) };
-            Loop {
-                connection,
-                jobs,
-                cache,
-                health,
-                on_full,
-                closing: false,
-                checkpoint_at: CHECKPOINT_PAGES,
-            }
-            .run();
-        });
-        let thread = spawned.map_err(|error| Error::io("starting the writer", error))?;
-
-        Ok(Self { queue: Some(queue), ended, thread: Some(thread) })
+        let thread = if tasks::is_simulated() {
+            tasks::spawn(writer.run_simulated(end));
+            None
+        } else {
+            let thread = thread::Builder::new().name("filestore-writer".into());
+            let spawned = thread.spawn(move || writer.run(&end));
+            Some(spawned.map_err(|error| Error::io("starting the writer", error))?)
+        };
+        Ok(Self { queue: Some(queue), ended, thread })
     }
 
     /// Runs `work` in a transaction and returns once it is committed. `work` may run several times.
@@ -206,23 +209,45 @@ struct Loop {
 }
 
 impl Loop {
-    fn run(mut self) {
+    /// Works the queue off until it is closed; `_end` reports the end, or a panic, when it drops.
+    fn run(mut self, _end: &End) {
+        self.count_log_pages();
+        while let Some(message) = self.jobs.blocking_recv() {
+            self.take(message);
+        }
+        self.finish();
+    }
+
+    /// Does the same in a task, a simulated while after each message.
+    async fn run_simulated(mut self, _end: End) {
+        self.count_log_pages();
+        while let Some(message) = self.jobs.recv().await {
+            // Drawing the delay is all: jobs that come meanwhile join the group.
+            _ = tasks::blocking(|| ()).await;
+            self.take(message);
+        }
+        self.finish();
+    }
+
+    fn count_log_pages(&self) {
         self.connection.wal_hook(Some(|_, pages| {
             LOG_PAGES.set(pages);
             Ok(())
         }));
+    }
 
-        while let Some(message) = self.jobs.blocking_recv() {
-            match message {
-                Message::Job(job) => self.group(job),
-                Message::Close => self.closing = true,
-            }
-            if self.closing {
-                // Lets what is queued be received, and refuses the rest.
-                self.jobs.close();
-            }
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Job(job) => self.group(job),
+            Message::Close => self.closing = true,
         }
+        if self.closing {
+            // Lets what is queued be received, and refuses the rest.
+            self.jobs.close();
+        }
+    }
 
+    fn finish(&mut self) {
         if !self.health.is_poisoned() {
             self.checkpoint("PRAGMA wal_checkpoint(TRUNCATE)");
         }

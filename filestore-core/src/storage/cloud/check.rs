@@ -14,6 +14,7 @@ use crate::domain::error::{Error, Result};
 use crate::domain::id::Sha256;
 use crate::domain::provider::ProviderCode;
 use crate::storage::{BlobInfo, Priority};
+use crate::tasks;
 
 /// Life of the URLs tried out: that of the URLs that clients get.
 const URL_LIFE: Duration = Duration::from_mins(5);
@@ -93,7 +94,7 @@ impl Cloud {
         };
 
         // A task of its own, so that the objects are removed if the caller goes away.
-        let found = tokio::spawn(checking.run()).await;
+        let found = tasks::spawn(checking.run()).await;
         let steps = found.unwrap_or_else(|lost| {
             vec![CheckStep {
                 name: "check",

@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 
 use crate::domain::error::{Error, Result};
+use crate::tasks;
 
 /// Makes the names on the way from `root` to `path` durable; does nothing without a root.
 pub(super) async fn flush(root: Option<&Path>, path: &str) -> Result<()> {
@@ -14,7 +15,7 @@ pub(super) async fn flush(root: Option<&Path>, path: &str) -> Result<()> {
     let Some(root) = root else { return Ok(()) };
     let (root, path) = (root.to_owned(), root.join(path));
 
-    let flushed = tokio::task::spawn_blocking(move || flush_between(&root, &path)).await;
+    let flushed = tasks::blocking(move || flush_between(&root, &path)).await;
     flushed
         .map_err(|lost| Error::internal(FLUSHING, lost))?
         .map_err(|error| Error::io(FLUSHING, error))

@@ -12,6 +12,7 @@ use super::breaker::Direction;
 use super::budget::Reserved;
 use super::put::STORING;
 use crate::domain::error::{Error, Result};
+use crate::tasks;
 
 /// Sender of parts to the task. Dropping the sender has the upload aborted.
 pub(super) struct PartsWriter {
@@ -31,7 +32,7 @@ impl PartsWriter {
     /// Starts the upload. The task keeps `permit`, the memory of the parts, until it is done.
     pub(super) fn start(writer: Writer, cloud: Cloud, permit: Reserved) -> Self {
         let (steps, asked) = mpsc::channel(1);
-        let task = tokio::spawn(async move {
+        let task = tasks::spawn(async move {
             let _permit = permit;
             run(writer, &cloud, asked).await;
         });

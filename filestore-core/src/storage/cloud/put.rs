@@ -15,6 +15,7 @@ use super::{Cloud, Scheme, durable};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::Sha256;
 use crate::storage::{BlobInfo, Priority};
+use crate::tasks;
 
 pub(super) const STORING: &str = "storing a blob";
 
@@ -70,7 +71,7 @@ impl Cloud {
         let (cloud, path) = (self.clone(), path.to_owned());
         // A task of its own: the fs service would leave its temporary file behind if it were
         // dropped.
-        let write = tokio::spawn(async move {
+        let write = tasks::spawn(async move {
             let _permit = permit;
             let write = cloud.inner.operator.write_options(&path, whole, options);
             cloud.ask(Direction::Write, write).await

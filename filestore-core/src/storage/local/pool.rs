@@ -1,16 +1,16 @@
 //! The blocking pool, on which all file operations run.
 
 use tokio::runtime::Handle;
-use tokio::task::spawn_blocking;
 
 use crate::domain::error::{Error, Result};
+use crate::tasks;
 
 /// Runs `work` on the blocking pool.
 pub(super) async fn run<T: Send + 'static>(
     doing: &'static str,
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    spawn_blocking(work).await.unwrap_or_else(|lost| Err(Error::internal(doing, lost)))
+    tasks::blocking(work).await.unwrap_or_else(|lost| Err(Error::internal(doing, lost)))
 }
 
 /// A value whose drop does file operations: dropped anywhere, the value is moved to the blocking
@@ -39,7 +39,7 @@ impl<T: Send + 'static> Drop for DropOnPool<T> {
 
         if let Ok(runtime) = Handle::try_current() {
             // A runtime that shuts down drops the closure, and with it the value, right here.
-            runtime.spawn_blocking(move || drop(value));
+            tasks::blocking_on(&runtime, move || drop(value));
         }
     }
 }

@@ -12,14 +12,13 @@ use std::time::Duration;
 
 use rustix::fs::{AtFlags, Stat, statat, unlinkat};
 use rustix::io::Errno;
-use tokio::runtime::Handle;
-use tokio::task::spawn_blocking;
 
 use super::{Shared, rename};
 use crate::domain::config::Durability;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::BlobId;
 use crate::domain::path::BlobKey;
+use crate::tasks;
 
 /// Attempts to rename into a directory that keeps being removed after it was made. Each failure
 /// takes a purge that empties the directory at just that moment.
@@ -85,10 +84,10 @@ impl Shared {
 
         // Weak, or the wait would hold the data directory's lock after the store is gone.
         let shared = Arc::downgrade(self);
-        Handle::current().spawn(async move {
+        tasks::spawn(async move {
             tokio::time::sleep(SYNC_DELAY).await;
             let Some(shared) = shared.upgrade() else { return };
-            spawn_blocking(move || shared.sync_renamed().ok()).await.ok();
+            tasks::blocking(move || shared.sync_renamed().ok()).await.ok();
         });
     }
 

@@ -15,12 +15,13 @@ use futures_util::{Stream, stream};
 use rustix::buffer::spare_capacity;
 use rustix::fs::{Mode, OFlags, fstat, openat};
 use rustix::io::{Errno, pread};
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 
 use super::{LocalStore, Shared, pool};
 use crate::domain::error::{Error, Result};
 use crate::domain::path::BlobKey;
 use crate::storage::BlobRead;
+use crate::tasks;
 
 /// Size of one read, and of the largest range that is read without a stream.
 pub const READ_BLOCK_BYTES: u64 = 256 * 1024;
@@ -207,7 +208,7 @@ impl Ahead {
         let (block, rest) = (range.start..middle, middle..range.end);
         let is_last = rest.is_empty();
 
-        let block = spawn_blocking(move || {
+        let block = tasks::blocking(move || {
             let bytes = read_exact(&file, &block);
             let is_over = is_last || bytes.is_err();
             (bytes, (!is_over).then_some(file))

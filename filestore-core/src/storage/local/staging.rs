@@ -19,7 +19,6 @@ use bytes::{Buf, Bytes};
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 use sha2::Digest;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
-use tokio::task::spawn_blocking;
 
 use super::Shared;
 use super::group_sync::Lead;
@@ -28,6 +27,7 @@ use crate::domain::config::Durability;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{BlobId, Sha256};
 use crate::domain::media::SNIFF_BYTES;
+use crate::tasks;
 
 /// Capacity of a buffer, and so the size of an upload's writes.
 const BLOCK_BYTES: usize = 256 * 1024;
@@ -123,7 +123,7 @@ impl StagingWriter {
 
         let (done, written) = oneshot::channel();
         let (shared, blob_id) = (Arc::clone(&self.shared), self.blob_id);
-        spawn_blocking(move || {
+        tasks::blocking(move || {
             let outcome = Receiving::open_or(file, shared, blob_id).and_then(|mut file| {
                 file.append(&block)?;
                 file.start_write_back();
@@ -164,7 +164,7 @@ impl StagingWriter {
         let (done, sealed) = oneshot::channel();
         let (synced, name_is_durable) = oneshot::channel();
         let (shared, blob_id) = (Arc::clone(&self.shared), self.blob_id);
-        spawn_blocking(move || {
+        tasks::blocking(move || {
             let outcome =
                 Receiving::open_or(file, Arc::clone(&shared), blob_id).and_then(|mut file| {
                     sync_staging(&shared, synced);
@@ -205,7 +205,7 @@ fn sync_staging(shared: &Arc<Shared>, synced: oneshot::Sender<std::io::Result<()
             let lead = shared.staging_sync.join(move |outcome| _ = synced.send(outcome));
             if lead == Lead::IsYours {
                 let shared = Arc::clone(shared);
-                spawn_blocking(move || shared.staging_sync.lead());
+                tasks::blocking(move || shared.staging_sync.lead());
             }
         }
         Durability::Process => _ = synced.send(Ok(())),

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::thread;
 
 use quick_cache::sync::Cache;
-use tokio::task::spawn_blocking;
 
 use super::disk::{DiskCache, Recipe};
 use super::memory::MemoryCache;
@@ -17,6 +16,7 @@ use super::retained::RetainedCache;
 use crate::domain::config::VariantConfig;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::FileId;
+use crate::tasks;
 use crate::variant::key::{DigestedKey, KeyDigest};
 use crate::variant::pipeline::refusal::is_final;
 use crate::variant::pipeline::retained::Retained;
@@ -99,7 +99,7 @@ impl Caches {
     /// Reads the variant if it is on the disk.
     pub(crate) async fn on_disk(&self, entry: &DigestedKey) -> Option<Variant> {
         let (disk, file_id, digest) = (Arc::clone(&self.disk), entry.key.file_id, entry.digest);
-        spawn_blocking(move || disk.read(file_id, digest)).await.ok().flatten()
+        tasks::blocking(move || disk.read(file_id, digest)).await.ok().flatten()
     }
 
     /// Returns the error that this variant ended in before, if asking again ends the same way.
@@ -118,12 +118,9 @@ impl Caches {
     pub(crate) async fn publish(&self, entry: &DigestedKey, variant: &Variant) {
         let (file_id, digest, written) = (entry.key.file_id, entry.digest, variant.clone());
         let (disk, has_room) = (Arc::clone(&self.disk), Arc::clone(&self.has_room));
-        let written =
-            spawn_blocking(
-                move || {
-                    if has_room() { disk.write(file_id, digest, &written) } else { Ok(()) }
-                },
-            );
+        let written = tasks::blocking(move || {
+            if has_room() { disk.write(file_id, digest, &written) } else { Ok(()) }
+        });
         match written.await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "cannot write to the variant cache"),
@@ -133,7 +130,7 @@ impl Caches {
         self.memory.insert(&entry.key, variant);
         if self.disk.is_over_budget() {
             let disk = Arc::clone(&self.disk);
-            spawn_blocking(move || disk.sweep());
+            tasks::blocking(move || disk.sweep());
         }
     }
 
@@ -141,7 +138,7 @@ impl Caches {
     pub(crate) async fn forget(&self, entry: &DigestedKey) {
         self.memory.remove(&entry.key);
         let (disk, file_id, digest) = (Arc::clone(&self.disk), entry.key.file_id, entry.digest);
-        if let Err(error) = spawn_blocking(move || disk.remove(file_id, digest)).await {
+        if let Err(error) = tasks::blocking(move || disk.remove(file_id, digest)).await {
             tracing::error!(%error, "forgetting a variant ended early");
         }
     }
@@ -153,7 +150,7 @@ impl Caches {
         self.memory.remove_file(file_id);
         self.retained.remove_file(file_id);
         let disk = Arc::clone(&self.disk);
-        let removed = spawn_blocking(move || disk.remove_file(file_id)).await;
+        let removed = tasks::blocking(move || disk.remove_file(file_id)).await;
         removed
             .map_err(|lost| Error::internal(REMOVING, lost))?
             .map_err(|error| Error::io(REMOVING, error))
@@ -182,7 +179,7 @@ impl Caches {
     /// Counts the contents of all caches now.
     pub(crate) async fn report(&self) -> CacheReport {
         let disk = Arc::clone(&self.disk);
-        let on_disk = spawn_blocking(move || disk.count()).await.unwrap_or_default();
+        let on_disk = tasks::blocking(move || disk.count()).await.unwrap_or_default();
         let (memory_entries, memory_bytes) = self.memory.size();
 
         CacheReport {
@@ -200,7 +197,7 @@ impl Caches {
         let from_memory = self.memory.clear();
         self.retained.clear();
         let disk = Arc::clone(&self.disk);
-        let from_disk = spawn_blocking(move || disk.clear()).await.unwrap_or_default();
+        let from_disk = tasks::blocking(move || disk.clear()).await.unwrap_or_default();
         from_memory + from_disk.entries
     }
 }

@@ -8,6 +8,7 @@
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::tasks;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -58,7 +59,7 @@ impl EagerQueue {
         let (sender, waiting) = mpsc::channel(WAITING);
         let _ = sender.try_send(file);
         *worker = Some(sender);
-        tokio::spawn(work_off(waiting));
+        tasks::spawn(work_off(waiting));
     }
 
     pub(super) fn count_made(&self, variants: u64) {
@@ -77,7 +78,7 @@ async fn work_off(mut waiting: mpsc::Receiver<Preparation>) {
     loop {
         while let Ok(file) = waiting.try_recv() {
             // A task of its own, so that a panic ends nothing but that task.
-            let _ = tokio::spawn(file).await;
+            let _ = tasks::spawn(file).await;
         }
         if waiting.is_closed() {
             return;

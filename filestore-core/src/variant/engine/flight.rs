@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::domain::error::{Error, Result};
+use crate::tasks;
 
 /// The work under way, by key.
 pub(super) struct Flights<K, V> {
@@ -68,7 +69,7 @@ where
 
                     let claim = Claim { guard: self.guard(key), report };
                     let work = work.take().expect("own work is waited for to its end")();
-                    tokio::spawn(async move { claim.report(work.await) });
+                    tasks::spawn(async move { claim.report(work.await) });
                     flight
                 }
             };
@@ -194,7 +195,7 @@ mod tests {
         let (runs, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
         let ask = || {
             let (flights, runs, gate) = (flights.clone(), runs.clone(), gate.clone());
-            tokio::spawn(async move {
+            tasks::spawn(async move {
                 flights
                     .join(1, || async move {
                         runs.fetch_add(1, Ordering::SeqCst);

@@ -10,6 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use super::caller::{Currency, Opening};
 use super::shared::Shared;
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::tasks;
 use crate::variant::geometry::Geometry;
 use crate::variant::key::DigestedKey;
 use crate::variant::pipeline::budget;
@@ -57,7 +58,7 @@ impl Shared {
         self.caches.publish(&entry, &variant).await;
         let is_current = self.forget_unless_current(&entry, &currency).await;
         if let Some(retained) = retained.filter(|_| is_current) {
-            tokio::spawn(Self::retain(self, entry.key, retained, currency));
+            tasks::spawn(Self::retain(self, entry.key, retained, currency));
         }
         Ok(variant)
     }

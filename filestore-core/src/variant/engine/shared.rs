@@ -5,7 +5,6 @@ use std::path::Path;
 use std::thread;
 
 use tokio::sync::oneshot;
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::eager_queue::EagerQueue;
@@ -15,6 +14,7 @@ use super::pool::Pool;
 use crate::domain::config::VariantConfig;
 use crate::domain::error::{Error, Result};
 use crate::domain::variant::{Fit, VariantSize};
+use crate::tasks;
 use crate::variant::Variant;
 use crate::variant::cache::{Caches, HasRoom};
 use crate::variant::key::KeyDigest;
@@ -57,7 +57,7 @@ impl Shared {
         wanted: Vec<(VariantSize, Fit)>,
     ) -> Result<(Rendering, File)> {
         let config = self.config.clone();
-        let assessed = spawn_blocking(move || {
+        let assessed = tasks::blocking(move || {
             assess(&file, &wanted, &config).map(|rendering| (rendering, file))
         });
         assessed.await.map_err(|error| corrupt(error.to_string()))?
