@@ -4,7 +4,6 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::panic;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -20,16 +19,6 @@ const MAX_PIXELS: u64 = 512 * 512;
 const MEMORY_BYTES: usize = 80 << 20;
 /// The memory that the fuzzer's own file and the results may take besides.
 const SLACK_BYTES: usize = 1 << 20;
-
-/// Lets zune-jpeg panic: the core catches that. Any other panic stays a finding.
-pub fn forgive_zune_jpeg() {
-    let finding = panic::take_hook();
-    panic::set_hook(Box::new(move |info| {
-        if !info.location().is_some_and(|at| at.file().contains("/zune-jpeg-")) {
-            finding(info);
-        }
-    }));
-}
 
 /// Reads the header alone, without limits on the picture's size.
 pub fn header(bytes: &[u8]) {

@@ -14,32 +14,60 @@ pub(crate) enum Picture {
 impl Picture {
     /// Returns the longer side, in the pixels that are there.
     pub(crate) fn longest_side(&self) -> u32 {
-        let (Self::Whole(pixels)
-        | Self::Planes(
-            Planes::Grey(Plane { samples: pixels, .. })
-            | Planes::YCbCr([Plane { samples: pixels, .. }, ..]),
-        )) = self;
-        pixels.width.max(pixels.height)
+        match self {
+            Self::Whole(pixels) => pixels.width.max(pixels.height),
+            Self::Planes(Planes { planes, .. }) => {
+                let sides =
+                    planes.iter().map(|plane| plane.samples.width.max(plane.samples.height));
+                sides.max().unwrap_or(0)
+            }
+        }
     }
 
     /// Counts the bytes that the pixels take.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Whole(pixels) => pixels.data.len(),
-            Self::Planes(Planes::Grey(plane)) => plane.samples.data.len(),
-            Self::Planes(Planes::YCbCr(planes)) => {
+            Self::Planes(Planes { planes, .. }) => {
                 planes.iter().map(|plane| plane.samples.data.len()).sum()
             }
         }
     }
 }
 
-/// A JPEG's components as it stores them: luminance alone, or luminance and the two of chrominance
-/// (Y, Cb, Cr of ITU-T T.871: BT.601, each from 0 to 255, chrominance around 128).
+/// A JPEG's components as it stores them.
 #[derive(Debug)]
-pub(crate) enum Planes {
-    Grey(Plane),
-    YCbCr([Plane; 3]),
+pub(crate) struct Planes {
+    pub(crate) model: Model,
+    /// As many as `model` has components.
+    pub(crate) planes: Vec<Plane>,
+}
+
+/// The meaning of a JPEG's components.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Model {
+    Grey,
+    /// Y, Cb, Cr of ITU-T T.871: BT.601, each from 0 to 255, chrominance around 128.
+    YCbCr,
+    Rgb,
+    /// Four inks, stored inverted (255 is no ink), as Adobe does and browsers expect of all.
+    Inks(InkModel),
+}
+
+impl Model {
+    /// Returns the number of components.
+    pub(crate) const fn components(self) -> usize {
+        match self {
+            Self::Grey => 1,
+            Self::YCbCr | Self::Rgb => 3,
+            Self::Inks(_) => 4,
+        }
+    }
+
+    /// Returns true for a component that tells colours apart, and so needs less detail.
+    pub(crate) const fn is_chrominance(self, component: usize) -> bool {
+        matches!((self, component), (Self::YCbCr | Self::Inks(InkModel::Ycck), 1 | 2))
+    }
 }
 
 /// One component at a scale of its own.
@@ -91,7 +119,7 @@ impl Layout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Inks {
     pub(crate) model: InkModel,
-    /// True if 255 is no ink (Adobe), false if 255 is full ink.
+    /// True if 255 is no ink (JPEG), false if 255 is full ink (TIFF).
     pub(crate) inverted: bool,
 }
 

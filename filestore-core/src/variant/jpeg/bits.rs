@@ -11,6 +11,10 @@ pub(super) struct Intervals<'a> {
     rest: Option<&'a [u8]>,
     /// The number of the next interval, counted from 0.
     next: usize,
+    /// The markers passed over since one was taken.
+    passed: usize,
+    /// True once the markers' numbers have shown to mean nothing.
+    is_unnumbered: bool,
     /// An interval without its stuffing, followed by zeros for the last refill.
     bytes: Vec<u8>,
 }
@@ -21,7 +25,7 @@ const PADDING: [u8; 8] = [0; 8];
 impl<'a> Intervals<'a> {
     /// Cuts the bytes between a scan's header and the next marker that is not a restart.
     pub(super) fn new(scan: &'a [u8]) -> Self {
-        Self { rest: Some(scan), next: 0, bytes: Vec::new() }
+        Self { rest: Some(scan), next: 0, passed: 0, is_unnumbered: false, bytes: Vec::new() }
     }
 
     /// Returns the number of the next interval, `None` behind the last one. Numbers are skipped
@@ -47,46 +51,116 @@ impl<'a> Intervals<'a> {
         Bits { bytes: &self.bytes, len, at: 0, buffer: 0, count: 0 }
     }
 
-    /// Gives `take` the runs of bytes up to the next restart marker, and steps over that.
+    /// Gives `take` the runs of bytes of the next interval, and steps over the marker behind it.
+    ///
+    /// Data behind a marker that is passed over belongs to no interval. A marker that stands right
+    /// at the interval's start is different: it was doubled, and the data is the interval's.
     fn walk(&mut self, mut take: impl FnMut(&[u8])) {
         let Some(mut rest) = self.rest.take() else { return };
+        let mut is_empty = true;
+        let mut is_lost = false;
 
-        while let Some(found) = memchr(0xFF, rest) {
-            match rest.get(found + 1) {
-                Some(0) => {
-                    take(&rest[..=found]);
-                    rest = &rest[found + 2..];
-                }
-                // Fill before a marker.
-                Some(0xFF) => {
-                    take(&rest[..found]);
-                    rest = &rest[found + 1..];
-                }
-                Some(marker @ 0xD0..=0xD7) => {
-                    take(&rest[..found]);
-                    self.next += 1 + self.lost_before(*marker);
-                    self.rest = Some(&rest[found + 2..]);
-                    return;
-                }
-                Some(_) => {
-                    take(&rest[..found]);
-                    rest = &rest[found + 2..];
-                }
-                None => {
-                    rest = &rest[..found];
-                }
+        while let Some(marker) = pass_to_marker(&mut rest, |run| {
+            is_empty &= run.is_empty();
+            if !is_lost {
+                take(run);
             }
+        }) {
+            if let Some(intervals) = self.intervals_to(marker, rest) {
+                self.next += intervals;
+                self.rest = Some(rest);
+                return;
+            }
+            is_lost = !is_empty || !is_restart(marker);
+        }
+    }
+
+    /// Counts the intervals from the one before a `marker` to the one behind it; `None` if the
+    /// marker is to be passed over together with the data up to the next one, which is in `rest`.
+    fn intervals_to(&mut self, marker: u8, rest: &[u8]) -> Option<usize> {
+        if !is_restart(marker) {
+            return None;
         }
 
-        take(rest);
+        let (number, due) = (marker & 7, (self.next % 8) as u8);
+        if number == due || self.is_unnumbered {
+            self.passed = 0;
+            return Some(1);
+        }
+
+        let intervals = intervals_to_wrong(number, due, following(rest));
+        self.passed = if intervals.is_some() { 0 } else { self.passed + 1 };
+        if self.passed < 8 {
+            return intervals;
+        }
+        // The number that is due is not among eight markers: they have no numbers that count.
+        self.is_unnumbered = true;
+        Some(std::mem::take(&mut self.passed))
+    }
+}
+
+/// Counts as [`Intervals::intervals_to`] does, for a marker with a `number` that is not `due`.
+///
+/// The marker that `follows` tells what happened, if it fits to any of the two. Else this is as
+/// `jpeg_resync_to_restart` of libjpeg has it: one or two ahead show that some were lost, one or two
+/// behind are old, and any other is taken for the one that is due.
+fn intervals_to_wrong(number: u8, due: u8, follows: Option<u8>) -> Option<usize> {
+    let ahead = usize::from(number.wrapping_sub(due) & 7);
+    match (follows, ahead) {
+        // The number alone is wrong.
+        (Some(next), _) if next == (due + 1) & 7 => Some(1),
+        // The one that is due is still to come: this one is stray.
+        (Some(next), _) if next == due => None,
+        // The number is right: as many were lost, or they were there before.
+        (Some(next), 1..=4) if next == (number + 1) & 7 => Some(1 + ahead),
+        (Some(next), _) if next == (number + 1) & 7 => None,
+        (_, 1 | 2) => Some(1 + ahead),
+        (_, 6 | 7) => None,
+        _ => Some(1),
+    }
+}
+
+fn is_restart(marker: u8) -> bool {
+    matches!(marker, 0xD0..=0xD7)
+}
+
+/// Returns the number of the next marker in `rest`, if that is a restart.
+fn following(mut rest: &[u8]) -> Option<u8> {
+    pass_to_marker(&mut rest, |_| {}).filter(|marker| is_restart(*marker)).map(|marker| marker & 7)
+}
+
+/// Gives `take` the runs of bytes up to the next marker, without stuffing and fill, and steps over
+/// the marker. Returns its code, `None` at the end.
+fn pass_to_marker(rest: &mut &[u8], mut take: impl FnMut(&[u8])) -> Option<u8> {
+    while let Some(found) = memchr(0xFF, rest) {
+        let bytes = *rest;
+        match bytes.get(found + 1) {
+            Some(0) => {
+                take(&bytes[..=found]);
+                *rest = &bytes[found + 2..];
+            }
+            // Fill before a marker.
+            Some(0xFF) => {
+                take(&bytes[..found]);
+                *rest = &bytes[found + 1..];
+            }
+            // Markers that stand alone, and mean nothing here.
+            Some(0x01 | 0xD8) => {
+                take(&bytes[..found]);
+                *rest = &bytes[found + 2..];
+            }
+            Some(marker) => {
+                take(&bytes[..found]);
+                *rest = &bytes[found + 2..];
+                return Some(*marker);
+            }
+            None => *rest = &bytes[..found],
+        }
     }
 
-    /// Counts the intervals lost before a restart `marker`, by its number.
-    fn lost_before(&self, marker: u8) -> usize {
-        let lost = usize::from(marker.wrapping_sub(0xD0).wrapping_sub((self.next % 8) as u8) & 7);
-        // More than a few is a marker with a damaged number, not so many lost ones.
-        if lost < 4 { lost } else { 0 }
-    }
+    take(rest);
+    *rest = &[];
+    None
 }
 
 /// Bits of an interval, the most significant first; behind its end come zeros.
@@ -200,6 +274,69 @@ mod tests {
         }
         // D3 follows where D1 was due: two are lost. D0 follows where D4 was due: a damaged number.
         assert_eq!(numbers, [0, 1, 4, 5]);
+    }
+
+    /// The number and the bytes of each interval of `scan`.
+    fn intervals(scan: &[u8]) -> Vec<(usize, String)> {
+        let mut intervals = Intervals::new(scan);
+        let mut seen = Vec::new();
+        while let Some(number) = intervals.next() {
+            let bits = intervals.read();
+            seen.push((number, String::from_utf8_lossy(&bits.bytes[..bits.len]).into_owned()));
+        }
+        seen
+    }
+
+    /// The intervals `a` to `l` between markers with these numbers.
+    fn scan(numbers: &[u8]) -> Vec<u8> {
+        let data = (b'a'..).zip(numbers).flat_map(|(name, number)| [name, 0xFF, 0xD0 + number]);
+        data.chain([b'a' + u8::try_from(numbers.len()).unwrap()]).collect()
+    }
+
+    #[test]
+    fn a_misnumbered_marker_moves_nothing() {
+        for wrong in 0..8 {
+            let seen = intervals(&scan(&[0, 1, 2, wrong, 4, 5, 6, 7, 0]));
+            let expected = (0..).zip('a'..='j').map(|(number, name)| (number, name.to_string()));
+            assert_eq!(seen, expected.collect::<Vec<_>>(), "{wrong} where 3 is due");
+        }
+    }
+
+    #[test]
+    fn a_doubled_marker_moves_nothing() {
+        let seen = intervals(b"a\xFF\xD0b\xFF\xD1\xFF\xD1c\xFF\xD2d");
+        assert_eq!(seen.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert_eq!(seen.iter().map(|(_, data)| &**data).collect::<String>(), "abcd");
+    }
+
+    #[test]
+    fn an_old_interval_again_is_left_out() {
+        let seen = intervals(b"a\xFF\xD0b\xFF\xD1c\xFF\xD0b\xFF\xD1c\xFF\xD2d");
+        assert_eq!(seen.last(), Some(&(3, "d".to_owned())));
+        assert_eq!(seen[..3].iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn markers_of_one_number_are_counted() {
+        let seen = intervals(&scan(&[0; 20]));
+        assert_eq!(seen[..2], [(0, "a".to_owned()), (1, "b".to_owned())]);
+        // Eight are passed over before the numbers are known to mean nothing.
+        let names = (9..).zip('j'..='u').map(|(number, name)| (number, name.to_string()));
+        assert_eq!(seen[2..], names.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_stray_marker_costs_the_rest_of_its_interval() {
+        let seen = intervals(b"a\xFF\xD0b\xFF\x3Cx\xFF\xD1c\xFF\xFF\x3C\xFF\0x\xFF\xD2d");
+        let expected = [(0, "a"), (1, "b"), (2, "c"), (3, "d")];
+        assert_eq!(seen, expected.map(|(number, data)| (number, data.to_owned())));
+    }
+
+    #[test]
+    fn a_damaged_marker_costs_the_interval_behind_it() {
+        let seen = intervals(b"a\xFF\xD0b\xFF\x51x\xFF\xD2d\xFF\xD3e");
+        let expected = [(0, "a"), (1, "b"), (3, "d"), (4, "e")];
+        assert_eq!(seen, expected.map(|(number, data)| (number, data.to_owned())));
     }
 
     #[test]

@@ -10,7 +10,9 @@ use super::markers::{
 use super::progressive::{AcFirst, AcRefinement, DcComponent, DcScan, Held};
 use super::scale::{Part, largest_sampling};
 use super::sequential::{self, Decoders};
+use super::standard;
 use super::walk::{ComponentGrid, Grid, Late, Unwanted};
+use crate::variant::pixels::Model;
 
 /// The [`slack`] of luminance.
 const LUMINANCE_SLACK: f32 = 12.0;
@@ -24,6 +26,7 @@ const PROGRESSIVE: u8 = 0xC2;
 /// The state between scans.
 pub(super) struct Decoder<'a> {
     frame: &'a Frame,
+    model: Model,
     segments: &'a Segments,
     file: &'a [u8],
     quantization: [Option<[u16; END]>; TABLES],
@@ -35,7 +38,8 @@ pub(super) struct Decoder<'a> {
 
 /// A Huffman table, made when the first scan needs it.
 struct Table<T> {
-    codes: Codes,
+    /// `None` if those of the segment do not fit.
+    codes: Option<Codes>,
     made: Option<Rc<T>>,
 }
 
@@ -68,9 +72,11 @@ impl Component {
 }
 
 impl<'a> Decoder<'a> {
-    /// Prepares to decode the `parts` of the components of `frame`, which is that of `segments`.
+    /// Prepares to decode the `parts` of the components of `frame`, which is that of `segments`. The
+    /// components are those of `model`.
     pub(super) fn new(
         frame: &'a Frame,
+        model: Model,
         parts: &[Part],
         segments: &'a Segments,
         file: &'a [u8],
@@ -78,6 +84,7 @@ impl<'a> Decoder<'a> {
         let components = frame.components.iter().zip(parts);
         Self {
             frame,
+            model,
             segments,
             file,
             quantization: [None; TABLES],
@@ -100,6 +107,7 @@ impl<'a> Decoder<'a> {
                 Item::Huffman(range) => self.set_codes(&self.file[range.clone()]),
                 Item::RestartInterval(interval) => self.restart_interval = *interval,
                 Item::Scan(scan) => {
+                    self.set_missing_codes();
                     self.latch_factors(scan);
                     read += self.scan(scan, is_late)?.unwrap_or(0);
                 }
@@ -134,6 +142,21 @@ impl<'a> Decoder<'a> {
         });
     }
 
+    /// Makes the standard tables those that no segment has set, for sequential frames: the bands of
+    /// progressive ones need codes that the standard tables do not have.
+    fn set_missing_codes(&mut self) {
+        if self.frame.marker == PROGRESSIVE {
+            return;
+        }
+
+        for (number, table) in self.dc_tables.iter_mut().enumerate().filter(|(_, t)| t.is_none()) {
+            *table = standard::dc(number).map(|codes| Table { codes: Some(codes), made: None });
+        }
+        for (number, table) in self.ac_tables.iter_mut().enumerate().filter(|(_, t)| t.is_none()) {
+            *table = standard::ac(number).map(|codes| Table { codes: Some(codes), made: None });
+        }
+    }
+
     /// Fixes the quantization of the components of a scan: each keeps the table that its first scan
     /// finds.
     fn latch_factors(&mut self, scan: &Scan) {
@@ -154,7 +177,7 @@ impl<'a> Decoder<'a> {
 
             if let Some(held) = &mut component.held {
                 let scans = self.segments.scans().filter(|scan| has_component(scan, index));
-                let slack = if component.part.n == 8 { 0.0 } else { slack(index) };
+                let slack = if component.part.n == 8 { 0.0 } else { slack(self.model, index) };
                 held.choose(scans, &factors, slack);
             }
         }
@@ -289,6 +312,7 @@ impl<'a> Decoder<'a> {
 
     fn dc_table(&mut self, number: usize) -> Option<Rc<DcTable>> {
         let Table { codes, made } = self.dc_tables.get_mut(number)?.as_mut()?;
+        let codes = codes.as_ref()?;
         Some(made.get_or_insert_with(|| Rc::new(DcTable::new(codes.clone()))).clone())
     }
 
@@ -296,6 +320,7 @@ impl<'a> Decoder<'a> {
         let coding =
             if self.frame.marker == PROGRESSIVE { Coding::Progressive } else { Coding::Sequential };
         let Table { codes, made } = self.ac_tables.get_mut(number)?.as_mut()?;
+        let codes = codes.as_ref()?;
         Some(made.get_or_insert_with(|| Rc::new(AcTable::new(codes.clone(), coding))).clone())
     }
 
@@ -318,10 +343,10 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Replaces a table, or removes it if its codes do not fit.
+/// Replaces a table; one whose codes do not fit is none.
 fn set_table<T>(tables: &mut [Option<Table<T>>], number: usize, codes: Option<Codes>) {
     if let Some(table) = tables.get_mut(number) {
-        *table = codes.map(|codes| Table { codes, made: None });
+        *table = Some(Table { codes, made: None });
     }
 }
 
@@ -331,6 +356,6 @@ fn has_component(scan: &Scan, index: usize) -> bool {
 
 /// Returns the largest step that a coefficient may be off, at quantization 1, so that the bits below
 /// that step are not read. Eight is one level of a sample.
-fn slack(component: usize) -> f32 {
-    if component == 0 { LUMINANCE_SLACK } else { CHROMINANCE_SLACK }
+fn slack(model: Model, component: usize) -> f32 {
+    if model.is_chrominance(component) { CHROMINANCE_SLACK } else { LUMINANCE_SLACK }
 }

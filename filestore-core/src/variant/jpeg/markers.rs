@@ -6,6 +6,7 @@ use std::ops::Range;
 use memchr::memchr;
 
 use super::huffman::END;
+use crate::variant::pixels::Model;
 
 /// The most segments of a picture; real ones have some dozens.
 const MAX_SEGMENTS: usize = 1 << 14;
@@ -85,18 +86,16 @@ pub(super) struct ScanComponent {
 }
 
 impl Frame {
-    /// Checks what the header's reader said: grey or YCbCr in 8 bits with Huffman coding, luminance
-    /// sampled no more sparsely than chrominance. All else here relies on that.
-    pub(super) fn is_regular(&self) -> bool {
-        let Some(first) = self.components.first() else { return false };
-
+    /// Checks what the header's reader said: the components of `model` in 8 bits with Huffman coding.
+    /// All else here relies on that.
+    pub(super) fn is_regular(&self, model: Model) -> bool {
         matches!(self.marker, 0xC0..=0xC2)
             && self.precision == 8
-            && matches!(self.components.len(), 1 | 3)
-            && self.components.iter().all(|component| {
-                (1..=first.h.min(4)).contains(&component.h)
-                    && (1..=first.v.min(4)).contains(&component.v)
-            })
+            && self.components.len() == model.components()
+            && self
+                .components
+                .iter()
+                .all(|component| (1..=4).contains(&component.h) && (1..=4).contains(&component.v))
     }
 }
 
@@ -200,13 +199,14 @@ fn read_segment(
     Ok(end)
 }
 
-/// Finds the next marker that is neither stuffing nor a restart.
+/// Finds the next marker that is neither stuffing nor a restart. Codes that mean nothing (T.81, table
+/// B.1) are damage within the data, not its end.
 fn end_of_scan(file: &[u8], start: usize) -> usize {
     let mut at = start;
     while let Some(found) = file.get(at..).and_then(|rest| memchr(0xFF, rest)) {
         match file.get(at + found + 1) {
             Some(0xFF) => at += found + 1,
-            Some(0x00 | 0x01 | 0xD0..=0xD8) => at += found + 2,
+            Some(0x00..=0xBF | 0xD0..=0xD8) => at += found + 2,
             Some(_) => return at + found,
             None => break,
         }
@@ -243,10 +243,11 @@ fn scan(frame: &Frame, bytes: &[u8], data: Range<usize>) -> Option<Scan> {
 
     let mut seen = Vec::new();
     for [id, tables] in components.as_chunks().0 {
-        let index = frame.components.iter().position(|component| component.id == *id)?;
-        if seen.iter().any(|other: &ScanComponent| other.index == index) {
-            return None;
-        }
+        // Two components may have one name: each is found once, as libjpeg-turbo does.
+        let index = (0..frame.components.len()).find(|index| {
+            frame.components[*index].id == *id
+                && !seen.iter().any(|other: &ScanComponent| other.index == *index)
+        })?;
         let (dc_table, ac_table) = (usize::from(tables >> 4), usize::from(tables & 15));
         seen.push(ScanComponent { index, dc_table, ac_table });
     }

@@ -30,9 +30,9 @@
 //!    coefficients until the last scan; scans and refinements that do not show are not read.
 //!
 //! # Limits
-//! Takes grey and YCbCr in 8 bits with Huffman coding. Lenient as decoders are: where the data is
-//! broken or ends, what came before is shown, and decoding goes on at the next restart marker or
-//! scan. Every index is checked or masked, and all arithmetic on the file's values wraps or is
+//! Takes grey, YCbCr, RGB and four inks in 8 bits with Huffman coding, in any sampling. Lenient as
+//! decoders are: where the data is broken or ends, what came before is shown, and decoding goes on at
+//! the next restart marker or scan. Missing Huffman tables are the `standard` ones. Every index is checked or masked, and all arithmetic on the file's values wraps or is
 //! bounded, so no input panics.
 
 #![expect(
@@ -49,12 +49,13 @@
 
 use crate::domain::record::Dimensions;
 use crate::variant::geometry::{Extent, Geometry};
-use crate::variant::pixels::{Layout, Pixels, Plane, Planes};
+use crate::variant::pixels::{Layout, Model, Pixels, Plane, Planes};
 
 mod markers;
 mod scale;
 mod bits;
 mod huffman;
+mod standard;
 mod idct;
 mod block;
 mod walk;
@@ -96,11 +97,6 @@ impl<'a> Jpeg<'a> {
         self.segments.scans().count()
     }
 
-    /// Returns the file up to the picture's end: phones append videos and further pictures.
-    pub(crate) fn bytes(&self) -> &'a [u8] {
-        &self.file[..self.segments.end]
-    }
-
     /// Returns the size of the frame, in pixels; `None` without a frame.
     pub(crate) fn size(&self) -> Option<Dimensions> {
         let frame = self.segments.frame.as_ref()?;
@@ -112,36 +108,31 @@ impl<'a> Jpeg<'a> {
         self.segments.profile(self.file, most_bytes)
     }
 
-    /// Decodes the parts that serve all of `wanted`, which are within the frame. `is_late` is asked
-    /// before every row of blocks.
+    /// Decodes the parts that serve all of `wanted`, which are within the frame, whose components are
+    /// those of `model`. `is_late` is asked before every row of blocks.
     pub(crate) fn decode(
         &self,
+        model: Model,
         wanted: &[Geometry],
         is_late: &dyn Fn() -> bool,
     ) -> Result<Planes, Failure> {
         let frame = self.segments.frame.as_ref().ok_or(Failure::Corrupt("no frame"))?;
-        if !frame.is_regular() {
+        if !frame.is_regular(model) {
             return Err(Failure::Corrupt("header and decoder disagree about the components"));
         }
 
-        let parts = parts(frame, wanted);
-        let decoder = Decoder::new(frame, &parts, &self.segments, self.file);
+        let parts = parts(frame, model, wanted);
+        let decoder = Decoder::new(frame, model, &parts, &self.segments, self.file);
         let samples = decoder.run(is_late).map_err(|_| Failure::Late)?;
         let samples = samples.ok_or(Failure::Corrupt("no picture data"))?;
 
         let largest = largest_sampling(frame);
-        let planes: Vec<_> = samples
+        let planes = samples
             .into_iter()
             .zip(&parts)
             .zip(&frame.components)
-            .map(|((data, part), component)| plane(data, part, *component, largest))
-            .collect();
-        match <[Plane; 3]>::try_from(planes) {
-            Ok(all) => Ok(Planes::YCbCr(all)),
-            Err(mut other) => {
-                other.pop().map(Planes::Grey).ok_or(Failure::Corrupt("no components"))
-            }
-        }
+            .map(|((data, part), component)| plane(data, part, *component, largest));
+        Ok(Planes { model, planes: planes.collect() })
     }
 }
 
@@ -169,12 +160,22 @@ pub(crate) struct Outline {
     pub(crate) components: u8,
     /// True if all coefficients are held until the last scan.
     pub(crate) holds_coefficients: bool,
+    pub(crate) sampling: Sampling,
+}
+
+/// The sampling of a frame's components, in as far as it decides over memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sampling {
+    /// No component is sampled more densely than those that are not chrominance: all are reduced
+    /// to about the size that is wanted.
+    Usual,
+    /// Some may be decoded far larger than the variant asks for.
+    Mixed,
 }
 
 /// Estimates the bytes that decoding holds at most, the planes it returns included.
 pub(crate) fn memory_needed(outline: Outline, file_bytes: u64, wanted: &[Geometry]) -> u64 {
-    let scale::Most { samples, per_block } =
-        scale::most_samples(outline.size, outline.components, wanted);
+    let scale::Most { samples, per_block } = scale::most_samples(outline, wanted);
 
     // The file, and an interval of it without stuffing.
     let bytes = samples + 2 * file_bytes;

@@ -5,9 +5,9 @@
 //! keeps at half the size, no smaller than half of that.
 
 use super::markers::Frame;
-use crate::domain::record::Dimensions;
+use super::{Outline, Sampling};
 use crate::variant::geometry::Geometry;
-use crate::variant::pixels::{Plane, Planes};
+use crate::variant::pixels::{Model, Plane, Planes};
 
 /// The size at which luminance is decoded at least, in tenths of the target.
 ///
@@ -44,8 +44,9 @@ pub(super) fn largest_sampling(frame: &Frame) -> (u32, u32) {
     (u32::from(across).max(1), u32::from(down).max(1))
 }
 
-/// Chooses the parts of the components of `frame` that serve all of `wanted`, which are within it.
-pub(super) fn parts(frame: &Frame, wanted: &[Geometry]) -> Vec<Part> {
+/// Chooses the parts of the components of `frame`, which are those of `model`, that serve all of
+/// `wanted`, which are within it.
+pub(super) fn parts(frame: &Frame, model: Model, wanted: &[Geometry]) -> Vec<Part> {
     let largest = largest_sampling(frame);
     let across =
         span(wanted.iter().map(|g| (g.crop.left, g.crop.width, g.target.width)), frame.width);
@@ -54,7 +55,7 @@ pub(super) fn parts(frame: &Frame, wanted: &[Geometry]) -> Vec<Part> {
 
     let parts = frame.components.iter().enumerate().map(|(index, component)| {
         let sampling = (u32::from(component.h).max(1), u32::from(component.v).max(1));
-        let tenths = if index == 0 { LUMINANCE_TENTHS } else { CHROMINANCE_TENTHS };
+        let tenths = tenths(model, index);
         let scales =
             wanted.iter().map(|geometry| smallest_scale(geometry, sampling, largest, tenths));
         let n = scales.max().unwrap_or(8);
@@ -64,6 +65,11 @@ pub(super) fn parts(frame: &Frame, wanted: &[Geometry]) -> Vec<Part> {
         Part { n, columns, rows, width, height }
     });
     parts.collect()
+}
+
+/// Returns the size at which a component is decoded at least, in tenths of the target.
+fn tenths(model: Model, component: usize) -> u32 {
+    if model.is_chrominance(component) { CHROMINANCE_TENTHS } else { LUMINANCE_TENTHS }
 }
 
 /// Finds the smallest scale at which a component has `tenths` tenths of the target; 8 if there is
@@ -95,14 +101,8 @@ fn is_enough(
 
 /// Returns true if `wanted` is as good from these planes as from a picture decoded for it alone.
 pub(crate) fn suffice(planes: &Planes, wanted: Geometry) -> bool {
-    match planes {
-        Planes::Grey(plane) => suffices(plane, wanted, LUMINANCE_TENTHS),
-        Planes::YCbCr([y, cb, cr]) => {
-            suffices(y, wanted, LUMINANCE_TENTHS)
-                && suffices(cb, wanted, CHROMINANCE_TENTHS)
-                && suffices(cr, wanted, CHROMINANCE_TENTHS)
-        }
-    }
+    let mut all = planes.planes.iter().enumerate();
+    all.all(|(index, plane)| suffices(plane, wanted, tenths(planes.model, index)))
 }
 
 /// Returns true if `plane` shows all of the crop, with `tenths` tenths of the target's size at
@@ -166,15 +166,19 @@ pub(super) struct Most {
     pub(super) per_block: u64,
 }
 
-/// Bounds the decoded samples of a picture with so many `components`.
-pub(super) fn most_samples(stored: Dimensions, components: u8, wanted: &[Geometry]) -> Most {
-    let n = wanted.iter().map(|Geometry { crop, target }| {
-        most_eighths(crop.width, target.width).max(most_eighths(crop.height, target.height))
+/// Bounds the decoded samples of a picture.
+pub(super) fn most_samples(outline: Outline, wanted: &[Geometry]) -> Most {
+    let Outline { size, components, sampling, .. } = outline;
+    let n = wanted.iter().map(|Geometry { crop, target }| match sampling {
+        Sampling::Usual => {
+            most_eighths(crop.width, target.width).max(most_eighths(crop.height, target.height))
+        }
+        Sampling::Mixed => 8,
     });
     let n = n.max().unwrap_or(8).min(8);
 
     // Blocks are filled up to whole units of at most 32 pixels.
-    let padded = (u64::from(stored.width) + 32) * (u64::from(stored.height) + 32);
+    let padded = (u64::from(size.width) + 32) * (u64::from(size.height) + 32);
     Most { samples: padded * n * n / 64 * u64::from(components), per_block: n * n }
 }
 
@@ -190,6 +194,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::domain::record::Dimensions;
     use crate::variant::geometry::Rectangle;
     use crate::variant::jpeg::markers::FrameComponent;
 
@@ -215,9 +220,15 @@ mod tests {
             chrominance in prop::option::of((1u8..=4, 1u8..=4)),
             target in 1u32..=1000,
             is_whole: bool,
+            is_any: bool,
         ) {
+            let kind = if is_any { Sampling::Mixed } else { Sampling::Usual };
             let mut sampling = vec![luminance];
-            sampling.extend(chrominance.iter().map(|c| (c.0.min(luminance.0), c.1.min(luminance.1))));
+            sampling.extend(chrominance.iter().flat_map(|c| [*c; 2]).map(|c| match kind {
+                Sampling::Mixed => c,
+                Sampling::Usual => (c.0.min(luminance.0), c.1.min(luminance.1)),
+            }));
+            let model = if chrominance.is_some() { Model::YCbCr } else { Model::Grey };
             let frame = frame(size, &sampling);
             let side = size.0.min(size.1);
             let target = target.min(side);
@@ -226,24 +237,30 @@ mod tests {
             let longest = crop.0.max(crop.1);
             let scaled = |side: u32| (side * target / longest).max(1);
             let wanted = [geometry(left, top, crop, (scaled(crop.0), scaled(crop.1)))];
-            let parts = parts(&frame, &wanted);
+            let parts = parts(&frame, model, &wanted);
+            let (across, down) = largest_sampling(&frame);
             for (index, (part, component)) in parts.iter().zip(&frame.components).enumerate() {
-                let enough = |crop: u32, target: u32, factor: u8, largest: u8| {
+                let enough = |crop: u32, target: u32, factor: u8, largest: u32| {
                     let samples = f64::from(crop) * f64::from(factor) / f64::from(largest);
-                    let tenths = if index == 0 { LUMINANCE_TENTHS } else { CHROMINANCE_TENTHS };
-                    let target = f64::from(target) * f64::from(tenths) / 10.0;
+                    let target = f64::from(target) * f64::from(tenths(model, index)) / 10.0;
                     samples * f64::from(part.n) / 8.0 >= target || part.n == 8
                 };
-                prop_assert!(enough(crop.0, wanted[0].target.width, component.h, luminance.0));
-                prop_assert!(enough(crop.1, wanted[0].target.height, component.v, luminance.1));
+                prop_assert!(enough(crop.0, wanted[0].target.width, component.h, across));
+                prop_assert!(enough(crop.1, wanted[0].target.height, component.v, down));
                 // The crop is within the part.
-                let starts = |first: u32, crop: u32, factor: u8, largest: u8| {
-                    first * 8 * u32::from(largest) <= crop * u32::from(factor)
+                let starts = |first: u32, crop: u32, factor: u8, largest: u32| {
+                    first * 8 * largest <= crop * u32::from(factor)
                 };
-                prop_assert!(starts(part.columns.0, left, component.h, luminance.0));
-                prop_assert!(starts(part.rows.0, top, component.v, luminance.1));
+                prop_assert!(starts(part.columns.0, left, component.h, across));
+                prop_assert!(starts(part.rows.0, top, component.v, down));
             }
-            let most = most_samples(Dimensions { width: size.0, height: size.1 }, sampling.len() as u8, &wanted).samples;
+            let outline = Outline {
+                size: Dimensions { width: size.0, height: size.1 },
+                components: sampling.len() as u8,
+                holds_coefficients: false,
+                sampling: kind,
+            };
+            let most = most_samples(outline, &wanted).samples;
             let samples: u64 = parts.iter().map(|part| u64::from(part.width) * u64::from(part.height)).sum();
             prop_assert!(samples <= most, "{samples} samples, {most} foretold: {parts:?}");
         }
@@ -253,7 +270,8 @@ mod tests {
     fn chrominance_is_decoded_at_half_the_size_it_would_be_shown_in() {
         let wanted = [geometry(0, 0, (1600, 1600), (800, 800))];
         let scales = |sampling| {
-            parts(&frame((1600, 1600), sampling), &wanted).iter().map(|p| p.n).collect::<Vec<_>>()
+            let frame = frame((1600, 1600), sampling);
+            parts(&frame, Model::YCbCr, &wanted).iter().map(|p| p.n).collect::<Vec<_>>()
         };
         assert_eq!(scales(&[(1, 1); 3]), [6, 2, 2]);
         assert_eq!(scales(&[(2, 2), (1, 1), (1, 1)]), [6, 4, 4]);
@@ -264,7 +282,8 @@ mod tests {
         let small = geometry(0, 0, (4000, 4000), (200, 200));
         let large = geometry(0, 0, (4000, 4000), (1000, 1000));
         let frame = frame((4000, 4000), &[(1, 1)]);
-        assert_eq!(parts(&frame, &[small, large]), parts(&frame, &[large]));
-        assert_eq!((parts(&frame, &[small])[0].n, parts(&frame, &[large])[0].n), (1, 3));
+        let parts = |wanted: &[Geometry]| parts(&frame, Model::Grey, wanted);
+        assert_eq!(parts(&[small, large]), parts(&[large]));
+        assert_eq!((parts(&[small])[0].n, parts(&[large])[0].n), (1, 3));
     }
 }

@@ -70,7 +70,7 @@ pub(crate) fn memory_needed(
 ) -> Result<u64> {
     let (decoding, retaining) = match &header.format {
         // Its planes are retained as they are, if at all.
-        Format::Jpeg(jpeg) if jpeg.scales => (planes_bytes(header, *jpeg, file_bytes, wanted), 0),
+        Format::Jpeg(jpeg) => (planes_bytes(header, *jpeg, file_bytes, wanted), 0),
         _ => (decode_bytes(header, file_bytes), reduce_bytes(header)),
     };
     let making = decoding.saturating_add(resize_bytes(wanted));
@@ -93,15 +93,7 @@ pub(crate) fn render_bytes(wanted: Geometry) -> u64 {
 pub(crate) fn decode_bytes(header: &Header, file_bytes: u64) -> u64 {
     let pixels = area(header.stored);
     match &header.format {
-        Format::Jpeg(jpeg) => {
-            let components = u64::from(jpeg.components);
-            // Coefficients are 16 bits each, and blocks are filled up to whole units of 16 or 32.
-            let padded =
-                (u64::from(header.stored.width) + 32) * (u64::from(header.stored.height) + 32);
-            let coefficients = if jpeg.holds_coefficients { 2 * padded * components } else { 0 };
-
-            pixels * components + coefficients + file_bytes
-        }
+        Format::Jpeg(jpeg) => planes_bytes(header, *jpeg, file_bytes, &[]),
         // With alpha, which is the second or fourth channel, a premultiplied copy stands beside it.
         Format::Png(png) => {
             pixels * u64::from(png.channels) * if png.channels % 2 == 0 { 2 } else { 1 }
@@ -122,6 +114,7 @@ fn planes_bytes(header: &Header, jpeg: JpegHeader, file_bytes: u64, wanted: &[Ge
         size: header.stored,
         components: jpeg.components,
         holds_coefficients: jpeg.holds_coefficients,
+        sampling: jpeg.sampling,
     };
     jpeg::memory_needed(outline, file_bytes, wanted)
 }
@@ -171,8 +164,10 @@ mod tests {
     use super::*;
     use crate::domain::error::ErrorKind;
     use crate::variant::geometry::Rectangle;
+    use crate::variant::jpeg::Sampling;
     use crate::variant::pipeline::header::{JpegHeader, PngHeader, TiffHeader};
     use crate::variant::pipeline::orient::Orientation;
+    use crate::variant::pixels::Model;
 
     fn size(width: u32, height: u32) -> Dimensions {
         Dimensions { width, height }
@@ -201,8 +196,12 @@ mod tests {
             target: size(1000, 781),
         };
         let header = |format| Header { format, stored, orientation: Orientation::default() };
-        let jpeg =
-            JpegHeader { components: 3, holds_coefficients: true, adobe: false, scales: true };
+        let jpeg = JpegHeader {
+            model: Some(Model::YCbCr),
+            components: 3,
+            holds_coefficients: true,
+            sampling: Sampling::Usual,
+        };
         assert!(check_scans(stored, 12).is_ok());
         assert!(memory_needed(&header(Format::Jpeg(jpeg)), &[geometry], 12 << 20, &config).is_ok());
         let tiff = TiffHeader { pixel_bytes: 8 };

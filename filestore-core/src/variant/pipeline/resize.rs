@@ -7,33 +7,51 @@ use fast_image_resize::{FilterType, MulDiv, PixelType, ResizeAlg, ResizeOptions,
 
 use crate::domain::error::{Error, Result};
 use crate::variant::geometry::{Extent, Geometry, Rectangle};
-use crate::variant::pixels::{Layout, Picture, Pixels, Plane, Planes};
+use crate::variant::pixels::{Inks, Layout, Model, Picture, Pixels, Planes};
 
 /// Resizes the planned part of `decoded` to the planned size, both in stored axes.
 pub(crate) fn resize(decoded: &Picture, wanted: Geometry) -> Result<Pixels> {
     match decoded {
         Picture::Whole(pixels) => run(pixels, Extent::WHOLE, wanted),
-        Picture::Planes(Planes::Grey(plane)) => resize_plane(plane, wanted),
-        Picture::Planes(Planes::YCbCr([y, cb, cr])) => {
-            let (y, cb, cr) =
-                (resize_plane(y, wanted)?, resize_plane(cb, wanted)?, resize_plane(cr, wanted)?);
-            Ok(to_rgb(&y, &cb, &cr))
+        Picture::Planes(Planes { model, planes }) => {
+            let resized = planes.iter().map(|plane| run(&plane.samples, plane.extent, wanted));
+            resized.collect::<Result<Vec<_>>>().map(|planes| join(*model, wanted, planes))
         }
     }
 }
 
-fn resize_plane(plane: &Plane, wanted: Geometry) -> Result<Pixels> {
-    run(&plane.samples, plane.extent, wanted)
+/// Joins the resized planes of `model` to pixels.
+fn join(model: Model, wanted: Geometry, mut planes: Vec<Pixels>) -> Pixels {
+    let (layout, data) = match (model, &mut planes[..]) {
+        (Model::YCbCr, [y, cb, cr]) => (Layout::Rgb, to_rgb(&y.data, &cb.data, &cr.data)),
+        (Model::Grey, [grey]) => (Layout::Grey, std::mem::take(&mut grey.data)),
+        (Model::Inks(model), planes) => {
+            (Layout::Inks(Inks { model, inverted: true }), interleave(planes))
+        }
+        (_, planes) => (Layout::Rgb, interleave(planes)),
+    };
+    Pixels { layout, width: wanted.target.width, height: wanted.target.height, data }
 }
 
 /// Converts planes of one size as ITU-T T.871 (JFIF), section 7.
-fn to_rgb(y: &Pixels, cb: &Pixels, cr: &Pixels) -> Pixels {
-    let mut data = vec![0; 3 * y.data.len()];
-    let samples = y.data.iter().zip(&cb.data).zip(&cr.data);
+fn to_rgb(y: &[u8], cb: &[u8], cr: &[u8]) -> Vec<u8> {
+    let mut data = vec![0; 3 * y.len()];
+    let samples = y.iter().zip(cb).zip(cr);
     for (rgb, ((y, cb), cr)) in data.as_chunks_mut().0.iter_mut().zip(samples) {
         *rgb = ycc_to_rgb(*y, *cb, *cr);
     }
-    Pixels { layout: Layout::Rgb, width: y.width, height: y.height, data }
+    data
+}
+
+/// Puts the samples of planes of one size side by side.
+fn interleave(planes: &[Pixels]) -> Vec<u8> {
+    let mut data = vec![0; planes.iter().map(|plane| plane.data.len()).sum()];
+    for (channel, plane) in planes.iter().enumerate() {
+        for (pixel, sample) in data.chunks_exact_mut(planes.len()).zip(&plane.data) {
+            pixel[channel] = *sample;
+        }
+    }
+    data
 }
 
 /// Converts one pixel, in fixed point with 16 bits of fraction.
@@ -131,6 +149,7 @@ fn internal(error: impl std::error::Error + Send + Sync + 'static) -> Error {
 mod tests {
     use super::*;
     use crate::domain::record::Dimensions;
+    use crate::variant::pixels::Plane;
 
     fn geometry(left: u32, side: u32, target: u32) -> Geometry {
         Geometry {
@@ -169,7 +188,8 @@ mod tests {
         let samples =
             Pixels { layout: Layout::Grey, width: 2, height: 2, data: vec![0, 255, 0, 255] };
         let extent = Extent { scale_x: 0.25, scale_y: 0.25, ..Extent::WHOLE };
-        let picture = Picture::Planes(Planes::Grey(Plane { samples, extent }));
+        let plane = Plane { samples, extent };
+        let picture = Picture::Planes(Planes { model: Model::Grey, planes: vec![plane] });
         let small = resize(&picture, geometry(0, 6, 1)).unwrap();
         assert!(
             (1..127).contains(&small.data[0]),

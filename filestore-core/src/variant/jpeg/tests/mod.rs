@@ -8,17 +8,20 @@ use zune_core::colorspace::ColorSpace;
 use zune_core::options::DecoderOptions;
 
 use self::encoder::{Coefficients, Quantization, Recipe, Written, progressive, sequential, write};
+use super::Jpeg;
 use super::decoder::Decoder;
 use super::huffman::END;
 use super::markers::{ZIGZAG, survey};
 use super::scale::{LUMINANCE_TENTHS, Part, parts};
 use crate::domain::record::Dimensions;
 use crate::variant::geometry::{Geometry, Rectangle};
+use crate::variant::pixels::{InkModel, Model};
 
+mod damage;
 mod encoder;
 
 /// Every sampling that cameras and programs write, by the names they have, and some they do not.
-const SAMPLINGS: [(&str, &[(u32, u32)]); 9] = [
+const SAMPLINGS: [(&str, &[(u32, u32)]); 15] = [
     ("grey", &[(1, 1)]),
     ("grey with sampling factors", &[(2, 2)]),
     ("4:4:4", &[(1, 1), (1, 1), (1, 1)]),
@@ -28,7 +31,22 @@ const SAMPLINGS: [(&str, &[(u32, u32)]); 9] = [
     ("4:1:1", &[(4, 1), (1, 1), (1, 1)]),
     ("4:1:0", &[(4, 2), (1, 1), (1, 1)]),
     ("by thirds", &[(3, 2), (2, 1), (1, 2)]),
+    ("chrominance denser than luminance", &[(1, 1), (2, 2), (2, 2)]),
+    ("one of chrominance denser", &[(1, 1), (2, 1), (1, 1)]),
+    ("luminance denser across, chrominance down", &[(4, 1), (1, 4), (1, 1)]),
+    ("four inks", &[(1, 1), (1, 1), (1, 1), (1, 1)]),
+    ("four inks, two of them sparse", &[(2, 2), (1, 1), (1, 1), (2, 2)]),
+    ("four inks, the last sparse", &[(2, 1), (2, 1), (2, 1), (1, 1)]),
 ];
+
+/// The meaning of so many components.
+fn model(components: usize) -> Model {
+    match components {
+        1 => Model::Grey,
+        3 => Model::YCbCr,
+        _ => Model::Inks(InkModel::Ycck),
+    }
+}
 
 fn recipe(
     size: (u32, u32),
@@ -66,8 +84,9 @@ fn whole(size: (u32, u32), eighths: u32) -> Geometry {
 fn decode(file: &[u8], wanted: &[Geometry]) -> Option<(Vec<Part>, Vec<Vec<u8>>)> {
     let segments = survey(file).ok()?;
     let frame = segments.frame.as_ref()?;
-    let parts = parts(frame, wanted);
-    let samples = Decoder::new(frame, &parts, &segments, file).run(&|| false).ok()??;
+    let model = model(frame.components.len());
+    let parts = parts(frame, model, wanted);
+    let samples = Decoder::new(frame, model, &parts, &segments, file).run(&|| false).ok()??;
     Some((parts, samples))
 }
 
@@ -132,6 +151,25 @@ fn every_sampling_and_scale_shows_what_was_written() {
             for eighths in 1..=8 {
                 let what = format!("{name}, progressive: {is_progressive}, {eighths}/8");
                 check_all(&written, &[whole(size, eighths)], &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn rgb_and_inks_are_decoded_as_large_as_luminance() {
+    let size = (75, 53);
+    for (model, components) in [(Model::Rgb, 3), (Model::Inks(InkModel::Cmyk), 4)] {
+        for is_progressive in [false, true] {
+            let sampling = vec![(1, 1); components];
+            let written = write(&recipe(size, &sampling, is_progressive, 0));
+            let jpeg = Jpeg::survey(&written.bytes).unwrap();
+            let planes = jpeg.decode(model, &[whole(size, 4)], &|| false).unwrap().planes;
+            let part = parts(jpeg.segments.frame.as_ref().unwrap(), model, &[whole(size, 4)])[0];
+            assert_eq!((part.n, planes.len()), (4, components));
+            for (component, plane) in written.components.iter().zip(planes) {
+                let off = furthest(component, &written.quantization, part, &plane.samples.data);
+                assert!(off < 0.52, "{model:?}, progressive: {is_progressive}: {off}");
             }
         }
     }
@@ -246,7 +284,11 @@ proptest! {
         }
         // The frame's size may have changed, as it may not between a file's header and its decoding.
         if survey(&written.bytes).is_ok_and(|segments| {
-            segments.frame.is_some_and(|frame| (frame.width, frame.height) == size && frame.is_regular())
+            segments.frame.is_some_and(|frame| {
+                (frame.width, frame.height) == size
+                    && matches!(frame.components.len(), 1 | 3 | 4)
+                    && frame.is_regular(model(frame.components.len()))
+            })
         }) {
             decode(&written.bytes, &[whole(size, eighths)]);
         }
@@ -300,6 +342,7 @@ fn nothing_is_read_once_time_is_over() {
     let written = write(&recipe((64, 64), &[(1, 1)], true, 0));
     let segments = survey(&written.bytes).unwrap();
     let frame = segments.frame.as_ref().unwrap();
-    let parts = parts(frame, &[whole((64, 64), 8)]);
-    assert!(Decoder::new(frame, &parts, &segments, &written.bytes).run(&|| true).is_err());
+    let parts = parts(frame, Model::Grey, &[whole((64, 64), 8)]);
+    let decoder = Decoder::new(frame, Model::Grey, &parts, &segments, &written.bytes);
+    assert!(decoder.run(&|| true).is_err());
 }

@@ -16,7 +16,6 @@ use crate::variant::geometry::Geometry;
 use crate::variant::pixels::{Picture, Pixels};
 
 mod jpeg;
-mod zune;
 mod png;
 mod webp;
 mod generic;

@@ -19,14 +19,14 @@ pub(super) struct Directory {
     pub(super) most_values: u64,
 }
 
-/// Reads the orientation from EXIF metadata; upright if the metadata is broken or says nothing. A
+/// Reads the orientation from EXIF metadata; `None` if the metadata is broken or says nothing. A
 /// leading `Exif\0\0`, as JPEG has it and some writers put into WebP, is let through.
-pub(super) fn exif_orientation(exif: &[u8]) -> Orientation {
+pub(super) fn exif_orientation(exif: &[u8]) -> Option<Orientation> {
     let tiff = exif.strip_prefix(b"Exif\0\0").unwrap_or(exif);
     let mut directory = Directory::default();
     // Tags read before the metadata breaks off still count: the rest may lie beyond what was kept.
     let _ = read_first(&mut Fields::new(Cursor::new(tiff)), &mut directory);
-    Orientation::from_exif(directory.orientation.unwrap_or(1))
+    directory.orientation.map(Orientation::from_exif)
 }
 
 /// Reads the first directory of the TIFF structure that starts at position 0.
@@ -181,26 +181,27 @@ mod tests {
     fn the_orientation_is_found_with_and_without_the_jpeg_prefix() {
         for value in 1..=8 {
             let payload = exif(value);
-            assert_eq!(exif_orientation(&payload), Orientation::from_exif(value.into()));
-            assert_eq!(exif_orientation(&payload[6..]), Orientation::from_exif(value.into()));
+            let expected = Some(Orientation::from_exif(value.into()));
+            assert_eq!(exif_orientation(&payload), expected);
+            assert_eq!(exif_orientation(&payload[6..]), expected);
         }
     }
 
     #[test]
     fn both_byte_orders_and_big_offsets_are_read() {
         let big_endian = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
-        assert_eq!(exif_orientation(big_endian), Orientation::from_exif(6));
+        assert_eq!(exif_orientation(big_endian), Some(Orientation::from_exif(6)));
         let big_tiff = b"II+\0\x08\0\0\0\x10\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\
             \x12\x01\x03\0\x01\0\0\0\0\0\0\0\x08\0\0\0\0\0\0\0";
-        assert_eq!(exif_orientation(big_tiff), Orientation::from_exif(8));
+        assert_eq!(exif_orientation(big_tiff), Some(Orientation::from_exif(8)));
     }
 
     #[test]
-    fn broken_metadata_leaves_the_picture_upright() {
+    fn broken_metadata_says_nothing() {
         let good = exif(6);
         for end in 0..good.len() - 8 {
-            assert_eq!(exif_orientation(&good[..end]), Orientation::default(), "cut at {end}");
+            assert_eq!(exif_orientation(&good[..end]), None, "cut at {end}");
         }
-        assert_eq!(exif_orientation(b"MM\0*\xFF\xFF\xFF\xFF"), Orientation::default());
+        assert_eq!(exif_orientation(b"MM\0*\xFF\xFF\xFF\xFF"), None);
     }
 }

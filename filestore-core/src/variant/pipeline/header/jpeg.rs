@@ -4,43 +4,55 @@ use std::io::{self, Read, Seek};
 
 use super::fields::{Fields, broken};
 use super::ifd::exif_orientation;
-use super::{Format, Header, MAX_CHUNKS};
+use super::{Format, Header};
 use crate::domain::record::Dimensions;
+use crate::variant::jpeg::Sampling;
 use crate::variant::pipeline::orient::Orientation;
+use crate::variant::pixels::{InkModel, Model};
 
 /// The bytes between segments that are let through, all together.
 const GARBAGE_BYTES: u32 = 64 * 1024;
+/// The most segments before the picture's data: some programs leave thousands of comments.
+const MAX_SEGMENTS: usize = 1 << 16;
+/// The payload of a whole JFIF segment (ITU-T T.871, section 10.1), and of a whole Adobe segment.
+const JFIF_BYTES: u64 = 14;
+const ADOBE_BYTES: u64 = 12;
 
 /// The facts that decoding a JPEG needs in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JpegHeader {
+    /// The meaning of the components; `None` for a kind of JPEG that is not decoded, as browsers do
+    /// not either: arithmetic coding, lossless, 12 bits, two components.
+    pub(crate) model: Option<Model>,
     /// The number of colour components of the frame.
     pub(crate) components: u8,
-    /// True if all coefficients are held until the last scan: progressive frames, and components
-    /// that come in scans of their own.
+    /// True if all coefficients are held until the last scan.
     pub(crate) holds_coefficients: bool,
-    /// True if Adobe's marker is there: four-component pictures with it are stored inverted.
-    pub(crate) adobe: bool,
-    /// True if the decoder that scales takes the picture: grey or YCbCr, 8 bits, Huffman coding,
-    /// luminance sampled no more sparsely than chrominance.
-    pub(crate) scales: bool,
+    pub(crate) sampling: Sampling,
 }
 
 #[derive(Default)]
 struct Seen {
     frame: Option<Frame>,
     orientation: Option<Orientation>,
-    adobe: bool,
-    /// True if Adobe's marker says that the components are not transformed.
-    adobe_untransformed: bool,
-    scan_components: u8,
+    has_jfif: bool,
+    /// The transform that Adobe's marker names.
+    adobe: Option<u8>,
 }
 
 struct Frame {
+    /// The code of the marker, which names the kind of frame.
+    marker: u8,
+    precision: u8,
     size: Dimensions,
-    components: u8,
-    progressive: bool,
-    scales: bool,
+    components: Vec<Component>,
+}
+
+#[derive(Clone, Copy)]
+struct Component {
+    id: u8,
+    /// Sampling factors, across and down.
+    sampling: (u8, u8),
 }
 
 pub(super) fn parse<R: Read + Seek>(mut fields: Fields<R>) -> io::Result<Header> {
@@ -48,44 +60,71 @@ pub(super) fn parse<R: Read + Seek>(mut fields: Fields<R>) -> io::Result<Header>
     let outcome = walk(&mut fields, &mut seen);
 
     // Once the frame is known the picture has a size; damage after it is the decoder's to report.
-    let Some(frame) = seen.frame else {
+    let Some(frame) = &seen.frame else {
         return Err(outcome.err().unwrap_or_else(|| broken("no frame")));
     };
 
-    let interleaved = seen.scan_components == frame.components;
+    let model = model(&seen, frame);
     Ok(Header {
         format: Format::Jpeg(JpegHeader {
-            components: frame.components,
-            holds_coefficients: frame.progressive || !interleaved,
-            adobe: seen.adobe,
-            scales: frame.scales && !(frame.components == 3 && seen.adobe_untransformed),
+            model,
+            components: u8::try_from(frame.components.len()).expect("at most four"),
+            holds_coefficients: frame.marker == 0xC2,
+            sampling: sampling(model, &frame.components),
         }),
         stored: frame.size,
         orientation: seen.orientation.unwrap_or_default(),
     })
 }
 
+/// Says what the components mean, as `default_decompress_parms` of libjpeg does: JFIF comes first,
+/// then Adobe's marker, then the components' names.
+fn model(seen: &Seen, frame: &Frame) -> Option<Model> {
+    if !matches!(frame.marker, 0xC0..=0xC2) || frame.precision != 8 {
+        return None;
+    }
+
+    let ids: Vec<_> = frame.components.iter().map(|component| component.id).collect();
+    match (ids.len(), seen.adobe) {
+        (1, _) => Some(Model::Grey),
+        (3, _) if seen.has_jfif => Some(Model::YCbCr),
+        (3, Some(0)) => Some(Model::Rgb),
+        (3, None) if ids == *b"RGB" => Some(Model::Rgb),
+        (3, _) => Some(Model::YCbCr),
+        (4, None | Some(0)) => Some(Model::Inks(InkModel::Cmyk)),
+        (4, Some(_)) => Some(Model::Inks(InkModel::Ycck)),
+        _ => None,
+    }
+}
+
+fn sampling(model: Option<Model>, components: &[Component]) -> Sampling {
+    let across = components.iter().map(|component| component.sampling.0).max();
+    let down = components.iter().map(|component| component.sampling.1).max();
+
+    let is_usual = components.iter().enumerate().all(|(index, component)| {
+        model.is_some_and(|model| model.is_chrominance(index))
+            || (Some(component.sampling.0), Some(component.sampling.1)) == (across, down)
+    });
+    if is_usual { Sampling::Usual } else { Sampling::Mixed }
+}
+
 fn walk<R: Read + Seek>(fields: &mut Fields<R>, seen: &mut Seen) -> io::Result<()> {
     fields.skip(2)?;
     let mut garbage = GARBAGE_BYTES;
 
-    for _ in 0..MAX_CHUNKS {
+    for _ in 0..MAX_SEGMENTS {
         let marker = next_marker(fields, &mut garbage)?;
         // Markers that stand alone: TEM, RSTn, SOI.
         if matches!(marker, 0x01 | 0xD0..=0xD8) {
             continue;
         }
-        if marker == 0xD9 {
+        if marker == 0xD9 || marker == 0xDA {
             return Ok(());
         }
 
-        let length = u64::from(fields.be16()?);
-        let end =
-            fields.position()? + length.checked_sub(2).ok_or_else(|| broken("a short segment"))?;
-        if marker == 0xDA {
-            seen.scan_components = fields.u8()?;
-            return Ok(());
-        }
+        // A length below its own two bytes is that of an empty segment, as libjpeg takes it.
+        let length = u64::from(fields.be16()?).saturating_sub(2);
+        let end = fields.position()? + length;
         segment(fields, seen, marker, length)?;
 
         let position = fields.position()?;
@@ -95,7 +134,7 @@ fn walk<R: Read + Seek>(fields: &mut Fields<R>, seen: &mut Seen) -> io::Result<(
     Err(broken("too many segments"))
 }
 
-/// Reads what is of use in a segment of `length` bytes; perhaps not all of it.
+/// Reads what is of use in a segment with a payload of `length` bytes; perhaps not all of it.
 fn segment<R: Read + Seek>(
     fields: &mut Fields<R>,
     seen: &mut Seen,
@@ -110,19 +149,18 @@ fn segment<R: Read + Seek>(
 
             seen.frame = Some(frame(fields, marker)?);
         }
-        0xE1 if seen.orientation.is_none() && length >= 8 => {
-            let payload =
-                fields.up_to(usize::try_from(length - 2).expect("a length of 16 bits"))?;
+        0xE0 if length >= JFIF_BYTES => seen.has_jfif |= &fields.bytes::<5>()? == b"JFIF\0",
+        // Metadata may come in several segments, not all of which know the orientation.
+        0xE1 if seen.orientation.is_none() && length >= 6 => {
+            let payload = fields.up_to(usize::try_from(length).expect("a length of 16 bits"))?;
             if payload.starts_with(b"Exif\0\0") {
-                seen.orientation = Some(exif_orientation(&payload));
+                seen.orientation = exif_orientation(&payload);
             }
         }
-        0xEE if length >= 14 => {
-            let payload = fields.bytes::<12>()?;
-            let adobe = payload.starts_with(b"Adobe");
-
-            seen.adobe |= adobe;
-            seen.adobe_untransformed |= adobe && payload[11] == 0;
+        0xEE if length >= ADOBE_BYTES => {
+            if let [b'A', b'd', b'o', b'b', b'e', .., transform] = fields.bytes::<12>()? {
+                seen.adobe = Some(transform);
+            }
         }
         _ => {}
     }
@@ -133,35 +171,17 @@ fn frame<R: Read + Seek>(fields: &mut Fields<R>, marker: u8) -> io::Result<Frame
     let precision = fields.u8()?;
     let height = u32::from(fields.be16()?);
     let width = u32::from(fields.be16()?);
-    let components = fields.u8()?;
-
-    if !(1..=4).contains(&components) {
+    let count = fields.u8()?;
+    if !(1..=4).contains(&count) {
         return Err(broken("a number of components that is not 1 to 4"));
     }
 
-    let progressive = matches!(marker, 0xC2 | 0xC6 | 0xCA | 0xCE);
-    let scales =
-        matches!(marker, 0xC0..=0xC2) && precision == 8 && is_grey_or_ycc(fields, components)?;
-    Ok(Frame { size: Dimensions { width, height }, components, progressive, scales })
-}
-
-/// Returns true if the frame's components are grey or YCbCr with a sampling that decodes by planes.
-fn is_grey_or_ycc<R: Read + Seek>(fields: &mut Fields<R>, components: u8) -> io::Result<bool> {
-    let mut ids = [0; 3];
-    let mut first = None;
-    let mut regular = true;
-
-    for index in 0..components {
+    let mut components = Vec::new();
+    for _ in 0..count {
         let [id, sampling, _table] = fields.bytes::<3>()?;
-        let (h, v) = (sampling >> 4, sampling & 15);
-        let (most_h, most_v) = *first.get_or_insert((h, v));
-        regular &= (1..=most_h.min(4)).contains(&h) && (1..=most_v.min(4)).contains(&v);
-        if let Some(slot) = ids.get_mut(usize::from(index)) {
-            *slot = id;
-        }
+        components.push(Component { id, sampling: (sampling >> 4, sampling & 15) });
     }
-
-    Ok(regular && (components == 1 || (components == 3 && ids != *b"RGB")))
+    Ok(Frame { marker, precision, size: Dimensions { width, height }, components })
 }
 
 /// Finds the code after the next 0xFF that is neither fill nor stuffing. A little garbage between

@@ -62,7 +62,7 @@ fn walk<R: Read + Seek>(
             b"iCCP" => header.profile_bytes = length,
             b"eXIf" if orientation.is_none() => {
                 let payload = fields.up_to(length.min(EXIF_BYTES) as usize)?;
-                *orientation = Some(exif_orientation(&payload));
+                *orientation = exif_orientation(&payload);
             }
             _ => {}
         }

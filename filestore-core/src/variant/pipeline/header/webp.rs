@@ -60,7 +60,7 @@ fn walk<R: Read + Seek>(
 
         if &chunk.kind == b"EXIF" {
             let payload = fields.up_to(chunk.length.min(EXIF_BYTES) as usize)?;
-            return Ok(exif_orientation(&payload));
+            return Ok(exif_orientation(&payload).unwrap_or_default());
         }
         if !picture_seen && let Some(size) = picture_size(fields, &chunk)? {
             if size.width > canvas.width || size.height > canvas.height {
