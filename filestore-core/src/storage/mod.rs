@@ -29,6 +29,8 @@ pub use cloud::{
     CheckOutcome, CheckStep, Cloud, CloudCapabilities, PresignMethod, PresignRequest, Presigned,
     ProviderCheck,
 };
+#[cfg(any(test, feature = "internals"))]
+pub use cloud::{SimulatedProviders, Weather};
 pub use data_dir::DataDir;
 pub use local::{LocalBlob, LocalOptions, LocalStore, StagedBlob, StagingWriter};
 pub use registry::ProviderRegistry;

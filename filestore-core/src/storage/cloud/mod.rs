@@ -32,6 +32,7 @@
 //! | `presign`, `azure_sas` | makes URLs that grant one object |
 //! | `check` | tries a provider out for an administrator |
 //! | `durable` | fsyncs directories, which the `fs` service leaves out |
+//! | `simulated` | in tests: objects in memory, behind faults |
 
 mod open;
 mod observe;
@@ -50,6 +51,8 @@ mod presign;
 mod azure_sas;
 mod check;
 mod durable;
+#[cfg(any(test, feature = "internals"))]
+mod simulated;
 
 #[cfg(test)]
 mod tests;
@@ -76,6 +79,8 @@ pub(super) use self::budget::PutBudget;
 pub use self::check::{CheckOutcome, CheckStep, ProviderCheck};
 pub(super) use self::open::unusable;
 pub use self::presign::{PresignMethod, PresignRequest, Presigned};
+#[cfg(any(test, feature = "internals"))]
+pub use simulated::{SimulatedProviders, Weather};
 
 /// Memory in bytes that all puts of a registry may hold together.
 pub(super) const PUT_MEMORY_BYTES: usize = 32 << 20;

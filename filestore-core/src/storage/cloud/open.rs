@@ -203,6 +203,8 @@ impl Opening<'_> {
 
     fn memory(self) -> Result<Cloud> {
         let operator = self.service::<MemoryConfig>(&[])?;
+        #[cfg(any(test, feature = "internals"))]
+        let operator = super::simulated::behind_faults(&self.config.code, operator);
         let presigner = Presigner::Nobody;
         self.cloud(Service { scheme: Scheme::Memory, operator, presigner, directory: None })
     }

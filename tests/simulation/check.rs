@@ -1,0 +1,131 @@
+//! The end of a simulation: after a calm everything must be in its place.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use filestore_core::{Clock, ErrorKind, FileRecord, FileStore, ListRequest, ProviderCode, Scope};
+
+use super::content::Content;
+use super::world::{PROVIDERS, World};
+
+/// Time for the workers to finish: longer than every grace period and lease, and three times as
+/// long as the longest pause after a failure.
+pub(crate) const CALM: Duration = Duration::from_hours(3);
+
+/// Checks all promises that can be seen from outside.
+pub(crate) async fn everything(world: &World, store: &FileStore, clock: &Clock) {
+    every_known_file_is_as_acknowledged(world, store, clock).await;
+    let records = all_records(store).await;
+    every_unknown_file_is_whole(world, store, &records).await;
+    nothing_waits(store).await;
+    bytes_are_where_records_say_and_nowhere_else(world, &records).await;
+}
+
+async fn every_known_file_is_as_acknowledged(world: &World, store: &FileStore, clock: &Clock) {
+    let files = world.model.borrow().files.clone();
+    let now = clock.now();
+
+    for (id, file) in files {
+        match store.read(id, &Scope::All).await {
+            Ok(bytes) => assert!(
+                file.live_with(&bytes).is_some(),
+                "{id} has {} bytes that it never had; it may be {file:?}",
+                bytes.len()
+            ),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::NotFound, "{id}: {}", error.chain());
+                assert!(file.may_be_gone(now), "{id} is lost; it may be {file:?}");
+                // Deleted, expired: the purge has had the time to take the record too.
+                let info = store.info(id, &Scope::All).await;
+                assert!(info.is_err(), "{id} is deleted and was not purged");
+            }
+        }
+    }
+}
+
+/// Checks the files whose upload was never acknowledged: each whole, each batch complete.
+async fn every_unknown_file_is_whole(world: &World, store: &FileStore, records: &[FileRecord]) {
+    let known: BTreeSet<_> = world.model.borrow().files.keys().copied().collect();
+    let mut batches: BTreeMap<String, usize> = BTreeMap::new();
+
+    for record in records.iter().filter(|record| !known.contains(&record.file_id)) {
+        let number = record.original_name.rsplit('-').next().unwrap().parse().unwrap();
+        let bytes = store.read(record.file_id, &Scope::All).await.unwrap();
+        assert_eq!(bytes, Content(number).bytes(), "{} is not whole", record.original_name);
+
+        if let Some((batch, _)) = record.original_name.split_once("-content-") {
+            *batches.entry(batch.to_owned()).or_default() += 1;
+        }
+    }
+
+    for (batch, found) in batches {
+        let items: usize = batch.rsplit('-').next().unwrap().parse().unwrap();
+        assert_eq!(found, items, "{batch} is there in part");
+    }
+}
+
+async fn nothing_waits(store: &FileStore) {
+    let status = store.admin().sync_status().await.unwrap();
+    assert_eq!((status.pending, status.syncing, status.failed), (0, 0, 0), "{status:?}");
+
+    let plan = store.admin().purge_plan().await.unwrap();
+    assert_eq!((plan.purged, plan.expired), (0, 0), "{plan:?}");
+}
+
+async fn bytes_are_where_records_say_and_nowhere_else(world: &World, records: &[FileRecord]) {
+    for code in PROVIDERS {
+        let code: ProviderCode = code.parse().unwrap();
+        let objects = world.providers.objects(&code).await;
+        let objects = objects.into_iter().filter(|path| !path.starts_with('.')).collect();
+        assert_same(&keys_at(records, &code), &objects, code.as_str());
+    }
+
+    let data = world.data_dir();
+    let blobs = files_below(&data.join("blobs"), "");
+    let staged = files_below(&data.join("staging"), "");
+    assert_same(&keys_at(records, &ProviderCode::local()), &blobs, "the disk");
+    assert!(staged.is_empty(), "left in staging: {staged:?}");
+}
+
+fn keys_at(records: &[FileRecord], holder: &ProviderCode) -> BTreeSet<String> {
+    let held = records.iter().filter(|record| record.blob.provider == *holder);
+    held.map(|record| record.blob.key.as_str().to_owned()).collect()
+}
+
+fn assert_same(wanted: &BTreeSet<String>, found: &BTreeSet<String>, at: &str) {
+    let missing: Vec<_> = wanted.difference(found).collect();
+    let orphans: Vec<_> = found.difference(wanted).collect();
+    assert!(missing.is_empty(), "records at {at} without bytes: {missing:?}");
+    assert!(orphans.is_empty(), "bytes at {at} without a record: {orphans:?}");
+}
+
+pub(crate) fn files_below(dir: &Path, prefix: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        let name = format!("{prefix}{}", entry.file_name().to_str().unwrap());
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(files_below(&entry.path(), &format!("{name}/")));
+        } else {
+            found.insert(name);
+        }
+    }
+    found
+}
+
+async fn all_records(store: &FileStore) -> Vec<FileRecord> {
+    let mut request = ListRequest::default();
+    request.limit = Some(1000);
+    let mut records = Vec::new();
+
+    loop {
+        let page = store.list(&request, &Scope::All).await.unwrap();
+        records.extend(page.items);
+        request.cursor = page.next_cursor;
+        if request.cursor.is_none() {
+            return records;
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! A simulated stretch of time: lives of the service, each ended by a kill, and what lasts beyond
+//! them.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use filestore_core::storage::{SimulatedProviders, Weather};
+use filestore_core::tasks::simulation::{self, Simulation};
+use filestore_core::{
+    Clock, FileId, FileStore, NoProgress, ProviderConfig, StoreConfig, Timestamp, Workers,
+};
+use futures_util::future::join_all;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use tokio::time::sleep;
+
+use super::check;
+use super::client::{self, Client};
+use super::model::Model;
+
+/// Codes of the simulated providers.
+pub(crate) const PROVIDERS: [&str; 2] = ["alpha", "beta"];
+
+const CLIENTS: usize = 4;
+
+/// Begin of every simulation.
+const BEGIN: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+/// Sums over simulations.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    seeds: u64,
+    lives: u64,
+    calls: u64,
+    refused: u64,
+    reads: u64,
+    files: u64,
+    events: u64,
+    pub(crate) digest: String,
+}
+
+impl Report {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.seeds += other.seeds;
+        self.lives += other.lives;
+        self.calls += other.calls;
+        self.refused += other.refused;
+        self.reads += other.reads;
+        self.files += other.files;
+        self.events += other.events;
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seeds, lives, calls, refused, reads, files, events, .. } = self;
+        write!(
+            f,
+            "{seeds} seeds, {lives} lives of the process, {calls} calls ({refused} refused, \
+             {reads} reads), {files} files, {events} events: 0 violations"
+        )
+    }
+}
+
+/// Damage done to the disk at each kill: controls that the simulation notices what it is to notice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Damage {
+    /// The kill leaves everything, as kills do.
+    None,
+    /// The kill takes the newest blob along.
+    TakesABlob,
+    /// The kill takes along all that was committed since the process began.
+    TakesCommits,
+}
+
+/// Simulates `span` from `seed`: lives with clients and bad weather, then a calm after which
+/// everything must be in its place. Panics with the seed on the first violation.
+pub(crate) fn simulate(seed: u64, span: Duration, damage: Damage) -> Report {
+    let named = Named(seed);
+    let simulation = Simulation::enter(seed);
+    if std::env::var_os("FILESTORE_SIMULATION_LOG").is_some() {
+        simulation.keep_log();
+    }
+    let _log = Log(&simulation);
+
+    let mut world = World::new(damage);
+    while world.now < BEGIN.plus(span) {
+        world.live();
+    }
+    world.calm();
+
+    let (events, digest) = simulation.digest();
+    let model = world.model.into_inner();
+    drop(named);
+    Report {
+        seeds: 1,
+        lives: world.lives,
+        calls: model.calls,
+        refused: model.refused,
+        reads: model.reads,
+        files: model.files.len() as u64,
+        events,
+        digest,
+    }
+}
+
+/// Prints the seed if the simulation fails.
+struct Named(u64);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the seed {} failed", self.0);
+        }
+    }
+}
+
+/// Prints the events, where they are kept, if the simulation fails.
+struct Log<'a>(&'a Simulation);
+
+impl Drop for Log<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprint!("{}", self.0.log());
+        }
+    }
+}
+
+/// What lasts beyond a life: the disk, the providers, the clock, and what clients were told.
+pub(crate) struct World {
+    dir: TempDir,
+    pub(crate) providers: SimulatedProviders,
+    now: Timestamp,
+    lives: u64,
+    damage: Damage,
+    pub(crate) model: RefCell<Model>,
+    own: Vec<RefCell<Vec<FileId>>>,
+}
+
+impl World {
+    fn new(damage: Damage) -> Self {
+        Self {
+            damage,
+            dir: fresh_dir(),
+            providers: SimulatedProviders::enter(),
+            now: BEGIN,
+            lives: 0,
+            model: RefCell::default(),
+            own: (0..CLIENTS).map(|_| RefCell::default()).collect(),
+        }
+    }
+
+    /// Lets the service run with everything going on, and kills it after a while.
+    fn live(&mut self) {
+        let lasts = Duration::from_secs(30 + simulation::below(40 * 60));
+        let runtime = runtime();
+        let image = fresh_dir();
+        let before = fresh_dir();
+        copy(self.dir.path(), before.path());
+
+        runtime.block_on(async {
+            let clock = Clock::of_runtime(self.now);
+            let store = self.open(&clock).await;
+            let _workers = Workers::start(&store);
+            let clients: Vec<_> = (0..CLIENTS)
+                .map(|number| Client {
+                    number,
+                    store: &store,
+                    clock: &clock,
+                    model: &self.model,
+                    own: &self.own[number],
+                })
+                .collect();
+
+            tokio::select! {
+                biased;
+                () = sleep(lasts) => {}
+                _ = join_all(clients.iter().map(Client::run)) => {}
+                () = client::administrate(&store) => {}
+                () = client::weather(&self.providers) => {}
+            }
+
+            // Nothing of this process runs while the copy is made: what a kill would leave.
+            simulation::note(|| format!("killed at {}", clock.now()));
+            copy(self.dir.path(), image.path());
+        });
+        self.damage(image.path(), before.path());
+
+        drop(runtime);
+        self.lives += 1;
+        self.dir = image;
+        self.now = self.now.plus(lasts + Duration::from_secs(simulation::below(300)));
+    }
+
+    fn damage(&self, image: &Path, before: &Path) {
+        match self.damage {
+            Damage::None => {}
+            Damage::TakesABlob => {
+                let blobs = check::files_below(&image.join("data/blobs"), "");
+                if let Some(newest) = blobs.iter().max_by_key(|key| key.rsplit('/').next()) {
+                    fs::remove_file(image.join("data/blobs").join(newest)).unwrap();
+                }
+            }
+            Damage::TakesCommits if self.lives > 0 => {
+                for name in check::files_below(&image.join("data"), "") {
+                    let old = before.join("data").join(&name);
+                    if name.starts_with("metadata.") && old.exists() {
+                        fs::copy(old, image.join("data").join(&name)).unwrap();
+                    }
+                }
+            }
+            Damage::TakesCommits => {}
+        }
+    }
+
+    /// Ends the faults, lets the workers finish, and checks that everything is in its place.
+    fn calm(&mut self) {
+        let runtime = runtime();
+        runtime.block_on(async {
+            let clock = Clock::of_runtime(self.now);
+            let store = self.open(&clock).await;
+            let workers = Workers::start(&store);
+            for provider in PROVIDERS {
+                self.providers.set_weather(&provider.parse().unwrap(), Weather::Fair);
+            }
+
+            store.admin().sync_retry(None).await.unwrap();
+            sleep(check::CALM).await;
+            store.admin().purge(&NoProgress).await.unwrap();
+
+            check::everything(self, &store, &clock).await;
+            workers.stop(Duration::from_secs(60)).await;
+            store.close().await;
+        });
+    }
+
+    async fn open(&self, clock: &Clock) -> FileStore {
+        let mut config = StoreConfig::default();
+        config.temp_ttl = Duration::from_mins(20);
+        config.purge_grace = Duration::from_mins(3);
+        config.reserve_bytes = 4096;
+        config.variants.threads = 1;
+        config.variants.disk_cache_bytes = 0;
+        config.providers =
+            PROVIDERS.map(|code| ProviderConfig::new(code.parse().unwrap(), "memory")).to_vec();
+
+        let builder = FileStore::builder(self.data_dir()).config(config).clock(clock.clone());
+        builder.open().await.unwrap()
+    }
+
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime on this thread")
+}
+
+/// Makes a directory in memory where there is one, for the fsyncs' sake.
+fn fresh_dir() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let made = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
+    made.expect("a temporary directory")
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            fs::create_dir(&target).unwrap();
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), &target).unwrap();
+        }
+    }
+}
