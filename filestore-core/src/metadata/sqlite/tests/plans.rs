@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::super::{
     backlog, bindings, dropped, files, holdings, idempotency, intents, listing, purge, settings,
-    sync,
+    sync, waits,
 };
 use super::*;
 use crate::domain::listing::ListFilter;
@@ -101,6 +101,8 @@ async fn no_query_scans_or_sorts() {
         intents::HAND_OVER,
         intents::OLD,
         settings::ONE,
+        waits::PURGES,
+        waits::BLOBS,
     ];
     let queries: Vec<String> = fixed.into_iter().map(str::to_owned).chain(listings()).collect();
     let plans = move |sql: &Connection| {
