@@ -36,14 +36,16 @@ impl Client {
 }
 
 impl Admin<'_> {
-    /// Purges now what is due, and waits for the end, however long that takes.
+    /// Purges now what is due, and waits for the end, however long that takes. Dropping the future stops
+    /// the run.
     pub async fn purge_run(&self, dry_run: DryRun) -> Result<PurgeReport> {
         let body = PurgeRunRequest::new(dry_run);
         let request = self.request(Method::POST, &["purge", "run"]).json(&body);
         self.client.json(Call::once(request).endless()).await
     }
 
-    /// Syncs now what is pending, and waits for the end, however long that takes.
+    /// Syncs now what is pending, and waits for the end, however long that takes. Dropping the future
+    /// stops the run once its copies under way are finished.
     pub async fn sync_run(&self) -> Result<SyncReport> {
         let request = self.request(Method::POST, &["sync", "run"]);
         self.client.json(Call::once(request).endless()).await

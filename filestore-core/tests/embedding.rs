@@ -24,11 +24,7 @@ fn files_below(dir: &Path) -> usize {
     entries
         .map(|entry| {
             let path = entry.unwrap().path();
-            if path.is_dir() {
-                files_below(&path)
-            } else {
-                usize::from(!path.ends_with(".store-id"))
-            }
+            if path.is_dir() { files_below(&path) } else { 1 }
         })
         .sum()
 }

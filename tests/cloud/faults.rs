@@ -199,7 +199,11 @@ async fn after_the_last_try_a_file_is_failed_served_and_can_be_tried_again() {
     let s3 = S3Server::start().await;
     let (server, remote) = impatient(&s3, |config| config.store.sync.max_attempts = 3).await;
     server.bind(7, remote.code(), true).await;
-    s3.down().await;
+    // The first write finds out what the provider can do.
+    server.bind(8, remote.code(), false).await;
+    server.upload("first").org("8").ok().await;
+    // An answer, and no outage: the bytes that arrive are not those that were sent.
+    s3.faults().every(Operation::PutObject, Fault::CorruptBody);
 
     let record = server.upload("bytes").org("7").ok().await;
     eventually_within(Duration::from_mins(1), "the file is FAILED", async || {
@@ -209,7 +213,7 @@ async fn after_the_last_try_a_file_is_failed_served_and_can_be_tried_again() {
     .await;
     assert_eq!(read(&server, &record.file_id).await, b"bytes");
 
-    s3.up().await;
+    s3.faults().clear();
     assert_eq!(server.store().admin().sync_retry(Some(7.try_into().unwrap())).await.unwrap(), 1);
 
     eventually_within(Duration::from_mins(1), "the file is at its provider", async || {

@@ -4,6 +4,8 @@ mod s3_server;
 mod provider;
 mod suite;
 mod faults;
+mod lanes;
+mod outage;
 mod crash;
 
 use filestore_workspace::{Remote, S3Server};

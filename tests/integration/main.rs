@@ -22,6 +22,5 @@ mod errors;
 mod limits;
 mod races;
 mod recovery;
-mod identity;
 mod old_data;
 mod story;

@@ -15,7 +15,7 @@ use filestore_core::metadata::{Lease, Metadata};
 use filestore_core::service::{BatchItem, NewBatch, NewUpload, Uploaded};
 use filestore_core::variant::{Fit, Variant, VariantSize};
 use filestore_core::worker::NoProgress;
-use filestore_core::{ErrorKind, FileStore};
+use filestore_core::{ErrorKind, FileStore, ProviderCode};
 use filestore_workspace::{eventually, files_under, fixtures};
 use tempfile::TempDir;
 
@@ -197,7 +197,10 @@ async fn a_purge_that_crashed_after_its_claim_is_taken_up_again() {
     let metadata = SqliteMetadata::open(&database, Durability::Full, None).unwrap();
     let now = Timestamp::now();
     let claim = Lease { owner: "the dead", now, until: now.plus(Duration::from_hours(24)) };
-    assert_eq!(metadata.claim_purges(claim, now, 10).await.unwrap().len(), 1);
+    assert_eq!(
+        metadata.claim_purges(claim, &ProviderCode::local(), now, 10).await.unwrap().len(),
+        1
+    );
 
     metadata.close().await;
     drop(metadata);

@@ -1,5 +1,6 @@
 //! `purge`, `sync`, `variants`, `health`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use filestore_core::api::{
@@ -17,7 +18,8 @@ pub(super) async fn purge(dry_run: DryRun, target: &dyn Target, out: Output) -> 
     let report = target.purge(dry_run, &meter).await.map_err(|e| e.doing("cannot purge"))?;
     drop(meter);
     out.data(&report, |_| Vec::new(), purge_text)?;
-    Ok(failures("purge", &report.failures, out))
+    let exit = failures("purge", &report.failures, report.failed, out);
+    Ok(if report.postponed.is_empty() { exit } else { Exit::Refused })
 }
 
 fn purge_text(report: &PurgeReport) -> String {
@@ -34,12 +36,13 @@ fn purge_text(report: &PurgeReport) -> String {
         counted(report.blobs_removed, "replaced blob"),
         counted(report.expired, "temporary file"),
         report.waiting,
-        report.failures.len(),
+        report.failed,
     );
 
     for (provider, blobs) in &report.removed_at {
         let _ = write!(text, "\nat {}: {removed} {}", plain(provider), counted(*blobs, "blob"));
     }
+    postponed(&mut text, &report.postponed);
     text
 }
 
@@ -49,18 +52,27 @@ pub(super) async fn sync(target: &dyn Target, out: Output) -> Result<Exit> {
     let report = target.sync(&meter).await.map_err(|e| e.doing("cannot sync"))?;
     drop(meter);
     out.data(&report, |_| Vec::new(), sync_text)?;
-    Ok(failures("sync", &report.failures, out))
+    Ok(failures("sync", &report.failures, report.failed, out))
 }
 
 fn sync_text(report: &SyncReport) -> String {
-    format!(
+    let mut text = format!(
         "settled {}, synced {} ({}), {} waiting, {} failed",
         counted(report.settled, "file"),
         counted(report.synced, "file"),
         size(report.synced_bytes),
         report.waiting,
-        report.failures.len()
-    )
+        report.failed,
+    );
+    postponed(&mut text, &report.postponed);
+    text
+}
+
+/// Adds a line for each provider that does not answer, or is not configured.
+fn postponed(text: &mut String, waiting: &BTreeMap<String, u64>) {
+    for (provider, count) in waiting {
+        let _ = write!(text, "\n{count} wait for {}, which does not answer", plain(provider));
+    }
 }
 
 /// `sync enqueue`: queues an organization's older files.
@@ -95,13 +107,14 @@ fn queue_report(queued: u64, out: Output) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Names the files that are left; the exit status says whether there are any.
-pub(super) fn failures(doing: &str, failures: &[WorkFailure], out: Output) -> Exit {
+/// Names the first of the files that are left, of `count` in all; the exit status says whether there
+/// are any.
+pub(super) fn failures(doing: &str, failures: &[WorkFailure], count: u64, out: Output) -> Exit {
     for failure in failures {
         let id = plain(&failure.file_id);
         out.failure(&Failure::refused(plain(&failure.error)).doing(format!("cannot {doing} {id}")));
     }
-    if failures.is_empty() { Exit::Done } else { Exit::Refused }
+    if failures.is_empty() && count == 0 { Exit::Done } else { Exit::Refused }
 }
 
 /// `sync status`: counts files by sync status.

@@ -84,7 +84,7 @@ async fn migrate(
     out.data(&report, |_| Vec::new(), report_text)?;
 
     let left = if report.left_files > 0 { Exit::Refused } else { Exit::Done };
-    Ok(left.max(failures("move", &report.failures, out)))
+    Ok(left.max(failures("move", &report.failures, report.failed, out)))
 }
 
 fn report_text(report: &MigrateReport) -> String {
@@ -95,7 +95,7 @@ fn report_text(report: &MigrateReport) -> String {
         size(report.moved_bytes),
         report.left_files,
         size(report.left_bytes),
-        report.failures.len()
+        report.failed
     )
 }
 
@@ -151,7 +151,7 @@ async fn verify(asked: &MigrateTarget, target: &dyn Target, out: Output) -> Resu
     let report =
         verified.map_err(|e| e.doing(format!("cannot verify the files of organization {org}")))?;
     out.data(&report, |_| Vec::new(), verify_text)?;
-    Ok(failures("verify", &report.failures, out))
+    Ok(failures("verify", &report.failures, report.failed, out))
 }
 
 fn verify_text(report: &MigrateVerifyReport) -> String {
@@ -160,6 +160,6 @@ fn verify_text(report: &MigrateVerifyReport) -> String {
         counted(report.checked_files, "file"),
         size(report.checked_bytes),
         report.elsewhere,
-        report.failures.len()
+        report.failed
     )
 }

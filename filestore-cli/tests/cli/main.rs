@@ -5,5 +5,4 @@ mod commands;
 mod clouds;
 mod recursive;
 mod process;
-mod stopped;
 mod documented;

@@ -100,7 +100,7 @@ impl Default for Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SyncConfig {
-    /// Files copied at the same time, by the sync worker and by each migration.
+    /// Files copied at the same time, by the sync worker to each provider and by each migration.
     pub concurrency: usize,
     /// The number of failed attempts after which a file is FAILED.
     pub max_attempts: u32,

@@ -40,7 +40,12 @@ pub struct PurgeReport {
     pub removed_at: BTreeMap<ProviderCode, u64>,
     /// Deleted files that are still within their grace period.
     pub waiting: u64,
-    /// Files that could not be removed and will be attempted again.
+    /// Files and blobs that are due and were left to later, by the provider that holds them: one that
+    /// does not answer, or is not configured.
+    pub postponed: BTreeMap<ProviderCode, u64>,
+    /// Removals that failed and will be attempted again.
+    pub failed: u64,
+    /// The first failures, 100 at most.
     pub failures: Vec<WorkFailure>,
 }
 
@@ -57,7 +62,11 @@ pub struct SyncReport {
     /// Files that still wait: for another run, for the pause after a failed attempt, for a provider
     /// that takes no files.
     pub waiting: u64,
-    /// Files that could not be copied; attempted again later, unless they are FAILED now.
+    /// Files that wait for a provider that does not answer, or is not configured.
+    pub postponed: BTreeMap<ProviderCode, u64>,
+    /// Copies that failed; attempted again later, unless the file is FAILED now.
+    pub failed: u64,
+    /// The first failures, 100 at most.
     pub failures: Vec<WorkFailure>,
 }
 
@@ -152,6 +161,8 @@ pub struct MigrateReport {
     /// True if the migration was told to stop.
     pub stopped: bool,
     /// Files that could not be moved; a later run attempts them again.
+    pub failed: u64,
+    /// The first failures, 100 at most.
     pub failures: Vec<WorkFailure>,
 }
 
@@ -192,6 +203,8 @@ pub struct MigrateVerifyReport {
     /// READY files that are elsewhere and so were not read.
     pub elsewhere: u64,
     /// Files that cannot be read, or whose digest is not the record's.
+    pub failed: u64,
+    /// The first failures, 10,000 at most.
     pub failures: Vec<WorkFailure>,
 }
 

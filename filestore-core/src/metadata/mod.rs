@@ -23,9 +23,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use types::{
-    BindingOutcome, BindingSeen, DroppedBlob, DueBlob, Expected, Holding, IdempotencyEntry,
-    InsertFiles, Inserted, Lease, PurgeBacklog, PurgeClaim, SyncClaim, SyncCounts, UpdateFile,
-    Updated, WriteIntent,
+    AfterFailure, BindingOutcome, BindingSeen, DroppedBlob, DueBlob, Expected, Holding,
+    IdempotencyEntry, InsertFiles, Inserted, Lease, PurgeBacklog, PurgeClaim, SyncClaim,
+    SyncCounts, UpdateFile, Updated, WriteIntent,
 };
 
 use crate::domain::backlog::ProviderBacklog;
@@ -137,14 +137,27 @@ pub trait Metadata: Send + Sync + 'static {
     /// Marks up to `limit` TEMP files with `expires_at` ≤ `now` for purge; returns how many.
     async fn expire_temp(&self, now: Timestamp, limit: usize) -> Result<u64>;
 
-    /// Claims up to `limit` deleted files marked at or before `marked_before`, oldest first. From
-    /// here on they cannot be restored, even after the lease.
+    /// Claims up to `limit` deleted files that `holder` holds, marked at or before `marked_before`, in
+    /// the order in which they came due: a file after its grace period, one that failed after its
+    /// wait. From here on they cannot be restored, even after the lease.
     async fn claim_purges(
         &self,
         lease: Lease<'_>,
+        holder: &ProviderCode,
         marked_before: Timestamp,
         limit: usize,
     ) -> Result<Vec<PurgeClaim>>;
+
+    /// Makes the purge leases of `owner` last until `lease_until`.
+    async fn renew_purges(&self, owner: &str, lease_until: Timestamp) -> Result<()>;
+
+    /// Releases all purge claims of `owner`. The files stay claimed, and are due at once.
+    async fn release_purges(&self, owner: &str) -> Result<()>;
+
+    /// Postpones a purge claimed under `lease` until the dropped blobs of `record` at other providers
+    /// are found absent: these come due now. The file is given to a run at the end of the lease at the
+    /// latest. Counts no failure.
+    async fn await_dropped(&self, lease: Lease<'_>, record: &FileRecord) -> Result<()>;
 
     /// Deletes the records of claimed files whose bytes are confirmed absent, with their dropped
     /// LOCAL blobs (those at providers come due by themselves); rows not claimed by `owner` are
@@ -168,12 +181,24 @@ pub trait Metadata: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Vec<ProviderBacklog>>;
 
-    /// Lists up to `limit` dropped blobs with `not_before` ≤ `now`, oldest first. Removal is
-    /// idempotent, so they need no lease.
-    async fn due_blobs(&self, now: Timestamp, limit: usize) -> Result<Vec<DueBlob>>;
+    /// Lists up to `limit` dropped blobs of `holder` with `not_before` ≤ `now`, oldest first. Removal
+    /// is idempotent, so they need no lease.
+    async fn due_blobs(
+        &self,
+        holder: &ProviderCode,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<DueBlob>>;
 
-    /// Forgets dropped blobs whose bytes are confirmed absent.
-    async fn finish_blobs(&self, ids: &[i64]) -> Result<()>;
+    /// Forgets dropped blobs whose bytes are confirmed absent. Those still within their grace period
+    /// stay, and come due once more at its end: a delayed write may land until then. A purge that
+    /// waits for one of the blobs goes on.
+    async fn finish_blobs(&self, ids: &[i64], now: Timestamp) -> Result<()>;
+
+    /// Ends the waits after failures of up to `limit` purges, dropped blobs and copies each of
+    /// `provider`, which answers again: they are due at `now`. Returns how many.
+    async fn end_waits(&self, provider: &ProviderCode, now: Timestamp, limit: usize)
+    -> Result<u64>;
 
     /// Postpones a dropped blob after a failed removal.
     async fn postpone_blob(&self, id: i64, retry_at: Timestamp) -> Result<()>;
@@ -186,26 +211,28 @@ pub trait Metadata: Send + Sync + 'static {
     async fn settle_sync(&self, limit: usize) -> Result<Vec<FileId>>;
 
     /// PENDING → SYNCING, under a lease, for up to `limit` files whose wait is over, whose
-    /// organization's active binding names one of `targets`, and whose blob is not there yet.
+    /// organization's active binding names one of `targets`, and whose blob is not there yet and not at
+    /// one of the `unreadable`.
     /// Organizations take turns, beginning after `after`. Files whose lease has ended are PENDING
     /// again first. Notes the writes of the copies.
     async fn claim_syncs(
         &self,
         lease: Lease<'_>,
         targets: &[ProviderCode],
+        unreadable: &[ProviderCode],
         after: Option<&OrganizationId>,
         limit: usize,
     ) -> Result<Vec<SyncClaim>>;
 
-    /// Makes the leases of `owner` last until `lease_until`.
-    async fn renew_syncs(&self, owner: &str, lease_until: Timestamp) -> Result<()>;
+    /// Makes the sync leases of the owner last until the end of `lease`, and renews its noted writes.
+    async fn renew_syncs(&self, lease: Lease<'_>) -> Result<()>;
 
     /// Releases all claims of `owner` as if they had never been made: SYNCING → PENDING.
     async fn release_syncs(&self, owner: &str) -> Result<()>;
 
-    /// Notes a failed attempt and ends its claim: SYNCING → PENDING, postponed to `retry_at`, or
-    /// FAILED without one. Leaves a file alone that `owner` does not hold any more.
-    async fn fail_sync(&self, owner: &str, id: FileId, retry_at: Option<Timestamp>) -> Result<()>;
+    /// Ends a claim after a failed attempt: SYNCING → PENDING or FAILED, as `next` says. Leaves a file
+    /// alone that `owner` does not hold any more.
+    async fn fail_sync(&self, owner: &str, id: FileId, next: AfterFailure) -> Result<()>;
 
     /// NONE, SYNCED or FAILED → PENDING for the READY files of `organization` that `target` does
     /// not hold, looking at up to `limit` files with ids above `after`. Returns how many, and the
@@ -234,7 +261,11 @@ pub trait Metadata: Send + Sync + 'static {
     /// removed from `not_before` on. Leaves keys alone that are not noted.
     async fn withdraw_writes(&self, keys: &[BlobKey], not_before: Timestamp) -> Result<()>;
 
-    /// Withdraws up to `limit` objects noted before `begun_before`; returns how many.
+    /// Renews the noted writes of `owner`: they are as young as if they began at `now`.
+    async fn renew_writes(&self, owner: &str, now: Timestamp) -> Result<()>;
+
+    /// Withdraws up to `limit` objects noted, or last renewed, before `begun_before`; returns how
+    /// many.
     async fn withdraw_old_writes(
         &self,
         begun_before: Timestamp,
@@ -270,10 +301,6 @@ pub trait Metadata: Send + Sync + 'static {
     /// Ends all leases, and SYNCING files are PENDING again: at start, when no other process can
     /// hold one.
     async fn clear_leases(&self) -> Result<()>;
-
-    /// Makes failed purges and syncs wait no longer than until `retries`, and dropped blobs no longer
-    /// than until `blobs`: at start, as a clock that was ahead may have made them wait for years.
-    async fn cap_waits(&self, retries: Timestamp, blobs: Timestamp) -> Result<()>;
 
     /// Answers if the database does.
     async fn ping(&self) -> Result<()>;

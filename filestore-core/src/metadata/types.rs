@@ -140,7 +140,7 @@ pub struct Lease<'a> {
 pub struct PurgeClaim {
     /// The file.
     pub record: FileRecord,
-    /// The blobs that the file dropped and that are not removed yet.
+    /// The blobs that the file dropped and whose bytes were not found absent yet.
     pub dropped: Vec<DroppedBlob>,
     /// The number of failed removals so far.
     pub attempts: u32,
@@ -199,6 +199,18 @@ pub struct SyncClaim {
     pub attempts: u32,
 }
 
+/// The fate of a file whose copy failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterFailure {
+    /// Another attempt, not before the instant; the failed one counts.
+    Postpone(Timestamp),
+    /// Another attempt, not before the instant; the failed one does not count, because the fault was
+    /// the provider's and met every file alike.
+    Excuse(Timestamp),
+    /// No further attempt: the file is FAILED.
+    GiveUp,
+}
+
 /// Files by sync status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SyncCounts {
@@ -240,6 +252,9 @@ pub struct WriteIntent {
     pub key: BlobKey,
     /// The instant of the intent.
     pub begun_at: Timestamp,
+    /// The run that writes the object and renews the intent; `None` for a request, which ends within
+    /// its deadline.
+    pub owner: Option<String>,
 }
 
 /// Files of one organization at one provider.

@@ -52,6 +52,7 @@ impl Inner {
             provider: record.blob.provider.clone(),
             key: record.blob.key.clone(),
             begun_at: now,
+            owner: None,
         };
 
         self.metadata.begin_writes(records.iter().map(intent).collect()).await?;

@@ -30,7 +30,7 @@ impl FileStore {
             next.state = old.state.delete();
             let marked = self.mark(&old, next).await?;
             if marked.is_some() {
-                self.inner.purge_wanted.notify_one();
+                self.inner.purge_wanted.notify();
             }
             Ok(marked)
         })

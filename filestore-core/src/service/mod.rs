@@ -21,7 +21,6 @@
 
 mod request;
 mod open;
-mod last_used;
 pub(crate) mod recovery;
 mod settled;
 mod placement;
@@ -42,24 +41,22 @@ pub(crate) mod cloud_write;
 pub(crate) mod relocate;
 pub(crate) mod migrations;
 mod traffic;
+pub(crate) mod wake;
 
 use std::sync::Arc;
-
-use tokio::sync::Notify;
 
 use crate::domain::clock::{Clock, Timestamp};
 use crate::domain::config::StoreConfig;
 use crate::domain::error::Result;
-use crate::domain::id::StoreId;
 use crate::domain::provider_health::ProviderHealth;
 use crate::metadata::Metadata;
 use crate::storage::{BlobStores, DataDir, ProviderRegistry};
 use crate::variant::VariantEngine;
 
-use self::last_used::Standing;
 use self::migrations::Migrations;
 use self::publish::PublishQueue;
 use self::traffic::Traffic;
+use self::wake::Wake;
 
 pub use crate::storage::ByteStream;
 pub use bindings::Bindings;
@@ -121,16 +118,14 @@ pub(crate) struct Inner {
     pub(crate) stores: BlobStores,
     pub(crate) variants: VariantEngine,
     pub(crate) publishing: Arc<PublishQueue>,
-    /// Wakes the purge worker.
-    pub(crate) purge_wanted: Notify,
-    /// Wakes the sync worker.
-    pub(crate) sync_wanted: Notify,
+    /// Wakes the lanes of the purge.
+    pub(crate) purge_wanted: Wake,
+    /// Wakes the lanes of the sync.
+    pub(crate) sync_wanted: Wake,
     /// Counters of what was copied to and between providers since the store was opened.
     pub(crate) traffic: Traffic,
     /// The migrations under way, by organization.
     pub(crate) migrations: Migrations,
-    /// The right of this opener to run the work of the background.
-    pub(crate) standing: Standing,
     idempotency: Arc<idempotency::KeysInUse>,
     quota: Arc<quota::Ledger>,
 }
@@ -143,11 +138,6 @@ impl Inner {
 }
 
 impl FileStore {
-    /// Returns the id of the store, which its data directory is marked with.
-    pub fn id(&self) -> StoreId {
-        self.inner.metadata.store_id()
-    }
-
     /// Returns the configuration that the store was opened with.
     pub fn config(&self) -> &StoreConfig {
         &self.inner.config

@@ -97,7 +97,7 @@ impl Inner {
         if let Some((provider, true)) = &seen.active
             && self.stores.location(provider) == Location::Cloud
         {
-            self.sync_wanted.notify_one();
+            self.sync_wanted.notify();
         }
     }
 

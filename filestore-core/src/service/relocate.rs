@@ -86,11 +86,13 @@ impl RateLimit {
 }
 
 impl Inner {
-    /// Moves the blob of `record` to `target`, LOCAL or not.
+    /// Moves the blob of `record` to `target`, LOCAL or not. `owner` renews the note of the write while
+    /// the move goes on.
     pub(crate) async fn move_blob(
         self: &Arc<Self>,
         record: &FileRecord,
         target: &ProviderCode,
+        owner: &str,
         meter: CopyMeter,
     ) -> Result<Moved> {
         if self.stores.disk(target).is_some() {
@@ -105,6 +107,7 @@ impl Inner {
             provider: target.clone(),
             key: key.clone(),
             begun_at: now,
+            owner: Some(owner.to_owned()),
         };
 
         self.metadata.begin_writes(vec![intent]).await?;

@@ -53,12 +53,21 @@ impl Admin<'_> {
     }
 
     /// Purges all that is due: expired TEMP files, deleted files past their grace period, replaced
-    /// blobs past theirs. Ends when nothing due is left but what failed. Progress counts files and
-    /// blobs. `ProviderUnavailable` if this opener does not know the lifetimes and providers that
-    /// the store's owner used.
+    /// blobs past theirs. Ends when nothing due is left but what failed or waits for a provider that
+    /// does not answer, or once as much was done as was due at the start. Progress counts files and
+    /// blobs.
     pub async fn purge(self, progress: &dyn Progress) -> Result<PurgeReport> {
-        self.store.inner().check_standing()?;
         self.store.purge_run(progress).await
+    }
+
+    /// Purges as [`purge`](Self::purge) does, but ends early, between two removals, once `stop` returns
+    /// true.
+    pub async fn purge_until(
+        self,
+        stop: &(dyn Fn() -> bool + Sync),
+        progress: &dyn Progress,
+    ) -> Result<PurgeReport> {
+        self.store.purge_until(stop, progress).await
     }
 
     /// Counts what waits for each provider: copies, deleted files and dropped blobs to remove, and
@@ -78,7 +87,8 @@ impl Admin<'_> {
     }
 
     /// Settles every waiting file that has nowhere to go, and copies the others that are due. Ends
-    /// when nothing is due any more. Progress counts files, and bytes beside them.
+    /// when nothing is due any more but what waits for a provider that does not answer, or once as
+    /// much was attempted as waited at the start. Progress counts files, and bytes beside them.
     ///
     /// ```no_run
     /// # use std::sync::Arc;
@@ -90,8 +100,17 @@ impl Admin<'_> {
     /// # }
     /// ```
     pub async fn sync(self, progress: Arc<dyn Progress>) -> Result<SyncReport> {
-        self.store.inner().check_standing()?;
         self.store.sync_run(progress).await
+    }
+
+    /// Syncs as [`sync`](Self::sync) does, but ends early once `stop` returns true, when the copies under
+    /// way are done.
+    pub async fn sync_until(
+        self,
+        stop: &(dyn Fn() -> bool + Sync),
+        progress: Arc<dyn Progress>,
+    ) -> Result<SyncReport> {
+        self.store.sync_until(stop, progress).await
     }
 
     /// Counts the files in each sync status, and what was copied since the store was opened.
@@ -180,7 +199,6 @@ impl Admin<'_> {
         stop: &(dyn Fn() -> bool + Sync),
         progress: Arc<dyn Progress>,
     ) -> Result<MigrateReport> {
-        self.store.inner().check_standing()?;
         self.store.migrate_run(organization, to, options, stop, progress).await
     }
 

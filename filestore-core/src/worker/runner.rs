@@ -8,69 +8,152 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout_at};
 
+use super::outage::Outages;
 use super::progress::NoProgress;
 use crate::FileStore;
 use crate::domain::error::Result;
+use crate::domain::provider::ProviderCode;
+use crate::service::wake::Listener;
 use crate::tasks;
 
 /// Background work that the runner repeats.
 ///
-/// [`work`](Self::work) is interrupted only by the end of the process, [`wanted`](Self::wanted) at any
-/// time.
+/// [`work`](Self::work) is interrupted only by the end of the process, the wait for it at any time.
 #[async_trait]
 trait Worker: Send + Sync + 'static {
     /// Returns the worker's name, for the log.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> String;
 
     /// Returns the pause after which due work is looked for although nothing asks for it.
     fn every(&self) -> Duration;
 
-    /// Waits until something asks for the work.
-    async fn wanted(&self, store: &FileStore);
+    /// Begins to listen to what asks for the work, if anything does.
+    fn listen(&self, store: &FileStore) -> Option<Listener> {
+        let _ = store;
+        None
+    }
 
     /// Does what is due; ends early, between two pieces of work, once `stop` returns true.
     async fn work(&self, store: &FileStore, stop: &(dyn Fn() -> bool + Sync)) -> Result<()>;
 }
 
-struct PurgeWorker;
+/// Marks expired TEMP files.
+struct ExpiryWorker;
 
 #[async_trait]
-impl Worker for PurgeWorker {
-    fn name(&self) -> &'static str {
-        "purge"
+impl Worker for ExpiryWorker {
+    fn name(&self) -> String {
+        "expiry".to_owned()
     }
 
     fn every(&self) -> Duration {
         Duration::from_secs(10)
     }
 
-    async fn wanted(&self, store: &FileStore) {
-        store.inner().purge_wanted.notified().await;
-    }
-
     async fn work(&self, store: &FileStore, stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
-        store.purge_until(stop, &NoProgress).await.map(drop)
+        store.expire_temp(stop).await.map(drop)
     }
 }
 
-struct SyncWorker;
+/// Purges the deleted files of one holder.
+struct PurgeWorker(ProviderCode);
 
 #[async_trait]
-impl Worker for SyncWorker {
-    fn name(&self) -> &'static str {
-        "sync"
+impl Worker for PurgeWorker {
+    fn name(&self) -> String {
+        format!("purge of {}", self.0)
+    }
+
+    fn every(&self) -> Duration {
+        Duration::from_secs(10)
+    }
+
+    fn listen(&self, store: &FileStore) -> Option<Listener> {
+        Some(store.inner().purge_wanted.listen())
+    }
+
+    async fn work(&self, store: &FileStore, stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        store.purge_files_of(&self.0, stop).await
+    }
+}
+
+/// Removes the dropped blobs of one holder.
+struct DroppedWorker(ProviderCode);
+
+#[async_trait]
+impl Worker for DroppedWorker {
+    fn name(&self) -> String {
+        format!("dropped blobs of {}", self.0)
+    }
+
+    fn every(&self) -> Duration {
+        Duration::from_secs(10)
+    }
+
+    async fn work(&self, store: &FileStore, stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        store.remove_dropped_of(&self.0, stop).await
+    }
+}
+
+/// Settles files that have no provider to go to.
+struct SettleWorker;
+
+#[async_trait]
+impl Worker for SettleWorker {
+    fn name(&self) -> String {
+        "settling".to_owned()
     }
 
     fn every(&self) -> Duration {
         Duration::from_secs(2)
     }
 
-    async fn wanted(&self, store: &FileStore) {
-        store.inner().sync_wanted.notified().await;
+    fn listen(&self, store: &FileStore) -> Option<Listener> {
+        Some(store.inner().sync_wanted.listen())
     }
 
     async fn work(&self, store: &FileStore, stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
-        store.sync_until(stop, Arc::new(NoProgress)).await.map(drop)
+        store.settle(stop, &NoProgress).await.map(drop)
+    }
+}
+
+/// Copies files to one provider.
+struct SyncWorker(ProviderCode);
+
+#[async_trait]
+impl Worker for SyncWorker {
+    fn name(&self) -> String {
+        format!("sync to {}", self.0)
+    }
+
+    fn every(&self) -> Duration {
+        Duration::from_secs(2)
+    }
+
+    fn listen(&self, store: &FileStore) -> Option<Listener> {
+        Some(store.inner().sync_wanted.listen())
+    }
+
+    async fn work(&self, store: &FileStore, stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        store.sync_to(&self.0, stop).await
+    }
+}
+
+/// Looks for providers that answer again.
+struct OutageWorker(Outages);
+
+#[async_trait]
+impl Worker for OutageWorker {
+    fn name(&self) -> String {
+        "end of outages".to_owned()
+    }
+
+    fn every(&self) -> Duration {
+        Duration::from_secs(2)
+    }
+
+    async fn work(&self, store: &FileStore, _stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        self.0.end_waits(store).await
     }
 }
 
@@ -78,22 +161,36 @@ struct UpkeepWorker;
 
 #[async_trait]
 impl Worker for UpkeepWorker {
-    fn name(&self) -> &'static str {
-        "upkeep"
+    fn name(&self) -> String {
+        "upkeep".to_owned()
     }
 
     fn every(&self) -> Duration {
         Duration::from_secs(30)
     }
 
-    async fn wanted(&self, _store: &FileStore) {
-        // Nothing asks for upkeep.
-        std::future::pending::<()>().await;
-    }
-
     async fn work(&self, store: &FileStore, _stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
         store.upkeep().await
     }
+}
+
+/// Lists all workers of a store: those of the whole, and the lanes of each provider.
+fn workers_of(store: &FileStore) -> Vec<Arc<dyn Worker>> {
+    let mut workers: Vec<Arc<dyn Worker>> = vec![
+        Arc::new(ExpiryWorker),
+        Arc::new(SettleWorker),
+        Arc::new(OutageWorker(Outages::default())),
+        Arc::new(UpkeepWorker),
+    ];
+
+    for holder in store.holders() {
+        workers.push(Arc::new(PurgeWorker(holder.clone())));
+        workers.push(Arc::new(DroppedWorker(holder)));
+    }
+    for target in store.providers().active_clouds() {
+        workers.push(Arc::new(SyncWorker(target)));
+    }
+    workers
 }
 
 /// The running workers of a store. A worker is stopped between two pieces of work, if those are short.
@@ -107,13 +204,10 @@ impl Workers {
     /// Starts the workers on the current runtime.
     pub fn start(store: &FileStore) -> Self {
         let (stop, stopped) = watch::channel(false);
-        let tasks = vec![
-            run(Arc::new(PurgeWorker), store.clone(), stopped.clone()),
-            run(Arc::new(SyncWorker), store.clone(), stopped.clone()),
-            run(Arc::new(UpkeepWorker), store.clone(), stopped),
-        ];
-
-        let tasks = tasks.into_iter().map(tasks::spawn).collect();
+        let workers = workers_of(store).into_iter();
+        let tasks = workers
+            .map(|worker| tasks::spawn(run(worker, store.clone(), stopped.clone())))
+            .collect();
         Self { stop, tasks }
     }
 
@@ -153,16 +247,25 @@ impl<T> Drop for Bound<T> {
 /// Runs `worker` when its time comes or something asks for its work, until told to stop.
 async fn run(worker: Arc<dyn Worker>, store: FileStore, mut stopped: watch::Receiver<bool>) {
     let mut tick = ticks(worker.every());
+    let mut listener = worker.listen(&store);
     loop {
         tokio::select! {
             _ = stopped.wait_for(|stop| *stop) => return,
-            () = worker.wanted(&store) => {}
+            () = wanted(&mut listener) => {}
             _ = tick.tick() => {}
         }
 
         let name = worker.name();
         let (worker, store, stopped) = (Arc::clone(&worker), store.clone(), stopped.clone());
         round(name, async move { worker.work(&store, &|| *stopped.borrow()).await }).await;
+    }
+}
+
+/// Waits until something asks for the work, if anything does.
+async fn wanted(listener: &mut Option<Listener>) {
+    match listener {
+        Some(listener) => listener.notified().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -174,16 +277,16 @@ fn ticks(every: Duration) -> tokio::time::Interval {
 
 /// Does one round of work in a task of its own: a panic ends the round, not the worker.
 async fn round<T: Send + 'static>(
-    worker: &'static str,
+    worker: String,
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) {
     match (&mut Bound(tasks::spawn(work)).0).await {
         Ok(Ok(_)) => {}
         Ok(Err(error)) => {
-            tracing::error!(worker, error = %error.chain(), "background work failed; it will be tried again");
+            tracing::error!(%worker, error = %error.chain(), "background work failed; it will be tried again");
         }
         Err(error) => {
-            tracing::error!(worker, %error, "background work broke off; it will be tried again");
+            tracing::error!(%worker, %error, "background work broke off; it will be tried again");
         }
     }
 }
@@ -194,7 +297,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_ends_the_round_and_not_the_worker() {
-        round::<()>("test", async { panic!("as a broken row might") }).await;
+        round::<()>("test".to_owned(), async { panic!("as a broken row might") }).await;
     }
 
     #[tokio::test]
@@ -205,7 +308,7 @@ mod tests {
         );
         let (sender, dropped) = tokio::sync::oneshot::channel();
         let held = Held(sender);
-        let task = tasks::spawn(round::<()>("test", async move {
+        let task = tasks::spawn(round::<()>("test".to_owned(), async move {
             let _held = held;
             std::future::pending().await
         }));

@@ -139,6 +139,9 @@ pub struct MigrateReport {
     /// True if the migration was told to stop.
     pub stopped: bool,
     /// Files that could not be moved; a later run attempts them again.
+    #[serde(default)]
+    pub failed: u64,
+    /// The first of these, 100 at most.
     pub failures: Vec<WorkFailure>,
 }
 
@@ -180,5 +183,8 @@ pub struct MigrateVerifyReport {
     /// READY files that are elsewhere and so were not read.
     pub elsewhere: u64,
     /// Files that cannot be read, or whose digest is not the record's.
+    #[serde(default)]
+    pub failed: u64,
+    /// The first of these, 10,000 at most.
     pub failures: Vec<WorkFailure>,
 }

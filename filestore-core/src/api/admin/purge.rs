@@ -42,6 +42,13 @@ pub struct PurgeReport {
     pub removed_at: BTreeMap<String, u64>,
     /// Deleted files that are still within their grace period.
     pub waiting: u64,
+    /// Files and blobs that are due and were left to later, by the code of the provider that holds
+    /// them: one that does not answer, or is not configured.
+    #[serde(default)]
+    pub postponed: BTreeMap<String, u64>,
     /// Files that could not be removed; a later run attempts them again.
+    #[serde(default)]
+    pub failed: u64,
+    /// The first of these, 100 at most.
     pub failures: Vec<WorkFailure>,
 }

@@ -1,5 +1,7 @@
 //! Sync runs and the sync queue.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::WorkFailure;
@@ -20,7 +22,13 @@ pub struct SyncReport {
     /// provider that takes no files.
     #[serde(default)]
     pub waiting: u64,
+    /// Files that wait for a provider that does not answer, or is not configured, by its code.
+    #[serde(default)]
+    pub postponed: BTreeMap<String, u64>,
     /// Files that could not be copied; attempted again later, unless they are FAILED now.
+    #[serde(default)]
+    pub failed: u64,
+    /// The first of these, 100 at most.
     pub failures: Vec<WorkFailure>,
 }
 

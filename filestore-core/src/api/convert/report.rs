@@ -1,6 +1,9 @@
 //! Reports of background work.
 
+use std::collections::BTreeMap;
+
 use crate::api;
+use crate::domain::provider::ProviderCode;
 use crate::domain::report::{
     MigrateHolding, MigratePlan, MigrateReport, MigrateRunning, MigrateStatus, MigrateVerifyReport,
     ProviderInfo, PurgeReport, SyncReport, SyncStatusReport, WorkFailure,
@@ -17,18 +20,22 @@ fn failures(failures: Vec<WorkFailure>) -> Vec<api::WorkFailure> {
     failures.into_iter().map(Into::into).collect()
 }
 
+fn by_code(counts: BTreeMap<ProviderCode, u64>) -> BTreeMap<String, u64> {
+    counts.into_iter().map(|(provider, count)| (provider.to_string(), count)).collect()
+}
+
 impl From<PurgeReport> for api::PurgeReport {
     fn from(report: PurgeReport) -> Self {
-        let removed_at = report.removed_at.into_iter();
-
         Self {
             dry_run: report.dry_run,
             expired: report.expired,
             purged: report.purged,
             purged_bytes: report.purged_bytes,
             blobs_removed: report.blobs_removed,
-            removed_at: removed_at.map(|(provider, count)| (provider.to_string(), count)).collect(),
+            removed_at: by_code(report.removed_at),
             waiting: report.waiting,
+            postponed: by_code(report.postponed),
+            failed: report.failed,
             failures: failures(report.failures),
         }
     }
@@ -41,6 +48,8 @@ impl From<SyncReport> for api::SyncReport {
             synced: report.synced,
             synced_bytes: report.synced_bytes,
             waiting: report.waiting,
+            postponed: by_code(report.postponed),
+            failed: report.failed,
             failures: failures(report.failures),
         }
     }
@@ -90,6 +99,7 @@ impl From<MigrateReport> for api::MigrateReport {
             left_files: report.left_files,
             left_bytes: report.left_bytes,
             stopped: report.stopped,
+            failed: report.failed,
             failures: failures(report.failures),
         }
     }
@@ -118,6 +128,7 @@ impl From<MigrateVerifyReport> for api::MigrateVerifyReport {
             checked_files: report.checked_files,
             checked_bytes: report.checked_bytes,
             elsewhere: report.elsewhere,
+            failed: report.failed,
             failures: failures(report.failures),
         }
     }

@@ -3,7 +3,7 @@
 use super::sync::bind;
 use super::*;
 use crate::domain::status::{Status, SyncStatus};
-use crate::metadata::{DroppedBlob, SyncClaim};
+use crate::metadata::{AfterFailure, DroppedBlob, SyncClaim};
 
 async fn claim(
     metadata: &dyn Metadata,
@@ -12,7 +12,10 @@ async fn claim(
     limit: usize,
 ) -> Vec<SyncClaim> {
     let until = now.plus(MINUTE);
-    metadata.claim_syncs(lease(owner, now, until), &[provider("s3")], None, limit).await.unwrap()
+    metadata
+        .claim_syncs(lease(owner, now, until), &[provider("s3")], &[], None, limit)
+        .await
+        .unwrap()
 }
 
 async fn sync_of(metadata: &dyn Metadata, record: &FileRecord) -> SyncStatus {
@@ -49,7 +52,7 @@ pub(crate) async fn a_claimed_file_is_nobody_elses(metadata: &dyn Metadata) {
 
     assert_eq!(claim(metadata, "two", at(0), 9).await, []);
 
-    metadata.fail_sync("two", record.file_id, None).await.unwrap();
+    metadata.fail_sync("two", record.file_id, AfterFailure::GiveUp).await.unwrap();
     assert_eq!(sync_of(metadata, &record).await, SyncStatus::Syncing, "not the owner's word");
     assert_eq!(metadata.settle_sync(9).await.unwrap(), []);
 }
@@ -86,7 +89,7 @@ pub(crate) async fn organizations_take_turns(metadata: &dyn Metadata) {
         let until = at(0).plus(MINUTE);
         let targets = [provider("s3")];
         let claims = metadata
-            .claim_syncs(lease("run", at(0), until), &targets, after.as_ref(), 4)
+            .claim_syncs(lease("run", at(0), until), &targets, &[], after.as_ref(), 4)
             .await
             .unwrap();
         after = claims.last().map(|claim| claim.record.organization_id.clone());
@@ -109,14 +112,27 @@ pub(crate) async fn a_file_waits_between_its_attempts_and_fails_at_the_end(
     bind(metadata, 7, "s3").await;
     let record = put(metadata, ready("7")).await;
     claim(metadata, "run", at(0), 9).await;
-    metadata.fail_sync("run", record.file_id, Some(at(500))).await.unwrap();
+    metadata.fail_sync("run", record.file_id, AfterFailure::Postpone(at(500))).await.unwrap();
     assert_eq!(sync_of(metadata, &record).await, SyncStatus::Pending);
     assert_eq!(claim(metadata, "run", at(499), 9).await, []);
     assert_eq!(claim(metadata, "run", at(500), 9).await[0].attempts, 1);
 
-    metadata.fail_sync("run", record.file_id, None).await.unwrap();
+    metadata.fail_sync("run", record.file_id, AfterFailure::GiveUp).await.unwrap();
     assert_eq!(sync_of(metadata, &record).await, SyncStatus::Failed);
     assert_eq!(claim(metadata, "run", at(9999), 9).await, []);
+}
+
+pub(crate) async fn an_excused_failure_counts_no_attempt(metadata: &dyn Metadata) {
+    bind(metadata, 7, "s3").await;
+    let record = put(metadata, ready("7")).await;
+    claim(metadata, "run", at(0), 9).await;
+
+    let excuse = AfterFailure::Excuse(at(500));
+    metadata.fail_sync("run", record.file_id, excuse).await.unwrap();
+
+    assert_eq!(sync_of(metadata, &record).await, SyncStatus::Pending);
+    assert_eq!(claim(metadata, "run", at(499), 9).await, []);
+    assert_eq!(claim(metadata, "run", at(500), 9).await[0].attempts, 0);
 }
 
 pub(crate) async fn a_lease_can_be_renewed_and_ends(metadata: &dyn Metadata) {
@@ -125,13 +141,13 @@ pub(crate) async fn a_lease_can_be_renewed_and_ends(metadata: &dyn Metadata) {
     claim(metadata, "one", at(0), 9).await;
     let end = at(0).plus(MINUTE);
     let later = end.plus(MINUTE);
-    metadata.renew_syncs("one", later).await.unwrap();
-    metadata.renew_syncs("stranger", at(1)).await.unwrap();
+    metadata.renew_syncs(lease("one", end, later)).await.unwrap();
+    metadata.renew_syncs(lease("stranger", end, at(1))).await.unwrap();
 
     assert_eq!(claim(metadata, "two", end, 9).await, []);
     assert_eq!(claim(metadata, "two", later, 9).await.len(), 1);
 
-    metadata.fail_sync("one", record.file_id, None).await.unwrap();
+    metadata.fail_sync("one", record.file_id, AfterFailure::GiveUp).await.unwrap();
     assert_eq!(sync_of(metadata, &record).await, SyncStatus::Syncing, "it is the other's now");
 }
 
@@ -159,7 +175,7 @@ pub(crate) async fn a_replace_begins_all_attempts_anew(metadata: &dyn Metadata) 
     bind(metadata, 7, "s3").await;
     let record = put(metadata, ready("7")).await;
     let claimed = claim(metadata, "run", at(0), 9).await.remove(0).record;
-    metadata.fail_sync("run", record.file_id, Some(at(9999))).await.unwrap();
+    metadata.fail_sync("run", record.file_id, AfterFailure::Postpone(at(9999))).await.unwrap();
     let waiting = FileRecord { state: claimed.state.postpone().unwrap(), ..claimed };
     let next = replaced(&waiting, 5, at(1));
 
@@ -208,7 +224,7 @@ pub(crate) async fn a_flip_is_lost_when_the_file_was_replaced_or_deleted(metadat
         }
     }
 
-    assert_eq!(metadata.due_blobs(at(5), 9).await.unwrap().len(), 1);
+    assert_eq!(metadata.due_blobs(&ProviderCode::local(), at(5), 9).await.unwrap().len(), 1);
 }
 
 pub(crate) async fn queueing_takes_what_is_elsewhere_page_by_page(metadata: &dyn Metadata) {
@@ -253,7 +269,7 @@ pub(crate) async fn failed_files_are_queued_again(metadata: &dyn Metadata) {
 
     let claims = claim(metadata, "run", at(0), 99).await;
     for claim in &claims {
-        metadata.fail_sync("run", claim.record.file_id, None).await.unwrap();
+        metadata.fail_sync("run", claim.record.file_id, AfterFailure::GiveUp).await.unwrap();
     }
     assert_eq!(metadata.retry_sync(Some(&organization("9")), 9).await.unwrap(), 0);
     assert_eq!(metadata.retry_sync(Some(&organization("8")), 9).await.unwrap(), 1);

@@ -187,7 +187,10 @@ pub(crate) async fn usage_follows_inserts_replaces_and_purges(metadata: &dyn Met
     metadata.update_file(change(&moved, deleted(&moved, at(3)))).await.unwrap();
     assert_eq!(stored().await, 40, "deleted bytes count until they are gone");
 
-    let claims = metadata.claim_purges(lease("run", at(3), at(9)), at(3), 10).await.unwrap();
+    let claims = metadata
+        .claim_purges(lease("run", at(3), at(9)), &provider("s3"), at(3), 10)
+        .await
+        .unwrap();
     assert_eq!((claims.len(), stored().await), (1, 40));
     assert_eq!(metadata.finish_purges("run", &[moved.file_id]).await.unwrap(), 1);
     assert_eq!(stored().await, 10);

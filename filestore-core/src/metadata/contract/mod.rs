@@ -91,6 +91,11 @@ macro_rules! contract_tests {
                 the_backlog_counts_what_a_run_would_find,
                 what_waits_is_counted_by_the_provider_that_has_it_to_do,
                 dropped_blobs_come_due_and_are_finished_or_postponed,
+                each_holder_has_claims_and_dropped_blobs_of_its_own,
+                what_failed_comes_after_what_came_due_before_its_next_attempt,
+                purge_leases_can_be_renewed_and_released,
+                a_purge_waits_for_the_dropped_blobs_at_other_providers,
+                waits_end_when_the_provider_answers_again,
             }
             sync {
                 files_with_nowhere_to_go_are_settled,
@@ -106,6 +111,7 @@ macro_rules! contract_tests {
                 only_files_bound_to_a_target_are_claimed,
                 organizations_take_turns,
                 a_file_waits_between_its_attempts_and_fails_at_the_end,
+                an_excused_failure_counts_no_attempt,
                 a_lease_can_be_renewed_and_ends,
                 released_claims_count_no_attempt,
                 clearing_leases_makes_files_wait_again,
@@ -121,12 +127,12 @@ macro_rules! contract_tests {
                 an_intent_ends_with_its_record,
                 a_withdrawn_write_becomes_a_dropped_blob,
                 old_writes_are_withdrawn_up_to_the_limit,
+                a_renewed_write_is_young_again,
             }
             as_a_whole {
                 it_answers,
                 settings_are_kept_by_name,
                 the_id_of_a_store_cannot_be_set,
-                waits_are_cut_short_where_they_are_longer,
                 calls_of_many_tasks_all_succeed,
                 a_call_that_nobody_waits_for_is_done_all_the_same,
                 after_closing_every_call_fails,
@@ -272,6 +278,7 @@ pub(crate) async fn note(metadata: &dyn Metadata, record: &FileRecord) {
             provider: record.blob.provider.clone(),
             key: record.blob.key.clone(),
             begun_at: record.updated_at,
+            owner: None,
         };
         metadata.begin_writes(vec![intent]).await.unwrap();
     }

@@ -3,7 +3,7 @@
 use super::sync::bind;
 use super::*;
 use crate::domain::backlog::Waiting;
-use crate::metadata::{DroppedBlob, PurgeBacklog, PurgeClaim};
+use crate::metadata::{AfterFailure, DroppedBlob, PurgeBacklog, PurgeClaim};
 
 fn ids(claims: &[PurgeClaim]) -> Vec<FileId> {
     claims.iter().map(|claim| claim.record.file_id).collect()
@@ -11,7 +11,10 @@ fn ids(claims: &[PurgeClaim]) -> Vec<FileId> {
 
 /// Claims at `now` for ten milliseconds, without grace.
 async fn claim(metadata: &dyn Metadata, owner: &str, now: i64, limit: usize) -> Vec<PurgeClaim> {
-    metadata.claim_purges(lease(owner, at(now), at(now + 10)), at(now), limit).await.unwrap()
+    metadata
+        .claim_purges(lease(owner, at(now), at(now + 10)), &ProviderCode::local(), at(now), limit)
+        .await
+        .unwrap()
 }
 
 fn dropped(record: &FileRecord, not_before: Timestamp) -> DroppedBlob {
@@ -72,13 +75,19 @@ pub(crate) async fn claims_come_oldest_first_and_only_after_the_grace(metadata: 
         marked.push(put_deleted(metadata, ready("acme"), at(millis)).await);
     }
     put(metadata, ready("acme")).await;
-    let claims = metadata.claim_purges(lease("run", at(1000), at(2000)), at(30), 2).await.unwrap();
+    let claims = metadata
+        .claim_purges(lease("run", at(1000), at(2000)), &ProviderCode::local(), at(30), 2)
+        .await
+        .unwrap();
 
     assert_eq!(ids(&claims), [marked[1].file_id, marked[2].file_id]);
     assert_eq!(claims[0].record, marked[1]);
     assert_eq!((claims[0].attempts, claims[0].dropped.as_slice()), (0, &[][..]));
 
-    let claims = metadata.claim_purges(lease("run", at(1000), at(2000)), at(30), 2).await.unwrap();
+    let claims = metadata
+        .claim_purges(lease("run", at(1000), at(2000)), &ProviderCode::local(), at(30), 2)
+        .await
+        .unwrap();
     assert_eq!(ids(&claims), [marked[0].file_id], "the last one is within its grace");
 }
 
@@ -154,7 +163,7 @@ pub(crate) async fn clearing_leases_frees_them_but_keeps_the_waits(metadata: &dy
     metadata.clear_leases().await.unwrap();
     assert_eq!(metadata.finish_purges("run", &[leased.file_id]).await.unwrap(), 0);
     assert_eq!(ids(&claim(metadata, "next", 2, 10).await), [leased.file_id]);
-    assert_eq!(ids(&claim(metadata, "next", 500, 10).await), [waits.file_id, leased.file_id]);
+    assert_eq!(ids(&claim(metadata, "next", 500, 10).await), [leased.file_id, waits.file_id]);
 }
 
 pub(crate) async fn only_the_owner_finishes(metadata: &dyn Metadata) {
@@ -185,10 +194,10 @@ pub(crate) async fn a_finished_purge_takes_the_dropped_blobs_along(metadata: &dy
 
     let claims = claim(metadata, "run", 2, 10).await;
     assert_eq!(claims[0].dropped, [dropped(&first, at(1000))]);
-    assert_eq!(metadata.due_blobs(at(1000), 10).await.unwrap().len(), 2);
+    assert_eq!(metadata.due_blobs(&ProviderCode::local(), at(1000), 10).await.unwrap().len(), 2);
 
     metadata.finish_purges("run", &[dead.file_id]).await.unwrap();
-    let left = metadata.due_blobs(at(1000), 10).await.unwrap();
+    let left = metadata.due_blobs(&ProviderCode::local(), at(1000), 10).await.unwrap();
     assert_eq!(left.iter().map(|due| due.blob.file_id).collect::<Vec<_>>(), [other.file_id]);
 }
 
@@ -204,7 +213,7 @@ pub(crate) async fn a_finished_purge_leaves_what_was_withdrawn_at_a_provider(
 
     assert_eq!(metadata.finish_purges("run", &[record.file_id]).await.unwrap(), 1);
 
-    let left = metadata.due_blobs(at(1000), 10).await.unwrap();
+    let left = metadata.due_blobs(&provider("s3"), at(1000), 10).await.unwrap();
     assert_eq!(left.iter().map(|due| &due.blob.key).collect::<Vec<_>>(), [&copy.blob.key]);
 }
 
@@ -245,10 +254,11 @@ pub(crate) async fn what_waits_is_counted_by_the_provider_that_has_it_to_do(
     let record = replace(metadata, &record, at(50)).await;
     replace(metadata, &record, at(51)).await;
 
-    let claims = claim(metadata, "run", 12, 9).await;
-    assert_eq!(claims.len(), 3);
-    metadata.postpone_purge("run", claims[2].record.file_id, at(9999)).await.unwrap();
-    let due = metadata.due_blobs(at(50), 9).await.unwrap();
+    let leased = lease("run", at(12), at(99));
+    let claims = metadata.claim_purges(leased, &provider("old"), at(12), 9).await.unwrap();
+    assert_eq!(claims.len(), 2);
+    metadata.postpone_purge("run", claims[1].record.file_id, at(9999)).await.unwrap();
+    let due = metadata.due_blobs(&ProviderCode::local(), at(50), 9).await.unwrap();
     metadata.postpone_blob(due[0].id, at(9999)).await.unwrap();
 
     let found = metadata.backlog(at(20), at(50)).await.unwrap();
@@ -274,17 +284,143 @@ pub(crate) async fn dropped_blobs_come_due_and_are_finished_or_postponed(metadat
     let first = put(metadata, ready("acme")).await;
     let second = replace(metadata, &first, at(20)).await;
     replace(metadata, &second, at(10)).await;
-    assert_eq!(metadata.due_blobs(at(9), 10).await.unwrap(), []);
-    assert_eq!(metadata.due_blobs(at(20), 1).await.unwrap().len(), 1);
+    assert_eq!(metadata.due_blobs(&ProviderCode::local(), at(9), 10).await.unwrap(), []);
+    assert_eq!(metadata.due_blobs(&ProviderCode::local(), at(20), 1).await.unwrap().len(), 1);
 
-    let due = metadata.due_blobs(at(20), 10).await.unwrap();
+    let due = metadata.due_blobs(&ProviderCode::local(), at(20), 10).await.unwrap();
     let blobs: Vec<_> = due.iter().map(|due| due.blob.clone()).collect();
     assert_eq!(blobs, [dropped(&second, at(10)), dropped(&first, at(20))], "oldest first");
 
     metadata.postpone_blob(due[0].id, at(20).plus(MINUTE)).await.unwrap();
-    metadata.finish_blobs(&[due[1].id, due[1].id]).await.unwrap();
-    assert_eq!(metadata.due_blobs(at(20), 10).await.unwrap(), []);
+    metadata.finish_blobs(&[due[1].id, due[1].id], at(20)).await.unwrap();
+    assert_eq!(metadata.due_blobs(&ProviderCode::local(), at(20), 10).await.unwrap(), []);
 
-    let again = metadata.due_blobs(at(20).plus(MINUTE), 10).await.unwrap();
+    let again = metadata.due_blobs(&ProviderCode::local(), at(20).plus(MINUTE), 10).await.unwrap();
     assert_eq!((again[0].id, again[0].attempts, again.len()), (due[0].id, 1, 1));
+}
+
+pub(crate) async fn each_holder_has_claims_and_dropped_blobs_of_its_own(metadata: &dyn Metadata) {
+    let here = put_deleted(metadata, ready("acme"), at(2)).await;
+    let there = put_deleted(metadata, in_cloud(ready("7"), "s3"), at(1)).await;
+    let record = put(metadata, in_cloud(ready("7"), "s3")).await;
+    let next = FileRecord { blob: replaced(&ready("7"), 5, at(1)).blob, ..record.clone() };
+    let next = FileRecord { state: ready("7").state, version: 2, ..next };
+    let update = UpdateFile { drop_blob: Some(dropped(&record, at(1))), ..change(&record, next) };
+    assert_eq!(metadata.update_file(update).await.unwrap(), Updated::Done);
+
+    let claim = async |code: &str| {
+        let lease = lease("run", at(5), at(9));
+        ids(&metadata.claim_purges(lease, &provider(code), at(5), 9).await.unwrap())
+    };
+    assert_eq!(claim("other").await, []);
+    assert_eq!(claim("LOCAL").await, [here.file_id]);
+    assert_eq!(claim("s3").await, [there.file_id]);
+
+    assert_eq!(metadata.due_blobs(&provider("LOCAL"), at(5), 9).await.unwrap(), []);
+    let due = metadata.due_blobs(&provider("s3"), at(5), 9).await.unwrap();
+    assert_eq!(due.iter().map(|due| &due.blob.key).collect::<Vec<_>>(), [&record.blob.key]);
+}
+
+pub(crate) async fn what_failed_comes_after_what_came_due_before_its_next_attempt(
+    metadata: &dyn Metadata,
+) {
+    let failed = put_deleted(metadata, ready("acme"), at(0)).await;
+    claim(metadata, "run", 0, 9).await;
+    metadata.postpone_purge("run", failed.file_id, at(50)).await.unwrap();
+    let meanwhile = put_deleted(metadata, ready("acme"), at(40)).await;
+    let later = put_deleted(metadata, ready("acme"), at(60)).await;
+
+    assert_eq!(ids(&claim(metadata, "run", 70, 1).await), [meanwhile.file_id]);
+    assert_eq!(ids(&claim(metadata, "run", 70, 1).await), [failed.file_id]);
+    assert_eq!(ids(&claim(metadata, "run", 70, 1).await), [later.file_id]);
+}
+
+pub(crate) async fn purge_leases_can_be_renewed_and_released(metadata: &dyn Metadata) {
+    let dead = put_deleted(metadata, ready("acme"), at(0)).await;
+    claim(metadata, "one", 0, 9).await;
+    metadata.renew_purges("one", at(500)).await.unwrap();
+    metadata.renew_purges("stranger", at(1)).await.unwrap();
+    assert_eq!(claim(metadata, "two", 499, 9).await, []);
+
+    metadata.release_purges("stranger").await.unwrap();
+    assert_eq!(claim(metadata, "two", 499, 9).await, []);
+    metadata.release_purges("one").await.unwrap();
+    assert_eq!(metadata.finish_purges("one", &[dead.file_id]).await.unwrap(), 0, "released");
+    let again = claim(metadata, "two", 1, 9).await;
+    assert_eq!((ids(&again), again[0].attempts), (vec![dead.file_id], 0));
+}
+
+pub(crate) async fn a_purge_waits_for_the_dropped_blobs_at_other_providers(
+    metadata: &dyn Metadata,
+) {
+    let record = put(metadata, in_cloud(ready("7"), "s3")).await;
+    let local = replaced(&ready("7"), 5, at(1)).blob;
+    let next = FileRecord { blob: local, state: ready("7").state, version: 2, ..record.clone() };
+    let drop_blob = Some(dropped(&record, at(1000)));
+    let update = UpdateFile { drop_blob, ..change(&record, next.clone()) };
+    assert_eq!(metadata.update_file(update).await.unwrap(), Updated::Done);
+    metadata.update_file(change(&next, deleted(&next, at(2)))).await.unwrap();
+
+    let claims = claim(metadata, "run", 2, 9).await;
+    assert_eq!(claims[0].dropped, [dropped(&record, at(1000))]);
+    metadata.await_dropped(lease("stranger", at(2), at(3)), &claims[0].record).await.unwrap();
+    assert_eq!(metadata.due_blobs(&provider("s3"), at(2), 9).await.unwrap(), []);
+    metadata.await_dropped(lease("run", at(2), at(500)), &claims[0].record).await.unwrap();
+    assert_eq!(claim(metadata, "run", 499, 9).await, [], "it waits");
+
+    let due = metadata.due_blobs(&provider("s3"), at(2), 9).await.unwrap();
+    assert_eq!(due.len(), 1, "and what it waits for is due");
+    metadata.finish_blobs(&[due[0].id], at(3)).await.unwrap();
+    let claims = claim(metadata, "run", 4, 9).await;
+    assert_eq!((ids(&claims), claims[0].attempts), (vec![record.file_id], 0));
+    assert_eq!(claims[0].dropped, [], "absent");
+
+    assert_eq!(metadata.finish_purges("run", &ids(&claims)).await.unwrap(), 1);
+    assert_eq!(metadata.due_blobs(&provider("s3"), at(999), 9).await.unwrap(), []);
+    let due = metadata.due_blobs(&provider("s3"), at(1000), 9).await.unwrap();
+    assert_eq!(due.len(), 1, "a delayed write may have landed");
+    metadata.finish_blobs(&[due[0].id], at(1000)).await.unwrap();
+    assert_eq!(metadata.due_blobs(&provider("s3"), at(9999), 9).await.unwrap(), []);
+}
+
+pub(crate) async fn waits_end_when_the_provider_answers_again(metadata: &dyn Metadata) {
+    bind(metadata, 7, "s3").await;
+    let copied = put(metadata, ready("7")).await;
+    let s3 = provider("s3");
+    let to_s3 = std::slice::from_ref(&s3);
+    let leased = lease("run", at(0), at(9));
+    let claims = metadata.claim_syncs(leased, to_s3, &[], None, 9).await.unwrap();
+    assert_eq!(claims.len(), 1);
+    let again = AfterFailure::Postpone(at(5000));
+    metadata.fail_sync("run", copied.file_id, again).await.unwrap();
+
+    let dead = put_deleted(metadata, in_cloud(ready("7"), "s3"), at(0)).await;
+    let here = put_deleted(metadata, ready("7"), at(0)).await;
+    for (holder, file) in [("s3", &dead), ("LOCAL", &here)] {
+        let lease = lease("run", at(0), at(9));
+        metadata.claim_purges(lease, &provider(holder), at(0), 9).await.unwrap();
+        metadata.postpone_purge("run", file.file_id, at(5000)).await.unwrap();
+    }
+
+    let lost = in_cloud(ready("7"), "s3");
+    note(metadata, &lost).await;
+    metadata.withdraw_writes(std::slice::from_ref(&lost.blob.key), at(1)).await.unwrap();
+    let due = metadata.due_blobs(&provider("s3"), at(1), 9).await.unwrap();
+    metadata.postpone_blob(due[0].id, at(5000)).await.unwrap();
+    let young = in_cloud(ready("7"), "s3");
+    note(metadata, &young).await;
+    metadata.withdraw_writes(std::slice::from_ref(&young.blob.key), at(900)).await.unwrap();
+
+    assert_eq!(metadata.end_waits(&provider("other"), at(10), 9).await.unwrap(), 0);
+    assert_eq!(metadata.end_waits(&provider("s3"), at(10), 9).await.unwrap(), 3);
+    assert_eq!(metadata.end_waits(&provider("s3"), at(10), 9).await.unwrap(), 0);
+
+    let leased = lease("run", at(10), at(99));
+    let claims = metadata.claim_purges(leased, &s3, at(10), 9).await.unwrap();
+    assert_eq!(ids(&claims), [dead.file_id]);
+    assert_eq!(claim(metadata, "run", 10, 9).await, [], "another holder's");
+    let due = metadata.due_blobs(&provider("s3"), at(10), 9).await.unwrap();
+    assert_eq!(due.len(), 1, "not those within their grace period");
+    let claims = metadata.claim_syncs(leased, to_s3, &[], None, 9).await.unwrap();
+    assert_eq!(claims[0].attempts, 1);
 }

@@ -125,7 +125,10 @@ pub(crate) async fn counts_follow_every_change(metadata: &dyn Metadata) {
     assert_eq!(counts().await, copied);
 
     metadata.update_file(change(&back, deleted(&back, at(2)))).await.unwrap();
-    metadata.claim_purges(lease("run", at(2), at(9)), at(2), 9).await.unwrap();
+    metadata
+        .claim_purges(lease("run", at(2), at(9)), &ProviderCode::local(), at(2), 9)
+        .await
+        .unwrap();
     metadata.finish_purges("run", &[back.file_id]).await.unwrap();
     assert_eq!(counts().await, left);
 }

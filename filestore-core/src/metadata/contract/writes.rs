@@ -49,16 +49,20 @@ pub(crate) async fn an_intent_ends_with_its_record(metadata: &dyn Metadata) {
     assert_eq!(metadata.withdraw_old_writes(at(1_000_000), at(0), 9).await.unwrap(), 0);
 
     metadata.withdraw_writes(&[record.blob.key], at(0)).await.unwrap();
-    assert_eq!(metadata.due_blobs(at(1), 9).await.unwrap(), [], "what has a record is not dropped");
+    assert_eq!(
+        metadata.due_blobs(&provider("s3"), at(1), 9).await.unwrap(),
+        [],
+        "what has a record is not dropped"
+    );
 }
 
 pub(crate) async fn a_withdrawn_write_becomes_a_dropped_blob(metadata: &dyn Metadata) {
     let one = in_cloud(ready("7"), "s3");
     note(metadata, &one).await;
     metadata.withdraw_writes(std::slice::from_ref(&one.blob.key), at(50)).await.unwrap();
-    assert_eq!(metadata.due_blobs(at(49), 9).await.unwrap(), []);
+    assert_eq!(metadata.due_blobs(&provider("s3"), at(49), 9).await.unwrap(), []);
 
-    let due = metadata.due_blobs(at(50), 9).await.unwrap();
+    let due = metadata.due_blobs(&provider("s3"), at(50), 9).await.unwrap();
     assert_eq!(due.len(), 1);
     assert_eq!((&due[0].blob.key, &due[0].blob.provider), (&one.blob.key, &provider("s3")));
 
@@ -73,5 +77,25 @@ pub(crate) async fn old_writes_are_withdrawn_up_to_the_limit(metadata: &dyn Meta
     assert_eq!(metadata.withdraw_old_writes(at(90), at(100), 2).await.unwrap(), 2);
     assert_eq!(metadata.withdraw_old_writes(at(90), at(100), 2).await.unwrap(), 1);
     assert_eq!(metadata.withdraw_old_writes(at(90), at(100), 2).await.unwrap(), 0);
-    assert_eq!(metadata.due_blobs(at(100), 9).await.unwrap().len(), 3);
+    assert_eq!(metadata.due_blobs(&provider("s3"), at(100), 9).await.unwrap().len(), 3);
+}
+
+pub(crate) async fn a_renewed_write_is_young_again(metadata: &dyn Metadata) {
+    for owner in ["run", "other"] {
+        let file = in_cloud(uploaded("7", at(1)), "s3");
+        let intent = WriteIntent {
+            file_id: file.file_id,
+            provider: provider("s3"),
+            key: file.blob.key,
+            begun_at: at(1),
+            owner: Some(owner.into()),
+        };
+        metadata.begin_writes(vec![intent]).await.unwrap();
+    }
+    note(metadata, &in_cloud(uploaded("7", at(1)), "s3")).await;
+
+    metadata.renew_writes("run", at(50)).await.unwrap();
+
+    assert_eq!(metadata.withdraw_old_writes(at(50), at(99), 9).await.unwrap(), 2);
+    assert_eq!(metadata.withdraw_old_writes(at(51), at(99), 9).await.unwrap(), 1);
 }

@@ -11,14 +11,15 @@ use crate::domain::clock::Timestamp;
 use crate::domain::provider::ProviderCode;
 
 use super::fault::{Fault, Source};
-use super::{row, sync};
+use super::{purge, row, sync};
 
-pub(super) const NEXT_PURGING: &str = "SELECT storage_provider FROM files INDEXED BY files_purging
-     WHERE purge_status = 'SYSTEM_PURGE' AND storage_provider > ?1 ORDER BY storage_provider LIMIT 1";
+pub(super) const UNCLAIMED: &str =
+    "SELECT count(*), min(purge_marked_at) FROM files INDEXED BY files_unclaimed
+     WHERE purge_status = 'SYSTEM_PURGE' AND purge_claimed = 0 AND storage_provider = ?1 AND purge_marked_at <= ?2";
 
-pub(super) const PURGING: &str =
-    "SELECT count(*), min(purge_marked_at) FROM files INDEXED BY files_purging
-     WHERE purge_status = 'SYSTEM_PURGE' AND storage_provider = ?1 AND purge_marked_at <= ?2";
+pub(super) const CLAIMED: &str =
+    "SELECT count(*), min(purge_marked_at) FROM files INDEXED BY files_claimed
+     WHERE purge_claimed = 1 AND storage_provider = ?1 AND purge_not_before >= 0 AND purge_marked_at <= ?2";
 
 pub(super) const NEXT_DROPPED: &str =
     "SELECT storage_provider FROM blob_gc INDEXED BY blob_gc_by_provider
@@ -60,10 +61,12 @@ pub(super) fn count(
         pair = sync::next_pair(&snapshot, organization.as_str(), holder.as_str())?;
     }
 
-    for provider in holders(&snapshot, NEXT_PURGING)? {
-        let params = (provider.as_str(), marked_before.as_millis());
-        let purge = waiting(&snapshot, PURGING, params)?;
-        tally.of(provider).purge.add(purge);
+    for (next, query) in [(purge::NEXT_UNCLAIMED, UNCLAIMED), (purge::NEXT_CLAIMED, CLAIMED)] {
+        for provider in holders(&snapshot, next)? {
+            let params = (provider.as_str(), marked_before.as_millis());
+            let purge = waiting(&snapshot, query, params)?;
+            tally.of(provider).purge.add(purge);
+        }
     }
 
     for provider in holders(&snapshot, NEXT_DROPPED)? {

@@ -1,14 +1,18 @@
 //! Dropped blobs (`blob_gc`): bytes that no record refers to any more, to be removed after their
 //! grace period.
+//!
+//! A row whose bytes are gone before the end of its grace period (`kept_until`) stays until then as
+//! absent, and is removed once more: a write that was delayed may have landed meanwhile.
 
 use rusqlite::{Connection, Row, params};
 
 use crate::domain::clock::Timestamp;
 use crate::domain::id::FileId;
+use crate::domain::provider::ProviderCode;
 use crate::metadata::{DroppedBlob, DueBlob};
 
 use super::fault::{Fault, Source};
-use super::row;
+use super::{backlog, purge, row};
 
 macro_rules! columns {
     () => {
@@ -23,22 +27,38 @@ const PUT: &str =
 pub(super) const DUE: &str = concat!(
     "SELECT ",
     columns!(),
-    ", id, attempts FROM blob_gc WHERE not_before <= ?1 ORDER BY not_before LIMIT ?2"
+    ", id, attempts FROM blob_gc INDEXED BY blob_gc_due
+     WHERE storage_provider = ?1 AND not_before <= ?2 ORDER BY not_before LIMIT ?3"
 );
 
-pub(super) const COUNT_DUE: &str = "SELECT count(*) FROM blob_gc WHERE not_before <= ?1";
+pub(super) const COUNT_DUE: &str = "SELECT count(*) FROM blob_gc INDEXED BY blob_gc_due
+     WHERE storage_provider = ?1 AND not_before <= ?2";
 
-pub(super) const OF_FILE: &str = concat!("SELECT ", columns!(), " FROM blob_gc WHERE file_id = ?1");
+pub(super) const OF_FILE: &str =
+    concat!("SELECT ", columns!(), " FROM blob_gc WHERE file_id = ?1 AND is_absent = 0");
 
 /// Deletes only LOCAL rows. Provider rows stay until due: a delayed write may still create the
 /// object, or the row may be newer than this purge's look-up.
 pub(super) const FORGET_FILE: &str =
     "DELETE FROM blob_gc WHERE file_id = ?1 AND storage_provider = 'LOCAL'";
 
-pub(super) const FINISH: &str = "DELETE FROM blob_gc WHERE id = ?1";
+pub(super) const FINISH: &str = "DELETE FROM blob_gc WHERE id = ?1 AND kept_until <= ?2";
+
+pub(super) const NOTE_ABSENCE: &str =
+    "UPDATE blob_gc SET is_absent = 1, not_before = kept_until, attempts = 0
+     WHERE id = ?1";
 
 pub(super) const FAIL: &str =
     "UPDATE blob_gc SET not_before = ?2, attempts = attempts + 1 WHERE id = ?1";
+
+pub(super) const HASTEN: &str = "UPDATE blob_gc SET not_before = min(not_before, ?3)
+     WHERE file_id = ?1 AND is_absent = 0 AND storage_provider NOT IN ('LOCAL', ?2)";
+
+pub(super) const FILE: &str = "SELECT file_id FROM blob_gc WHERE id = ?1";
+
+pub(super) const END_WAITS: &str = "UPDATE blob_gc SET not_before = ?2
+     WHERE id IN (SELECT id FROM blob_gc INDEXED BY blob_gc_failed
+     WHERE attempts > 0 AND storage_provider = ?1 AND not_before > ?2 LIMIT ?3)";
 
 pub(super) fn put(sql: &Connection, blob: &DroppedBlob) -> Result<(), Fault> {
     let params = params![
@@ -50,12 +70,29 @@ pub(super) fn put(sql: &Connection, blob: &DroppedBlob) -> Result<(), Fault> {
     row::execute(sql, PUT, params).map(drop)
 }
 
-pub(super) fn due(sql: &Connection, now: Timestamp, limit: usize) -> Result<Vec<DueBlob>, Fault> {
-    row::collect(sql, DUE, params![now.as_millis(), row::limit(limit)], |row| {
+pub(super) fn due(
+    sql: &Connection,
+    holder: &ProviderCode,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<DueBlob>, Fault> {
+    let params = params![holder.as_str(), now.as_millis(), row::limit(limit)];
+    row::collect(sql, DUE, params, |row| {
         Ok(DueBlob { blob: blob(row)?, id: row.get(4)?, attempts: row.get(5)? })
     })
 }
 
+/// Counts the dropped blobs of all providers that are due at `now`.
+pub(super) fn count_due(sql: &Connection, now: Timestamp) -> Result<u64, Fault> {
+    let mut due = 0;
+    for holder in backlog::holders(sql, backlog::NEXT_DROPPED)? {
+        let params = params![holder.as_str(), now.as_millis()];
+        due += row::first(sql, COUNT_DUE, params, |row| row::count(row, 0))?.unwrap_or(0);
+    }
+    Ok(due)
+}
+
+/// Lists the dropped blobs of `file` whose bytes were not found absent yet.
 pub(super) fn of_file(sql: &Connection, file: FileId) -> Result<Vec<DroppedBlob>, Fault> {
     row::collect(sql, OF_FILE, [row::id(file)], blob)
 }
@@ -64,12 +101,44 @@ pub(super) fn forget_file(sql: &Connection, file: FileId) -> Result<(), Fault> {
     row::execute(sql, FORGET_FILE, [row::id(file)]).map(drop)
 }
 
-pub(super) fn finish(sql: &Connection, ids: &[i64]) -> Result<(), Fault> {
-    ids.iter().try_for_each(|id| row::execute(sql, FINISH, [id]).map(drop))
+/// Makes the dropped blobs of `file` due at `now` that neither LOCAL nor `holder` holds.
+pub(super) fn hasten(
+    sql: &Connection,
+    file: FileId,
+    holder: &ProviderCode,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    row::execute(sql, HASTEN, params![row::id(file), holder.as_str(), now.as_millis()]).map(drop)
+}
+
+/// Forgets blobs whose bytes are absent, or notes it while they are within their grace period. A purge
+/// that waits for one of them goes on.
+pub(super) fn finish(sql: &Connection, ids: &[i64], now: Timestamp) -> Result<(), Fault> {
+    for id in ids {
+        let Some(file) = row::first(sql, FILE, [id], |row| Ok(row.get::<_, String>(0)?))? else {
+            continue;
+        };
+        if row::execute(sql, FINISH, params![id, now.as_millis()])? == 0 {
+            row::execute(sql, NOTE_ABSENCE, [id])?;
+        }
+        row::execute(sql, purge::GO_ON, [file])?;
+    }
+    Ok(())
 }
 
 pub(super) fn postpone(sql: &Connection, id: i64, retry_at: Timestamp) -> Result<(), Fault> {
     row::execute(sql, FAIL, params![id, retry_at.as_millis()]).map(drop)
+}
+
+/// Ends the waits of up to `limit` blobs of `holder` whose removal failed; returns how many.
+pub(super) fn end_waits(
+    sql: &Connection,
+    holder: &ProviderCode,
+    now: Timestamp,
+    limit: usize,
+) -> Result<u64, Fault> {
+    let params = params![holder.as_str(), now.as_millis(), row::limit(limit)];
+    row::execute(sql, END_WAITS, params).map(|ended| ended as u64)
 }
 
 fn blob(row: &Row<'_>) -> Result<DroppedBlob, Fault> {

@@ -10,7 +10,9 @@ use crate::metadata::WriteIntent;
 use super::fault::Fault;
 use super::row;
 
-const BEGIN: &str = "INSERT INTO write_intents (blob_key, storage_provider, file_id, begun_at) VALUES (?1, ?2, ?3, ?4)";
+const BEGIN: &str =
+    "INSERT INTO write_intents (blob_key, storage_provider, file_id, begun_at, owner)
+     VALUES (?1, ?2, ?3, ?4, ?5)";
 
 pub(super) const STANDS: &str =
     "SELECT 1 FROM write_intents WHERE blob_key = ?1 AND storage_provider = ?2";
@@ -24,13 +26,17 @@ pub(super) const HAND_OVER: &str =
 pub(super) const OLD: &str = "SELECT blob_key FROM write_intents INDEXED BY write_intents_by_age
      WHERE begun_at < ?1 ORDER BY begun_at LIMIT ?2";
 
+/// Renewed notes are as young as if their writes had begun just now.
+pub(super) const RENEW: &str = "UPDATE write_intents SET begun_at = ?2 WHERE owner = ?1";
+
 pub(super) fn begin(sql: &Connection, intents: &[WriteIntent]) -> Result<(), Fault> {
     for intent in intents {
         let params = params![
             intent.key.as_str(),
             intent.provider.as_str(),
             row::id(intent.file_id),
-            intent.begun_at.as_millis()
+            intent.begun_at.as_millis(),
+            intent.owner.as_deref(),
         ];
         row::execute(sql, BEGIN, params)?;
     }
@@ -69,6 +75,11 @@ pub(super) fn withdraw(
         row::execute(sql, HAND_OVER, params![key.as_str(), not_before.as_millis()])?;
     }
     forget(sql, keys)
+}
+
+/// Makes the notes of `owner` as young as those of writes that begin at `now`.
+pub(super) fn renew(sql: &Connection, owner: &str, now: Timestamp) -> Result<(), Fault> {
+    row::execute(sql, RENEW, params![owner, now.as_millis()]).map(drop)
 }
 
 pub(super) fn old(

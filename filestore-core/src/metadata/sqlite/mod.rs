@@ -35,16 +35,16 @@ use crate::domain::backlog::ProviderBacklog;
 use crate::domain::binding::{Binding, BindingChange, NewBinding};
 use crate::domain::clock::{Clock, Timestamp};
 use crate::domain::config::Durability;
-use crate::domain::error::{ErrorKind, Result};
+use crate::domain::error::Result;
 use crate::domain::id::{BlobId, FileId, OrganizationId, OrganizationNumber, StoreId};
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
 
 use super::{
-    BindingOutcome, DueBlob, Holding, IdempotencyEntry, InsertFiles, Inserted, Lease, ListFilter,
-    Metadata, PurgeBacklog, PurgeClaim, Scope, SyncClaim, SyncCounts, UpdateFile, Updated,
-    WriteIntent,
+    AfterFailure, BindingOutcome, DueBlob, Holding, IdempotencyEntry, InsertFiles, Inserted, Lease,
+    ListFilter, Metadata, PurgeBacklog, PurgeClaim, Scope, SyncClaim, SyncCounts, UpdateFile,
+    Updated, WriteIntent,
 };
 
 mod connection;
@@ -66,7 +66,6 @@ mod sync;
 mod holdings;
 mod intents;
 mod settings;
-mod waits;
 #[cfg(test)]
 mod tests;
 
@@ -88,8 +87,8 @@ pub struct SqliteMetadata {
 
 impl SqliteMetadata {
     /// Opens the database at `path`, creating it if it is not there, in a directory on a local file
-    /// system that no other process uses. `on_full` is called when the disk is full, before the one
-    /// retry of the opening or of the writer. Blocks; fails with [`ErrorKind::Unusable`] if the file is not ours, is
+    /// system that no other process uses. `on_full` is called when the disk is full, before the
+    /// writer's one retry. Blocks; fails with [`ErrorKind::Unusable`] if the file is not ours, is
     /// newer than this program, or is no database.
     ///
     /// [`ErrorKind::Unusable`]: crate::domain::error::ErrorKind::Unusable
@@ -106,14 +105,7 @@ impl SqliteMetadata {
         durability: Durability,
         on_full: Option<OnFull>,
     ) -> Result<Self> {
-        let connection = match connection::open_writer(path, durability, store_id) {
-            Err(full) if full.kind() == ErrorKind::StorageFull => {
-                let Some(make_room) = &on_full else { return Err(full) };
-                make_room();
-                connection::open_writer(path, durability, store_id)?
-            }
-            outcome => outcome?,
-        };
+        let connection = connection::open_writer(path, durability, store_id)?;
         let store_id = settings::id(&connection)
             .map_err(|fault| fault.into_error("reading the id of the store"))?;
 
@@ -247,16 +239,50 @@ impl Metadata for SqliteMetadata {
     async fn claim_purges(
         &self,
         lease: Lease<'_>,
+        holder: &ProviderCode,
         marked_before: Timestamp,
         limit: usize,
     ) -> Result<Vec<PurgeClaim>> {
         let Lease { owner, now, until } = lease;
-        let owner = owner.to_owned();
+        let (owner, holder) = (owner.to_owned(), holder.clone());
+
+        let looked_at = holder.clone();
+        let is_due = self
+            .readers
+            .run("looking for deleted files", move |sql| {
+                purge::is_any_due(sql, &looked_at, marked_before, now)
+            })
+            .await?;
+        if !is_due {
+            return Ok(Vec::new());
+        }
 
         self.writer
             .run("claiming deleted files", move |tx| {
                 let lease = Lease { owner: &owner, now, until };
-                purge::claim(tx.sql, lease, marked_before, limit)
+                purge::claim(tx.sql, lease, &holder, marked_before, limit)
+            })
+            .await
+    }
+
+    async fn renew_purges(&self, owner: &str, lease_until: Timestamp) -> Result<()> {
+        let owner = owner.to_owned();
+        self.writer
+            .run("renewing leases", move |tx| purge::renew(tx.sql, &owner, lease_until))
+            .await
+    }
+
+    async fn release_purges(&self, owner: &str) -> Result<()> {
+        let owner = owner.to_owned();
+        self.writer.run("releasing purges", move |tx| purge::release(tx.sql, &owner)).await
+    }
+
+    async fn await_dropped(&self, lease: Lease<'_>, record: &FileRecord) -> Result<()> {
+        let Lease { owner, now, until } = lease;
+        let (owner, record) = (owner.to_owned(), record.clone());
+        self.writer
+            .run("postponing a purge", move |tx| {
+                purge::await_dropped(tx.sql, Lease { owner: &owner, now, until }, &record)
             })
             .await
     }
@@ -293,13 +319,39 @@ impl Metadata for SqliteMetadata {
             .await
     }
 
-    async fn due_blobs(&self, now: Timestamp, limit: usize) -> Result<Vec<DueBlob>> {
-        self.readers.run("listing dropped blobs", move |sql| dropped::due(sql, now, limit)).await
+    async fn due_blobs(
+        &self,
+        holder: &ProviderCode,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<DueBlob>> {
+        let holder = holder.clone();
+        self.readers
+            .run("listing dropped blobs", move |sql| dropped::due(sql, &holder, now, limit))
+            .await
     }
 
-    async fn finish_blobs(&self, ids: &[i64]) -> Result<()> {
+    async fn finish_blobs(&self, ids: &[i64], now: Timestamp) -> Result<()> {
         let ids = ids.to_vec();
-        self.writer.run("forgetting dropped blobs", move |tx| dropped::finish(tx.sql, &ids)).await
+        self.writer
+            .run("forgetting dropped blobs", move |tx| dropped::finish(tx.sql, &ids, now))
+            .await
+    }
+
+    async fn end_waits(
+        &self,
+        provider: &ProviderCode,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<u64> {
+        let provider = provider.clone();
+        self.writer
+            .run("ending waits", move |tx| {
+                Ok(purge::end_waits(tx.sql, &provider, now, limit)?
+                    + dropped::end_waits(tx.sql, &provider, now, limit)?
+                    + sync::end_waits(tx.sql, &provider, now, limit)?)
+            })
+            .await
     }
 
     async fn postpone_blob(&self, id: i64, retry_at: Timestamp) -> Result<()> {
@@ -323,16 +375,19 @@ impl Metadata for SqliteMetadata {
         &self,
         lease: Lease<'_>,
         targets: &[ProviderCode],
+        unreadable: &[ProviderCode],
         after: Option<&OrganizationId>,
         limit: usize,
     ) -> Result<Vec<SyncClaim>> {
         let Lease { owner, now, until } = lease;
         let (targets, after) = (targets.to_vec(), after.cloned());
+        let unreadable = unreadable.to_vec();
 
         let (found, targets) = self
             .readers
             .run("looking for files to sync", move |sql| {
-                let found = sync::find_due(sql, &targets, after.as_ref(), now, limit)?;
+                let found =
+                    sync::find_due(sql, (&targets, &unreadable), after.as_ref(), now, limit)?;
                 Ok((found, targets))
             })
             .await?;
@@ -348,9 +403,14 @@ impl Metadata for SqliteMetadata {
             .await
     }
 
-    async fn renew_syncs(&self, owner: &str, lease_until: Timestamp) -> Result<()> {
+    async fn renew_syncs(&self, lease: Lease<'_>) -> Result<()> {
+        let Lease { owner, now, until } = lease;
         let owner = owner.to_owned();
-        self.writer.run("renewing leases", move |tx| sync::renew(tx.sql, &owner, lease_until)).await
+        self.writer
+            .run("renewing leases", move |tx| {
+                sync::renew(tx.sql, Lease { owner: &owner, now, until })
+            })
+            .await
     }
 
     async fn release_syncs(&self, owner: &str) -> Result<()> {
@@ -358,9 +418,9 @@ impl Metadata for SqliteMetadata {
         self.writer.run("giving syncs back", move |tx| sync::release(tx, &owner)).await
     }
 
-    async fn fail_sync(&self, owner: &str, id: FileId, retry_at: Option<Timestamp>) -> Result<()> {
+    async fn fail_sync(&self, owner: &str, id: FileId, next: AfterFailure) -> Result<()> {
         let owner = owner.to_owned();
-        self.writer.run("giving a sync back", move |tx| sync::fail(tx, &owner, id, retry_at)).await
+        self.writer.run("giving a sync back", move |tx| sync::fail(tx, &owner, id, next)).await
     }
 
     async fn enqueue_sync(
@@ -394,6 +454,11 @@ impl Metadata for SqliteMetadata {
         self.writer
             .run("abandoning writes", move |tx| intents::withdraw(tx.sql, &keys, not_before))
             .await
+    }
+
+    async fn renew_writes(&self, owner: &str, now: Timestamp) -> Result<()> {
+        let owner = owner.to_owned();
+        self.writer.run("renewing writes", move |tx| intents::renew(tx.sql, &owner, now)).await
     }
 
     async fn withdraw_old_writes(
@@ -456,10 +521,6 @@ impl Metadata for SqliteMetadata {
                 sync::clear_leases(tx)
             })
             .await
-    }
-
-    async fn cap_waits(&self, retries: Timestamp, blobs: Timestamp) -> Result<()> {
-        self.writer.run("cutting waits short", move |tx| waits::cap(tx.sql, retries, blobs)).await
     }
 
     async fn ping(&self) -> Result<()> {

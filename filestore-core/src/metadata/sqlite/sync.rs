@@ -19,7 +19,7 @@ use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
 use crate::domain::status::SyncStatus;
-use crate::metadata::{Lease, SyncClaim, SyncCounts, WriteIntent};
+use crate::metadata::{AfterFailure, Lease, SyncClaim, SyncCounts, WriteIntent};
 
 use super::fault::{Fault, Source};
 use super::row::{self, COLUMNS, columns, id};
@@ -66,7 +66,12 @@ pub(super) const OWNED: &str = "SELECT file_id FROM files INDEXED BY files_synci
      WHERE sync_status = 'SYNCING' AND sync_not_before >= 0 AND sync_owner = ?1";
 
 pub(super) const FAIL: &str = "UPDATE files SET sync_status = ?3, sync_owner = NULL, sync_not_before = ?4,
-     sync_attempts = sync_attempts + 1 WHERE file_id = ?1 AND sync_status = 'SYNCING' AND sync_owner = ?2";
+     sync_attempts = sync_attempts + ?5 WHERE file_id = ?1 AND sync_status = 'SYNCING' AND sync_owner = ?2";
+
+pub(super) const END_WAITS: &str = "UPDATE files SET sync_not_before = ?3
+     WHERE rowid IN (SELECT rowid FROM files INDEXED BY files_pending
+     WHERE sync_status = 'PENDING' AND purge_status IS NULL AND organization_id = ?1 AND storage_provider = ?2
+     AND sync_not_before > ?3 LIMIT ?4)";
 
 pub(super) const ENQUEUE: &str =
     "UPDATE files SET sync_status = 'PENDING', sync_attempts = 0, sync_not_before = 0
@@ -131,11 +136,11 @@ pub(super) fn settle(tx: &mut WriteTx<'_>, found: &[Settled]) -> Result<Vec<File
     Ok(settled)
 }
 
-/// Finds up to `limit` files to claim, a quarter of that of one organization and holder. Only
-/// reads.
+/// Finds up to `limit` files to claim that may go to a target and are not at an unreadable provider, a
+/// quarter of the limit of one organization and holder. Only reads.
 pub(super) fn find_due(
     sql: &Connection,
-    targets: &[ProviderCode],
+    (targets, unreadable): (&[ProviderCode], &[ProviderCode]),
     after: Option<&OrganizationId>,
     now: Timestamp,
     limit: usize,
@@ -162,7 +167,7 @@ pub(super) fn find_due(
         }
 
         let target = destination(&snapshot, &organization, &holder)?;
-        if target.is_some_and(|target| targets.contains(&target)) {
+        if target.is_some_and(|target| targets.contains(&target)) && !unreadable.contains(&holder) {
             let share = limit.div_ceil(4).min(limit - found.len());
             let params =
                 params![organization.as_str(), holder.as_str(), now.as_millis(), row::limit(share)];
@@ -228,6 +233,7 @@ fn claim_one(
         provider: target.clone(),
         key: key.clone(),
         begun_at: lease.now,
+        owner: Some(lease.owner.to_owned()),
     };
     intents::begin(tx.sql, &[intent])?;
 
@@ -235,9 +241,32 @@ fn claim_one(
     Ok(Some(SyncClaim { record, target, key, attempts }))
 }
 
-/// Makes the leases of `owner` last until `lease_until`.
-pub(super) fn renew(sql: &Connection, owner: &str, lease_until: Timestamp) -> Result<(), Fault> {
-    row::execute(sql, RENEW, params![owner, lease_until.as_millis()]).map(drop)
+/// Makes the leases of an owner last until the end of `lease`, and its notes as young as it.
+pub(super) fn renew(sql: &Connection, lease: Lease<'_>) -> Result<(), Fault> {
+    row::execute(sql, RENEW, params![lease.owner, lease.until.as_millis()])?;
+    intents::renew(sql, lease.owner, lease.now)
+}
+
+/// Ends the waits of up to `limit` files that are to go to `target`; returns how many.
+pub(super) fn end_waits(
+    sql: &Connection,
+    target: &ProviderCode,
+    now: Timestamp,
+    limit: usize,
+) -> Result<u64, Fault> {
+    let mut ended = 0;
+    let mut pair = next_pair(sql, "", "")?;
+    while let Some((organization, holder)) = pair
+        && ended < limit
+    {
+        if destination(sql, &organization, &holder)?.is_some_and(|to| to == *target) {
+            let left = row::limit(limit - ended);
+            let params = params![organization.as_str(), holder.as_str(), now.as_millis(), left];
+            ended += row::execute(sql, END_WAITS, params)?;
+        }
+        pair = next_pair(sql, organization.as_str(), holder.as_str())?;
+    }
+    Ok(ended as u64)
 }
 
 /// Releases the claims of `owner`.
@@ -258,16 +287,19 @@ fn release_one(tx: &mut WriteTx<'_>, file: FileId) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Ends a claim after a failed attempt: PENDING until `retry_at`, or FAILED.
+/// Ends a claim after a failed attempt, as `next` says.
 pub(super) fn fail(
     tx: &mut WriteTx<'_>,
     owner: &str,
     file: FileId,
-    retry_at: Option<Timestamp>,
+    next: AfterFailure,
 ) -> Result<(), Fault> {
-    let status = if retry_at.is_some() { "PENDING" } else { "FAILED" };
-    let not_before = retry_at.map_or(0, Timestamp::as_millis);
-    row::execute(tx.sql, FAIL, params![id(file), owner, status, not_before])?;
+    let (status, not_before, attempts) = match next {
+        AfterFailure::Postpone(retry_at) => ("PENDING", retry_at.as_millis(), 1),
+        AfterFailure::Excuse(retry_at) => ("PENDING", retry_at.as_millis(), 0),
+        AfterFailure::GiveUp => ("FAILED", 0, 1),
+    };
+    row::execute(tx.sql, FAIL, params![id(file), owner, status, not_before, attempts])?;
     tx.touch(file);
     Ok(())
 }

@@ -13,6 +13,8 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use super::failures::{Audience, Failures};
+use super::lane::while_renewing;
 use super::progress::Progress;
 use super::sync::meter;
 use crate::FileStore;
@@ -20,13 +22,12 @@ use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{FileId, OrganizationId, OrganizationNumber};
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
-use crate::domain::report::{
-    MigrateHolding, MigratePlan, MigrateReport, MigrateStatus, WorkFailure,
-};
+use crate::domain::report::{MigrateHolding, MigratePlan, MigrateReport, MigrateStatus};
 use crate::domain::status::{Location, Status, SyncStatus};
 use crate::metadata::Holding;
 use crate::service::migrations::RegisteredMigration;
 use crate::service::relocate::{Moved, RateLimit};
+use crate::tasks;
 
 /// Files looked at in one query.
 const PAGE: usize = 200;
@@ -103,22 +104,37 @@ impl FileStore {
         let limit = options.bytes_per_second.map(|rate| Arc::new(RateLimit::new(rate)));
         let report = MigrateReport::default();
         let store = self.clone();
-        let mut run =
-            MigrateRun { store, entry, number, limit, progress, report, is_rebound: false };
+        let owner = tasks::random_name();
+        let failures = Failures::of(Audience::Caller);
+        let mut run = MigrateRun {
+            store,
+            entry,
+            number,
+            owner: owner.clone(),
+            limit,
+            progress,
+            report,
+            failures,
+            is_rebound: false,
+        };
 
-        for _ in 0..PASSES {
-            if run.pass(stop).await? == 0 || stop() || run.is_rebound {
-                break;
-            }
-            // The sync worker finishes what it has.
-            sleep(BETWEEN_PASSES).await;
-        }
+        // A copy may take days: while it goes on, its note stays young.
+        while_renewing(run.passes(stop), || self.renew_notes(&owner)).await?;
 
         let left = self.elsewhere(&organization, to).await?;
         run.report.left_files = left.files;
         run.report.left_bytes = left.bytes;
         run.report.stopped = stop() || run.is_rebound;
+        (run.report.failures, run.report.failed) = run.failures.into_parts();
         Ok(run.report)
+    }
+
+    /// Renews the notes of a run. If that fails now it may succeed at the next time.
+    async fn renew_notes(&self, owner: &str) {
+        let inner = self.inner();
+        if let Err(error) = inner.metadata.renew_writes(owner, inner.now()).await {
+            tracing::warn!(error = %error.chain(), "a migration could not renew its notes");
+        }
     }
 
     /// Reports where the organization's files are, and whether a migration is under way.
@@ -227,9 +243,12 @@ struct MigrateRun {
     entry: RegisteredMigration,
     /// The organization as its bindings name it.
     number: OrganizationNumber,
+    /// The name of the run in the notes of its copies.
+    owner: String,
     limit: Option<Arc<RateLimit>>,
     progress: Arc<dyn Progress>,
     report: MigrateReport,
+    failures: Failures,
     /// The organization is bound to another provider by now: the rest stays where it is.
     is_rebound: bool,
 }
@@ -237,13 +256,24 @@ struct MigrateRun {
 type Outcome = (FileId, u64, Result<Moved>);
 
 impl MigrateRun {
+    async fn passes(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        for _ in 0..PASSES {
+            if self.pass(stop).await? == 0 || stop() || self.is_rebound {
+                break;
+            }
+            // The sync worker finishes what it has.
+            sleep(BETWEEN_PASSES).await;
+        }
+        Ok(())
+    }
+
     /// Looks at every file that is elsewhere, once; returns how many changed under it.
     async fn pass(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Result<u64> {
         let store = self.store.clone();
         let at_once = store.config().sync.concurrency;
         let mut moves: JoinSet<Outcome> = JoinSet::new();
         let (mut after, mut changed) = (None, 0);
-        self.report.failures.clear();
+        self.failures.clear();
 
         'pages: loop {
             let (organization, target) =
@@ -283,11 +313,11 @@ impl MigrateRun {
 
     fn begin(&self, moves: &mut JoinSet<Outcome>, record: FileRecord) {
         let store = self.store.clone();
-        let shared = Arc::clone(self.entry.progress());
+        let (shared, owner) = (Arc::clone(self.entry.progress()), self.owner.clone());
         let meter = meter(&store, &self.progress).limited(self.limit.clone());
 
         moves.spawn(async move {
-            let moved = store.inner().move_blob(&record, shared.target(), meter).await;
+            let moved = store.inner().move_blob(&record, shared.target(), &owner, meter).await;
             if matches!(moved, Ok(Moved::Done)) {
                 store.inner().traffic.add_file();
                 shared.add(record.blob.size_bytes);
@@ -308,7 +338,7 @@ impl MigrateRun {
             Some(Ok((_, _, Ok(Moved::Lost)))) => 1,
             Some(Ok((file, _, Err(error)))) => {
                 tracing::warn!(file_id = %file, error = %error.chain(), "a file could not be moved");
-                self.report.failures.push(WorkFailure::new(file, &error));
+                self.failures.note(file, &error);
                 0
             }
             Some(Err(lost)) => {

@@ -152,6 +152,7 @@ async fn what_a_crash_left_at_a_provider_is_removed_after_the_next_start() {
         provider: disk(),
         key: key.clone(),
         begun_at: Timestamp::now().minus(Duration::from_secs(1)),
+        owner: None,
     };
     // As far as a copy gets before its record refers to it.
     store.inner().metadata.begin_writes(vec![intent]).await.unwrap();

@@ -13,10 +13,11 @@ use crate::domain::id::{FileId, OrganizationId, OrganizationNumber};
 use crate::domain::listing::ListFilter;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
-use crate::domain::report::{MigrateVerifyReport, WorkFailure};
+use crate::domain::report::MigrateVerifyReport;
 use crate::domain::scope::Scope;
 use crate::domain::status::Status;
 use crate::worker::Progress;
+use crate::worker::failures::{Audience, Failures};
 
 impl FileStore {
     /// Reads every READY file of the organization that `to` holds and compares its digest with the
@@ -29,6 +30,7 @@ impl FileStore {
     ) -> Result<MigrateVerifyReport> {
         let organization = OrganizationId::from(organization);
         let mut report = MigrateVerifyReport::default();
+        let mut failures = Failures::of(Audience::Auditor);
 
         let held = self.inner().metadata.holdings(&organization).await?;
         let ready = held.iter().filter(|holding| holding.status == Status::Ready);
@@ -57,15 +59,16 @@ impl FileStore {
                     continue;
                 }
                 if checks.len() >= self.config().sync.concurrency {
-                    note(&mut report, checks.join_next().await, &progress)?;
+                    note(&mut report, &mut failures, checks.join_next().await, &progress)?;
                 }
                 checks.spawn(check(self.clone(), record, Arc::clone(&progress)));
             }
         }
 
         while let Some(checked) = checks.join_next().await {
-            note(&mut report, Some(checked), &progress)?;
+            note(&mut report, &mut failures, Some(checked), &progress)?;
         }
+        (report.failures, report.failed) = failures.into_parts();
         Ok(report)
     }
 }
@@ -104,6 +107,7 @@ async fn has_changed(store: &FileStore, record: &FileRecord) -> bool {
 
 fn note(
     report: &mut MigrateVerifyReport,
+    failures: &mut Failures,
     checked: Option<Result<Checked, tokio::task::JoinError>>,
     progress: &Arc<dyn Progress>,
 ) -> Result<()> {
@@ -119,9 +123,9 @@ fn note(
         Ok(true) => {}
         Ok(false) => {
             let error = Error::new(ErrorKind::Internal, "the stored bytes are damaged");
-            report.failures.push(WorkFailure::new(file, &error));
+            failures.note(file, &error);
         }
-        Err(error) => report.failures.push(WorkFailure::new(file, &error)),
+        Err(error) => failures.note(file, &error),
     }
     Ok(())
 }

@@ -8,10 +8,11 @@ mod sync;
 use std::sync::Arc;
 
 use filestore_core::api::{PurgeReport, PurgeRunRequest, VariantCacheReport};
-use filestore_core::{Error, NoProgress, OrganizationNumber, Result};
+use filestore_core::{Error, OrganizationNumber, Result};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
+use self::long_run::Departure;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::request::incoming::Body;
@@ -42,15 +43,16 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
 async fn purge_run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let json = read_optional_json(&call, body).await?;
     let request = json.as_deref().map_or(Ok(PurgeRunRequest::default()), purge_request)?;
+    if request.dry_run {
+        return reply::ok(&PurgeReport::from(call.store().admin().purge_plan().await?));
+    }
+
     let store = call.store().clone();
-    let report = to_the_end(async move {
-        if request.dry_run {
-            store.admin().purge_plan().await
-        } else {
-            store.admin().purge(&NoProgress).await
-        }
-    });
-    reply::ok(&PurgeReport::from(report.await?))
+    long_run::reply_with(&call, Departure::Stop, |stop, acceptance| async move {
+        let stop = || stop.is_wanted();
+        store.admin().purge_until(&stop, &*acceptance).await.map(PurgeReport::from)
+    })
+    .await
 }
 
 fn purge_request(json: &[u8]) -> Result<PurgeRunRequest> {

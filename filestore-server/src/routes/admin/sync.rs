@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use filestore_core::api::{SyncQueueReport, SyncReport, SyncStatusReport};
-use filestore_core::{NoProgress, OrganizationNumber, Result};
+use filestore_core::{OrganizationNumber, Result};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
+use super::long_run::{self, Departure};
 use super::{expect_nothing, organization, to_the_end};
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
@@ -28,8 +29,11 @@ pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
 async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     expect_nothing(&call, body).await?;
     let store = call.store().clone();
-    let report = to_the_end(async move { store.admin().sync(Arc::new(NoProgress)).await }).await?;
-    reply::ok(&SyncReport::from(report))
+    long_run::reply_with(&call, Departure::Stop, |stop, acceptance| async move {
+        let stop = || stop.is_wanted();
+        store.admin().sync_until(&stop, acceptance).await.map(SyncReport::from)
+    })
+    .await
 }
 
 async fn enqueue(call: Arc<Call>, body: Body) -> Result<Response, Failure> {

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::super::{
     backlog, bindings, dropped, files, holdings, idempotency, intents, listing, purge, settings,
-    sync, waits,
+    sync,
 };
 use super::*;
 use crate::domain::listing::ListFilter;
@@ -66,12 +66,19 @@ async fn no_query_scans_or_sorts() {
         purge::FAIL,
         purge::CLEAR_LEASES,
         purge::EXPIRED,
-        purge::COUNT_DUE,
-        purge::COUNT_WAITING,
+        purge::ANY_UNCLAIMED,
+        purge::ANY_CLAIMED,
+        purge::AWAIT,
+        purge::GO_ON,
+        purge::RENEW,
+        purge::RELEASE,
+        purge::END_WAITS,
+        purge::NEXT_UNCLAIMED,
+        purge::NEXT_CLAIMED,
+        purge::COUNT_UNCLAIMED,
         purge::COUNT_CLAIMED,
-        purge::COUNT_CLAIMED_WAITING,
-        backlog::NEXT_PURGING,
-        backlog::PURGING,
+        backlog::UNCLAIMED,
+        backlog::CLAIMED,
         backlog::NEXT_DROPPED,
         backlog::DROPPED,
         backlog::PENDING,
@@ -80,6 +87,10 @@ async fn no_query_scans_or_sorts() {
         dropped::OF_FILE,
         dropped::FORGET_FILE,
         dropped::FINISH,
+        dropped::NOTE_ABSENCE,
+        dropped::HASTEN,
+        dropped::FILE,
+        dropped::END_WAITS,
         dropped::FAIL,
         sync::NEXT_PAIR,
         sync::WAITING,
@@ -93,16 +104,16 @@ async fn no_query_scans_or_sorts() {
         sync::OWNED,
         sync::RENEW,
         sync::FAIL,
+        sync::END_WAITS,
         sync::ENQUEUE,
         sync::FAILED,
         holdings::ELSEWHERE,
         intents::STANDS,
         intents::END,
         intents::HAND_OVER,
+        intents::RENEW,
         intents::OLD,
         settings::ONE,
-        waits::PURGES,
-        waits::BLOBS,
     ];
     let queries: Vec<String> = fixed.into_iter().map(str::to_owned).chain(listings()).collect();
     let plans = move |sql: &Connection| {

@@ -1,0 +1,258 @@
+//! The lane of deleted files at one holder.
+//!
+//! Order, each step repeatable: claim with a lease (no restore from here on) → variants → bytes, the
+//! current blob and those it dropped → only when all are confirmed absent, the record. A file whose
+//! bytes cannot be removed keeps its record; the removal is attempted again later.
+//!
+//! A lane removes what its own holder and the service's disk hold. What a file dropped at another
+//! provider comes due in that provider's lane of dropped blobs, and the record waits for it.
+
+use std::iter;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+
+use super::PurgeRun;
+use crate::domain::error::{Error, Result};
+use crate::domain::provider::ProviderCode;
+use crate::domain::report::PurgeReport;
+use crate::metadata::{Lease, PurgeClaim};
+use crate::tasks;
+use crate::worker::failures::Failures;
+use crate::worker::lane::{Admission, LEASE, while_renewing};
+
+/// Files of the service's disk claimed at once, and removed with one sync of each directory.
+pub(super) const LOCAL_CLAIMS: usize = 200;
+
+/// Files of a provider claimed at once: few, so that a stop does not wait long.
+const CLOUD_CLAIMS: usize = 64;
+
+/// Files of a provider whose objects are removed at the same time.
+const AT_ONCE: usize = 16;
+
+/// The longest wait for dropped blobs at other providers before the file is looked at again.
+const AWAIT: Duration = Duration::from_mins(5);
+
+/// One lane at work: the claims of one owner.
+pub(super) struct FileLane<'a> {
+    run: &'a PurgeRun<'a>,
+    holder: &'a ProviderCode,
+    owner: String,
+}
+
+/// The report of a lane.
+pub(super) struct LaneReport {
+    pub(super) report: PurgeReport,
+    pub(super) failures: Failures,
+    /// Files that wait for another lane.
+    pub(super) awaiting: u64,
+}
+
+/// What became of a claimed file's bytes.
+struct Removal<'c> {
+    claim: &'c PurgeClaim,
+    outcome: Outcome,
+    /// The holders of the blobs that were removed.
+    removed_at: Vec<ProviderCode>,
+}
+
+enum Outcome {
+    /// All bytes are confirmed absent.
+    Absent,
+    /// All bytes are absent but those at other providers.
+    Elsewhere,
+    /// Nothing was done: the lane is to stop, or its provider is out.
+    Untouched,
+    Failed(Error),
+}
+
+impl LaneReport {
+    pub(super) fn new(run: &PurgeRun<'_>) -> Self {
+        Self { report: PurgeReport::default(), failures: Failures::of(run.audience), awaiting: 0 }
+    }
+
+    /// Counts blobs removed, by holder.
+    pub(super) fn count_removed(&mut self, holders: impl IntoIterator<Item = ProviderCode>) {
+        for holder in holders {
+            *self.report.removed_at.entry(holder).or_default() += 1;
+        }
+    }
+}
+
+impl<'a> FileLane<'a> {
+    pub(super) fn new(run: &'a PurgeRun<'a>, holder: &'a ProviderCode) -> Self {
+        Self { run, holder, owner: tasks::random_name() }
+    }
+
+    /// Purges what is due at the holder, `budget` files at most.
+    pub(super) async fn work(&self, budget: usize) -> Result<LaneReport> {
+        let mut report = LaneReport::new(self.run);
+        let outcome = while_renewing(self.purge(budget, &mut report), || self.renew()).await;
+
+        // What was claimed and not touched; after an error, also what was not finished.
+        let released = self.run.store.inner().metadata.release_purges(&self.owner).await;
+        outcome.and(released)?;
+        Ok(report)
+    }
+
+    async fn renew(&self) {
+        let inner = self.run.store.inner();
+        let until = inner.now().plus(LEASE);
+        if let Err(error) = inner.metadata.renew_purges(&self.owner, until).await {
+            tracing::warn!(holder = %self.holder, error = %error.chain(), "a purge could not renew its leases");
+        }
+    }
+
+    async fn purge(&self, budget: usize, report: &mut LaneReport) -> Result<()> {
+        let mut left = budget;
+        while left > 0 && !self.run.is_to_stop() {
+            let most = match self.run.store.admission(self.holder) {
+                Admission::Freely if self.holder.is_local() => LOCAL_CLAIMS,
+                Admission::Freely => CLOUD_CLAIMS,
+                Admission::OneTrial => 1,
+                Admission::NotNow => return Ok(()),
+            };
+
+            let claims = self.claim(most.min(left)).await?;
+            if claims.is_empty() {
+                return Ok(());
+            }
+            left -= claims.len();
+            self.purge_claimed(&claims, report).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn claim(&self, limit: usize) -> Result<Vec<PurgeClaim>> {
+        let inner = self.run.store.inner();
+        let now = inner.now();
+        let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
+        let before = now.minus(inner.config.purge_grace);
+        inner.metadata.claim_purges(lease, self.holder, before, limit).await
+    }
+
+    /// Removes the bytes of each claim, and its record as soon as they are gone: a file that takes
+    /// long keeps no other waiting.
+    async fn purge_claimed(&self, claims: &[PurgeClaim], report: &mut LaneReport) -> Result<()> {
+        // The disk syncs a directory once for all files that go from it.
+        let (batch, at_once) =
+            if self.holder.is_local() { (LOCAL_CLAIMS, 1) } else { (1, AT_ONCE) };
+        let mut waiting = claims.chunks(batch);
+        let mut removing = FuturesUnordered::new();
+
+        loop {
+            while removing.len() < at_once
+                && let Some(claims) = waiting.next()
+            {
+                removing.push(self.remove_bytes(claims));
+            }
+
+            let Some(mut removed) = removing.next().await else { return Ok(()) };
+            while let Some(Some(more)) = removing.next().now_or_never() {
+                removed.extend(more);
+            }
+            self.settle(removed, report).await?;
+        }
+    }
+
+    /// Removes variants and bytes of each claim, as far as the holder and the disk have them.
+    async fn remove_bytes<'c>(&self, claims: &'c [PurgeClaim]) -> Vec<Removal<'c>> {
+        let inner = self.run.store.inner();
+        if self.run.is_to_stop() || self.run.store.admission(self.holder) == Admission::NotNow {
+            return claims.iter().map(|claim| Removal::new(claim, Outcome::Untouched)).collect();
+        }
+
+        let mut removals = Vec::with_capacity(claims.len());
+        let (mut indexes, mut blobs) = (Vec::new(), Vec::new());
+        for (index, claim) in claims.iter().enumerate() {
+            let variants = inner.variants.remove_file(claim.record.file_id).await;
+            removals.push(Removal::new(claim, self.outcome(claim, variants)));
+
+            let current = (&claim.record.blob.provider, &claim.record.blob.key);
+            let dropped = claim.dropped.iter().map(|blob| (&blob.provider, &blob.key));
+            for (provider, key) in iter::once(current).chain(dropped) {
+                if self.reaches(provider) {
+                    indexes.push(index);
+                    blobs.push((provider.clone(), key.clone()));
+                }
+            }
+        }
+
+        for ((index, holder), outcome) in
+            indexes.into_iter().zip(blobs.clone()).zip(self.run.remove(blobs).await)
+        {
+            match outcome {
+                Ok(()) => removals[index].removed_at.push(holder.0),
+                Err(error) => removals[index].outcome = Outcome::Failed(error),
+            }
+        }
+        removals
+    }
+
+    /// Tells if this lane removes what that provider holds.
+    fn reaches(&self, provider: &ProviderCode) -> bool {
+        provider.is_local() || provider == self.holder
+    }
+
+    /// Returns the outcome for a claim of which all that this lane reaches goes.
+    fn outcome(&self, claim: &PurgeClaim, variants: Result<()>) -> Outcome {
+        match variants {
+            Err(error) => Outcome::Failed(error),
+            Ok(()) if claim.dropped.iter().all(|blob| self.reaches(&blob.provider)) => {
+                Outcome::Absent
+            }
+            Ok(()) => Outcome::Elsewhere,
+        }
+    }
+
+    /// Deletes the records of which nothing is left, and postpones the others.
+    async fn settle(&self, removals: Vec<Removal<'_>>, report: &mut LaneReport) -> Result<()> {
+        let metadata = &self.run.store.inner().metadata;
+        let mut absent = Vec::with_capacity(removals.len());
+
+        for Removal { claim, outcome, removed_at } in removals {
+            report.count_removed(removed_at);
+            match outcome {
+                Outcome::Absent => {
+                    report.report.purged_bytes += claim.record.blob.size_bytes;
+                    absent.push(claim.record.file_id);
+                }
+                Outcome::Elsewhere => {
+                    let now = self.run.store.inner().now();
+                    let lease = Lease { owner: &self.owner, now, until: now.plus(AWAIT) };
+                    metadata.await_dropped(lease, &claim.record).await?;
+                    report.awaiting += 1;
+                }
+                Outcome::Untouched => {}
+                Outcome::Failed(error) => self.postpone(claim, &error, report).await?,
+            }
+        }
+
+        if !absent.is_empty() {
+            report.report.purged += metadata.finish_purges(&self.owner, &absent).await?;
+            self.run.progress.advance(absent.len() as u64);
+        }
+        Ok(())
+    }
+
+    async fn postpone(
+        &self,
+        claim: &PurgeClaim,
+        error: &Error,
+        report: &mut LaneReport,
+    ) -> Result<()> {
+        let id = claim.record.file_id;
+        tracing::warn!(file_id = %id, attempts = claim.attempts, error = %error.chain(), "a purge failed");
+        report.failures.note(id, error);
+
+        let retry_at = self.run.retry_at(self.holder, claim.attempts);
+        self.run.store.inner().metadata.postpone_purge(&self.owner, id, retry_at).await
+    }
+}
+
+impl<'c> Removal<'c> {
+    fn new(claim: &'c PurgeClaim, outcome: Outcome) -> Self {
+        Self { claim, outcome, removed_at: Vec::new() }
+    }
+}

@@ -1,0 +1,222 @@
+//! The lane of one provider: claims, copies, leases.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
+
+use super::meter;
+use crate::FileStore;
+use crate::domain::error::{Error, Result};
+use crate::domain::id::OrganizationId;
+use crate::domain::provider::ProviderCode;
+use crate::metadata::{AfterFailure, Lease, SyncClaim};
+use crate::service::relocate::Moved;
+use crate::service::wake::Listener;
+use crate::tasks;
+use crate::worker::failures::{Audience, Failures};
+use crate::worker::lane::{Admission, LEASE};
+use crate::worker::progress::Progress;
+
+/// Interval at which new files are looked for while copies are under way.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// The lane at work: the claims of one owner.
+pub(super) struct SyncLane {
+    store: FileStore,
+    owner: String,
+    target: ProviderCode,
+    progress: Arc<dyn Progress>,
+    /// Claims whose copies have not begun.
+    claimed: VecDeque<SyncClaim>,
+    copies: JoinSet<Copied>,
+    wanted: Listener,
+    renew_at: Instant,
+    last: Option<OrganizationId>,
+    report: LaneReport,
+}
+
+/// The report of a lane.
+pub(super) struct LaneReport {
+    pub(super) synced: u64,
+    pub(super) synced_bytes: u64,
+    pub(super) failures: Failures,
+}
+
+/// A copy that came to an end.
+struct Copied {
+    claim: SyncClaim,
+    moved: Result<Moved>,
+}
+
+impl SyncLane {
+    pub(super) fn new(
+        store: FileStore,
+        target: ProviderCode,
+        progress: Arc<dyn Progress>,
+        audience: Audience,
+    ) -> Self {
+        let wanted = store.inner().sync_wanted.listen();
+        let failures = Failures::of(audience);
+        Self {
+            store,
+            owner: tasks::random_name(),
+            target,
+            progress,
+            claimed: VecDeque::new(),
+            copies: JoinSet::new(),
+            wanted,
+            renew_at: Instant::now() + LEASE / 3,
+            last: None,
+            report: LaneReport { synced: 0, synced_bytes: 0, failures },
+        }
+    }
+
+    /// Copies what is due, in `budget` attempts at most, until nothing is or `stop` returns true.
+    pub(super) async fn copy(
+        mut self,
+        budget: usize,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<LaneReport> {
+        let outcome = self.copy_all(budget, stop).await;
+        // What was claimed and not begun; after an error, also what was not finished.
+        let released = self.store.inner().metadata.release_syncs(&self.owner).await;
+        outcome.and(released)?;
+        Ok(self.report)
+    }
+
+    async fn copy_all(&mut self, budget: usize, stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        let mut left = budget;
+        let mut look_at = Instant::now() + LOOK_AGAIN;
+
+        loop {
+            if !stop() {
+                self.begin_some(&mut left).await?;
+            }
+            if self.copies.is_empty() {
+                return Ok(());
+            }
+
+            tokio::select! {
+                Some(copied) = self.copies.join_next() => self.end(copied).await?,
+                // Copies may take hours: what arrives meanwhile is not to wait for their end.
+                () = self.wanted.notified() => {}
+                () = sleep_until(look_at) => look_at = Instant::now() + LOOK_AGAIN,
+                () = sleep_until(self.renew_at) => self.renew().await,
+            }
+        }
+    }
+
+    /// Begins as many copies as the provider may be given now.
+    async fn begin_some(&mut self, left: &mut usize) -> Result<()> {
+        let at_once = match self.store.admission(&self.target) {
+            Admission::Freely => self.store.config().sync.concurrency,
+            Admission::OneTrial => 1,
+            Admission::NotNow => return Ok(()),
+        };
+
+        let is_low = self.claimed.len() < at_once / 2 + 1;
+        let is_full = self.copies.len() + self.claimed.len() >= 2 * at_once;
+        if is_low && !is_full && *left > 0 {
+            self.claim(at_once.min(*left)).await?;
+        }
+
+        while self.copies.len() < at_once
+            && *left > 0
+            && let Some(claim) = self.claimed.pop_front()
+        {
+            *left -= 1;
+            self.begin(claim);
+        }
+        Ok(())
+    }
+
+    async fn claim(&mut self, limit: usize) -> Result<()> {
+        let now = self.store.inner().now();
+        let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
+        let metadata = &self.store.inner().metadata;
+        let targets = std::slice::from_ref(&self.target);
+        let unreadable = self.store.unreadable();
+
+        let claims =
+            metadata.claim_syncs(lease, targets, &unreadable, self.last.as_ref(), limit).await?;
+        if let Some(claim) = claims.last() {
+            self.last = Some(claim.record.organization_id.clone());
+        }
+        self.claimed.extend(claims);
+        Ok(())
+    }
+
+    fn begin(&mut self, claim: SyncClaim) {
+        let store = self.store.clone();
+        let meter = meter(&store, &self.progress);
+        self.copies.spawn(async move {
+            let SyncClaim { record, target, key, .. } = &claim;
+            let moved = store.inner().move_out(record, target, key.clone(), meter).await;
+            Copied { claim, moved }
+        });
+    }
+
+    /// Renews leases and notes. If that fails now it may succeed a third of a lease later.
+    async fn renew(&mut self) {
+        self.renew_at = Instant::now() + LEASE / 3;
+        let inner = self.store.inner();
+        let now = inner.now();
+        let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
+        if let Err(error) = inner.metadata.renew_syncs(lease).await {
+            tracing::warn!(target = %self.target, error = %error.chain(), "a sync could not renew its leases");
+        }
+    }
+
+    async fn end(&mut self, copied: Result<Copied, JoinError>) -> Result<()> {
+        self.progress.advance(1);
+        let Copied { claim, moved } = match copied {
+            Ok(copied) => copied,
+            Err(lost) => {
+                // A panic: the end of the run gives the file back.
+                tracing::error!(%lost, "a sync broke off");
+                return Ok(());
+            }
+        };
+
+        match moved {
+            Ok(Moved::Done) => {
+                self.store.inner().traffic.add_file();
+                self.report.synced += 1;
+                self.report.synced_bytes += claim.record.blob.size_bytes;
+                Ok(())
+            }
+            Ok(Moved::Lost) => Ok(()),
+            Err(error) => self.fail(&claim, &error).await,
+        }
+    }
+
+    async fn fail(&mut self, claim: &SyncClaim, error: &Error) -> Result<()> {
+        let SyncClaim { record, attempts, .. } = claim;
+        let config = &self.store.config().sync;
+        let now = self.store.inner().now();
+        let pause = |provider| self.store.pause(provider, config.first_pause, *attempts);
+
+        let next = if self.store.is_out(&self.target) {
+            AfterFailure::Excuse(now.plus(pause(&self.target)))
+        } else if self.store.is_out(&record.blob.provider) {
+            AfterFailure::Excuse(now.plus(pause(&record.blob.provider)))
+        } else if attempts + 1 >= config.max_attempts {
+            AfterFailure::GiveUp
+        } else {
+            AfterFailure::Postpone(now.plus(pause(&self.target)))
+        };
+
+        tracing::warn!(
+            file_id = %record.file_id,
+            attempts,
+            ?next,
+            error = %error.chain(),
+            "a sync failed"
+        );
+        self.report.failures.note(record.file_id, error);
+        self.store.inner().metadata.fail_sync(&self.owner, record.file_id, next).await
+    }
+}

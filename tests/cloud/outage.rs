@@ -1,0 +1,101 @@
+//! An outage of a day: whatever waited for the provider is done minutes after its end, without hands.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use filestore_core::domain::clock::{ManualClock, Timestamp};
+use filestore_core::domain::config::{Durability, StoreConfig};
+use filestore_core::worker::NoProgress;
+use filestore_core::{FileStore, NewBinding, NewUpload, ProviderCode, Scope, Workers};
+use filestore_workspace::{Remote, S3Server};
+
+/// Files that wait: as many as the environment says, or few enough for every run of the tests.
+fn waiting_files() -> usize {
+    let files = std::env::var("FILESTORE_OUTAGE_FILES").ok();
+    files.map_or(400, |files| files.parse().expect("FILESTORE_OUTAGE_FILES is a number"))
+}
+
+async fn open(home: &std::path::Path, remote: &Remote, clock: &ManualClock) -> FileStore {
+    let mut config = StoreConfig::default();
+    config.durability = Durability::Process;
+    config.blob_grace = Duration::ZERO;
+    config.providers = vec![remote.config.clone()];
+    FileStore::builder(home).config(config).clock(clock.clock()).open().await.unwrap()
+}
+
+async fn bind(store: &FileStore, organization: i64, provider: &ProviderCode) {
+    let number = organization.try_into().unwrap();
+    let binding = NewBinding::new(number, "name", provider.clone()).with_sync();
+    store.bindings().create(binding).await.unwrap();
+}
+
+async fn upload(store: &FileStore, organization: i64) -> filestore_core::FileId {
+    let organization = organization.to_string().parse().unwrap();
+    let new = NewUpload::new(organization, "docs".parse().unwrap());
+    store.upload(new, &b"bytes"[..]).await.unwrap().file_id
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outage_of_a_day_ends_without_hands_minutes_after_the_provider_is_back() {
+    let s3 = S3Server::start().await;
+    let remote = {
+        let mut remote = Remote::at(&s3);
+        remote.config.retries = 0;
+        remote
+    };
+    let home = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(Timestamp::now());
+    let store = open(home.path(), &remote, &clock).await;
+    bind(&store, 7, &remote.config.code).await;
+    bind(&store, 8, &remote.config.code).await;
+
+    let mut deleted = Vec::new();
+    for _ in 0..20 {
+        deleted.push(upload(&store, 8).await);
+    }
+    let report = store.admin().sync(Arc::new(NoProgress)).await.unwrap();
+    assert_eq!((report.synced, report.failed), (20, 0));
+
+    s3.down().await;
+    let workers = Workers::start(&store);
+    for _ in 0..waiting_files() {
+        upload(&store, 7).await;
+    }
+    for &id in &deleted {
+        store.delete(id, &Scope::All).await.unwrap();
+    }
+
+    // A day, in steps of ten minutes: in each the lanes may find that the provider is still out.
+    for _ in 0..24 * 6 {
+        clock.advance(Duration::from_mins(10));
+        store.admin().sync(Arc::new(NoProgress)).await.unwrap();
+        store.admin().purge(&NoProgress).await.unwrap();
+    }
+    let status = store.admin().sync_status().await.unwrap();
+    assert_eq!((status.pending + status.syncing, status.failed), (waiting_files() as u64, 0));
+
+    s3.up().await;
+    let ended = clock.clock().now();
+    let all_done = async || {
+        let status = store.admin().sync_status().await.unwrap();
+        let gone = store.info(deleted[19], &Scope::All).await.is_err();
+        gone && status.pending + status.syncing == 0 && status.failed == 0
+    };
+    // The clock follows real time here, ten times as fast: nothing but the background is at work.
+    filestore_workspace::eventually_within(
+        Duration::from_mins(2),
+        "all is copied and purged",
+        async || {
+            clock.advance(Duration::from_millis(100));
+            all_done().await.then_some(())
+        },
+    )
+    .await;
+
+    let took = Duration::from_millis((clock.clock().now().as_millis() - ended.as_millis()) as u64);
+    assert!(took <= Duration::from_mins(5), "it took {took:?}");
+    for waiting in store.admin().backlog().await.unwrap() {
+        assert_eq!(waiting.purge.count + waiting.sync.count, 0, "{waiting:?}");
+    }
+    workers.stop(Duration::from_secs(30)).await;
+}
