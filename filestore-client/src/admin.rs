@@ -80,8 +80,7 @@ impl Admin<'_> {
     /// Plans a migration of the organization to the provider `to`; changes nothing.
     pub async fn migrate_plan(&self, organization_id: i64, to: &str) -> Result<MigratePlan> {
         let request = self.request(Method::GET, &["migrate", "plan"]);
-        let request =
-            request.query(&[("organizationId", &organization_id.to_string()[..]), ("to", to)]);
+        let request = request.query(&[("organizationId", organization_id)]).query(&[("to", to)]);
         self.client.json(Call::repeatable(request)).await
     }
 
@@ -163,7 +162,8 @@ impl Admin<'_> {
         self.client.json(Call::repeatable(self.request(Method::GET, &["variants", "status"]))).await
     }
 
-    /// Trims the variant cache, and waits for the end of it.
+    /// Empties the variant cache, and waits for the end of it. Not repeated after a lost reply, which
+    /// would report nothing removed.
     pub async fn variants_prune(&self) -> Result<VariantCacheReport> {
         let request = self.request(Method::POST, &["variants", "prune"]);
         self.client.json(Call::once(request).endless()).await

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 /// A SHA-256.
 pub(crate) type Digest = [u8; 32];
 
-/// 64 lower-case hexadecimal digits.
+/// Writes bytes as lower-case hexadecimal digits, two each.
 pub(crate) fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut hex, byte| {
         write!(hex, "{byte:02x}").expect("a string takes everything");
@@ -16,10 +16,11 @@ pub(crate) fn to_hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The digest in 64 hexadecimal digits.
+/// Reads a digest of 64 hexadecimal digits.
 pub(crate) fn from_hex(hex: &str) -> Option<Digest> {
     let mut digest = [0; 32];
-    if hex.len() != 64 || !hex.is_ascii() {
+    // Digits alone: the parser below would take a sign as well.
+    if hex.len() != 64 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;
     }
     for (byte, pair) in digest.iter_mut().zip(hex.as_bytes().chunks_exact(2)) {
@@ -28,7 +29,7 @@ pub(crate) fn from_hex(hex: &str) -> Option<Digest> {
     Some(digest)
 }
 
-/// The `sha-256` member of a `Repr-Digest` header (RFC 9530): `sha-256=:<base64>:`.
+/// Finds the `sha-256` member of a `Repr-Digest` header (RFC 9530): `sha-256=:<base64>:`.
 pub(crate) fn from_repr_digest(header: &str) -> Option<Digest> {
     header.split(',').find_map(|member| {
         let value = member.trim().strip_prefix("sha-256=:")?.strip_suffix(':')?;
@@ -46,7 +47,7 @@ mod tests {
     fn hex_and_back() {
         assert_eq!(to_hex(&from_hex(EMPTY).unwrap()), EMPTY);
         assert_eq!(from_hex(&EMPTY[1..]), None);
-        assert_eq!(from_hex(&EMPTY.replace('e', "+")), None);
+        assert_eq!(from_hex(&format!("+3{}", &EMPTY[2..])), None, "a sign is no digit");
     }
 
     #[test]

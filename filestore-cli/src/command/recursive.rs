@@ -112,7 +112,7 @@ impl DirectoryUpload {
         let mut ended = 0_usize;
         while let Some(result) = results.next().await {
             ended += 1;
-            sender.meter.message(format!("{ended}/{total}"));
+            sender.meter.set_message(format!("{ended}/{total}"));
             match result {
                 Ok(sent) => self.sent(sent)?,
                 Err(failure) => {

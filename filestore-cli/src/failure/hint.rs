@@ -95,7 +95,7 @@ fn by_field(field: &str) -> Option<String> {
             "--sub takes 1 to 64 letters, digits, . _ and -, and begins with a letter or digit"
         }
         "original_name" | "organizationName" => {
-            "--name takes 1 to 255 characters and no control characters"
+            "--name takes at least one character and no control characters"
         }
         "mime_type" => "--type takes a media type such as image/jpeg",
         "sha256" => "--sha256 takes 64 hexadecimal digits, as `sha256sum FILE` prints them",

@@ -88,14 +88,14 @@ impl Meter {
     }
 
     /// Sets the whole bar's total, once it is known.
-    pub(crate) fn expect(&self, total: Option<u64>) {
+    pub(crate) fn set_total(&self, total: Option<u64>) {
         if let Some(total) = total.filter(|total| self.bar.0.length() != Some(*total)) {
             self.bar.0.set_length(total);
         }
     }
 
     /// Sets the words at the end of the bar.
-    pub(crate) fn message(&self, text: impl Into<String>) {
+    pub(crate) fn set_message(&self, text: impl Into<String>) {
         self.bar.0.set_message(text.into());
     }
 
@@ -128,6 +128,9 @@ impl Progress for Meter {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 }
+
+/// The weight of the past, in milliseconds, beside the time since the last look.
+const PAST_MILLIS: u64 = 5000;
 
 /// Bytes per second, beside a bar that counts files; empty until some have passed.
 #[derive(Debug, Clone)]
@@ -168,9 +171,6 @@ impl Passing {
         self.seen = Some((now, bytes));
     }
 }
-
-/// The weight of the past, in milliseconds, beside the time since the last look.
-const PAST_MILLIS: u64 = 5000;
 
 impl ProgressTracker for Passing {
     fn clone_box(&self) -> Box<dyn ProgressTracker> {

@@ -22,7 +22,7 @@ pub(crate) use table::{Align, Table};
 enum Form {
     /// Tables and sentences for people.
     People,
-    /// One JSON value on stdout.
+    /// JSON on stdout: one value, or one value on each line.
     Json,
     /// The ids alone, one per line.
     Ids,
@@ -32,7 +32,6 @@ enum Form {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     form: Form,
-    notes: bool,
 }
 
 impl Output {
@@ -43,7 +42,7 @@ impl Output {
             (false, true) => Form::Ids,
             (false, false) => Form::People,
         };
-        Self { form, notes: !args.quiet }
+        Self { form }
     }
 
     /// Prints data in the form that was asked for: one JSON value, ids one per line, or text.
@@ -56,7 +55,7 @@ impl Output {
         match self.form {
             Form::Json => self.line(&to_json(value)),
             Form::People => self.line(people(value).trim_end_matches('\n')),
-            Form::Ids => ids(value).into_iter().try_for_each(|id| self.line(id)),
+            Form::Ids => Self::lines(ids(value)),
         }
     }
 
@@ -69,8 +68,8 @@ impl Output {
         people: impl FnOnce(&[T]) -> String,
     ) -> Result<()> {
         match self.form {
-            Form::Json => values.iter().try_for_each(|value| self.line(&to_json(value))),
-            Form::Ids => values.iter().try_for_each(|value| self.line(id(value))),
+            Form::Json => Self::lines(values.iter().map(to_json)),
+            Form::Ids => Self::lines(values.iter().map(id)),
             Form::People => self.line(people(values).trim_end_matches('\n')),
         }
     }
@@ -84,7 +83,7 @@ impl Output {
 
     /// Prints a note that is not data; people alone see it.
     pub(crate) fn note(self, text: impl AsRef<str>) {
-        if self.notes && self.form == Form::People {
+        if self.form == Form::People {
             say(text.as_ref());
         }
     }
@@ -111,6 +110,16 @@ impl Output {
     fn draw_target(self) -> ProgressDrawTarget {
         let wanted = self.form == Form::People && std::io::stderr().is_terminal();
         if wanted { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
+    }
+
+    /// Writes a page of lines at once: with one write for each, a long listing would be slow.
+    fn lines(lines: impl IntoIterator<Item = impl AsRef<str>>) -> Result<()> {
+        let mut page = String::new();
+        for line in lines {
+            page.push_str(line.as_ref());
+            page.push('\n');
+        }
+        Self::raw(page.as_bytes())
     }
 
     fn line(self, text: &str) -> Result<()> {

@@ -40,7 +40,10 @@ impl Piece {
     ) -> Result<Self> {
         let (start, end, total) = match response.status() {
             StatusCode::OK => (0, response.content_length(), response.content_length()),
-            StatusCode::PARTIAL_CONTENT => content_range(response.headers())?,
+            StatusCode::PARTIAL_CONTENT => {
+                let ContentRange { start, end, total } = content_range(response.headers())?;
+                (start, Some(end), total)
+            }
             status => {
                 return Err(Error::protocol(format!("{peer} answered a download with {status}")));
             }
@@ -50,19 +53,35 @@ impl Piece {
     }
 }
 
-/// Reads first byte, end and total of `Content-Range: bytes 5-9/10` (RFC 9110 §14.4).
-fn content_range(headers: &HeaderMap) -> Result<(u64, Option<u64>, Option<u64>)> {
+/// The bytes `start..end` of a file of `total` bytes, if the sender knows how many there are.
+#[derive(Debug, PartialEq, Eq)]
+struct ContentRange {
+    start: u64,
+    end: u64,
+    total: Option<u64>,
+}
+
+/// Reads `Content-Range: bytes 5-9/10` (RFC 9110 §14.4).
+fn content_range(headers: &HeaderMap) -> Result<ContentRange> {
     let text = header(headers, &CONTENT_RANGE).unwrap_or_default();
     parse_content_range(&text)
         .ok_or_else(|| Error::protocol(format!("the Content-Range is not understood: {text:?}")))
 }
 
-fn parse_content_range(text: &str) -> Option<(u64, Option<u64>, Option<u64>)> {
+/// Refuses a range whose last byte comes before its first one, or beyond the file.
+fn parse_content_range(text: &str) -> Option<ContentRange> {
     let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
     let (first, last) = range.split_once('-')?;
-    let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
 
-    Some((first, Some(last.checked_add(1)?), total.parse().ok()))
+    let (start, end) = (number(first)?, number(last)?.checked_add(1)?);
+    let total = if total == "*" { None } else { Some(number(total)?) };
+    let is_sound = start < end && total.is_none_or(|total| end <= total);
+    is_sound.then_some(ContentRange { start, end, total })
+}
+
+/// Reads plain digits: `parse` alone would take a sign as well.
+fn number(digits: &str) -> Option<u64> {
+    if digits.bytes().all(|b| b.is_ascii_digit()) { digits.parse().ok() } else { None }
 }
 
 /// Returns the absolute URL that a redirect leads to.
@@ -98,4 +117,34 @@ pub(super) fn refused_by_provider(peer: &str, status: StatusCode) -> Error {
     };
     let message = format!("{peer} refused the download: {status}");
     Error::new(kind, message).with_status(status.as_u16())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_content_range_names_bytes_within_the_file() {
+        let whole = Some(ContentRange { start: 5, end: 10, total: Some(10) });
+        let unknown = Some(ContentRange { start: 0, end: 1, total: None });
+        assert_eq!(parse_content_range("bytes 5-9/10"), whole);
+        assert_eq!(parse_content_range("bytes 0-0/*"), unknown);
+
+        for bad in [
+            "",
+            "5-9/10",
+            "bytes */10",
+            "bytes 9-5/10",
+            "bytes 0-10/10",
+            "bytes +5-9/10",
+            "bytes 5-+9/10",
+            "bytes 5-9/+10",
+            "bytes 5-9/",
+            "bytes -9/10",
+            "items 5-9/10",
+            "bytes 0-18446744073709551615/*",
+        ] {
+            assert_eq!(parse_content_range(bad), None, "{bad:?}");
+        }
+    }
 }

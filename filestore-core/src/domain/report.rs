@@ -34,9 +34,9 @@ pub struct PurgeReport {
     pub purged: u64,
     /// Bytes of the purged files.
     pub purged_bytes: u64,
-    /// Replaced blobs removed (dry run: due to be removed).
+    /// Dropped blobs removed: bytes that no record refers to any more (dry run: due to be removed).
     pub blobs_removed: u64,
-    /// Blobs removed, of files and replaced ones, by the provider that held them.
+    /// Blobs removed, of files and dropped ones, by the provider that held them.
     pub removed_at: BTreeMap<ProviderCode, u64>,
     /// Deleted files that are still within their grace period.
     pub waiting: u64,

@@ -108,7 +108,7 @@ impl Direct {
         }
 
         let wanted = part.end - part.start;
-        meter.expect(Some(wanted));
+        meter.set_total(Some(wanted));
         let whole = part == (0..size_bytes);
         let mut delivery = Delivery::begin(to)?;
 

@@ -248,7 +248,7 @@ fn sent(meter: &Meter) -> impl Fn(client::Progress) + Send + Sync + 'static {
 fn received(meter: &Meter) -> impl Fn(client::Progress) + Send + Sync + 'static {
     let meter = meter.clone();
     move |progress| {
-        meter.expect(progress.total_bytes);
+        meter.set_total(progress.total_bytes);
         meter.set(progress.done_bytes);
     }
 }

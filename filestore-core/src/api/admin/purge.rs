@@ -35,9 +35,9 @@ pub struct PurgeReport {
     pub purged: u64,
     /// Bytes of the files whose records were removed.
     pub purged_bytes: u64,
-    /// Replaced blobs removed (dry run: due to be removed).
+    /// Dropped blobs removed: bytes that no record refers to any more (dry run: due to be removed).
     pub blobs_removed: u64,
-    /// Blobs removed, files' and replaced ones, by the code of the provider that held them.
+    /// Blobs removed, files' and dropped ones, by the code of the provider that held them.
     #[serde(default)]
     pub removed_at: BTreeMap<String, u64>,
     /// Deleted files that are still within their grace period.
