@@ -443,3 +443,78 @@ async fn a_provider_that_does_not_answer_is_asked_again_only_by_a_trial() {
     assert!(registry.health_of(&code).unwrap().is_good());
     put(cloud, &fresh_key(), b"kept").await.unwrap();
 }
+
+/// A provider that is given up on soon, and not asked twice.
+fn hasty(code: &str, server: &S3Server) -> ProviderConfig {
+    let mut config = with_retries(0, server);
+    config.code = code.parse().unwrap();
+    config.timeout = Duration::from_millis(500);
+    config.io_timeout = Duration::from_millis(500);
+    config
+}
+
+#[tokio::test]
+async fn all_who_wait_for_a_probe_share_its_outcome() {
+    let server = S3Server::start().await;
+    let clock = ManualClock::at(Timestamp::now());
+    let registry = ProviderRegistry::open_with(&[hasty("s3", &server)], &clock.clock()).unwrap();
+    let cloud = registry.cloud(&"s3".parse().unwrap()).unwrap();
+    let hung = server.faults().every(Operation::PutObject, Fault::Hang);
+
+    let puts: Vec<_> = (0..10)
+        .map(|_| {
+            let cloud = cloud.clone();
+            tokio::spawn(async move { put(&cloud, &fresh_key(), b"bytes").await })
+        })
+        .collect();
+    for put in puts {
+        let error = put.await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ProviderUnavailable);
+    }
+    assert_eq!(hung.count(), 1, "one probe for all");
+    assert_eq!(server.requests(Operation::DeleteObject), 0, "nothing can have been made");
+
+    server.faults().clear();
+    put(cloud, &fresh_key(), b"bytes").await.unwrap_err();
+    assert_eq!(server.requests(Operation::PutObject), 1, "the failure is remembered");
+
+    clock.advance(Duration::from_secs(3));
+    let key = fresh_key();
+    put(cloud, &key, b"bytes").await.unwrap();
+    assert_eq!(server.objects(), [key.as_str()], "no probe is left");
+}
+
+#[tokio::test]
+async fn a_provider_that_hangs_keeps_no_other_waiting_and_a_put_nobody_wants_is_cancelled() {
+    let (hangs, healthy) = (S3Server::start().await, S3Server::start().await);
+    let mut slow = hasty("slow", &hangs);
+    (slow.timeout, slow.io_timeout) = (Duration::from_mins(10), Duration::from_mins(10));
+    let registry = ProviderRegistry::open(&[slow, hasty("fast", &healthy)]).unwrap();
+    let [slow, fast] =
+        ["slow", "fast"].map(|code| registry.cloud(&code.parse().unwrap()).unwrap().clone());
+
+    let bytes = content(6 * MIB);
+    let hung = hangs.faults().every(Operation::UploadPart, Fault::Hang);
+    let puts: Vec<_> = (0..12)
+        .map(|_| {
+            let (cloud, bytes) = (slow.clone(), bytes.clone());
+            tokio::spawn(async move { put(&cloud, &fresh_key(), &bytes).await })
+        })
+        .collect();
+    eventually("the provider hangs", async || (hung.count() > 1).then_some(())).await;
+
+    for _ in 0..3 {
+        put(&fast, &fresh_key(), &bytes).await.unwrap();
+    }
+    assert!(puts.iter().all(|put| !put.is_finished()));
+    assert!(hangs.unfinished_uploads() > 0);
+
+    // Those who asked for them go away.
+    puts.iter().for_each(tokio::task::JoinHandle::abort);
+    eventually("what was begun is aborted", async || {
+        (hangs.unfinished_uploads() == 0).then_some(())
+    })
+    .await;
+    hangs.faults().clear();
+    put(&slow, &fresh_key(), &bytes).await.expect("the memory is free again");
+}

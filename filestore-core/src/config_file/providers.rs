@@ -50,6 +50,8 @@ fn into_config(
     config.is_active = table.active.unwrap_or(config.is_active);
     config.retries = table.retries.map_or(config.retries, usize::from);
     config.concurrency = table.concurrency.map_or(config.concurrency, usize::from);
+    config.min_read_rate =
+        table.min_read_kib_per_sec.map_or(config.min_read_rate, |kib| u64::from(kib) << 10);
     if config.concurrency == 0 {
         return Err(wrong(&code, "concurrency must be at least 1"));
     }

@@ -96,6 +96,7 @@ tables! {
         io_timeout_secs: u32,
         retries: u8,
         concurrency: u16,
+        min_read_kib_per_sec: u32,
         options: BTreeMap<String, OptionInFile>,
     }
 }

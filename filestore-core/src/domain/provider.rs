@@ -89,8 +89,12 @@ pub struct ProviderConfig {
     pub io_timeout: Duration,
     /// The number of retries of an attempt that failed temporarily.
     pub retries: usize,
-    /// The number of operations that may run at once, with as many reads beside them; more wait.
+    /// The number of operations of each kind (puts, removals, reads by clients, copies) that may run
+    /// at once; more wait, and no organization has more than a quarter of the reads.
     pub concurrency: usize,
+    /// The rate in bytes per second at which a client must take a stream from the provider; 0 for
+    /// any. The stream of a slower client is cut, so that its turn is free for others.
+    pub min_read_rate: u64,
 }
 
 impl ProviderConfig {
@@ -106,6 +110,7 @@ impl ProviderConfig {
             io_timeout: Duration::from_secs(10),
             retries: 3,
             concurrency: 64,
+            min_read_rate: 8 << 10,
         }
     }
 
@@ -129,6 +134,7 @@ impl fmt::Debug for ProviderConfig {
             .field("io_timeout", &self.io_timeout)
             .field("retries", &self.retries)
             .field("concurrency", &self.concurrency)
+            .field("min_read_rate", &self.min_read_rate)
             .finish()
     }
 }

@@ -139,7 +139,7 @@ impl Inner {
         let all = 0..blob.size_bytes;
         let holder = self.stores.holder(&blob.provider)?;
 
-        match holder.read(&blob.key, blob.size_bytes, all.clone()).await? {
+        match holder.read_to_copy(&blob.key, blob.size_bytes).await? {
             Some(read) => Ok(read.into_stream(all)),
             None if self.stores.disk(&blob.provider).is_some() => Err(not_on_disk()),
             None => Err(Error::not_found("blob")),

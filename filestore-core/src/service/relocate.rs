@@ -8,6 +8,7 @@
 //! state.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -61,6 +62,8 @@ impl CopyMeter {
 
 /// A rate that several copies share.
 pub(crate) struct RateLimit {
+    /// Number of the run, which no other has.
+    run: u64,
     bytes_per_second: u64,
     /// The instant at which the bytes let through so far are paid for.
     free_at: Mutex<Instant>,
@@ -68,7 +71,13 @@ pub(crate) struct RateLimit {
 
 impl RateLimit {
     pub(crate) fn new(bytes_per_second: u64) -> Self {
-        Self { bytes_per_second: bytes_per_second.max(1), free_at: Mutex::new(Instant::now()) }
+        static RUNS: AtomicU64 = AtomicU64::new(0);
+
+        Self {
+            run: RUNS.fetch_add(1, Ordering::Relaxed),
+            bytes_per_second: bytes_per_second.max(1),
+            free_at: Mutex::new(Instant::now()),
+        }
     }
 
     /// Waits until `bytes` more may pass.
@@ -124,8 +133,8 @@ impl Inner {
     ) -> Result<Moved> {
         let copied = match self.blob_bytes(&record.blob).await {
             Ok(source) => {
-                self.put_object(record, target, &key, metered(source, meter), Priority::Background)
-                    .await
+                let priority = self.priority(record, &meter);
+                self.put_object(record, target, &key, metered(source, meter), priority).await
             }
             Err(error) => Err(error),
         };
@@ -143,6 +152,17 @@ impl Inner {
             Err(_) => self.withdraw_later(vec![key]).await,
         }
         flipped
+    }
+
+    /// Chooses whose share of the target's memory a copy takes: one that its source or its rate holds
+    /// back keeps no other waiting.
+    fn priority(&self, record: &FileRecord, meter: &CopyMeter) -> Priority {
+        let source = &record.blob.provider;
+        match &meter.limit {
+            Some(limit) => Priority::Paced(limit.run),
+            None if self.stores.disk(source).is_none() => Priority::From(source.clone()),
+            None => Priority::Background,
+        }
     }
 
     async fn move_home(self: &Arc<Self>, record: &FileRecord, meter: CopyMeter) -> Result<Moved> {

@@ -11,6 +11,7 @@ use super::local::LocalBlob;
 use crate::domain::error::Result;
 use crate::domain::id::Sha256;
 use crate::domain::path::BlobKey;
+use crate::domain::provider::ProviderCode;
 
 /// The bytes of a blob, or of a part of one. Ends with an error rather than short.
 pub type ByteStream = BoxStream<'static, Result<Bytes>>;
@@ -65,6 +66,12 @@ pub trait BlobStore: Send + Sync + fmt::Debug {
         range: Range<u64>,
     ) -> Result<Option<BlobRead>>;
 
+    /// Reads a whole blob to copy it elsewhere; as [`read`](Self::read) otherwise. Nobody waits for
+    /// the bytes, and the reader takes them as slowly as its target does.
+    async fn read_to_copy(&self, key: &BlobKey, size_bytes: u64) -> Result<Option<BlobRead>> {
+        self.read(key, size_bytes, 0..size_bytes).await
+    }
+
     /// Removes blobs: one outcome for each key, in the order of the keys.
     ///
     /// `Ok` means that the bytes are confirmed absent, also if they were never there. A failure
@@ -86,13 +93,17 @@ pub struct BlobInfo {
     pub content_disposition: Option<String>,
 }
 
-/// Urgency of a write, which decides how much of the shared memory the write may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Urgency of a write, which decides whose share of a store's memory the write takes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Priority {
     /// A client waits for the reply.
     Request,
-    /// Nobody waits: at most half of the memory, so that requests are never kept waiting.
+    /// Nobody waits, and the source yields as fast as it is read.
     Background,
+    /// Nobody waits, and the bytes come from that provider, as slowly as it yields them.
+    From(ProviderCode),
+    /// Nobody waits, and the bytes are held back to the rate of that run.
+    Paced(u64),
 }
 
 /// A range of a blob, in the form that its store has at hand.

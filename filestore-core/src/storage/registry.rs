@@ -45,7 +45,6 @@ impl ProviderRegistry {
     /// Registers as [`open`](Self::open) does; the providers go by `clock`.
     pub fn open_with(configs: &[ProviderConfig], clock: &Clock) -> Result<Self> {
         let mut registry = Self::local_only();
-        let budget = cloud::PutBudget::new(cloud::PUT_MEMORY_BYTES);
 
         for config in configs {
             let code = &config.code;
@@ -56,7 +55,7 @@ impl ProviderRegistry {
                 return Err(cloud::unusable(code, "the code is given to two providers"));
             }
 
-            registry.clouds.insert(code.clone(), Cloud::open(config, &budget, clock)?);
+            registry.clouds.insert(code.clone(), Cloud::open(config, clock)?);
             registry.providers.push(Provider {
                 code: code.clone(),
                 name: config.name.clone(),

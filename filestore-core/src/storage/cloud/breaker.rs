@@ -60,12 +60,15 @@ struct Position {
     last_error: Option<ProviderFault>,
     next_trial: Timestamp,
     pause: Duration,
+    /// Count of trials.
+    trials: u64,
 }
 
 /// Permission to ask the provider. One that was the trial and is dropped without an outcome lets
 /// the next operation try.
 pub(super) struct Admission {
-    trial_of: Option<Arc<Breaker>>,
+    /// The breaker that this is the trial of, with the trial's number.
+    trial: Option<(Arc<Breaker>, u64)>,
 }
 
 impl Breakers {
@@ -75,30 +78,45 @@ impl Breakers {
         Self { provider, reads: closed(), writes: closed() }
     }
 
+    /// Refuses an operation that [`admit`](Self::admit) would refuse now, and promises nothing: work
+    /// that has to prepare a request asks here first.
+    pub(super) fn check(&self, direction: Direction) -> Result<(), Error> {
+        let breaker = self.of(direction);
+        let position = breaker.position.lock();
+        if position.lets_through(breaker.clock.now()) {
+            Ok(())
+        } else {
+            Err(self.refusal(breaker, &position))
+        }
+    }
+
     /// Lets an operation through, or refuses it with `ProviderUnavailable` and the time after which
     /// to try again.
     pub(super) fn admit(&self, direction: Direction) -> Result<Admission, Error> {
         let breaker = self.of(direction);
         let mut position = breaker.position.lock();
-        let now = breaker.clock.now();
-
-        match position.state {
-            BreakerState::Closed => return Ok(Admission { trial_of: None }),
-            BreakerState::Open if position.next_trial <= now => {
-                position.state = BreakerState::HalfOpen;
-                return Ok(Admission { trial_of: Some(Arc::clone(breaker)) });
-            }
-            BreakerState::Open | BreakerState::HalfOpen => {}
+        if !position.lets_through(breaker.clock.now()) {
+            return Err(self.refusal(breaker, &position));
+        }
+        if position.state == BreakerState::Closed {
+            return Ok(Admission { trial: None });
         }
 
+        position.state = BreakerState::HalfOpen;
+        position.trials += 1;
+        Ok(Admission { trial: Some((Arc::clone(breaker), position.trials)) })
+    }
+
+    fn refusal(&self, breaker: &Breaker, position: &Position) -> Error {
+        let now = breaker.clock.now();
         let wait_ms = position.next_trial.as_millis().saturating_sub(now.as_millis());
         let wait_secs = u64::try_from(wait_ms).unwrap_or_default().div_ceil(1000).max(1);
         let last = position.last_error.as_ref().map_or_else(String::new, |last| last.text.clone());
         let message = format!("the provider does not answer: {}", self.provider);
 
-        Err(Error::new(ErrorKind::ProviderUnavailable, message)
+        Error::new(ErrorKind::ProviderUnavailable, message)
             .with_retry_after_secs(wait_secs)
-            .with_source(format!("not asked after {} failures: {last}", position.failures)))
+            .with_source(format!("not asked after {} failures: {last}", position.failures))
     }
 
     /// Makes the trial due that an open breaker waits for: an administrator asks for it.
@@ -174,6 +192,7 @@ impl Breaker {
             last_error: None,
             next_trial: since,
             pause: FIRST_PAUSE,
+            trials: 0,
         };
         Self { clock, position: Mutex::new(position) }
     }
@@ -191,6 +210,14 @@ impl Breaker {
 }
 
 impl Position {
+    fn lets_through(&self, now: Timestamp) -> bool {
+        match self.state {
+            BreakerState::Closed => true,
+            BreakerState::Open => self.next_trial <= now,
+            BreakerState::HalfOpen => false,
+        }
+    }
+
     fn open(&mut self, now: Timestamp) {
         self.state = BreakerState::Open;
         self.next_trial = now.plus(self.pause);
@@ -199,11 +226,11 @@ impl Position {
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        let Some(breaker) = &self.trial_of else { return };
+        let Some((breaker, trial)) = &self.trial else { return };
         let mut position = breaker.position.lock();
 
         // Neither answered nor failed: the trial was cancelled, and tells nothing.
-        if position.state == BreakerState::HalfOpen {
+        if position.state == BreakerState::HalfOpen && position.trials == *trial {
             position.state = BreakerState::Open;
             position.next_trial = breaker.clock.now();
         }

@@ -169,7 +169,7 @@ impl Checking {
 
         for path in &self.paths {
             let source = stream::iter([Ok(self.bytes.clone())]);
-            self.cloud.put_path(path, &object, source, Priority::Request).await.map_err(said)?;
+            self.cloud.put_path(path, &object, source, &Priority::Request).await.map_err(said)?;
         }
         well(format!("2 objects of {PROBE_BYTES} bytes, verified"))
     }
@@ -183,7 +183,8 @@ impl Checking {
     }
 
     async fn stored(&self, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
-        let stream = self.cloud.read_path(&self.paths[0], self.bytes.len() as u64, range).await?;
+        let size_bytes = self.bytes.len() as u64;
+        let stream = self.cloud.read_for_client(&self.paths[0], size_bytes, range).await?;
         Ok(stream.try_collect::<Vec<Bytes>>().await?.concat())
     }
 

@@ -4,20 +4,20 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
+use super::threads::Threads;
 use crate::domain::error::{Error, Result};
-use crate::tasks;
 
-/// Makes the names on the way from `root` to `path` durable; does nothing without a root.
-pub(super) async fn flush(root: Option<&Path>, path: &str) -> Result<()> {
+/// Makes the names on the way from `root` to `path` durable.
+pub(super) async fn flush(threads: &Threads, root: &Path, path: &str) -> Result<()> {
     const FLUSHING: &str = "flushing a provider's directories";
 
-    let Some(root) = root else { return Ok(()) };
     let (root, path) = (root.to_owned(), root.join(path));
-
-    let flushed = tasks::blocking(move || flush_between(&root, &path)).await;
+    // The threads are the provider's own: a call that blocks is what they are for.
+    let flushed = threads.run(async move { flush_between(&root, &path) }, Duration::ZERO).await;
     flushed
-        .map_err(|lost| Error::internal(FLUSHING, lost))?
+        .map_err(|error| Error::internal(FLUSHING, error))?
         .map_err(|error| Error::io(FLUSHING, error))
 }
 

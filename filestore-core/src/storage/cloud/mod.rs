@@ -25,7 +25,8 @@
 //! | `fault` | turns OpenDAL's errors into ours, without secrets |
 //! | `breaker` | lets operations fail at once while the provider does not answer |
 //! | `store` | the provider as a [`BlobStore`](crate::storage::BlobStore) |
-//! | `budget` | bounds the memory of all puts |
+//! | `gate`, `memory`, `turns` | bound what runs at once and the memory of puts, with an end to each wait |
+//! | `threads` | runs the `fs` service on threads of its own |
 //! | `put`, `parts`, `verify` | stores in one request or in parts, then proves the arrival |
 //! | `probe` | finds out once how an S3 provider treats checksums and conditions |
 //! | `read` | reads ranges as streams |
@@ -40,7 +41,10 @@ mod tls;
 mod fault;
 mod breaker;
 mod store;
-mod budget;
+mod gate;
+mod memory;
+mod turns;
+mod threads;
 mod put;
 mod parts;
 mod verify;
@@ -62,28 +66,31 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use opendal::Operator;
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::oneshot;
 
 use self::breaker::{Breakers, Direction};
 use self::fault::Faults;
+use self::memory::Memory;
 use self::observe::RemoteClock;
 use self::presign::Presigner;
-use self::probe::Probed;
+use self::probe::Probing;
+use self::threads::Threads;
+use self::turns::Turns;
 use crate::domain::clock::Clock;
 use crate::domain::error::{Error, Result};
 use crate::domain::provider::{ProviderCode, ProviderConfig};
 use crate::domain::provider_health::ProviderHealth;
 
-pub(super) use self::budget::PutBudget;
 pub use self::check::{CheckOutcome, CheckStep, ProviderCheck};
 pub(super) use self::open::unusable;
 pub use self::presign::{PresignMethod, PresignRequest, Presigned};
 #[cfg(any(test, feature = "internals"))]
 pub use simulated::{SimulatedProviders, Weather};
 
-/// Memory in bytes that all puts of a registry may hold together.
-pub(super) const PUT_MEMORY_BYTES: usize = 32 << 20;
+/// Rate at which a disk writes at least: an `fs` provider has as much time for a file.
+const SLOWEST_DISK_BYTES_PER_SECOND: u64 = 1 << 20;
 
 /// A provider of location CLOUD. Cheap to clone.
 #[derive(Clone)]
@@ -94,13 +101,12 @@ pub struct Cloud {
 struct Inner {
     code: ProviderCode,
     scheme: Scheme,
-    /// Operator for everything but reads; at most `concurrency` operations run at once.
+    /// Asked through [`Cloud::ask`] only.
     operator: Operator,
-    /// Operator for reads, which last as long as a client likes. Turns of `reads` bound them
-    /// instead, so that slow clients cannot keep a put waiting, nor two providers each other.
-    reading: Operator,
-    reads: Arc<Semaphore>,
-    budget: PutBudget,
+    memory: Memory,
+    turns: Turns,
+    /// Threads of the provider's own, which the `fs` service needs.
+    threads: Option<Threads>,
     faults: Arc<Faults>,
     breakers: Arc<Breakers>,
     /// The store's clock.
@@ -112,7 +118,10 @@ struct Inner {
     /// Bare client, for requests that must not be signed.
     http: reqwest::Client,
     timeout: Duration,
-    probed: OnceCell<Probed>,
+    io_timeout: Duration,
+    /// Bytes per second that a reader must take; 0 for any.
+    min_read_rate: u64,
+    probing: Arc<Probing>,
 }
 
 /// Kind of service that a provider speaks.
@@ -145,8 +154,8 @@ pub struct CloudCapabilities {
 impl Cloud {
     /// Opens the provider without a request to it. `Unusable` names the provider and the option at
     /// fault.
-    pub(super) fn open(config: &ProviderConfig, budget: &PutBudget, clock: &Clock) -> Result<Self> {
-        open::open(config, budget.clone(), clock)
+    pub(super) fn open(config: &ProviderConfig, clock: &Clock) -> Result<Self> {
+        open::open(config, clock)
     }
 
     /// Returns the provider's code.
@@ -157,7 +166,7 @@ impl Cloud {
     /// Returns what the provider can do, as far as known by now.
     pub fn capabilities(&self) -> CloudCapabilities {
         let stored = self.inner.operator.info().capability();
-        let probed = self.inner.probed.get();
+        let probed = self.inner.probing.found();
 
         CloudCapabilities {
             presigns: !matches!(self.inner.presigner, Presigner::Nobody),
@@ -179,14 +188,31 @@ impl Cloud {
     }
 
     /// Asks the provider, and tells the breaker whether there was an answer. A refusal is one.
-    async fn ask<T>(
+    async fn ask<T: Send + 'static>(
         &self,
         direction: Direction,
-        asking: impl Future<Output = opendal::Result<T>>,
+        asking: impl Future<Output = opendal::Result<T>> + Send + 'static,
     ) -> opendal::Result<T> {
-        let outcome = asking.await;
+        self.ask_long(direction, 0, asking).await
+    }
+
+    /// Asks as [`ask`](Self::ask) does, for something that moves `bytes`.
+    async fn ask_long<T: Send + 'static>(
+        &self,
+        direction: Direction,
+        bytes: u64,
+        asking: impl Future<Output = opendal::Result<T>> + Send + 'static,
+    ) -> opendal::Result<T> {
+        let outcome = match &self.inner.threads {
+            None => asking.await,
+            Some(threads) => {
+                let extra = Duration::from_secs(bytes / SLOWEST_DISK_BYTES_PER_SECOND);
+                threads.run(asking, extra).await.flatten()
+            }
+        };
 
         match &outcome {
+            Err(error) if observe::is_cancelled(error) => {}
             Err(error) if fault::is_outage(error) => {
                 self.inner.breakers.failed(direction, self.inner.faults.text(error));
             }
@@ -195,17 +221,44 @@ impl Cloud {
         outcome
     }
 
+    /// Asks with something that is used again afterwards: a writer, a stream. Lost if the asking
+    /// was given up.
+    async fn ask_with<S: Send + 'static, T: Send + 'static>(
+        &self,
+        direction: Direction,
+        bytes: u64,
+        mut with: S,
+        asking: impl for<'a> FnOnce(&'a mut S) -> BoxFuture<'a, opendal::Result<T>> + Send + 'static,
+    ) -> (Option<S>, opendal::Result<T>) {
+        let (give, mut given) = oneshot::channel();
+        let asking = async move {
+            let outcome = asking(&mut with).await;
+            // Nobody takes it back if the asking was given up.
+            _ = give.send(with);
+            outcome
+        };
+
+        let outcome = self.ask_long(direction, bytes, asking).await;
+        (given.try_recv().ok(), outcome)
+    }
+
     /// Removes the object; `Ok` only when it is confirmed absent.
     async fn remove_path(&self, path: &str) -> Result<()> {
         const REMOVING: &str = "removing a blob";
 
+        self.inner.breakers.check(Direction::Write)?;
+        let turn = self.inner.turns.removals.pass(1, self.request_patience()).await;
+        let _turn = turn.map_err(|waited| self.busy("removals", waited))?;
         let _admission = self.inner.breakers.admit(Direction::Write)?;
-        let removed = self.ask(Direction::Write, self.inner.operator.delete(path)).await;
+
+        let (operator, at) = (self.inner.operator.clone(), path.to_owned());
+        let removed = self.ask(Direction::Write, async move { operator.delete(&at).await }).await;
         removed.map_err(|error| self.fault(REMOVING, &error))?;
 
         // Asked with GET, not HEAD: without the reply's body a missing bucket looks like a missing
         // object, and bytes that are out of sight would count as gone.
-        let look = self.inner.operator.read_with(path).range(0..1).into_future();
+        let (operator, at) = (self.inner.operator.clone(), path.to_owned());
+        let look = async move { operator.read_with(&at).range(0..1).await };
         match self.ask(Direction::Read, look).await {
             Err(error) if fault::is_missing_object(&error) => {}
             Err(error) if error.kind() == opendal::ErrorKind::RangeNotSatisfied => {
@@ -215,7 +268,15 @@ impl Cloud {
             Ok(_) => return Err(self.broken(REMOVING, "it is still there")),
         }
 
-        durable::flush(self.inner.directory.as_deref(), path).await
+        self.flush(path).await
+    }
+
+    /// Makes the names of an object durable, where the service does not.
+    async fn flush(&self, path: &str) -> Result<()> {
+        match (&self.inner.threads, &self.inner.directory) {
+            (Some(threads), Some(root)) => durable::flush(threads, root, path).await,
+            _ => Ok(()),
+        }
     }
 
     /// Turns an error of OpenDAL into one that names the provider and what was being done.

@@ -10,10 +10,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Instant, SystemTime};
 
 use http::header::DATE;
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, Method, Request, Response};
+use opendal::ErrorKind as Theirs;
 use opendal::raw::{Layer, Servicer};
 use opendal::{Buffer, HttpBody, HttpTransport, HttpTransporter, OperationContext};
 use opendal_http_transport_reqwest::ReqwestTransport;
+use tokio::sync::watch;
 
 use crate::domain::provider::ProviderCode;
 
@@ -49,6 +51,35 @@ impl RemoteClock {
     }
 }
 
+tokio::task_local! {
+    /// Closed when nobody waits for the requests of this task any more.
+    static WANTED: watch::Receiver<()>;
+}
+
+const CANCELLED: &str = "cancelled: nobody waits for it";
+
+/// Does `work`, whose requests are cancelled when the sender of `wanted` is dropped. OpenDAL learns
+/// of it as of a permanent error, which leaves what sent the request usable.
+pub(super) async fn cancelled_with<T>(
+    wanted: watch::Receiver<()>,
+    work: impl Future<Output = T>,
+) -> T {
+    WANTED.scope(wanted, work).await
+}
+
+/// Recognizes the error of a request that was cancelled, which says nothing of the provider.
+pub(super) fn is_cancelled(error: &opendal::Error) -> bool {
+    error.message() == CANCELLED
+}
+
+/// Resolves when the request of this task should be cancelled.
+async fn cancelled() {
+    match WANTED.try_with(Clone::clone) {
+        Ok(mut wanted) => while wanted.changed().await.is_ok() {},
+        Err(_) => std::future::pending().await,
+    }
+}
+
 /// OpenDAL layer that sends a provider's requests and observes them.
 #[derive(Debug, Clone)]
 pub(super) struct Observe {
@@ -74,7 +105,12 @@ impl HttpTransport for Observed {
     async fn fetch(&self, request: Request<Buffer>) -> opendal::Result<Response<HttpBody>> {
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let started = Instant::now();
-        let reply = self.inner.fetch(request).await;
+        let reply = tokio::select! {
+            biased;
+            // Only what sends bytes: the reply to another request may name what is to be undone.
+            () = cancelled(), if method == Method::PUT => Err(opendal::Error::new(Theirs::Unexpected, CANCELLED)),
+            reply = self.inner.fetch(request) => reply,
+        };
 
         if let Ok(reply) = &reply {
             self.layer.clock.hear(reply.headers());

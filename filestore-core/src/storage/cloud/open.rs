@@ -5,19 +5,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use opendal::layers::{ConcurrentLimitLayer, RetryEvent, RetryLayer, TimeoutLayer};
+use opendal::layers::{RetryEvent, RetryLayer, TimeoutLayer};
 use opendal::raw::Operation;
 use opendal::services::{FsConfig, MemoryConfig};
 use opendal::{Configurator, Operator};
 use reqwest::redirect::Policy;
 use serde::Serialize;
-use tokio::sync::{OnceCell, Semaphore};
 
 use super::breaker::{Breakers, Direction};
-use super::budget::PutBudget;
 use super::fault::Faults;
+use super::memory::Memory;
 use super::observe::{Observe, RemoteClock};
 use super::presign::Presigner;
+use super::threads::Threads;
+use super::turns::Turns;
 use super::{Cloud, Inner, Scheme};
 use crate::domain::clock::Clock;
 use crate::domain::error::{Error, ErrorKind, Result};
@@ -39,7 +40,7 @@ const FS_STAGING: &str = ".filestore-staging";
 pub(super) type Options = BTreeMap<String, String>;
 
 /// Opens the provider of that configuration; sends nothing.
-pub(super) fn open(config: &ProviderConfig, budget: PutBudget, clock: &Clock) -> Result<Cloud> {
+pub(super) fn open(config: &ProviderConfig, clock: &Clock) -> Result<Cloud> {
     let options =
         config.options.iter().map(|(name, value)| (name.clone(), value.to_text())).collect();
     let opening = Opening {
@@ -47,7 +48,6 @@ pub(super) fn open(config: &ProviderConfig, budget: PutBudget, clock: &Clock) ->
         faults: Arc::new(Faults::new(config)),
         breakers: Arc::new(Breakers::new(config.code.clone(), clock)),
         options,
-        budget,
         clock: clock.clone(),
     };
     if config.concurrency == 0 {
@@ -96,7 +96,6 @@ struct Opening<'a> {
     faults: Arc<Faults>,
     breakers: Arc<Breakers>,
     options: Options,
-    budget: PutBudget,
     clock: Clock,
 }
 
@@ -258,8 +257,8 @@ impl Opening<'_> {
         chosen.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// Layers bounds and retries over the service, in OpenDAL's own order: each attempt has a
-    /// timeout, attempts are repeated, and an operation keeps its turn over all its attempts.
+    /// Layers timeouts and retries over the service, in OpenDAL's own order: each attempt has a
+    /// timeout, and attempts are repeated.
     fn cloud(self, service: Service) -> Result<Cloud> {
         let config = self.config;
         let tls = super::tls::client_config()?;
@@ -272,16 +271,20 @@ impl Opening<'_> {
         };
         let timeouts =
             TimeoutLayer::new().with_timeout(config.timeout).with_io_timeout(config.io_timeout);
-        let reading = service.operator.layer(observe).layer(timeouts).layer(self.retries());
-        let operator = reading.clone().layer(ConcurrentLimitLayer::new(config.concurrency));
+        let threads = (service.scheme == Scheme::Fs).then(|| Threads::new(config.io_timeout));
+        let operator = match &threads {
+            None => service.operator.layer(observe).layer(timeouts).layer(self.retries()),
+            // A call that hangs cannot be cancelled, and would hang again: the threads bound it.
+            Some(_) => service.operator,
+        };
 
         let inner = Inner {
             code: config.code.clone(),
             scheme: service.scheme,
             operator,
-            reading,
-            reads: Arc::new(Semaphore::new(config.concurrency.min(Semaphore::MAX_PERMITS))),
-            budget: self.budget,
+            memory: Memory::new(),
+            turns: Turns::new(config.concurrency),
+            threads,
             faults: self.faults,
             breakers: self.breakers,
             now: self.clock,
@@ -290,7 +293,9 @@ impl Opening<'_> {
             clock,
             http: http_client(config, &tls, Policy::none())?,
             timeout: config.timeout,
-            probed: OnceCell::new(),
+            io_timeout: config.io_timeout,
+            min_read_rate: config.min_read_rate,
+            probing: Arc::default(),
         };
         Ok(Cloud { inner: Arc::new(inner) })
     }

@@ -1,22 +1,28 @@
 //! A multipart upload in a task of its own, so that the upload is finished or aborted whatever
 //! becomes of its caller: OpenDAL's writer cannot be aborted any more once a call of it was
-//! dropped.
+//! dropped. A caller that goes away cancels the request beneath instead, which the writer survives.
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use md5::{Digest, Md5};
 use opendal::{Buffer, Metadata, Writer};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::Cloud;
 use super::breaker::Direction;
-use super::budget::Reserved;
+use super::gate::{Pass, Patience};
+use super::observe::cancelled_with;
 use super::put::STORING;
 use crate::domain::error::{Error, Result};
 use crate::tasks;
 
-/// Sender of parts to the task. Dropping the sender has the upload aborted.
+/// Sender of parts to the task. Dropping the sender cancels what is under way and has the upload
+/// aborted.
 pub(super) struct PartsWriter {
     steps: mpsc::Sender<Step>,
+    /// Dropped with the writer: the request under way is cancelled.
+    wanted: watch::Sender<()>,
     task: JoinHandle<()>,
     /// MD5 of every part sent.
     md5s: Vec<u8>,
@@ -29,14 +35,13 @@ enum Step {
 }
 
 impl PartsWriter {
-    /// Starts the upload. The task keeps `permit`, the memory of the parts, until it is done.
-    pub(super) fn start(writer: Writer, cloud: Cloud, permit: Reserved) -> Self {
+    /// Starts the upload. The task keeps `memory`, that of the parts, until the upload is over.
+    pub(super) fn start(writer: Writer, cloud: Cloud, turns: Patience, memory: Pass) -> Self {
         let (steps, asked) = mpsc::channel(1);
-        let task = tasks::spawn(async move {
-            let _permit = permit;
-            run(writer, &cloud, asked).await;
-        });
-        Self { steps, task, md5s: Vec::new(), parts: 0 }
+        let (wanted, until) = watch::channel(());
+        let sending = Sending { cloud, writer: Some(writer), sent_bytes: 0, turns, until };
+        let task = tasks::spawn(sending.run(asked, memory));
+        Self { steps, wanted, task, md5s: Vec::new(), parts: 0 }
     }
 
     /// Sends a part; all but the last must have the same length. Returns when there is room for the
@@ -66,7 +71,7 @@ impl PartsWriter {
     /// Aborts the upload. A failure is logged only: an unfinished upload is invisible, and the
     /// provider's own rule for unfinished uploads removes it.
     pub(super) async fn abort(self) {
-        drop(self.steps);
+        drop((self.steps, self.wanted));
         if let Err(lost) = self.task.await {
             tracing::error!(error = %lost, "a multipart upload was lost");
         }
@@ -78,44 +83,99 @@ impl PartsWriter {
     }
 }
 
-/// Takes steps until the upload is closed. Aborts on any failure, and on an end without a close.
-async fn run(mut writer: Writer, cloud: &Cloud, mut asked: mpsc::Receiver<Step>) {
-    while let Some(step) = asked.recv().await {
-        match step {
-            Step::Write(part, done) => {
-                match cloud.ask(Direction::Write, writer.write(part)).await {
+/// An upload under way.
+struct Sending {
+    cloud: Cloud,
+    /// None after an operation on it was given up.
+    writer: Option<Writer>,
+    sent_bytes: u64,
+    turns: Patience,
+    /// Closed when nobody wants the upload any more.
+    until: watch::Receiver<()>,
+}
+
+impl Sending {
+    /// Takes steps until the upload is closed. Aborts on any failure, and on an end without a close.
+    async fn run(mut self, mut asked: mpsc::Receiver<Step>, memory: Pass) {
+        while let Some(step) = asked.recv().await {
+            match step {
+                Step::Write(part, done) => {
+                    let written = self.write(part).await;
+                    memory.gets_on();
+                    let is_over = written.is_err();
+                    if is_over {
+                        self.abort().await;
+                    }
                     // Nobody listens if the put was dropped: then nobody will ask again either.
-                    Ok(()) => _ = done.send(Ok(())),
-                    Err(error) => {
-                        abort(&mut writer, cloud).await;
-                        _ = done.send(Err(cloud.fault(STORING, &error)));
+                    _ = done.send(written);
+                    if is_over {
                         return;
                     }
                 }
-            }
 
-            Step::Close(done) => {
-                let closed = cloud.ask(Direction::Write, writer.close()).await;
-                if closed.is_err() {
-                    abort(&mut writer, cloud).await;
+                Step::Close(done) => {
+                    let closed = self.close().await;
+                    if closed.is_err() {
+                        self.abort().await;
+                    }
+                    _ = done.send(closed);
+                    return;
                 }
-                _ = done.send(closed);
-                return;
             }
         }
+
+        drop(memory);
+        self.abort().await;
     }
 
-    abort(&mut writer, cloud).await;
-}
+    async fn write(&mut self, part: Buffer) -> Result<()> {
+        let turn = self.cloud.inner.turns.sends.pass(1, self.turns).await;
+        let _turn = turn.map_err(|waited| self.cloud.busy("puts", waited))?;
 
-async fn abort(writer: &mut Writer, cloud: &Cloud) {
-    match writer.abort().await {
-        Ok(()) => {}
-        // Already complete, or already aborted by an attempt whose reply got lost.
-        Err(error) if error.kind() == opendal::ErrorKind::NotFound => {}
-        Err(error) => {
-            let (provider, error) = (cloud.code(), cloud.inner.faults.text(&error));
-            tracing::warn!(%provider, error, "an unfinished upload could not be aborted");
+        let bytes = part.len() as u64;
+        self.sent_bytes += bytes;
+        let written = self.step(bytes, |writer| writer.write(part).boxed()).await;
+        written.map_err(|error| self.cloud.fault(STORING, &error))
+    }
+
+    /// Sends the last part and completes the upload.
+    async fn close(&mut self) -> opendal::Result<Metadata> {
+        let turn = self.cloud.inner.turns.sends.pass(1, self.turns).await;
+        let _turn = turn.map_err(|_| {
+            opendal::Error::new(opendal::ErrorKind::Unexpected, "too many puts are under way")
+        })?;
+        self.step(self.sent_bytes, |writer| writer.close().boxed()).await
+    }
+
+    /// Does one step with the writer, cancelled when nobody wants the upload any more.
+    async fn step<T: Send + 'static>(
+        &mut self,
+        bytes: u64,
+        step: impl for<'a> FnOnce(&'a mut Writer) -> BoxFuture<'a, opendal::Result<T>> + Send + 'static,
+    ) -> opendal::Result<T> {
+        let writer = self.writer.take().expect("an upload ends with its first failure");
+        let asking = self.cloud.ask_with(Direction::Write, bytes, writer, step);
+
+        let (writer, outcome) = cancelled_with(self.until.clone(), asking).await;
+        self.writer = writer;
+        outcome
+    }
+
+    /// Aborts the upload. One whose writer is lost, or that cannot be aborted, is left to the sweep of
+    /// unfinished uploads.
+    async fn abort(&mut self) {
+        let Some(writer) = self.writer.take() else { return };
+        let aborted =
+            self.cloud.ask_with(Direction::Write, 0, writer, |writer| writer.abort().boxed()).await;
+
+        match aborted.1 {
+            Ok(()) => {}
+            // Already complete, or already aborted by an attempt whose reply got lost.
+            Err(error) if error.kind() == opendal::ErrorKind::NotFound => {}
+            Err(error) => {
+                let (provider, error) = (self.cloud.code(), self.cloud.inner.faults.text(&error));
+                tracing::warn!(%provider, error, "an unfinished upload could not be aborted");
+            }
         }
     }
 }

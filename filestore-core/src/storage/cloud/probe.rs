@@ -1,17 +1,23 @@
 //! Probing what an S3 provider really does with checksums and conditions. The many services that
 //! speak S3 differ and none of them says how, so both are tried out once, before the first put.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use opendal::ErrorKind as Theirs;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared};
 use opendal::options::WriteOptions;
+use opendal::{ErrorKind as Theirs, Metadata};
+use parking_lot::Mutex;
+use tokio::time::timeout;
 
 use super::breaker::Direction;
 use super::put::STORING;
 use super::{Cloud, Scheme};
-use crate::domain::clock::Clock;
-use crate::domain::error::Result;
+use crate::domain::clock::{Clock, Timestamp};
+use crate::domain::error::{Error, Result};
 use crate::domain::id::BlobId;
+use crate::tasks;
 
 /// Directory of objects that belong to no file. They are removed at once.
 const PROBE_DIRECTORY: &str = ".filestore-check";
@@ -28,49 +34,131 @@ pub(super) struct Probed {
     pub(super) puts_if_absent: bool,
 }
 
+/// Time for which a failed probe counts, so that those who come meanwhile need not find out again.
+const FAILURE_COUNTS: Duration = Duration::from_secs(3);
+
+/// The probe of one provider: done once, by one for all who wait.
+#[derive(Default)]
+pub(super) struct Probing {
+    found: OnceLock<Probed>,
+    stage: Mutex<Stage>,
+    /// Probe objects that a failed probe may have left.
+    left: Mutex<Vec<String>>,
+}
+
+#[derive(Default)]
+enum Stage {
+    #[default]
+    NotBegun,
+    Running(Shared<BoxFuture<'static, Result<Probed>>>),
+    Failed {
+        at: Timestamp,
+        error: Error,
+    },
+}
+
+impl Probing {
+    /// Returns the findings, if there are any yet.
+    pub(super) fn found(&self) -> Option<&Probed> {
+        self.found.get()
+    }
+}
+
 impl Cloud {
-    /// Returns what the provider does, tried out at the first call. A provider that cannot be
-    /// reached is asked again at the next call.
+    /// Returns what the provider does, tried out at the first call. All who ask meanwhile wait for
+    /// the same outcome. A failure counts for some seconds; then the provider is asked again.
     pub(super) async fn probed(&self) -> Result<Probed> {
-        self.inner.probed.get_or_try_init(|| self.probe()).await.copied()
+        if let Some(found) = self.inner.probing.found() {
+            return Ok(*found);
+        }
+        if self.inner.scheme != Scheme::S3 {
+            let can = self.inner.operator.info().capability();
+            let puts_if_absent = can.write_with_if_not_exists;
+            let found = Probed { checks_checksums: false, puts_if_absent };
+            return Ok(*self.inner.probing.found.get_or_init(|| found));
+        }
+
+        let running = {
+            let mut stage = self.inner.probing.stage.lock();
+            match &*stage {
+                Stage::Running(running) => running.clone(),
+                Stage::Failed { at, error } if self.inner.now.now() < at.plus(FAILURE_COUNTS) => {
+                    return Err(error.clone());
+                }
+                Stage::NotBegun | Stage::Failed { .. } => {
+                    let running = self.begin_probe();
+                    *stage = Stage::Running(running.clone());
+                    running
+                }
+            }
+        };
+        running.await
+    }
+
+    /// Starts a probe in a task of its own: nobody who waits for it can cancel it for the others.
+    fn begin_probe(&self) -> Shared<BoxFuture<'static, Result<Probed>>> {
+        let cloud = self.clone();
+        let probe = tasks::spawn(async move {
+            let limit = cloud.inner.timeout + cloud.inner.io_timeout;
+            let probed = timeout(limit, cloud.probe()).await.unwrap_or_else(|_| {
+                Err(cloud.broken(STORING, format!("no end of its probe within {limit:?}")))
+            });
+
+            let stage = match &probed {
+                Ok(found) => {
+                    _ = cloud.inner.probing.found.set(*found);
+                    Stage::NotBegun
+                }
+                Err(error) => Stage::Failed { at: cloud.inner.now.now(), error: error.clone() },
+            };
+            *cloud.inner.probing.stage.lock() = stage;
+
+            if timeout(limit, cloud.remove_probes()).await.is_err() {
+                tracing::warn!(provider = %cloud.code(), "probe objects may be left");
+            }
+            probed
+        });
+
+        let probe = async move {
+            probe.await.unwrap_or_else(|lost| Err(Error::internal("probing a provider", lost)))
+        };
+        probe.boxed().shared()
     }
 
     async fn probe(&self) -> Result<Probed> {
-        let can = self.inner.operator.info().capability();
-        if self.inner.scheme != Scheme::S3 {
-            return Ok(Probed {
-                checks_checksums: false,
-                puts_if_absent: can.write_with_if_not_exists,
-            });
+        let puts_if_absent = self.takes_conditions(&probe_path()).await?;
+        let checks_checksums = self.refuses_wrong_checksum(&probe_path()).await?;
+
+        tracing::debug!(provider = %self.code(), checks_checksums, puts_if_absent, "provider probed");
+        Ok(Probed { checks_checksums, puts_if_absent })
+    }
+
+    /// Removes the objects that probes may have made, once the provider answers.
+    async fn remove_probes(&self) {
+        if self.inner.probing.found().is_none() {
+            return;
         }
 
-        let (plain, wrong) = (probe_path(), probe_path());
-        let probed = async {
-            let puts_if_absent = self.takes_conditions(&plain).await?;
-            let checks_checksums = self.refuses_wrong_checksum(&wrong).await?;
-            Ok(Probed { checks_checksums, puts_if_absent })
-        };
-        let probed = probed.await;
-
-        for path in [plain, wrong] {
+        let left = std::mem::take(&mut *self.inner.probing.left.lock());
+        for path in left {
             if let Err(error) = self.remove_path(&path).await {
                 tracing::warn!(provider = %self.code(), path, error = %error.chain(), "a probe object is left");
             }
         }
+    }
 
-        if let Ok(Probed { checks_checksums, puts_if_absent }) = probed {
-            tracing::debug!(provider = %self.code(), checks_checksums, puts_if_absent, "provider probed");
-        }
-        probed
+    /// Notes a probe object that the next request may make.
+    fn may_make(&self, path: &str) {
+        self.inner.probing.left.lock().push(path.to_owned());
     }
 
     /// Puts an object "if absent". Some providers answer 501 to the condition, others 400: their
     /// puts are made without it.
     async fn takes_conditions(&self, path: &str) -> Result<bool> {
-        let operator = &self.inner.operator;
+        self.may_make(path);
         let if_absent = WriteOptions { if_not_exists: true, ..WriteOptions::default() };
 
-        match self.ask(Direction::Write, operator.write_options(path, "probe", if_absent)).await {
+        match self.put_probe(path, if_absent).await {
             Ok(_) => Ok(true),
             // An earlier attempt was applied, and its reply got lost.
             Err(error) if error.kind() == Theirs::ConditionNotMatch => Ok(true),
@@ -78,15 +166,22 @@ impl Cloud {
                 if error.is_permanent()
                     && matches!(error.kind(), Theirs::Unexpected | Theirs::Unsupported) =>
             {
-                let put = self.ask(Direction::Write, operator.write(path, "probe")).await;
+                let put = self.put_probe(path, WriteOptions::default()).await;
                 put.map(|_| false).map_err(|error| self.fault(STORING, &error))
             }
             Err(error) => Err(self.fault(STORING, &error)),
         }
     }
 
+    async fn put_probe(&self, path: &str, options: WriteOptions) -> opendal::Result<Metadata> {
+        let (operator, path) = (self.inner.operator.clone(), path.to_owned());
+        let put = async move { operator.write_options(&path, "probe", options).await };
+        self.ask(Direction::Write, put).await
+    }
+
     /// Sends bytes with the checksum of no bytes, which a presigned PUT carries.
     async fn refuses_wrong_checksum(&self, path: &str) -> Result<bool> {
+        self.may_make(path);
         let signed = self.inner.operator.presign_write(path, PROBE_LIFE).await;
         let signed = signed.map_err(|error| self.fault(STORING, &error))?;
         let mut headers = signed.header().clone();
@@ -113,11 +208,16 @@ impl Cloud {
         let body = reply.text().await.unwrap_or_default().to_ascii_lowercase();
         let is_refused =
             status.is_client_error() && (body.contains("digest") || body.contains("checksum"));
-        Ok(is_refused && self.is_absent(path).await?)
+        let is_absent = is_refused && self.is_absent(path).await?;
+        if is_absent {
+            self.inner.probing.left.lock().retain(|left| left != path);
+        }
+        Ok(is_absent)
     }
 
     async fn is_absent(&self, path: &str) -> Result<bool> {
-        match self.ask(Direction::Read, self.inner.operator.read(path)).await {
+        let (operator, path) = (self.inner.operator.clone(), path.to_owned());
+        match self.ask(Direction::Read, async move { operator.read(&path).await }).await {
             Ok(_) => Ok(false),
             Err(error) if super::fault::is_missing_object(&error) => Ok(true),
             Err(error) => Err(self.fault(STORING, &error)),

@@ -8,14 +8,14 @@ use opendal::{Buffer, Metadata};
 use sha2::Digest;
 
 use super::breaker::Direction;
-use super::budget::Reserved;
+use super::gate::{Pass, Patience};
+use super::memory::patience;
 use super::parts::PartsWriter;
 use super::verify::Arrival;
-use super::{Cloud, Scheme, durable};
+use super::{Cloud, Scheme};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::Sha256;
 use crate::storage::{BlobInfo, Priority};
-use crate::tasks;
 
 pub(super) const STORING: &str = "storing a blob";
 
@@ -35,67 +35,80 @@ impl Cloud {
         path: &str,
         object: &BlobInfo,
         bytes: impl Stream<Item = Result<Bytes>> + Send + Unpin,
-        priority: Priority,
+        priority: &Priority,
     ) -> Result<()> {
-        let _admission = self.inner.breakers.admit(Direction::Write)?;
-        let options = self.write_options(object).await?;
+        self.inner.breakers.check(Direction::Write)?;
+
+        // A source that is slow to begin must not keep memory from others.
+        let mut outgoing = Outgoing::new(bytes, object);
+        outgoing.begin().await?;
 
         let chunk_bytes = self.chunk_bytes(object.size_bytes);
         let is_whole = object.size_bytes <= chunk_bytes;
         let held = if is_whole { object.size_bytes } else { 2 * chunk_bytes } + PUT_OVERHEAD_BYTES;
-        let permit = self.inner.budget.reserve(held, priority).await;
+        let memory = self.inner.memory.take(held, priority, self.wait_limit()).await;
+        let memory = memory.map_err(|waited| self.busy("puts", waited))?;
 
-        let outgoing = Outgoing::new(bytes, object);
+        let first = outgoing.next_chunk(chunk_bytes).await?;
+        if is_whole {
+            outgoing.finish().await?;
+        }
+
+        let _admission = self.inner.breakers.admit(Direction::Write)?;
+        let options = self.write_options(object).await?;
+        let turns = patience(priority, self.wait_limit());
         let arrival = if is_whole {
-            self.put_whole(path, object, options, outgoing, permit).await?
+            self.put_whole(path, options, first, turns, memory).await?
         } else {
-            self.put_parts(path, chunk_bytes, options, outgoing, permit).await?
+            self.put_parts(path, chunk_bytes, options, first, outgoing, turns, memory).await?
         };
 
-        self.verify(path, object, arrival).await?;
-        durable::flush(self.inner.directory.as_deref(), path).await
+        self.verify(path, object, arrival, turns).await?;
+        self.flush(path).await
     }
 
     /// Sends the object in one request, from memory.
     async fn put_whole(
         &self,
         path: &str,
-        object: &BlobInfo,
         options: WriteOptions,
-        mut outgoing: Outgoing<impl Stream<Item = Result<Bytes>> + Send + Unpin>,
-        permit: Reserved,
+        whole: Buffer,
+        turns: Patience,
+        memory: Pass,
     ) -> Result<Arrival> {
-        let whole = outgoing.next_chunk(object.size_bytes).await?;
-        outgoing.finish().await?;
+        let turn = self.inner.turns.sends.pass(1, turns).await;
+        let turn = turn.map_err(|waited| self.busy("puts", waited))?;
 
-        let (cloud, path) = (self.clone(), path.to_owned());
-        // A task of its own: the fs service would leave its temporary file behind if it were
-        // dropped.
-        let write = tasks::spawn(async move {
-            let _permit = permit;
-            let write = cloud.inner.operator.write_options(&path, whole, options);
-            cloud.ask(Direction::Write, write).await
-        });
-
-        let written = write.await.map_err(|lost| Error::internal(STORING, lost))?;
+        let (operator, path) = (self.inner.operator.clone(), path.to_owned());
+        let bytes = whole.len() as u64;
+        // Dropped with the put: a request that nobody waits for is cancelled.
+        let write = async move {
+            let _held = (memory, turn);
+            operator.write_options(&path, whole, options).await
+        };
+        let written = self.ask_long(Direction::Write, bytes, write).await;
         self.arrival(written, None)
     }
 
     /// Sends the object as a multipart upload, one part after the other; two parts are in memory at
     /// a time.
+    #[expect(clippy::too_many_arguments, reason = "the state of a put that goes on in parts")]
     async fn put_parts(
         &self,
         path: &str,
         chunk_bytes: u64,
         options: WriteOptions,
+        first: Buffer,
         mut outgoing: Outgoing<impl Stream<Item = Result<Bytes>> + Send + Unpin>,
-        permit: Reserved,
+        turns: Patience,
+        memory: Pass,
     ) -> Result<Arrival> {
         let writer = self.inner.operator.writer_options(path, options).await;
         let writer = writer.map_err(|error| self.fault(STORING, &error))?;
-        let mut parts = PartsWriter::start(writer, self.clone(), permit);
+        let mut parts = PartsWriter::start(writer, self.clone(), turns, memory);
 
         let sent = async {
+            parts.write(first).await?;
             while outgoing.left_bytes() > 0 {
                 let part = outgoing.next_chunk(chunk_bytes).await?;
                 parts.write(part).await?;
@@ -183,6 +196,19 @@ impl<S: Stream<Item = Result<Bytes>> + Send + Unpin> Outgoing<S> {
         Self { stream, rest: Bytes::new(), left_bytes, hasher: sha2::Sha256::new(), expected }
     }
 
+    /// Waits for the first bytes, if there are to be any.
+    async fn begin(&mut self) -> Result<()> {
+        while self.left_bytes > 0 && self.rest.is_empty() {
+            self.rest = self.next_piece().await?;
+        }
+        Ok(())
+    }
+
+    async fn next_piece(&mut self) -> Result<Bytes> {
+        let next = self.stream.next().await.transpose()?;
+        next.ok_or_else(|| mismatch("the blob ends early"))
+    }
+
     /// Returns how many bytes are still to come.
     fn left_bytes(&self) -> u64 {
         self.left_bytes
@@ -197,8 +223,7 @@ impl<S: Stream<Item = Result<Bytes>> + Send + Unpin> Outgoing<S> {
             // An empty piece must not get into a buffer: some services of OpenDAL take it for the
             // end.
             while self.rest.is_empty() {
-                let next = self.stream.next().await.transpose()?;
-                self.rest = next.ok_or_else(|| mismatch("the blob ends early"))?;
+                self.rest = self.next_piece().await?;
             }
 
             let length = usize::try_from(wanted).unwrap_or(usize::MAX).min(self.rest.len());

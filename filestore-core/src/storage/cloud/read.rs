@@ -1,44 +1,91 @@
 //! Ranges of objects as streams.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::stream::BoxStream;
+use futures_util::{FutureExt, Stream, StreamExt, stream};
 use opendal::{Buffer, BufferStream};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::Cloud;
 use super::breaker::Direction;
+use super::gate::Pass;
+use super::turns::ReaderTurn;
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::tasks;
 
 const READING: &str = "reading a blob";
 
 /// Size of the largest piece that a stream yields.
 const PIECE_BYTES: usize = 256 << 10;
 
+/// Shortest time that a reader has for one piece, however small the piece.
+const LEAST_READER_TIME: Duration = Duration::from_secs(10);
+
+/// A turn to read, given back when the read is over.
+pub(super) enum ReadTurn {
+    /// The turn of a client.
+    Reader(#[expect(dead_code, reason = "held until the read is over")] ReaderTurn),
+    /// The turn of work of the service's own.
+    Own(#[expect(dead_code, reason = "held until the read is over")] Pass),
+}
+
 impl Cloud {
-    /// Reads `range` of an object, in pieces of at most 256 KiB; see
-    /// [`BlobStore::read`](crate::storage::BlobStore::read). [`ErrorKind::NotFound`] if it is
+    /// Reads `range` of an object for a client of the organization that the path begins with, in
+    /// pieces of at most 256 KiB; see [`BlobStore::read`](crate::storage::BlobStore::read).
+    /// [`ErrorKind::NotFound`] if the object is absent, [`ErrorKind::Busy`] if no turn comes free.
+    pub(super) async fn read_for_client(
+        &self,
+        path: &str,
+        size_bytes: u64,
+        range: Range<u64>,
+    ) -> Result<BoxStream<'static, Result<Bytes>>> {
+        self.inner.breakers.check(Direction::Read)?;
+        let organization = path.split('/').next().unwrap_or_default();
+        let turn = self.inner.turns.reader(organization, self.request_patience()).await;
+        let turn = turn.map_err(|waited| self.busy("reads", waited))?;
+
+        let length = range.end.saturating_sub(range.start);
+        let pieces = self.read_path(path, size_bytes, range, ReadTurn::Reader(turn)).await?;
+        Ok(if length <= PIECE_BYTES as u64 {
+            // Taken at once, so that the turn does not last as long as the reader likes.
+            stream::iter(pieces.collect::<Vec<_>>().await).boxed()
+        } else {
+            self.keeping_pace(pieces, length)
+        })
+    }
+
+    /// Reads a whole object to copy it elsewhere, as slowly as its target takes it.
+    pub(super) async fn read_all(
+        &self,
+        path: &str,
+        size_bytes: u64,
+    ) -> Result<BoxStream<'static, Result<Bytes>>> {
+        self.inner.breakers.check(Direction::Read)?;
+        let turn = self.inner.turns.copies.pass(1, self.request_patience()).await;
+        let turn = turn.map_err(|waited| self.busy("copies", waited))?;
+
+        let all = 0..size_bytes;
+        Ok(self.read_path(path, size_bytes, all, ReadTurn::Own(turn)).await?.boxed())
+    }
+
+    /// Reads `range` of an object, in pieces of at most 256 KiB. [`ErrorKind::NotFound`] if it is
     /// absent.
     pub(super) async fn read_path(
         &self,
         path: &str,
         size_bytes: u64,
         range: Range<u64>,
+        turn: ReadTurn,
     ) -> Result<impl Stream<Item = Result<Bytes>> + Send + 'static + use<>> {
         if range.start > range.end || range.end > size_bytes {
             return Err(Error::internal(READING, format!("{range:?} of {size_bytes} bytes")));
         }
 
         let _admission = self.inner.breakers.admit(Direction::Read)?;
-        let turns = Arc::clone(&self.inner.reads).acquire_owned();
-        let turn = timeout(self.inner.timeout, turns)
-            .await
-            .map_err(|_| Error::new(ErrorKind::Busy, "too many reads from the provider at once"))?
-            .expect("the turns are never closed");
-
         let mut reading = Reading {
             cloud: self.clone(),
             _turn: turn,
@@ -63,9 +110,54 @@ impl Cloud {
         }))
     }
 
+    /// Passes `pieces` of `length` bytes on to a reader who must take them at the provider's least
+    /// rate. The stream of one who does not is cut with an error, and what it held is free at once,
+    /// also if nobody asks for the next piece any more.
+    fn keeping_pace(
+        &self,
+        pieces: impl Stream<Item = Result<Bytes>> + Send + 'static,
+        length: u64,
+    ) -> BoxStream<'static, Result<Bytes>> {
+        let (give, take) = mpsc::channel(1);
+        let (rate, cloud) = (self.inner.min_read_rate, self.clone());
+
+        tasks::spawn(async move {
+            let mut pieces = std::pin::pin!(pieces);
+            while let Some(piece) = tokio::select! {
+                piece = pieces.next() => piece,
+                () = give.closed() => None,
+            } {
+                let taken = timeout(reader_time(&piece, rate), give.send(piece)).await;
+                match taken {
+                    Ok(Ok(())) => {}
+                    Ok(Err(_)) => return,
+                    Err(_) => {
+                        tracing::debug!(provider = %cloud.code(), "a reader was too slow and is cut");
+                        return;
+                    }
+                }
+            }
+        });
+
+        stream::unfold(Some((take, length)), |state| async move {
+            let (mut take, left) = state?;
+            match take.recv().await {
+                Some(Ok(piece)) => {
+                    let left = left.saturating_sub(piece.len() as u64);
+                    Some((Ok(piece), Some((take, left))))
+                }
+                Some(Err(error)) => Some((Err(error), None)),
+                None if left == 0 => None,
+                None => Some((Err(Error::new(ErrorKind::Busy, "the reader is too slow")), None)),
+            }
+        })
+        .boxed()
+    }
+
     /// Compares the length of the stored object with `size_bytes`, without reading it.
     async fn check_length(&self, path: &str, size_bytes: u64) -> Result<()> {
-        let stored = self.ask(Direction::Read, self.inner.reading.stat(path)).await;
+        let (operator, path) = (self.inner.operator.clone(), path.to_owned());
+        let stored = self.ask(Direction::Read, async move { operator.stat(&path).await }).await;
         let stored = stored.map_err(|error| self.fault(READING, &error))?;
         self.compare(stored.content_length(), size_bytes)
     }
@@ -81,7 +173,7 @@ impl Cloud {
 /// A read under way. Keeps one of the provider's turns until dropped.
 struct Reading {
     cloud: Cloud,
-    _turn: OwnedSemaphorePermit,
+    _turn: ReadTurn,
     arriving: Option<BufferStream>,
     /// Bytes that arrived and were not handed out yet.
     ready: Buffer,
@@ -92,18 +184,20 @@ struct Reading {
 impl Reading {
     /// Asks for `range` and waits for its first bytes.
     async fn begin(&mut self, path: &str, size_bytes: u64, range: Range<u64>) -> Result<()> {
-        let first = async {
-            let reader = self.cloud.inner.reading.reader(path).await?;
+        let (operator, path) = (self.cloud.inner.operator.clone(), path.to_owned());
+        let first = async move {
+            let reader = operator.reader(&path).await?;
             let mut arriving = reader.into_stream(range).await?;
             let ready = arriving.next().await.transpose()?.unwrap_or_default();
-            Ok((arriving, ready))
+            // The reply to a range tells the whole length too, but not from every service.
+            let stored = arriving.metadata().await.ok().map(|stored| stored.content_length());
+            Ok((arriving, ready, stored))
         };
-        let first = self.cloud.ask(Direction::Read, first).await;
-        let (mut arriving, ready) = first.map_err(|error| self.cloud.fault(READING, &error))?;
 
-        // The reply to a range tells the whole length too, but not from every service.
-        if let Ok(stored) = arriving.metadata().await {
-            self.cloud.compare(stored.content_length(), size_bytes)?;
+        let first = self.cloud.ask(Direction::Read, first).await;
+        let (arriving, ready, stored) = first.map_err(|error| self.cloud.fault(READING, &error))?;
+        if let Some(stored) = stored {
+            self.cloud.compare(stored, size_bytes)?;
         }
 
         self.ready = ready;
@@ -118,15 +212,7 @@ impl Reading {
         }
 
         if self.ready.is_empty() {
-            let next = match &mut self.arriving {
-                Some(arriving) => {
-                    let next = async { arriving.next().await.transpose() };
-                    self.cloud.ask(Direction::Read, next).await
-                }
-                None => Ok(None),
-            };
-            self.ready =
-                next.map_err(|error| self.cloud.fault(READING, &error))?.unwrap_or_default();
+            self.ready = self.arrive().await?;
         }
         if self.ready.is_empty() {
             return Err(self.cloud.broken(READING, format!("it ends {} bytes early", self.left)));
@@ -140,5 +226,27 @@ impl Reading {
         };
 
         Ok(Some(self.ready.copy_to_bytes(length)))
+    }
+
+    /// Waits for more bytes; none at the end.
+    async fn arrive(&mut self) -> Result<Buffer> {
+        let Some(arriving) = self.arriving.take() else { return Ok(Buffer::new()) };
+        let (arriving, next) = self
+            .cloud
+            .ask_with(Direction::Read, 0, arriving, |arriving| {
+                async move { arriving.next().await.transpose() }.boxed()
+            })
+            .await;
+        self.arriving = arriving;
+        Ok(next.map_err(|error| self.cloud.fault(READING, &error))?.unwrap_or_default())
+    }
+}
+
+/// Returns how long a reader has for a piece at `rate` bytes per second.
+fn reader_time(piece: &Result<Bytes>, rate: u64) -> Duration {
+    let length = piece.as_ref().map_or(0, Bytes::len) as u64;
+    match length.checked_div(rate) {
+        Some(secs) => Duration::from_secs(secs).max(LEAST_READER_TIME),
+        None => Duration::MAX,
     }
 }

@@ -18,7 +18,8 @@ impl BlobStore for Cloud {
     /// Compares the length of what arrived; the bytes were checked by the provider itself, or are
     /// read back. An unfinished multipart upload is aborted in every case.
     ///
-    /// Waits while all puts together hold as much memory as they may.
+    /// Waits while the puts of that priority hold as much memory as they may: [`ErrorKind::Busy`] if
+    /// that takes too long.
     async fn put(
         &self,
         key: &BlobKey,
@@ -26,7 +27,7 @@ impl BlobStore for Cloud {
         bytes: ByteStream,
         priority: Priority,
     ) -> Result<()> {
-        self.put_path(key.as_str(), blob, bytes, priority).await
+        self.put_path(key.as_str(), blob, bytes, &priority).await
     }
 
     /// The first bytes are there when this returns, so that an absent object and an unreachable
@@ -39,14 +40,11 @@ impl BlobStore for Cloud {
         size_bytes: u64,
         range: Range<u64>,
     ) -> Result<Option<BlobRead>> {
-        match self.read_path(key.as_str(), size_bytes, range).await {
-            Ok(pieces) => Ok(Some(BlobRead::Stream(pieces.boxed()))),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                tracing::debug!(provider = %self.code(), error = %error.chain(), "an object is absent");
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
+        self.answer(self.read_for_client(key.as_str(), size_bytes, range).await)
+    }
+
+    async fn read_to_copy(&self, key: &BlobKey, size_bytes: u64) -> Result<Option<BlobRead>> {
+        self.answer(self.read_all(key.as_str(), size_bytes).await)
     }
 
     async fn remove(&self, keys: Vec<BlobKey>) -> Vec<Result<()>> {
@@ -62,5 +60,18 @@ impl BlobStore for Cloud {
 
         outcomes.extend(removals.collect::<Vec<_>>().await);
         outcomes
+    }
+}
+
+impl Cloud {
+    fn answer(&self, read: Result<ByteStream>) -> Result<Option<BlobRead>> {
+        match read {
+            Ok(pieces) => Ok(Some(BlobRead::Stream(pieces))),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                tracing::debug!(provider = %self.code(), error = %error.chain(), "an object is absent");
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 }

@@ -7,12 +7,16 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
 use super::*;
+use crate::domain::clock::Timestamp;
+use crate::domain::config::StoreConfig;
 use crate::domain::error::ErrorKind;
+use crate::domain::id::BlobId;
+use crate::domain::path::BlobKey;
 use crate::storage::contract::{
     a_source_that_breaks_leaves_nothing, bytes_that_are_not_what_was_said_leave_nothing, content,
     fresh_key, get, info, keeps_the_contract, put, source,
 };
-use crate::storage::{BlobStore, Priority, ProviderRegistry};
+use crate::storage::{BlobStore, DataDir, LocalOptions, LocalStore, Priority, ProviderRegistry};
 
 fn memory() -> ProviderConfig {
     ProviderConfig::new("mem".parse().unwrap(), "memory")
@@ -140,7 +144,131 @@ async fn all_puts_together_hold_no_more_than_the_budget() {
     });
     futures_util::future::join_all(puts).await;
 
-    assert!(most.load(Ordering::SeqCst) <= PUT_MEMORY_BYTES / (12 << 20));
+    assert!(most.load(Ordering::SeqCst) <= memory::PUT_MEMORY_BYTES / (12 << 20));
+}
+
+/// A provider in memory of whose turns there are only a few, given up soon.
+fn narrow(concurrency: usize) -> Cloud {
+    let timeout = Duration::from_millis(200);
+    open(ProviderConfig { concurrency, timeout, ..memory() })
+}
+
+fn key_of(organization: &str) -> BlobKey {
+    let day = Timestamp::from_millis(1_795_248_930_123);
+    let sub_system = "gallery".parse().unwrap();
+    BlobKey::new(&organization.parse().unwrap(), &sub_system, day, BlobId::generate(day))
+}
+
+async fn begun(cloud: &Cloud, key: &BlobKey, size: usize) -> Result<crate::storage::ByteStream> {
+    let all = 0..size as u64;
+    Ok(cloud.read(key, size as u64, all.clone()).await?.unwrap().into_stream(all))
+}
+
+#[tokio::test(start_paused = true)]
+async fn readers_keep_no_put_waiting_and_no_organization_has_all_turns() {
+    let cloud = narrow(4);
+    let bytes = content(1 << 20);
+    let (one, other) = (key_of("1"), key_of("2"));
+    put(&cloud, &one, &bytes).await.unwrap();
+    put(&cloud, &other, &bytes).await.unwrap();
+
+    let _held = begun(&cloud, &one, bytes.len()).await.unwrap();
+    let more = begun(&cloud, &one, bytes.len()).await.err().unwrap();
+    assert_eq!(more.kind(), ErrorKind::Busy, "its share is taken");
+    let read = get(&cloud, &other, 1 << 20, 0..1 << 20).await.unwrap().unwrap();
+    assert!(read == bytes, "nobody else notices");
+
+    let mut readers = vec![];
+    for organization in ["3", "4", "5"] {
+        let key = key_of(organization);
+        put(&cloud, &key, &bytes).await.unwrap();
+        readers.push(begun(&cloud, &key, bytes.len()).await.unwrap());
+    }
+    let full = begun(&cloud, &other, bytes.len()).await.err().unwrap();
+    assert_eq!(full.kind(), ErrorKind::Busy, "all turns are taken");
+    put(&cloud, &key_of("6"), &bytes).await.expect("is stored and read back all the same");
+    let copied = cloud.read_to_copy(&one, 1 << 20).await;
+    assert!(copied.unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_is_too_slow_is_cut_and_its_turn_is_free() {
+    let cloud = narrow(1);
+    let (key, bytes) = (key_of("1"), content(1 << 20));
+    put(&cloud, &key, &bytes).await.unwrap();
+
+    let mut slow = begun(&cloud, &key, bytes.len()).await.unwrap();
+    slow.next().await.unwrap().unwrap();
+    tokio::time::sleep(Duration::from_mins(1)).await;
+
+    let read = get(&cloud, &key, 1 << 20, 0..1 << 20).await.unwrap().unwrap();
+    assert!(read == bytes, "another reader has the turn");
+    let rest: Vec<_> = slow.collect().await;
+    assert_eq!(rest.last().unwrap().as_ref().unwrap_err().kind(), ErrorKind::Busy);
+    assert!(rest.len() < 4, "cut, not ended");
+}
+
+#[tokio::test]
+async fn a_source_that_yields_nothing_keeps_no_memory_from_others() {
+    let cloud = open(memory());
+    let bytes = content(12 << 20);
+    let silent = || {
+        let (cloud, info) = (cloud.clone(), info(&bytes));
+        async move {
+            let never = stream::pending().boxed();
+            cloud.put(&fresh_key(), &info, never, Priority::Request).await
+        }
+    };
+
+    let silent: Vec<_> = (0..20).map(|_| tokio::spawn(silent())).collect();
+    tokio::task::yield_now().await;
+    put(&cloud, &fresh_key(), &bytes).await.unwrap();
+    assert!(silent.iter().all(|put| !put.is_finished()));
+    silent.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+/// What the blocking pool of a runtime serves is LOCAL and the database. Two threads stand for the
+/// 512 that a server has.
+#[test]
+fn an_fs_provider_that_hangs_takes_threads_of_its_own() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+
+    runtime.block_on(async {
+        let options = LocalOptions::from(&StoreConfig::default());
+        let local = LocalStore::open(&DataDir::open(home.path()).unwrap(), options).unwrap();
+        let io_timeout = Duration::from_millis(300);
+        let cloud = open(ProviderConfig { io_timeout, ..on_disk(directory.path()) });
+
+        // Opening a pipe that nobody writes to hangs as a file of a dead NFS server does.
+        let pipe = fresh_key();
+        let at = directory.path().join(pipe.as_str());
+        std::fs::create_dir_all(at.parent().unwrap()).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&at).status().unwrap().success());
+
+        let hanging = (0..20).map(|_| get(&cloud, &pipe, 10, 0..10));
+        let outcomes = futures_util::future::join_all(hanging).await;
+        for outcome in outcomes {
+            let kind = outcome.unwrap_err().kind();
+            assert!(matches!(kind, ErrorKind::ProviderUnavailable | ErrorKind::Busy), "{kind:?}");
+        }
+
+        for _ in 0..20 {
+            let (key, bytes) = (fresh_key(), content(100_000));
+            put(&local, &key, &bytes).await.unwrap();
+            let read = get(&local, &key, 100_000, 0..100_000).await.unwrap().unwrap();
+            assert!(read == bytes);
+        }
+
+        // Lets the threads go.
+        std::fs::OpenOptions::new().read(true).write(true).open(&at).unwrap();
+    });
 }
 
 #[tokio::test]

@@ -5,7 +5,9 @@ use sha2::Digest;
 
 use super::Cloud;
 use super::breaker::Direction;
+use super::gate::Patience;
 use super::put::STORING;
+use super::read::ReadTurn;
 use crate::domain::error::{ErrorKind, Result};
 use crate::domain::id::Sha256;
 use crate::storage::BlobInfo;
@@ -29,6 +31,7 @@ impl Cloud {
         path: &str,
         object: &BlobInfo,
         arrival: Arrival,
+        turns: Patience,
     ) -> Result<()> {
         let is_checked = match arrival {
             Arrival::Whole => self.probed().await?.checks_checksums,
@@ -39,14 +42,15 @@ impl Cloud {
             return self.compare_stored_length(path, object).await;
         }
 
-        self.read_back(path, object).await.map_err(|error| match error.kind() {
+        self.read_back(path, object, turns).await.map_err(|error| match error.kind() {
             ErrorKind::NotFound => self.broken(STORING, "it is not there after it was stored"),
             _ => error,
         })
     }
 
     async fn compare_stored_length(&self, path: &str, object: &BlobInfo) -> Result<()> {
-        let stored = self.ask(Direction::Read, self.inner.operator.stat(path)).await;
+        let (operator, path) = (self.inner.operator.clone(), path.to_owned());
+        let stored = self.ask(Direction::Read, async move { operator.stat(&path).await }).await;
         let stored = stored.map_err(|error| self.fault(STORING, &error))?.content_length();
 
         if stored == object.size_bytes {
@@ -57,9 +61,13 @@ impl Cloud {
         }
     }
 
-    async fn read_back(&self, path: &str, object: &BlobInfo) -> Result<()> {
-        let mut stream =
-            Box::pin(self.read_path(path, object.size_bytes, 0..object.size_bytes).await?);
+    async fn read_back(&self, path: &str, object: &BlobInfo, turns: Patience) -> Result<()> {
+        // Turns of its own: readers may take as long as they like.
+        let turn = self.inner.turns.proofs.pass(1, turns).await;
+        let turn = ReadTurn::Own(turn.map_err(|waited| self.busy("puts", waited))?);
+
+        let all = 0..object.size_bytes;
+        let mut stream = Box::pin(self.read_path(path, object.size_bytes, all, turn).await?);
         let mut hasher = sha2::Sha256::new();
         while let Some(bytes) = stream.try_next().await? {
             hasher.update(&bytes);

@@ -1,0 +1,151 @@
+//! Gates: bounded shares of one provider, such as memory and turns.
+//!
+//! Each wait has an end, so that work for a provider which does not get on fails and says so,
+//! instead of queueing up. Every gate belongs to one provider: whatever happens there, the others
+//! keep their shares.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+/// Units of which only so many are given out at a time, in the order in which they are asked for.
+pub(super) struct Gate {
+    left: Arc<Semaphore>,
+    all: usize,
+    /// Count of passes given back and of steps taken with one: those ahead get on while it grows.
+    moved: AtomicU64,
+}
+
+/// Units taken from a gate, given back when dropped.
+pub(super) struct Pass {
+    gate: Arc<Gate>,
+    _units: OwnedSemaphorePermit,
+}
+
+/// Time that a wait for a gate may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// So long at most: a client waits for the reply.
+    Within(Duration),
+    /// As long as the holders get on, but no longer than this without: nobody waits, and a slow
+    /// line is no fault.
+    WhileMoving(Duration),
+    /// Without an end: the holders are held back by their own rate or source, and the gate is theirs
+    /// alone.
+    Forever,
+}
+
+/// A wait that took too long.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Waited(pub(super) Duration);
+
+impl Gate {
+    /// Creates a gate of `units`.
+    pub(super) fn new(units: usize) -> Arc<Self> {
+        // A permit is a unit; more than this is no bound anyway.
+        let all = units.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
+        let left = Arc::new(Semaphore::new(all));
+        Arc::new(Self { left, all, moved: AtomicU64::new(0) })
+    }
+
+    /// Waits for `units`, or for all there are if that is less: what is larger than the gate passes
+    /// alone.
+    pub(super) async fn pass(
+        self: &Arc<Self>,
+        units: u64,
+        patience: Patience,
+    ) -> Result<Pass, Waited> {
+        let wanted = usize::try_from(units).unwrap_or(usize::MAX).clamp(1, self.all);
+        let wanted = u32::try_from(wanted).expect("a gate is clamped to 32 bits");
+        let mut waiting = std::pin::pin!(Arc::clone(&self.left).acquire_many_owned(wanted));
+
+        let taken = loop {
+            let seen = self.moved.load(Ordering::Relaxed);
+            let (limit, goes_on) = match patience {
+                Patience::Within(limit) => (limit, false),
+                Patience::WhileMoving(limit) => (limit, true),
+                Patience::Forever => break waiting.await,
+            };
+
+            match timeout(limit, &mut waiting).await {
+                Ok(taken) => break taken,
+                Err(_) if goes_on && seen != self.moved.load(Ordering::Relaxed) => {}
+                Err(_) => return Err(Waited(limit)),
+            }
+        };
+
+        let units = taken.expect("a gate is never closed");
+        Ok(Pass { gate: Arc::clone(self), _units: units })
+    }
+}
+
+impl Pass {
+    /// Tells those who wait that the holder gets on.
+    pub(super) fn gets_on(&self) {
+        self.gate.moved.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        self.gets_on();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use tokio::time::advance;
+
+    use super::*;
+
+    const SHORT: Duration = Duration::from_secs(30);
+
+    #[tokio::test]
+    async fn what_is_too_large_passes_alone() {
+        let gate = Gate::new(100);
+        let pass = async |units| gate.pass(units, Patience::Within(SHORT)).await.unwrap();
+
+        let (small, rest) = (pass(40).await, pass(60).await);
+        assert!(pass(1).now_or_never().is_none());
+        drop(rest);
+        assert!(pass(60).now_or_never().is_some());
+        assert!(pass(1 << 40).now_or_never().is_none());
+        drop(small);
+        assert!(pass(1 << 40).now_or_never().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_ends() {
+        let gate = Gate::new(1);
+        let _held = gate.pass(1, Patience::Within(SHORT)).await.unwrap();
+
+        for patience in [Patience::Within(SHORT), Patience::WhileMoving(SHORT)] {
+            assert_eq!(gate.pass(1, patience).await.err(), Some(Waited(SHORT)), "{patience:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn background_work_waits_as_long_as_those_ahead_get_on() {
+        let gate = Gate::new(2);
+        let slow = gate.pass(2, Patience::Within(SHORT)).await.unwrap();
+        let behind = Arc::clone(&gate);
+        let waiting =
+            tokio::spawn(async move { behind.pass(1, Patience::WhileMoving(SHORT)).await.is_ok() });
+        tokio::task::yield_now().await;
+
+        for _ in 0..5 {
+            advance(SHORT / 2).await;
+            slow.gets_on();
+            advance(SHORT / 2).await;
+            tokio::task::yield_now().await;
+            assert!(!waiting.is_finished());
+        }
+
+        drop(slow);
+        assert!(waiting.await.unwrap());
+    }
+}
