@@ -130,3 +130,13 @@ pub(crate) enum InkModel {
     /// The first three as luminance and chrominance of their complements (Adobe TN 5116).
     Ycck,
 }
+
+/// Converts one pixel as ITU-T T.871 (JFIF), section 7, in fixed point with 16 bits of fraction.
+#[inline]
+#[expect(clippy::cast_sign_loss, reason = "clamped to a byte")]
+pub(crate) fn ycc_to_rgb(y: u8, cb: u8, cr: u8) -> [u8; 3] {
+    const HALF: i32 = 1 << 15;
+    let (y, cb, cr) = ((i32::from(y) << 16) + HALF, i32::from(cb) - 128, i32::from(cr) - 128);
+    [y + 91_881 * cr, y - 22_554 * cb - 46_802 * cr, y + 116_130 * cb]
+        .map(|light| (light >> 16).clamp(0, 255) as u8)
+}

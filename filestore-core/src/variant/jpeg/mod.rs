@@ -64,7 +64,7 @@ mod progressive;
 mod decoder;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use decoder::Decoder;
 use markers::{FrameComponent, Segments, survey};

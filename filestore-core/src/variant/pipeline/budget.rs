@@ -11,7 +11,7 @@
 //! GIF of 300² on a screen of 7000² 2.3 s (0.42) and 394 MiB. Larger ones are refused from their
 //! headers.
 
-use super::header::{Format, Header, JpegHeader};
+use super::header::{Format, Header, JpegHeader, TiffAlpha, TiffHeader};
 use super::plan::plan_reduced;
 use super::refusal::too_large;
 use crate::domain::config::VariantConfig;
@@ -23,10 +23,6 @@ use crate::variant::jpeg;
 /// The bytes that every decoder and the encoder take besides pixels: tables, buffers, a colour
 /// profile.
 const OVERHEAD_BYTES: u64 = 16 << 20;
-
-/// The bytes that a TIFF's directory takes besides: the header lets a tag have a million values,
-/// and the decoder holds each in 32 bytes; offsets and lengths of strips stand beside them.
-const TIFF_DIRECTORY_BYTES: u64 = 48 << 20;
 
 /// The pixels that a JPEG's scans may touch, all together. A usual progressive picture has about
 /// ten scans, so one of 50 megapixels passes; a small file with hundreds of scans over a large
@@ -103,9 +99,20 @@ pub(crate) fn decode_bytes(header: &Header, file_bytes: u64) -> u64 {
         Format::Gif | Format::Bmp => 8 * pixels,
         // Planes, their upsampled form and the result; animated ones are composed on a canvas.
         Format::WebP(webp) => pixels * if webp.animated { 16 } else { 10 } + file_bytes,
-        // The decoder's own buffer, the caller's, and the same with 8 bits.
-        Format::Tiff(tiff) => pixels.saturating_mul(3 * tiff.pixel_bytes.max(4)),
+        Format::Tiff(tiff) => tiff_bytes(*tiff, pixels, file_bytes),
     }
+}
+
+/// Estimates the bytes that a TIFF's decoder holds: what is stored, perhaps a copy with 8 bits and
+/// the colours of a palette, and what JPEGs within are decoded from. With alpha, a premultiplied copy
+/// stands beside the pixels later.
+fn tiff_bytes(tiff: TiffHeader, pixels: u64, file_bytes: u64) -> u64 {
+    let copies = if tiff.is_copied { tiff.channels().max(tiff.samples as u64) } else { 0 };
+    let jpegs = if tiff.is_jpeg { file_bytes } else { 0 };
+    let premultiplied = if tiff.alpha == TiffAlpha::None { 0 } else { 2 * tiff.channels() };
+
+    let decoding = pixels.saturating_mul(tiff.stored_bytes() + copies).saturating_add(jpegs);
+    decoding.max(pixels.saturating_mul(premultiplied))
 }
 
 /// Estimates the bytes that our own JPEG decoder holds.
@@ -122,7 +129,7 @@ fn planes_bytes(header: &Header, jpeg: JpegHeader, file_bytes: u64, wanted: &[Ge
 /// Returns the bytes that decoding takes besides pixels.
 fn overhead_bytes(header: &Header) -> u64 {
     match &header.format {
-        Format::Tiff(_) => OVERHEAD_BYTES + TIFF_DIRECTORY_BYTES,
+        Format::Tiff(tiff) => OVERHEAD_BYTES + tiff.directory_bytes,
         _ => OVERHEAD_BYTES,
     }
 }
@@ -154,7 +161,9 @@ fn reduce_bytes(header: &Header) -> u64 {
         }
         Format::Png(png) => (u64::from(png.channels), u64::from(png.channels)),
         Format::Jpeg(jpeg) => (u64::from(jpeg.components), u64::from(jpeg.components)),
-        Format::Gif | Format::WebP(_) | Format::Bmp | Format::Tiff(_) => (4, 8),
+        Format::Tiff(tiff) if tiff.alpha == TiffAlpha::None => (tiff.channels(), tiff.channels()),
+        Format::Tiff(tiff) => (tiff.channels(), 2 * tiff.channels()),
+        Format::Gif | Format::WebP(_) | Format::Bmp => (4, 8),
     };
     decoded * pixels + channels * (between_passes(&reduced) + 2 * area(reduced.target))
 }
@@ -165,12 +174,46 @@ mod tests {
     use crate::domain::error::ErrorKind;
     use crate::variant::geometry::Rectangle;
     use crate::variant::jpeg::Sampling;
-    use crate::variant::pipeline::header::{JpegHeader, PngHeader, TiffHeader};
+    use crate::variant::pipeline::header::{PngHeader, TiffModel};
     use crate::variant::pipeline::orient::Orientation;
     use crate::variant::pixels::Model;
 
     fn size(width: u32, height: u32) -> Dimensions {
         Dimensions { width, height }
+    }
+
+    /// A TIFF of 8-bit RGB.
+    fn plain_tiff() -> TiffHeader {
+        TiffHeader {
+            model: Some(TiffModel::Rgb),
+            photometric_at: 0,
+            alpha: TiffAlpha::None,
+            samples: 3,
+            bits: 8,
+            is_copied: false,
+            is_jpeg: false,
+            directory_bytes: 0,
+        }
+    }
+
+    #[test]
+    fn a_tiff_of_50_megapixels_passes() {
+        let config = VariantConfig::default();
+        let stored = size(8160, 6120);
+        let geometry = Geometry {
+            crop: Rectangle { left: 0, top: 0, width: 8160, height: 6120 },
+            target: size(1000, 750),
+        };
+        let file_bytes = 3 * area(stored);
+        let alpha = TiffHeader { samples: 4, alpha: TiffAlpha::Associated, ..plain_tiff() };
+        let cmyk = TiffHeader { samples: 4, model: Some(TiffModel::Cmyk), ..plain_tiff() };
+        let deep = TiffHeader { bits: 16, is_copied: true, ..plain_tiff() };
+        for tiff in [plain_tiff(), alpha, cmyk, deep] {
+            let format = Format::Tiff(TiffHeader { directory_bytes: 6120 * 48, ..tiff });
+            let header = Header { format, stored, orientation: Orientation::default() };
+            let needed = memory_needed(&header, &[geometry], file_bytes, &config);
+            assert!(needed.is_ok(), "{tiff:?}: {needed:?}");
+        }
     }
 
     #[test]
@@ -204,7 +247,7 @@ mod tests {
         };
         assert!(check_scans(stored, 12).is_ok());
         assert!(memory_needed(&header(Format::Jpeg(jpeg)), &[geometry], 12 << 20, &config).is_ok());
-        let tiff = TiffHeader { pixel_bytes: 8 };
+        let tiff = TiffHeader { samples: 4, bits: 16, is_copied: true, ..plain_tiff() };
         let error = memory_needed(&header(Format::Tiff(tiff)), &[geometry], 400 << 20, &config)
             .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ImageTooLarge);
@@ -244,7 +287,9 @@ mod tests {
             memory_needed(&header, &[geometry], 0, &config)
         };
         assert!(needed(Format::Bmp).is_ok());
-        assert!(needed(Format::Tiff(TiffHeader { pixel_bytes: 3 })).is_err());
+        assert!(needed(Format::Tiff(plain_tiff())).is_ok());
+        let tiff = TiffHeader { directory_bytes: 48 << 20, ..plain_tiff() };
+        assert!(needed(Format::Tiff(tiff)).is_err());
     }
 
     #[test]

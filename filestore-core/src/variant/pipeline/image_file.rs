@@ -137,6 +137,13 @@ impl Read for ImageFileReader<'_> {
 
         loop {
             match self.image.file.read_at(buffer, self.position) {
+                // The file had more bytes when it was opened: this is not the end of the picture.
+                Ok(0) if !buffer.is_empty() && self.position < self.image.len => {
+                    let kind = io::ErrorKind::UnexpectedEof;
+                    let error = io::Error::new(kind, "the file became shorter");
+                    self.image.failure.replace(Some(Failure::Io(error)));
+                    return Err(kind.into());
+                }
                 Ok(count) => {
                     self.position += count as u64;
                     return Ok(count);
@@ -176,6 +183,17 @@ mod tests {
         let file = File::open(directory.path()).unwrap();
         let image = ImageFile::new(&file, Deadline::NONE).unwrap();
         let error = image.reader().read_exact(&mut [0; 8]).unwrap_err();
+        assert_eq!(image.explain(error).kind(), ErrorKind::Internal);
+    }
+
+    #[test]
+    fn a_file_that_becomes_shorter_is_not_a_cut_image() {
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, &[7; 100]).unwrap();
+        let image = ImageFile::new(&file, Deadline::NONE).unwrap();
+        file.set_len(60).unwrap();
+        assert_eq!(image.read_all().unwrap_err().kind(), ErrorKind::Internal);
+        let error = image.reader().read_exact(&mut [0; 100]).unwrap_err();
         assert_eq!(image.explain(error).kind(), ErrorKind::Internal);
     }
 

@@ -11,16 +11,19 @@
 //! | encode | `encode` | lossy WebP without metadata |
 //!
 //! `render` runs the stages in this order; `retained` is a decoded picture that further sizes are
-//! made of. `image_file` reads the blob, and `refusal` names what is wrong with a picture.
+//! made of. `image_file` reads the blob, `refusal` names what is wrong with a picture, `cut` shows
+//! what came of one that ends early, and `guard` catches the panics of decoders that are not ours.
 
 pub(crate) mod refusal;
 pub(crate) mod image_file;
+mod guard;
 pub(crate) mod orient;
 mod header;
 mod probe;
 pub(crate) mod plan;
 pub(crate) mod budget;
 mod decode;
+mod cut;
 mod resize;
 mod color;
 #[expect(unsafe_code, reason = "foreign calls, all in this one module")]

@@ -7,7 +7,7 @@ use fast_image_resize::{FilterType, MulDiv, PixelType, ResizeAlg, ResizeOptions,
 
 use crate::domain::error::{Error, Result};
 use crate::variant::geometry::{Extent, Geometry, Rectangle};
-use crate::variant::pixels::{Inks, Layout, Model, Picture, Pixels, Planes};
+use crate::variant::pixels::{Inks, Layout, Model, Picture, Pixels, Planes, ycc_to_rgb};
 
 /// Resizes the planned part of `decoded` to the planned size, both in stored axes.
 pub(crate) fn resize(decoded: &Picture, wanted: Geometry) -> Result<Pixels> {
@@ -52,16 +52,6 @@ fn interleave(planes: &[Pixels]) -> Vec<u8> {
         }
     }
     data
-}
-
-/// Converts one pixel, in fixed point with 16 bits of fraction.
-#[inline]
-#[expect(clippy::cast_sign_loss, reason = "clamped to a byte")]
-fn ycc_to_rgb(y: u8, cb: u8, cr: u8) -> [u8; 3] {
-    const HALF: i32 = 1 << 15;
-    let (y, cb, cr) = ((i32::from(y) << 16) + HALF, i32::from(cb) - 128, i32::from(cr) - 128);
-    [y + 91_881 * cr, y - 22_554 * cb - 46_802 * cr, y + 116_130 * cb]
-        .map(|light| (light >> 16).clamp(0, 255) as u8)
 }
 
 /// Resizes a picture already resized, which shows `shown` of the stored one.

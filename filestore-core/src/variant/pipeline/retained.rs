@@ -12,13 +12,17 @@
 //! A reduced copy serves every size that a request can ask for. A whole picture of 50 megapixels
 //! takes more than the cache for retained pictures may give to one, so that copy is made instead.
 
+use std::ops::Range;
+
 use super::super::Variant;
 use super::color::to_srgb;
+use super::cut;
 use super::decode::{Decoded, decode};
 use super::encode::encode;
 use super::header::Header;
 use super::image_file::ImageFile;
 use super::plan::{ENOUGH, Plan, plan_reduced, plan_stored};
+use super::refusal::corrupt;
 use super::resize::{resize, resize_again};
 use crate::domain::error::Result;
 use crate::domain::variant::{Fit, VariantSize};
@@ -35,6 +39,8 @@ pub(crate) struct Retained {
     header: Header,
     /// The embedded ICC profile: pixels are converted when they are small.
     profile: Option<Vec<u8>>,
+    /// The stored rows that came, if some are missing.
+    came: Option<Range<u32>>,
     decoded: Option<Picture>,
     /// Pictures resized from `decoded`, the largest first.
     resized: Vec<Resized>,
@@ -54,8 +60,9 @@ impl Retained {
         header: &Header,
         wanted: &[Geometry],
     ) -> Result<Self> {
-        let Decoded { picture, profile } = decode(image, header, wanted)?;
-        Ok(Self { header: header.clone(), profile, decoded: Some(picture), resized: Vec::new() })
+        let Decoded { picture, profile, came } = decode(image, header, wanted)?;
+        let header = header.clone();
+        Ok(Self { header, profile, came, decoded: Some(picture), resized: Vec::new() })
     }
 
     /// Makes the pixels of `wanted` from the smallest picture that is as good as any. They are
@@ -80,10 +87,14 @@ impl Retained {
         }
     }
 
-    /// Turns resized pixels into a file: sRGB, upright, encoded.
-    pub(crate) fn finish(&self, small: Pixels, quality: f32) -> Result<Variant> {
-        let finished = self.header.orientation.apply(to_srgb(small, self.profile.as_deref()));
-        encode(&finished, quality).map(Variant::WebP)
+    /// Turns pixels resized as `wanted` into a file: sRGB, upright, encoded.
+    pub(crate) fn finish(&self, small: Pixels, wanted: Geometry, quality: f32) -> Result<Variant> {
+        let mut finished = to_srgb(small, self.profile.as_deref());
+        if let Some(came) = &self.came {
+            finished = cut::mask(finished, came, wanted)
+                .ok_or_else(|| corrupt("nothing came of the part that is wanted"))?;
+        }
+        encode(&self.header.orientation.apply(finished), quality).map(Variant::WebP)
     }
 
     /// Plans a variant that is made of these pixels alone; `None` if the file must be decoded for
@@ -107,7 +118,7 @@ impl Retained {
 
     /// Makes what [`plan`](Self::plan) said.
     pub(crate) fn render(&self, wanted: Geometry, quality: f32) -> Result<Variant> {
-        self.resize(wanted).and_then(|small| self.finish(small, quality))
+        self.resize(wanted).and_then(|small| self.finish(small, wanted, quality))
     }
 
     /// Returns the answer to a request for the picture itself.

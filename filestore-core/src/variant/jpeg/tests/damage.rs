@@ -146,3 +146,26 @@ fn components_of_one_name_are_told_apart_by_their_order() {
     written.bytes[scan + 5 + 6] = 1;
     check_all(&written, &[whole((75, 53), 8)], "ids 1, 2, 3, 1");
 }
+
+/// Damaged and odd files for the sheet that a person looks at.
+pub(crate) fn cases() -> Vec<(&'static str, Vec<u8>)> {
+    let size = (400, 400);
+    let colors = [(2, 2), (1, 1), (1, 1)];
+    let file = write(&recipe(size, &colors, false, 25)).bytes;
+    let restarts = restarts(&file);
+    let (at, stray) = (restarts[8], restarts[8] + 60);
+    let of = |sampling: &[(u32, u32)]| write(&recipe(size, sampling, false, 0)).bytes;
+    let mut misnumbered = file.clone();
+    misnumbered[at + 1] ^= 5;
+    let photo = jpeg(size.0, size.1, &photo(size.0, size.1));
+    vec![
+        ("JPEG, sound", file.clone()),
+        ("JPEG, chrominance denser", of(&[(1, 1), (2, 2), (2, 2)])),
+        ("JPEG, a stray marker", [&file[..stray], &[0xFF, 0x3C], &file[stray + 2..]].concat()),
+        ("JPEG, a misnumbered restart", misnumbered),
+        ("JPEG, a doubled restart", [&file[..at + 2], &file[at..]].concat()),
+        ("JPEG, a lost interval", [&file[..at], &file[restarts[9]..]].concat()),
+        ("JPEG, cut", photo[..photo.len() / 2].to_vec()),
+        ("JPEG without tables", without_tables(&photo)),
+    ]
+}

@@ -17,7 +17,7 @@ use crate::domain::record::Dimensions;
 use crate::variant::geometry::{Geometry, Rectangle};
 use crate::variant::pixels::{InkModel, Model};
 
-mod damage;
+pub(crate) mod damage;
 mod encoder;
 
 /// Every sampling that cameras and programs write, by the names they have, and some they do not.

@@ -3,10 +3,9 @@
 //! With moxcms, in the version that `image` uses; lcms2 would bring a C library and its build. The
 //! tests hold the colours against LittleCMS: a ΔE*ab (CIE 1976) of at most 2.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use moxcms::{ColorProfile, DataColorSpace, Layout as CmsLayout, TransformOptions};
 
+use super::guard::guarded;
 use crate::variant::pixels::{InkModel, Inks, Layout, Pixels};
 
 /// Converts a picture to sRGB, as [`Layout::Rgb`] or [`Layout::Rgba`].
@@ -16,9 +15,8 @@ use crate::variant::pixels::{InkModel, Inks, Layout, Pixels};
 pub(crate) fn to_srgb(pixels: Pixels, profile: Option<&[u8]>) -> Pixels {
     let pixels = upright_inks(pixels);
     // The profile is untrusted, and a library that stumbles over it must not take the picture along.
-    let converted = profile.and_then(|profile| {
-        catch_unwind(AssertUnwindSafe(|| convert(&pixels, profile))).ok().flatten()
-    });
+    let converted =
+        profile.and_then(|profile| guarded(|| convert(&pixels, profile)).ok().flatten());
     converted.unwrap_or_else(|| without_profile(pixels))
 }
 

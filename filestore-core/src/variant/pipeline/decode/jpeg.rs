@@ -30,5 +30,6 @@ pub(super) fn decode(
         Failure::Corrupt(why) => corrupt(why),
     })?;
 
-    Ok(Decoded { picture: Picture::Planes(planes), profile: picture.profile(MAX_PROFILE_BYTES) })
+    let profile = picture.profile(MAX_PROFILE_BYTES);
+    Ok(Decoded { picture: Picture::Planes(planes), profile, came: None })
 }

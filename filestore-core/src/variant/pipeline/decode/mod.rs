@@ -6,19 +6,27 @@
 //! reduced picture, so a scaled decode whose size was rounded up does not shift the result.
 //!
 //! The decoders are called directly where `image` would hide what matters: four inks as they are
-//! stored, text chunks, and the length of a deflated profile. GIF, BMP and TIFF go through `image`.
+//! stored, text chunks, and the length of a deflated profile. BMP goes through `image`.
+//!
+//! Of a file that ends early or is damaged, what came before is shown as browsers do. A read that
+//! failed is none of that: its error is the outcome, whatever the decoder made of it.
 
+use std::ops::Range;
+
+use super::guard::guarded;
 use super::header::{Format, Header};
 use super::image_file::ImageFile;
 use super::refusal::corrupt;
-use crate::domain::error::Result;
+use crate::domain::error::{ErrorKind, Result};
 use crate::variant::geometry::Geometry;
 use crate::variant::pixels::{Picture, Pixels};
 
 mod jpeg;
 mod png;
 mod webp;
-mod generic;
+mod gif;
+mod bmp;
+mod tiff;
 
 /// The largest colour profile taken into account, in bytes; real ones end at 3 MiB.
 const MAX_PROFILE_BYTES: usize = 4 << 20;
@@ -29,13 +37,15 @@ pub(crate) struct Decoded {
     pub(crate) picture: Picture,
     /// The embedded ICC profile, as found.
     pub(crate) profile: Option<Vec<u8>>,
+    /// The rows that came, if some are missing; those repeat their nearest.
+    pub(crate) came: Option<Range<u32>>,
 }
 
 impl Decoded {
     /// Wraps a picture decoded whole. A profile over the limit is left out.
     fn whole(pixels: Pixels, profile: Option<Vec<u8>>) -> Self {
         let profile = profile.filter(|bytes| !bytes.is_empty() && bytes.len() <= MAX_PROFILE_BYTES);
-        Self { picture: Picture::Whole(pixels), profile }
+        Self { picture: Picture::Whole(pixels), profile, came: None }
     }
 }
 
@@ -46,11 +56,41 @@ pub(crate) fn decode(
     header: &Header,
     wanted: &[Geometry],
 ) -> Result<Decoded> {
-    match &header.format {
+    let decoded = match &header.format {
         Format::Jpeg(jpeg) => jpeg::decode(image, header, *jpeg, wanted),
+        _ => decode_or_what_came(image, header),
+    };
+    // Some decoders take an error of their reader for the end of the file.
+    image.outside_failure().map_or(decoded, Err)
+}
+
+/// Decodes with the decoders of others. Of a damaged picture, returns what came.
+fn decode_or_what_came(image: &ImageFile<'_>, header: &Header) -> Result<Decoded> {
+    let whole = guarded(|| decode_whole(image, header));
+    let error = match whole.unwrap_or_else(|panic| Err(corrupt(panic))) {
+        Err(error) if error.kind() == ErrorKind::CorruptImage => error,
+        other => return other,
+    };
+
+    let part = guarded(|| match &header.format {
+        Format::Png(png) => png::decode_what_came(image, header, *png),
+        Format::Bmp => bmp::decode_what_came(image, header),
+        _ => Ok(None),
+    });
+    match part {
+        Ok(Ok(Some(decoded))) => Ok(decoded),
+        _ => Err(error),
+    }
+}
+
+fn decode_whole(image: &ImageFile<'_>, header: &Header) -> Result<Decoded> {
+    match &header.format {
         Format::Png(png) => png::decode(image, header, *png),
         Format::WebP(_) => webp::decode(image, header),
-        Format::Gif | Format::Bmp | Format::Tiff(_) => generic::decode(image, header),
+        Format::Gif => gif::decode(image, header),
+        Format::Bmp => bmp::decode(image, header),
+        Format::Tiff(tiff) => tiff::decode(image, header, *tiff),
+        Format::Jpeg(_) => unreachable!("decoded by our own decoder"),
     }
 }
 

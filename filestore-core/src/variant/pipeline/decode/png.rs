@@ -1,12 +1,19 @@
 //! PNG with the png crate.
 //!
-//! Called directly, not through `image`: text chunks are skipped instead of kept, and a colour
-//! profile inflates no further than a profile can be.
+//! Called directly, not through `image`: text chunks are skipped instead of kept, a colour profile
+//! inflates no further than a profile can be, and of a damaged file the rows before the damage are
+//! shown.
 
-use png::{ColorType, Decoder, DecodingError, Limits, Transformations};
+use std::io::{BufRead, Seek};
+
+use png::{
+    ColorType, Decoder, DecodingError, InterlaceInfo, Limits, Reader, Transformations,
+    splat_interlaced_row,
+};
 
 use super::{Decoded, MAX_PROFILE_BYTES, check_same_size};
 use crate::domain::error::{Error, Result};
+use crate::variant::pipeline::cut;
 use crate::variant::pipeline::header::{Header, PngHeader};
 use crate::variant::pipeline::image_file::ImageFile;
 use crate::variant::pipeline::refusal::{corrupt, over_memory};
@@ -15,12 +22,77 @@ use crate::variant::pixels::{Layout, Pixels};
 /// The bytes that the decoder may hold besides rows: an inflated profile and the chunk it came in.
 const CHUNK_BYTES: usize = 2 * MAX_PROFILE_BYTES;
 
+/// The rows that one row of the first pass of an interlaced picture stands for.
+const FIRST_PASS: u32 = 8;
+
 pub(super) fn decode(image: &ImageFile<'_>, header: &Header, png: PngHeader) -> Result<Decoded> {
+    let (mut reader, mut pixels) = open(image, header, png)?;
+    let frame = reader.next_frame(&mut pixels.data).map_err(|error| explain(image, error))?;
+    // The default picture of an animation must fill the canvas.
+    check_same_size(header, frame.width as usize, frame.height as usize)?;
+
+    Ok(Decoded::whole(pixels, profile(&reader)))
+}
+
+/// Decodes the rows that come before the damage in a file, or before its end; `None` if there are
+/// none.
+pub(super) fn decode_what_came(
+    image: &ImageFile<'_>,
+    header: &Header,
+    png: PngHeader,
+) -> Result<Option<Decoded>> {
+    let (mut reader, mut pixels) = open(image, header, png)?;
+    let info = reader.info();
+    if info.frame_control.is_some_and(|frame| (frame.width, frame.height) != info.size()) {
+        return Ok(None);
+    }
+
+    let came = rows(&mut reader, &mut pixels);
+    if came == 0 {
+        return Ok(None);
+    }
+    let came = 0..came;
+    cut::fill(&mut pixels, &came);
+    let came = (came.end < pixels.height).then_some(came);
+    Ok(Some(Decoded { came, ..Decoded::whole(pixels, profile(&reader)) }))
+}
+
+/// Reads rows until there are no more, and returns the number of those that show something. Pixels
+/// of an interlaced picture are as large as those of their pass.
+fn rows<R: BufRead + Seek>(reader: &mut Reader<R>, pixels: &mut Pixels) -> u32 {
+    let channels = pixels.layout.channels();
+    let bits = u8::try_from(8 * channels).expect("at most four channels");
+    let stride = pixels.width as usize * channels;
+    let mut came = 0u32;
+
+    // An error is the end of what came.
+    while let Ok(Some(row)) = reader.next_interlaced_row() {
+        match row.interlace() {
+            InterlaceInfo::Null(_) => {
+                pixels.data[came as usize * stride..][..stride].copy_from_slice(row.data());
+                came += 1;
+            }
+            InterlaceInfo::Adam7(info) => {
+                splat_interlaced_row(&mut pixels.data, stride, row.data(), info, bits);
+                came = came.saturating_add(FIRST_PASS);
+            }
+        }
+    }
+    came.min(pixels.height)
+}
+
+type Opened<R> = (Reader<R>, Pixels);
+
+fn open<'a>(
+    image: &'a ImageFile<'_>,
+    header: &Header,
+    png: PngHeader,
+) -> Result<Opened<impl BufRead + Seek + use<'a>>> {
     let mut decoder = Decoder::new_with_limits(image.reader(), Limits { bytes: CHUNK_BYTES });
     decoder.set_ignore_text_chunk(true);
     decoder.set_ignore_iccp_chunk(png.profile_bytes as usize > MAX_PROFILE_BYTES);
     decoder.set_transformations(Transformations::normalize_to_color8());
-    let mut reader = decoder.read_info().map_err(|error| explain(image, error))?;
+    let reader = decoder.read_info().map_err(|error| explain(image, error))?;
     let (width, height) = reader.info().size();
     check_same_size(header, width as usize, height as usize)?;
 
@@ -31,13 +103,12 @@ pub(super) fn decode(image: &ImageFile<'_>, header: &Header, png: PngHeader) -> 
         ColorType::Rgba => Layout::Rgba,
         ColorType::Indexed => return Err(corrupt("a palette that cannot be expanded")),
     };
-    let mut data = vec![0; width as usize * height as usize * layout.channels()];
-    let frame = reader.next_frame(&mut data).map_err(|error| explain(image, error))?;
-    // The default picture of an animation must fill the canvas.
-    check_same_size(header, frame.width as usize, frame.height as usize)?;
+    let data = vec![0; width as usize * height as usize * layout.channels()];
+    Ok((reader, Pixels { layout, width, height, data }))
+}
 
-    let profile = reader.info().icc_profile.as_ref().map(|profile| profile.to_vec());
-    Ok(Decoded::whole(Pixels { layout, width, height, data }, profile))
+fn profile<R: BufRead + Seek>(reader: &Reader<R>) -> Option<Vec<u8>> {
+    reader.info().icc_profile.as_ref().map(|profile| profile.to_vec())
 }
 
 fn explain(image: &ImageFile<'_>, error: DecodingError) -> Error {

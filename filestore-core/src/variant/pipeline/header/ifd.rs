@@ -14,9 +14,23 @@ pub(super) struct Directory {
     pub(super) bits_per_sample: Option<u64>,
     pub(super) samples_per_pixel: Option<u64>,
     pub(super) orientation: Option<u64>,
+    pub(super) compression: Option<u64>,
+    /// The meaning of the samples, and the place where it stands.
+    pub(super) photometric: Option<(u64, Place)>,
+    pub(super) planar_configuration: Option<u64>,
+    /// The meaning of the first sample that the colours do not need.
+    pub(super) extra_samples: Option<u64>,
+    pub(super) ink_set: Option<u64>,
     /// The most values that a tag claims to have, of the tags that decoders read: those of TIFF 6.0
     /// and the colour profile. Others (layers, notes of a program) are left alone, however long.
     pub(super) most_values: u64,
+}
+
+/// The place of a tag's single value, which stands in the directory itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The position of the value's byte of least weight.
+    pub(crate) lowest: u64,
 }
 
 /// Reads the orientation from EXIF metadata; `None` if the metadata is broken or says nothing. A
@@ -96,12 +110,23 @@ impl<R: Read + Seek> Ordered<'_, R> {
             directory.most_values = directory.most_values.max(count);
         }
 
+        if tag == 262 {
+            let value = self.first_value(kind, count, value_bytes, width)?;
+            let end = self.fields.position()?;
+            let lowest = if matches!(self.order, Order::Little) { value_at } else { end - 1 };
+            directory.photometric = value.map(|value| (value, Place { lowest }));
+        }
+
         let wanted = match tag {
             256 => Some(&mut directory.width),
             257 => Some(&mut directory.height),
             258 => Some(&mut directory.bits_per_sample),
+            259 => Some(&mut directory.compression),
             274 => Some(&mut directory.orientation),
             277 => Some(&mut directory.samples_per_pixel),
+            284 => Some(&mut directory.planar_configuration),
+            332 => Some(&mut directory.ink_set),
+            338 => Some(&mut directory.extra_samples),
             _ => None,
         };
         if let Some(slot) = wanted {

@@ -25,7 +25,7 @@ mod unsupported;
 use fields::{Fields, broken};
 pub(crate) use jpeg::JpegHeader;
 pub(crate) use png::PngHeader;
-pub(crate) use tiff::TiffHeader;
+pub(crate) use tiff::{TiffAlpha, TiffHeader, TiffModel};
 pub(crate) use webp::WebPHeader;
 
 /// The most markers, chunks or segments of a header before the picture's data.

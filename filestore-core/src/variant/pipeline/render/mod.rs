@@ -139,7 +139,7 @@ impl Rendering {
             left = later;
             let small = retained.make(*geometry, later)?;
             image.check()?;
-            let variant = retained.finish(small, quality)?;
+            let variant = retained.finish(small, *geometry, quality)?;
             image.check()?;
 
             if made(*index, variant).is_break() {

@@ -13,7 +13,10 @@ use crate::domain::record::Dimensions;
 use crate::variant::fixtures::*;
 use crate::variant::probe;
 
+mod damaged;
 mod jpeg_kinds;
+mod sheet;
+mod tiff_kinds;
 
 /// The default configuration with a deadline of an hour: a busy machine fails no test.
 fn unhurried() -> VariantConfig {

@@ -1,0 +1,257 @@
+//! TIFF with the tiff crate, which hands out samples; their meaning is read here.
+//!
+//! Called directly, not through `image`: that converts inks without their profile, takes associated
+//! alpha for straight, and needs two copies of the picture.
+//!
+//! The crate leaves samples out that the colours do not need, and then undoes the predictor over the
+//! wrong distance. So it is told that all samples are shades of grey, of which it leaves out none.
+
+use std::io::{self, Read, Seek, SeekFrom};
+
+use tiff::decoder::{BufferLayoutPreference, Decoder, DecodingResult, Limits};
+use tiff::tags::Tag;
+use tiff::{TiffError, TiffResult};
+
+use super::{Decoded, check_same_size};
+use crate::domain::error::{Error, Result};
+use crate::variant::pipeline::budget::decode_bytes;
+use crate::variant::pipeline::header::{Header, TiffAlpha, TiffHeader, TiffModel};
+use crate::variant::pipeline::image_file::ImageFile;
+use crate::variant::pipeline::refusal::{corrupt, over_memory, unsupported};
+use crate::variant::pixels::{InkModel, Inks, Layout, Pixels, ycc_to_rgb};
+
+/// "Black is zero" (TIFF 6.0, tag PhotometricInterpretation).
+const GREY: u8 = 1;
+
+pub(super) fn decode(image: &ImageFile<'_>, header: &Header, tiff: TiffHeader) -> Result<Decoded> {
+    let model = tiff.model.ok_or_else(|| unsupported("TIFF"))?;
+    let reader =
+        AllGrey { inner: image.reader(), photometric_at: tiff.photometric_at, position: 0 };
+
+    let mut decoder = Decoder::new(reader).map_err(|error| explain(image, error))?;
+    decoder = decoder.with_limits(limits(image, header));
+    let (width, height) = decoder.dimensions().map_err(|error| explain(image, error))?;
+    check_same_size(header, width as usize, height as usize)?;
+    let profile = decoder.get_tag_u8_vec(Tag::IccProfile).ok();
+    let palette = (model == TiffModel::Palette)
+        .then(|| palette(&mut decoder).map_err(|error| explain(image, error)))
+        .transpose()?;
+
+    let samples = samples(&mut decoder, header, tiff).map_err(|error| explain(image, error))?;
+    let samples = samples.ok_or_else(|| unsupported("TIFF"))?;
+    drop(decoder);
+
+    let (layout, data) = pixels(samples, model, tiff, palette.as_deref());
+    if data.len() != width as usize * height as usize * layout.channels() {
+        return Err(corrupt("samples are missing"));
+    }
+    Ok(Decoded::whole(Pixels { layout, width, height, data }, profile))
+}
+
+fn limits(image: &ImageFile<'_>, header: &Header) -> Limits {
+    let decoding = usize::try_from(decode_bytes(header, image.len())).unwrap_or(usize::MAX);
+    let file = usize::try_from(image.len()).unwrap_or(usize::MAX);
+
+    let mut limits = Limits::default();
+    limits.decoding_buffer_size = decoding;
+    limits.ifd_value_size = decoding;
+    // Lengths that the file claims, not buffers.
+    limits.intermediate_buffer_size = decoding.saturating_add(file);
+    limits
+}
+
+type Bands<R> = Decoder<AllGrey<R>>;
+
+/// Reads the samples of all pixels, 8 bits each, one pixel after another; `None` for a depth that is
+/// not decoded.
+fn samples<R: Read + Seek>(
+    decoder: &mut Bands<R>,
+    header: &Header,
+    tiff: TiffHeader,
+) -> TiffResult<Option<Vec<u8>>> {
+    let mut stored = DecodingResult::U8(Vec::new());
+    let layout = decoder.read_image_to_buffer(&mut stored)?;
+    if stored.as_buffer(0).as_bytes().len() < layout.complete_len {
+        return Err(TiffError::LimitsExceeded);
+    }
+
+    let samples = match stored {
+        DecodingResult::U8(samples) if tiff.bits == 8 => samples,
+        DecodingResult::U8(packed) if tiff.samples == 1 && tiff.bits < 8 => {
+            let factor = if tiff.model == Some(TiffModel::Palette) { 1 } else { scale(tiff.bits) };
+            unpack(&packed, header.stored.width as usize, tiff.bits, factor)
+        }
+        DecodingResult::U16(samples) => samples.into_iter().map(from_16_bits).collect(),
+        DecodingResult::F32(samples) => samples.into_iter().map(from_float).collect(),
+        _ => return Ok(None),
+    };
+    Ok(Some(interleaved(samples, &layout)))
+}
+
+/// Puts planes side by side.
+fn interleaved(samples: Vec<u8>, layout: &BufferLayoutPreference) -> Vec<u8> {
+    if layout.planes < 2 {
+        return samples;
+    }
+
+    let planes = layout.planes;
+    let mut data = vec![0; samples.len()];
+    for (index, plane) in samples.chunks_exact((samples.len() / planes).max(1)).enumerate() {
+        for (pixel, sample) in data.chunks_exact_mut(planes).zip(plane) {
+            if let Some(to) = pixel.get_mut(index) {
+                *to = *sample;
+            }
+        }
+    }
+    data
+}
+
+/// Rounds 16 bits to 8.
+fn from_16_bits(sample: u16) -> u8 {
+    u8::try_from((u32::from(sample) + 128) / 257).expect("65535 becomes 255")
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a byte")]
+fn from_float(sample: f32) -> u8 {
+    (sample.clamp(0.0, 1.0) * 255.0).round() as u8
+}
+
+/// Returns the factor that makes 255 of the largest value of so many bits.
+fn scale(bits: u64) -> u8 {
+    match bits {
+        1 => 255,
+        2 => 85,
+        _ => 17,
+    }
+}
+
+/// Unpacks rows of one sample a pixel, each of 1, 2 or 4 `bits`.
+fn unpack(packed: &[u8], width: usize, bits: u64, factor: u8) -> Vec<u8> {
+    let bits = usize::try_from(bits).expect("below 8");
+    let each = 8 / bits;
+
+    let rows = packed.chunks_exact(width.div_ceil(each));
+    let pixels = rows.flat_map(|row| {
+        (0..width).map(move |x| row[x / each] >> (8 - bits * (x % each + 1)) & ((1 << bits) - 1))
+    });
+    pixels.map(|value| value.wrapping_mul(factor)).collect()
+}
+
+/// Makes pixels of the samples, with what the colours do not need left out.
+fn pixels(
+    mut data: Vec<u8>,
+    model: TiffModel,
+    tiff: TiffHeader,
+    palette: Option<&[[u8; 3]]>,
+) -> (Layout, Vec<u8>) {
+    let has_alpha = tiff.alpha != TiffAlpha::None;
+    keep_first(&mut data, tiff.samples, model.samples() + usize::from(has_alpha));
+
+    let layout = match (model, has_alpha) {
+        (TiffModel::Grey | TiffModel::InvertedGrey, false) => Layout::Grey,
+        (TiffModel::Grey | TiffModel::InvertedGrey, true) => Layout::GreyAlpha,
+        (TiffModel::Rgb | TiffModel::YCbCr | TiffModel::Palette, false) => Layout::Rgb,
+        (TiffModel::Rgb | TiffModel::YCbCr | TiffModel::Palette, true) => Layout::Rgba,
+        (TiffModel::Cmyk, _) => Layout::Inks(Inks { model: InkModel::Cmyk, inverted: false }),
+    };
+    match model {
+        TiffModel::InvertedGrey => {
+            for pixel in data.chunks_exact_mut(layout.channels()) {
+                pixel[0] = 255 - pixel[0];
+            }
+        }
+        TiffModel::YCbCr => {
+            for pixel in data.as_chunks_mut().0 {
+                let [y, cb, cr] = *pixel;
+                *pixel = ycc_to_rgb(y, cb, cr);
+            }
+        }
+        TiffModel::Palette => {
+            let colors = palette.unwrap_or_default();
+            let color = |index: &u8| colors.get(usize::from(*index)).copied().unwrap_or_default();
+            data = data.iter().flat_map(color).collect();
+        }
+        TiffModel::Grey | TiffModel::Rgb | TiffModel::Cmyk => {}
+    }
+
+    if tiff.alpha == TiffAlpha::Associated {
+        divide_alpha(&mut data, layout.channels());
+    }
+    (layout, data)
+}
+
+/// Leaves the first `kept` of `samples` of each pixel.
+fn keep_first(data: &mut Vec<u8>, samples: usize, kept: usize) {
+    if kept >= samples {
+        return;
+    }
+
+    let pixels = data.len() / samples;
+    for pixel in 0..pixels {
+        data.copy_within(pixel * samples..pixel * samples + kept, pixel * kept);
+    }
+    data.truncate(pixels * kept);
+}
+
+/// Undoes the multiplication of the colours by the last channel.
+fn divide_alpha(data: &mut [u8], channels: usize) {
+    for pixel in data.chunks_exact_mut(channels) {
+        let Some((alpha, colors)) = pixel.split_last_mut() else { continue };
+        let alpha = u32::from(*alpha);
+        for color in colors {
+            let straight = (u32::from(*color) * 255 + alpha / 2).checked_div(alpha).unwrap_or(0);
+            *color = u8::try_from(straight).unwrap_or(255);
+        }
+    }
+}
+
+/// Reads the colours that the samples stand for.
+fn palette<R: Read + Seek>(decoder: &mut Bands<R>) -> TiffResult<Vec<[u8; 3]>> {
+    let values = decoder.get_tag_u16_vec(Tag::ColorMap)?;
+    let colors = values.len() / 3;
+
+    // All red first, then green and blue. Some programs write 8 bits where 16 belong.
+    let is_narrow = values.iter().all(|value| *value < 256);
+    let byte = |value: u16| if is_narrow { value as u8 } else { from_16_bits(value) };
+    let channel = |index: usize, color: usize| byte(values[color * colors + index]);
+    Ok((0..colors).map(|index| [0, 1, 2].map(|color| channel(index, color))).collect())
+}
+
+/// A TIFF in which the samples are said to be shades of grey.
+struct AllGrey<R> {
+    inner: R,
+    /// The position of the byte that says what they are.
+    photometric_at: u64,
+    position: u64,
+}
+
+impl<R: Read> Read for AllGrey<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        let within = self.photometric_at.checked_sub(self.position);
+        let within = within.and_then(|at| usize::try_from(at).ok()).filter(|at| *at < count);
+        if let Some(at) = within {
+            buffer[at] = GREY;
+        }
+
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
+impl<R: Seek> Seek for AllGrey<R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.position = self.inner.seek(to)?;
+        Ok(self.position)
+    }
+}
+
+fn explain(image: &ImageFile<'_>, error: TiffError) -> Error {
+    match error {
+        TiffError::LimitsExceeded => image.outside_failure().unwrap_or_else(over_memory),
+        TiffError::UnsupportedError(_) => {
+            image.outside_failure().unwrap_or_else(|| unsupported("TIFF"))
+        }
+        other => image.explain(other),
+    }
+}
