@@ -24,7 +24,11 @@ fn files_below(dir: &Path) -> usize {
     entries
         .map(|entry| {
             let path = entry.unwrap().path();
-            if path.is_dir() { files_below(&path) } else { 1 }
+            if path.is_dir() {
+                files_below(&path)
+            } else {
+                usize::from(!path.ends_with(".store-id"))
+            }
         })
         .sum()
 }

@@ -22,5 +22,6 @@ mod errors;
 mod limits;
 mod races;
 mod recovery;
+mod identity;
 mod old_data;
 mod story;

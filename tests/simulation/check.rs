@@ -108,7 +108,8 @@ pub(crate) fn files_below(dir: &Path, prefix: &str) -> BTreeSet<String> {
         let name = format!("{prefix}{}", entry.file_name().to_str().unwrap());
         if entry.file_type().unwrap().is_dir() {
             found.extend(files_below(&entry.path(), &format!("{name}/")));
-        } else {
+        } else if !name.starts_with('.') {
+            // The marker of the store is no blob.
             found.insert(name);
         }
     }

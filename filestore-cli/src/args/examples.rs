@@ -157,7 +157,8 @@ once its grace is over. A server does this by itself; run it to have it done now
 server runs. What cannot be removed stays on the list and is tried again; the exit status is 1
 then.
 
-On a data directory without a server a deleted file has no grace, unless --config says so.
+On a data directory without a server the lifetimes are those that its server last used, unless
+--config says otherwise. If that server used providers, --config has to name them.
 
 Examples:
   filestore purge run --dry-run

@@ -49,6 +49,9 @@ pub(super) fn of(code: &Code, field: Option<&str>, allowed: &[String]) -> Option
             return listed(allowed).or_else(|| Some("see `filestore provider list`".to_owned()));
         }
         Code::ProviderInactive => "choose one of `filestore provider list`",
+        Code::ProviderUnavailable if field == Some("config") => {
+            "give the server's configuration with --config FILE"
+        }
         Code::ProviderUnavailable => "try again later, or check the provider's configuration",
 
         Code::TooLarge | Code::TooManyItems => {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use filestore_client::Client;
 use filestore_core::DataDir;
-use filestore_core::{ErrorKind, FileStore, StoreConfig};
+use filestore_core::{ErrorKind, FileStore, FileStoreBuilder, StoreConfig};
 
 use super::address::Address;
 use super::direct::Direct;
@@ -78,7 +78,7 @@ async fn open_store(dir: &Path, config: Option<PathBuf>) -> Result<Option<FileSt
         return Ok(None);
     }
 
-    match FileStore::builder(dir).config(read_config(config)?).open().await {
+    match prepare(dir, config)?.open().await {
         Ok(store) => Ok(Some(store)),
         // Another process was faster.
         Err(error) if error.kind() == ErrorKind::Locked => Ok(None),
@@ -86,14 +86,15 @@ async fn open_store(dir: &Path, config: Option<PathBuf>) -> Result<Option<FileSt
     }
 }
 
-/// Reads the server's configuration file for its settings of the store; without one the defaults hold.
-fn read_config(path: Option<PathBuf>) -> Result<StoreConfig> {
-    match path {
-        Some(path) => {
-            StoreConfig::load(path).map_err(|e| Failure::failed(e.to_string()).hint("see --config"))
-        }
-        None => Ok(StoreConfig::default()),
-    }
+/// Prepares to open the store by the server's configuration file; without one, by what the server
+/// last used.
+fn prepare(dir: &Path, config: Option<PathBuf>) -> Result<FileStoreBuilder> {
+    let builder = FileStore::builder(dir);
+    let Some(path) = config else { return Ok(builder.follow_owner()) };
+
+    let config =
+        StoreConfig::load(path).map_err(|e| Failure::failed(e.to_string()).hint("see --config"))?;
+    Ok(builder.config(config).as_guest())
 }
 
 fn known_as(dir: &Path) -> String {

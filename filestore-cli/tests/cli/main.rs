@@ -5,4 +5,5 @@ mod commands;
 mod clouds;
 mod recursive;
 mod process;
+mod stopped;
 mod documented;

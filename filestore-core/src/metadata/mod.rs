@@ -302,6 +302,10 @@ pub trait Metadata: Send + Sync + 'static {
     /// hold one.
     async fn clear_leases(&self) -> Result<()>;
 
+    /// Makes failed purges and syncs wait no longer than until `retries`, and dropped blobs no longer
+    /// than until `blobs`: at start, as a clock that was ahead may have made them wait for years.
+    async fn cap_waits(&self, retries: Timestamp, blobs: Timestamp) -> Result<()>;
+
     /// Answers if the database does.
     async fn ping(&self) -> Result<()>;
 

@@ -21,6 +21,7 @@
 
 mod request;
 mod open;
+mod last_used;
 pub(crate) mod recovery;
 mod settled;
 mod placement;
@@ -48,11 +49,13 @@ use std::sync::Arc;
 use crate::domain::clock::{Clock, Timestamp};
 use crate::domain::config::StoreConfig;
 use crate::domain::error::Result;
+use crate::domain::id::StoreId;
 use crate::domain::provider_health::ProviderHealth;
 use crate::metadata::Metadata;
 use crate::storage::{BlobStores, DataDir, ProviderRegistry};
 use crate::variant::VariantEngine;
 
+use self::last_used::Standing;
 use self::migrations::Migrations;
 use self::publish::PublishQueue;
 use self::traffic::Traffic;
@@ -126,6 +129,8 @@ pub(crate) struct Inner {
     pub(crate) traffic: Traffic,
     /// The migrations under way, by organization.
     pub(crate) migrations: Migrations,
+    /// The right of this opener to run the work of the background.
+    pub(crate) standing: Standing,
     idempotency: Arc<idempotency::KeysInUse>,
     quota: Arc<quota::Ledger>,
 }
@@ -138,6 +143,11 @@ impl Inner {
 }
 
 impl FileStore {
+    /// Returns the id of the store, which its data directory is marked with.
+    pub fn id(&self) -> StoreId {
+        self.inner.metadata.store_id()
+    }
+
     /// Returns the configuration that the store was opened with.
     pub fn config(&self) -> &StoreConfig {
         &self.inner.config

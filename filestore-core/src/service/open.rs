@@ -5,19 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::commit::leaves_nothing;
+use super::last_used::{self, Age, Opener};
 use super::migrations::Migrations;
 use super::publish::PublishQueue;
 use super::traffic::Traffic;
 use super::wake::Wake;
 use super::{FileStore, Inner, idempotency, quota, recovery};
-use crate::domain::clock::Clock;
+use crate::domain::clock::{Clock, Timestamp};
 use crate::domain::config::{Durability, Limits, StoreConfig};
-use crate::domain::error::{Error, Result};
-use crate::domain::id::BlobId;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::{BlobId, StoreId};
 use crate::domain::provider::ProviderConfig;
 use crate::domain::variant::{Fit, VariantSize};
+use crate::metadata::Metadata;
 use crate::metadata::sqlite::SqliteMetadata;
-use crate::storage::{BlobStores, DataDir, LocalOptions, LocalStore, ProviderRegistry};
+use crate::storage::{BlobStores, DataDir, LocalOptions, LocalStore, Markers, ProviderRegistry};
 use crate::tasks;
 use crate::variant::VariantEngine;
 
@@ -33,6 +35,7 @@ impl FileStore {
             path: path.as_ref().to_owned(),
             config: StoreConfig::default(),
             clock: Clock::system(),
+            opener: Opener::Owner,
         }
     }
 }
@@ -61,6 +64,7 @@ pub struct FileStoreBuilder {
     path: PathBuf,
     config: StoreConfig,
     clock: Clock,
+    opener: Opener,
 }
 
 impl FileStoreBuilder {
@@ -123,20 +127,44 @@ impl FileStoreBuilder {
         self
     }
 
+    /// Goes by the lifetimes, limits and attempts that the store's owner last used, in place of
+    /// those of the configuration, and leaves them on record. For tools that work on the directory
+    /// of a server that is stopped and do not have its configuration.
+    ///
+    /// Purge, sync and migration runs are refused if the owner used providers that are not
+    /// configured here, or left nothing on record.
+    #[must_use]
+    pub fn follow_owner(mut self) -> Self {
+        self.opener = Opener::Follower;
+        self
+    }
+
+    /// Leaves on record what the store's owner last used. For tools that have a configuration;
+    /// purge, sync and migration runs are refused if it lacks a provider that the owner used.
+    #[must_use]
+    pub fn as_guest(mut self) -> Self {
+        self.opener = Opener::Guest;
+        self
+    }
+
     /// Takes the directory's lock, opens the database, and completes or discards what a crash left.
     ///
     /// `Locked` if another process holds the directory, `Unusable` if it cannot be used as it is (no
-    /// directory, not writable, a newer schema).
+    /// directory, not writable, a newer schema, no database beside blobs, another store's blobs).
     pub async fn open(self) -> Result<FileStore> {
-        let Self { path, config, clock } = self;
+        let Self { path, mut config, clock, opener } = self;
         let providers = ProviderRegistry::open_with(&config.providers, &clock)?;
 
-        let (dir, local, metadata, variants) = {
-            let config = config.clone();
-            tasks::blocking(move || open_parts(&path, &config))
+        let parts = {
+            let (config, now) = (config.clone(), clock.now());
+            tasks::blocking(move || Parts::open(&path, &config, now))
                 .await
                 .map_err(|e| Error::internal("opening the store", e))??
         };
+        let Parts { dir, local, metadata, variants, age } = parts;
+
+        check_identity(&dir, &metadata).await?;
+        let standing = last_used::settle(&metadata, &mut config, opener, age).await?;
 
         let store = FileStore {
             inner: Arc::new(Inner {
@@ -151,6 +179,7 @@ impl FileStoreBuilder {
                 sync_wanted: Wake::new(),
                 traffic: Traffic::default(),
                 migrations: Migrations::default(),
+                standing,
                 idempotency: Arc::new(idempotency::KeysInUse::default()),
                 quota: Arc::new(quota::Ledger::default()),
             }),
@@ -161,32 +190,65 @@ impl FileStoreBuilder {
     }
 }
 
-fn open_parts(
-    path: &Path,
-    config: &StoreConfig,
-) -> Result<(DataDir, LocalStore, SqliteMetadata, VariantEngine)> {
-    let dir = DataDir::open(path)?;
-    let options = LocalOptions {
-        durability: config.durability,
-        reserve_bytes: config.reserve_bytes,
-        concurrent_uploads: config.limits.concurrent_uploads,
-    };
+/// The parts of a store that are opened on the blocking pool.
+struct Parts {
+    dir: DataDir,
+    local: LocalStore,
+    metadata: SqliteMetadata,
+    variants: VariantEngine,
+    age: Age,
+}
 
-    let local = LocalStore::open(&dir, options)?;
-    let reserve = local.clone();
-    let on_full = Arc::new(move || {
-        reserve.free_reserve();
-    });
+impl Parts {
+    fn open(path: &Path, config: &StoreConfig, now: Timestamp) -> Result<Self> {
+        let dir = DataDir::open(path)?;
+        let marker = dir.identify()?;
+        let age = if dir.has_database() { Age::Old } else { Age::New };
 
-    let metadata = SqliteMetadata::open(&dir.database(), config.durability, Some(on_full))?;
+        let local = LocalStore::open(&dir, LocalOptions::from(config))?;
+        let reserve = local.clone();
+        let on_full = Arc::new(move || {
+            reserve.free_reserve();
+        });
 
-    let room = local.clone();
-    let variants =
-        VariantEngine::open_beside(&dir.variants(), config.variants.clone(), move || {
-            room.has_room()
-        })?;
+        // A database from before stores had ids is the one of the directory that it lies in.
+        let id = marker.unwrap_or_else(|| StoreId::generate(now));
+        let metadata =
+            SqliteMetadata::open_known_as(id, &dir.database(), config.durability, Some(on_full))?;
 
-    Ok((dir, local, metadata, variants))
+        let room = local.clone();
+        let variants =
+            VariantEngine::open_beside(&dir.variants(), config.variants.clone(), move || {
+                room.has_room()
+            })?;
+
+        Ok(Self { dir, local, metadata, variants, age })
+    }
+}
+
+/// The setting that says that the data directory has its markers.
+const MARKED: &str = "directory_marked";
+
+/// Checks that directory and database are of one store, and marks a directory that is not marked
+/// yet.
+async fn check_identity(dir: &DataDir, metadata: &dyn Metadata) -> Result<()> {
+    let is_marked = metadata.settings().await?.contains_key(MARKED);
+    let markers = if is_marked { Markers::Required } else { Markers::Expected };
+
+    let (dir, id) = (dir.clone(), metadata.store_id());
+    let are_complete = tasks::blocking(move || dir.check_markers(id, markers))
+        .await
+        .map_err(|e| Error::internal("checking the data directory", e))??;
+    if is_marked || !are_complete {
+        return Ok(());
+    }
+
+    let noted = metadata.put_settings([(MARKED.to_owned(), "1".to_owned())].into()).await;
+    match noted {
+        // A later opening notes it.
+        Err(error) if error.kind() == ErrorKind::StorageFull => Ok(()),
+        outcome => outcome,
+    }
 }
 
 impl Inner {

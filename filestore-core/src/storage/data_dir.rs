@@ -6,6 +6,7 @@
 //! blobs/<key>         blobs under their final names
 //! staging/<blob id>   blobs that are being received, or not renamed yet
 //! variants/           a cache; may be deleted at any time
+//! store-id            the id of the store, see `identity`
 //! reserve             space kept for deletes on a full disk
 //! admin.sock          the administration of a running server
 //! ```

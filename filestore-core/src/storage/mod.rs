@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `blob_store` | [`BlobStore`], the trait of every store that holds blobs |
 //! | `data_dir` | the directory of one store, locked by one process |
+//! | `identity` | the markers of its store in it, checked at opening |
 //! | `local` | the LOCAL blobs in it: staged, published, read, removed |
 //! | `cloud` | the blobs at one CLOUD provider: put and verified, read, presigned, removed |
 //! | `registry` | the providers there are, and who serves the files of each |
@@ -16,6 +17,7 @@
 
 pub mod blob_store;
 pub mod data_dir;
+pub mod identity;
 pub mod local;
 pub mod cloud;
 pub mod registry;
@@ -32,6 +34,7 @@ pub use cloud::{
 #[cfg(any(test, feature = "internals"))]
 pub use cloud::{SimulatedProviders, Weather};
 pub use data_dir::DataDir;
+pub use identity::Markers;
 pub use local::{LocalBlob, LocalOptions, LocalStore, StagedBlob, StagingWriter};
 pub use registry::ProviderRegistry;
 pub use stores::BlobStores;

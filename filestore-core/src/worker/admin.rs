@@ -55,8 +55,10 @@ impl Admin<'_> {
     /// Purges all that is due: expired TEMP files, deleted files past their grace period, replaced
     /// blobs past theirs. Ends when nothing due is left but what failed or waits for a provider that
     /// does not answer, or once as much was done as was due at the start. Progress counts files and
-    /// blobs.
+    /// blobs. `ProviderUnavailable` if this opener does not know the lifetimes and providers that
+    /// the store's owner used.
     pub async fn purge(self, progress: &dyn Progress) -> Result<PurgeReport> {
+        self.store.inner().check_standing()?;
         self.store.purge_run(progress).await
     }
 
@@ -100,6 +102,7 @@ impl Admin<'_> {
     /// # }
     /// ```
     pub async fn sync(self, progress: Arc<dyn Progress>) -> Result<SyncReport> {
+        self.store.inner().check_standing()?;
         self.store.sync_run(progress).await
     }
 
@@ -199,6 +202,7 @@ impl Admin<'_> {
         stop: &(dyn Fn() -> bool + Sync),
         progress: Arc<dyn Progress>,
     ) -> Result<MigrateReport> {
+        self.store.inner().check_standing()?;
         self.store.migrate_run(organization, to, options, stop, progress).await
     }
 

@@ -7,7 +7,7 @@
 //! [`verify`] compares what the server shows, and what lies on the disk, with the log.
 //!
 //! On Linux a simulated disk ([`disk`]) adds failed fsyncs and power cuts ([`power_cut`]), and kills
-//! at each step of a migration ([`migration`]).
+//! at each step of a migration ([`migration`]); a small one is full ([`full_disk`]).
 //!
 //! `FILESTORE_CRASH_ROUNDS` sets the number of rounds (5), `FILESTORE_CRASH_SEED` the seed.
 
@@ -15,6 +15,8 @@ mod child;
 mod content;
 #[cfg(target_os = "linux")]
 mod disk;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod load;
 #[cfg(target_os = "linux")]
 mod migration;

@@ -17,14 +17,11 @@ const OLD_DATA: &str = "../tests/integration/old_data/84e346b";
 
 #[tokio::test]
 async fn an_old_database_survives_a_kill_at_each_step_of_its_migration() {
-    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join(OLD_DATA);
-    let manifest = std::fs::read(old.join("manifest.json")).expect("a manifest");
-    let manifest: Value = serde_json::from_slice(&manifest).expect("JSON");
-
+    let manifest = manifest();
     let mut kills = 0;
     for step in 1.. {
         let home = tempfile::tempdir().expect("a temporary directory");
-        copy(&old.join("data"), &home.path().join("data"));
+        copy_old_data(&home.path().join("data"));
         if !is_killed_at(step, home.path()) {
             break;
         }
@@ -36,6 +33,21 @@ async fn an_old_database_survives_a_kill_at_each_step_of_its_migration() {
     }
     println!("killed at {kills} steps");
     assert!(kills > 5, "a migration writes its pages and syncs them: {kills} steps");
+}
+
+/// Reads what the old server had acknowledged.
+pub(crate) fn manifest() -> Value {
+    let manifest = std::fs::read(old_data().join("manifest.json")).expect("a manifest");
+    serde_json::from_slice(&manifest).expect("JSON")
+}
+
+/// Copies the old data directory.
+pub(crate) fn copy_old_data(to: &Path) {
+    copy(&old_data().join("data"), to);
+}
+
+fn old_data() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(OLD_DATA)
 }
 
 /// Starts a server of `home` that is killed at the `step`-th operation on its log; false if it
@@ -81,7 +93,7 @@ async fn check_files(server: &Child, manifest: &Value) {
     assert!(checked > 3, "only {checked} files were looked at");
 }
 
-fn copy(from: &Path, to: &PathBuf) {
+fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("a directory can be made");
     for entry in std::fs::read_dir(from).expect("a directory") {
         let entry = entry.expect("an entry");

@@ -41,7 +41,17 @@ async fn uploads_after_a_failed_fsync_and_a_restart_survive_a_power_cut() {
 }
 
 /// Uploads the content of `tag`; returns the file's id if the server acknowledged it.
-async fn upload(server: &Child, tag: Tag) -> Option<String> {
+pub(crate) async fn upload(server: &Child, tag: Tag) -> Option<String> {
+    let reply = send(server, tag).await?;
+    if reply.status() != 201 {
+        return None;
+    }
+    let record: serde_json::Value = reply.json().await.expect("a record");
+    Some(record["file_id"].as_str().expect("a file_id").to_owned())
+}
+
+/// Sends the content of `tag`; returns the reply if there was one.
+pub(crate) async fn send(server: &Child, tag: Tag) -> Option<reqwest::Response> {
     let form = reqwest::multipart::Form::new()
         .text("organization_id", "acme")
         .text("sub_system", "power")
@@ -49,12 +59,7 @@ async fn upload(server: &Child, tag: Tag) -> Option<String> {
     let http = crate::support::http_client().build().expect("an HTTP client");
     let url = format!("{}/api/v1/files/upload", server.url);
 
-    let reply = http.post(url).multipart(form).send().await.ok()?;
-    if reply.status() != 201 {
-        return None;
-    }
-    let record: serde_json::Value = reply.json().await.expect("a record");
-    Some(record["file_id"].as_str().expect("a file_id").to_owned())
+    http.post(url).multipart(form).send().await.ok()
 }
 
 /// Returns the tag of a file's content, if the server has the file.

@@ -35,6 +35,35 @@ pub(crate) async fn the_id_of_a_store_cannot_be_set(metadata: &dyn Metadata) {
     assert_eq!(metadata.settings().await.unwrap(), BTreeMap::new(), "all or none");
 }
 
+pub(crate) async fn waits_are_cut_short_where_they_are_longer(metadata: &dyn Metadata) {
+    let (soon, far) = (100, i64::from(i32::MAX));
+    let local = ProviderCode::local();
+    let mut dead = Vec::new();
+    for retry_at in [soon, far] {
+        let file = put_deleted(metadata, ready("acme"), at(0)).await;
+        let claims =
+            metadata.claim_purges(lease("run", at(1), at(2)), &local, at(1), 9).await.unwrap();
+        assert_eq!(claims.len(), 1);
+        metadata.postpone_purge("run", file.file_id, at(retry_at)).await.unwrap();
+        dead.push(file.file_id);
+    }
+    for not_before in [soon, far] {
+        let written = in_cloud(ready("7"), "s3");
+        note(metadata, &written).await;
+        metadata.withdraw_writes(&[written.blob.key], at(not_before)).await.unwrap();
+    }
+
+    metadata.cap_waits(at(500), at(700)).await.unwrap();
+    assert_eq!(metadata.due_blobs(&provider("s3"), at(699), 9).await.unwrap().len(), 1);
+    assert_eq!(metadata.due_blobs(&provider("s3"), at(700), 9).await.unwrap().len(), 2);
+    for (now, due) in [(499, &dead[..1]), (500, &dead[1..])] {
+        let claims =
+            metadata.claim_purges(lease("run", at(now), at(far)), &local, at(now), 9).await;
+        let claimed: Vec<_> = claims.unwrap().iter().map(|claim| claim.record.file_id).collect();
+        assert_eq!(claimed, due);
+    }
+}
+
 pub(crate) async fn calls_of_many_tasks_all_succeed(metadata: &dyn Metadata) {
     let each = (0..64).map(async |number: u64| {
         let record = put(metadata, sized(ready("acme"), number)).await;

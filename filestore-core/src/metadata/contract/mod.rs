@@ -133,6 +133,7 @@ macro_rules! contract_tests {
                 it_answers,
                 settings_are_kept_by_name,
                 the_id_of_a_store_cannot_be_set,
+                waits_are_cut_short_where_they_are_longer,
                 calls_of_many_tasks_all_succeed,
                 a_call_that_nobody_waits_for_is_done_all_the_same,
                 after_closing_every_call_fails,

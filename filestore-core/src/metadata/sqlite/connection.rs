@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rustix::fs::statvfs;
 
 use crate::domain::config::Durability;
 use crate::domain::error::{Error, ErrorKind, Result};
@@ -20,6 +21,9 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 
 /// The time for which a statement waits for another process's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Free space in bytes below which the disk is full: the index grows by 32 KiB.
+const SCARCE: u64 = 64 << 10;
 
 /// The number of statements a connection keeps prepared: more than the engine has.
 const STATEMENTS: usize = 128;
@@ -39,7 +43,7 @@ pub(super) fn open_writer(
     check_library(rusqlite::version_number())?;
     create(path, durability)?;
     reread::drop_cached(path, durability)?;
-    connect_writer(path, durability, store_id).map_err(OpenError::into_error)
+    connect_writer(path, durability, store_id).map_err(|error| error.into_error(path))
 }
 
 fn connect_writer(
@@ -141,17 +145,19 @@ impl From<Error> for OpenError {
 }
 
 impl OpenError {
-    fn into_error(self) -> Error {
+    /// Makes the error that a caller gets for the database at `path`.
+    fn into_error(self, path: &Path) -> Error {
         let error = match self {
             Self::Refused(error) => return error,
             Self::Sql(error) => error,
         };
 
-        let message = match error.sqlite_error_code() {
-            Some(ErrorCode::DiskFull) => {
-                return Error::new(ErrorKind::StorageFull, "the storage is full")
-                    .with_source(error);
-            }
+        let code = error.sqlite_error_code();
+        if is_for_lack_of_space(code, path) {
+            return Error::new(ErrorKind::StorageFull, "the storage is full").with_source(error);
+        }
+
+        let message = match code {
             Some(ErrorCode::NotADatabase) => "the database file is not a SQLite database",
             Some(ErrorCode::DatabaseCorrupt) => "the database file is corrupt",
             Some(ErrorCode::CannotOpen) => "the database file cannot be opened",
@@ -162,6 +168,19 @@ impl OpenError {
         };
 
         Error::new(ErrorKind::Unusable, message).with_source(error)
+    }
+}
+
+/// Tells whether the disk was too full for what SQLite tried. Of its index in shared memory and of
+/// its log it says that they cannot be made, and not why.
+fn is_for_lack_of_space(code: Option<ErrorCode>, path: &Path) -> bool {
+    match code {
+        Some(ErrorCode::DiskFull) => true,
+        Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) => {
+            let free = statvfs(path).map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize));
+            free.is_ok_and(|free| free < SCARCE)
+        }
+        _ => false,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! | class | cause | to the caller | afterwards |
 //! |---|---|---|---|
-//! | [`Class::Full`] | `SQLITE_FULL` | `StorageFull`, nothing was committed | goes on |
+//! | [`Class::Full`] | `SQLITE_FULL`; `SQLITE_IOERR_SHMSIZE` before a COMMIT: the log's index cannot grow | `StorageFull`, nothing was committed | goes on |
 //! | [`Class::Busy`] | a failed BEGIN, `SQLITE_BUSY` | `Busy`, nothing was committed | goes on |
 //! | [`Class::Poison`] | `SQLITE_IOERR`, `SQLITE_CORRUPT`, `SQLITE_NOTADB`, a lost transaction, any other failed COMMIT | `Internal` | nothing works until opened again |
 //! | [`Class::Other`] | anything else, such as an inconsistent row | `Internal` | goes on |
@@ -65,6 +65,7 @@ impl Fault {
             // only SQLITE_FULL and SQLITE_BUSY come before that.
             Self::Commit(error) => match class_of(error) {
                 Class::Other => Class::Poison,
+                _ if lacks_index_space(error) => Class::Poison,
                 known => known,
             },
             Self::Lost(_) => Class::Poison,
@@ -109,6 +110,7 @@ pub(super) fn closed() -> Error {
 
 fn class_of(error: &rusqlite::Error) -> Class {
     match error.sqlite_error_code() {
+        _ if lacks_index_space(error) => Class::Full,
         Some(ErrorCode::DiskFull) => Class::Full,
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Class::Busy,
         Some(ErrorCode::SystemIoFailure | ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
@@ -116,6 +118,12 @@ fn class_of(error: &rusqlite::Error) -> Class {
         }
         _ => Class::Other,
     }
+}
+
+/// Tells if the index of the log, in a file of its own, cannot grow: the disk is full.
+fn lacks_index_space(error: &rusqlite::Error) -> bool {
+    let rusqlite::Error::SqliteFailure(error, _) = error else { return false };
+    error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE
 }
 
 /// The poisonous fault that the engine met, if it met one. Set once, never cleared.

@@ -35,7 +35,7 @@ use crate::domain::backlog::ProviderBacklog;
 use crate::domain::binding::{Binding, BindingChange, NewBinding};
 use crate::domain::clock::{Clock, Timestamp};
 use crate::domain::config::Durability;
-use crate::domain::error::Result;
+use crate::domain::error::{ErrorKind, Result};
 use crate::domain::id::{BlobId, FileId, OrganizationId, OrganizationNumber, StoreId};
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
@@ -66,6 +66,7 @@ mod sync;
 mod holdings;
 mod intents;
 mod settings;
+mod waits;
 #[cfg(test)]
 mod tests;
 
@@ -87,8 +88,8 @@ pub struct SqliteMetadata {
 
 impl SqliteMetadata {
     /// Opens the database at `path`, creating it if it is not there, in a directory on a local file
-    /// system that no other process uses. `on_full` is called when the disk is full, before the
-    /// writer's one retry. Blocks; fails with [`ErrorKind::Unusable`] if the file is not ours, is
+    /// system that no other process uses. `on_full` is called when the disk is full, before the one
+    /// retry of the opening or of the writer. Blocks; fails with [`ErrorKind::Unusable`] if the file is not ours, is
     /// newer than this program, or is no database.
     ///
     /// [`ErrorKind::Unusable`]: crate::domain::error::ErrorKind::Unusable
@@ -105,7 +106,14 @@ impl SqliteMetadata {
         durability: Durability,
         on_full: Option<OnFull>,
     ) -> Result<Self> {
-        let connection = connection::open_writer(path, durability, store_id)?;
+        let connection = match connection::open_writer(path, durability, store_id) {
+            Err(full) if full.kind() == ErrorKind::StorageFull => {
+                let Some(make_room) = &on_full else { return Err(full) };
+                make_room();
+                connection::open_writer(path, durability, store_id)?
+            }
+            outcome => outcome?,
+        };
         let store_id = settings::id(&connection)
             .map_err(|fault| fault.into_error("reading the id of the store"))?;
 
@@ -521,6 +529,10 @@ impl Metadata for SqliteMetadata {
                 sync::clear_leases(tx)
             })
             .await
+    }
+
+    async fn cap_waits(&self, retries: Timestamp, blobs: Timestamp) -> Result<()> {
+        self.writer.run("cutting waits short", move |tx| waits::cap(tx.sql, retries, blobs)).await
     }
 
     async fn ping(&self) -> Result<()> {

@@ -1,0 +1,165 @@
+//! The identity of a data directory: markers that hold the id of its store.
+//!
+//! ```text
+//! store-id         the id of the store, as the database has it
+//! blobs/.store-id  the same, as `blobs/` may be a disk of its own that is not mounted
+//! ```
+//!
+//! # Purpose
+//! A missing file counts as removed, and a staged blob that no record names as never acknowledged.
+//! Both conclusions need the directory that belongs to the database.
+//!
+//! # Crash safety
+//! A marker is synced under another name and renamed: it is there as a whole or not at all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::data_dir::DataDir;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::StoreId;
+
+const MARKER: &str = "store-id";
+
+/// No organization's directory begins with a dot.
+const BLOBS_MARKER: &str = ".store-id";
+
+/// The part that markers had in earlier openings of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Markers {
+    /// No opening has written them yet.
+    Expected,
+    /// An earlier opening wrote them: they are there, or the directory is another.
+    Required,
+}
+
+impl DataDir {
+    /// Tells whether the directory has a database.
+    pub fn has_database(&self) -> bool {
+        fs::metadata(self.database()).is_ok_and(|database| database.len() > 0)
+    }
+
+    /// Returns the id in the directory's marker. Before the database is opened, as opening makes a
+    /// missing one.
+    ///
+    /// [`ErrorKind::Unusable`] if the database is missing beside a marker or stored bytes. Blocks.
+    pub fn identify(&self) -> Result<Option<StoreId>> {
+        let marker = self.path().join(MARKER);
+        let text = read(&marker)?;
+
+        if !self.has_database() && (text.is_some() || holds_bytes(self)?) {
+            return Err(self.without_database());
+        }
+        match text {
+            Some(text) => text.parse().map(Some).map_err(|_| unreadable(&marker)),
+            None => Ok(None),
+        }
+    }
+
+    /// Checks that the directory's markers hold `id`, and writes those that are missing but
+    /// expected. A full disk is no failure: a later opening writes the rest. Returns whether all
+    /// are there. Blocks.
+    ///
+    /// [`ErrorKind::Unusable`] if a marker holds another id, or is missing and required.
+    pub fn check_markers(&self, id: StoreId, markers: Markers) -> Result<bool> {
+        let places = [self.path().join(MARKER), self.blobs().join(BLOBS_MARKER)];
+        let mut are_complete = true;
+
+        for marker in places {
+            match read(&marker)? {
+                Some(text) if text == id.to_string() => {}
+                Some(text) => return Err(foreign(&marker, &text, id)),
+                None if markers == Markers::Required => return Err(missing(&marker, id)),
+                None => are_complete &= write_if_room(&marker, id)?,
+            }
+        }
+        Ok(are_complete)
+    }
+
+    fn without_database(&self) -> Error {
+        let message = format!(
+            "the database metadata.sqlite3 is missing from the data directory {}, which holds a store: put the \
+             database back from a backup; to give the stored files up and begin anew, move blobs, staging and \
+             {MARKER} out of the directory",
+            self.path().display()
+        );
+        Error::new(ErrorKind::Unusable, message)
+    }
+}
+
+/// Tells whether there are blobs, staged or under their final names.
+fn holds_bytes(dir: &DataDir) -> Result<bool> {
+    for part in [dir.blobs(), dir.staging()] {
+        let mut entries = fs::read_dir(&part).map_err(|error| failed(&part, error))?;
+        if entries.next().is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn read(marker: &Path) -> Result<Option<String>> {
+    match fs::read(marker) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).trim().to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(marker, error)),
+    }
+}
+
+/// Writes a marker; false if the disk is full.
+fn write_if_room(marker: &Path, id: StoreId) -> Result<bool> {
+    match write(marker, id) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+            tracing::warn!(marker = %marker.display(), "the disk is full: the store is not marked yet");
+            Ok(false)
+        }
+        Err(error) => Err(failed(marker, error)),
+    }
+}
+
+fn write(marker: &Path, id: StoreId) -> io::Result<()> {
+    let mut unfinished = PathBuf::from(marker);
+    unfinished.set_extension("new");
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    writeln!(file, "{id}")?;
+    file.sync_all()?;
+
+    fs::rename(&unfinished, marker)?;
+    marker.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
+}
+
+fn missing(marker: &Path, id: StoreId) -> Error {
+    let message = format!(
+        "the marker {} is missing, so these may not be the files of the store {id}: if a disk is not mounted, mount \
+         it; if they are its files, write the id into the marker",
+        marker.display()
+    );
+    Error::new(ErrorKind::Unusable, message)
+}
+
+fn foreign(marker: &Path, found: &str, id: StoreId) -> Error {
+    let message = format!(
+        "the marker {} names the store {found}, and the database belongs to the store {id}: bring back the one that \
+         was exchanged; if both do belong together, write the database's id into the marker",
+        marker.display()
+    );
+    Error::new(ErrorKind::Unusable, message)
+}
+
+fn unreadable(marker: &Path) -> Error {
+    let message = format!(
+        "the marker {} holds no store's id: put it back from a backup, or remove it if the database beside it is its \
+         store's",
+        marker.display()
+    );
+    Error::new(ErrorKind::Unusable, message)
+}
+
+fn failed(path: &Path, error: io::Error) -> Error {
+    let message = format!("the data directory cannot be read or marked: {}", path.display());
+    Error::new(ErrorKind::Unusable, message).with_source(error)
+}
