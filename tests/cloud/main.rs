@@ -6,6 +6,7 @@ mod suite;
 mod faults;
 mod lanes;
 mod outage;
+mod abandoned;
 mod crash;
 
 use filestore_workspace::{Remote, S3Server};

@@ -8,6 +8,7 @@
 //! | [`http`] | the HTTP client underneath |
 //! | [`form`] | multipart bodies byte by byte, so that the server meets what clients really send |
 //! | [`remote`] | a place at a provider, of one test alone |
+//! | [`neighbour`] | organizations that must not notice what happens to another |
 //! | [`wire`] | plain TCP, for what no HTTP library would send |
 //! | [`fixtures`] | files of every kind, made in code |
 //! | [`scene`] | a photograph painted in code, upright or stored sideways |
@@ -27,6 +28,7 @@ pub mod fixtures;
 pub mod scene;
 pub mod s3;
 pub mod remote;
+pub mod neighbour;
 mod eventually;
 mod disk;
 
@@ -35,6 +37,7 @@ pub use disk::files_under;
 pub use eventually::{eventually, eventually_within};
 pub use form::Form;
 pub use http::http_client;
+pub use neighbour::Neighbour;
 pub use remote::Remote;
 pub use s3::S3Server;
 pub use server::TestServer;

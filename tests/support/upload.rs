@@ -249,9 +249,12 @@ impl ChangeCall<'_> {
 
     /// Sends the change, and returns the whole reply.
     pub async fn send(self) -> Reply {
+        self.call().send().await
+    }
+
+    /// The request it makes.
+    pub fn call(self) -> Call {
         with_headers(self.server.put("/api/v1/files/upload").form(self.form), &self.headers)
-            .send()
-            .await
     }
 }
 

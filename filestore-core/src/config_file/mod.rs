@@ -114,6 +114,10 @@ impl StoreConfig {
             ));
         }
 
+        if self.limits.write_through < Duration::from_secs(1) {
+            return Err(ConfigFileError::value("limits.write_through_secs", "must be at least 1"));
+        }
+
         if !(0.0..=100.0).contains(&self.variants.quality) {
             return Err(ConfigFileError::value("variants.quality", "must be 0 to 100"));
         }

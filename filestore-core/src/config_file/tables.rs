@@ -57,6 +57,11 @@ tables! {
         max_batch_size: u64,
         original_name_chars: usize,
         concurrent_uploads: usize,
+        staged_files: usize,
+        staged_bytes: u64,
+        staged_files_per_organization: usize,
+        staged_bytes_per_organization: u64,
+        write_through_secs: u32,
     }
     /// The table `[lifetimes]`.
     LifetimesTable {
@@ -142,6 +147,11 @@ impl LimitsTable {
         put(&mut limits.max_batch_size, self.max_batch_size);
         put(&mut limits.original_name_chars, self.original_name_chars);
         put(&mut limits.concurrent_uploads, self.concurrent_uploads);
+        put(&mut limits.staged_files, self.staged_files);
+        put(&mut limits.staged_bytes, self.staged_bytes);
+        put(&mut limits.staged_files_per_organization, self.staged_files_per_organization);
+        put(&mut limits.staged_bytes_per_organization, self.staged_bytes_per_organization);
+        put_secs(&mut limits.write_through, self.write_through_secs);
     }
 }
 

@@ -82,6 +82,18 @@ pub struct Limits {
     pub original_name_chars: usize,
     /// Uploads that may be receiving bytes at once; more wait. Bounds memory and open files.
     pub concurrent_uploads: usize,
+    /// Files that may be staged without a commit: being received, or on their way to a provider that
+    /// is to have them before the reply. More are refused as busy.
+    pub staged_files: usize,
+    /// Bytes of such files.
+    pub staged_bytes: u64,
+    /// Such files of one organization.
+    pub staged_files_per_organization: usize,
+    /// Bytes of such files of one organization.
+    pub staged_bytes_per_organization: u64,
+    /// The time limit of writing an upload to its provider before the reply; a second more for each
+    /// 128 KiB.
+    pub write_through: Duration,
 }
 
 impl Default for Limits {
@@ -92,6 +104,11 @@ impl Default for Limits {
             max_batch_size: 2 << 30,
             original_name_chars: 255,
             concurrent_uploads: 1024,
+            staged_files: 65_536,
+            staged_bytes: 32 << 30,
+            staged_files_per_organization: 16_384,
+            staged_bytes_per_organization: 8 << 30,
+            write_through: Duration::from_mins(1),
         }
     }
 }

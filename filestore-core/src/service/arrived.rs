@@ -50,8 +50,8 @@ impl Arrived {
 }
 
 async fn dimensions(staged: &StagedBlob) -> Option<Dimensions> {
-    let file = staged.open().ok()?;
-    tasks::blocking(move || variant::probe(&file)).await.ok().flatten()
+    let open = staged.opener();
+    tasks::blocking(move || variant::probe(&open().ok()?)).await.ok().flatten()
 }
 
 /// The name, type and extension of a new blob.

@@ -3,6 +3,10 @@
 //! A change is decided from a record and applied as a compare-and-set. If a background worker was
 //! faster (it settled or moved the file) the change is decided again; if another request was, one of
 //! the two is told so with `Conflict`.
+//!
+//! # Cancellation
+//! A change that is cancelled before its compare-and-set is queued leaves nothing. From then on it runs
+//! in a task of its own (see [`commit`](super::commit)).
 
 use std::slice;
 use std::sync::{Arc, OnceLock};
@@ -11,11 +15,12 @@ use tokio::io::AsyncRead;
 
 use super::FileStore;
 use super::arrived::{Arrived, Naming};
-use super::cloud_write::Refusal;
+use super::cloud_write::{Objects, Refusal};
 use super::placement::{MayLeave, Placement};
 use super::quota::over_quota;
 use super::request::{Change, GivenName, IfMatch, Replacement};
 use super::settled::until_settled;
+use super::staged::{Held, Staged};
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::FileId;
@@ -58,9 +63,12 @@ impl FileStore {
             new.given.check(self.name_limit())?;
         }
 
-        let (store, scope) = (self.clone(), scope.clone());
-        let changed = async move { store.change_to_the_end(id, &scope, change, if_match).await };
-        tasks::spawn(changed).await.map_err(|e| Error::internal("changing a file", e))?
+        let (decision, staged) = change.take().await;
+        let staged = Staged::new(staged.into_iter().collect());
+        let changed = self.decide(id, scope, &decision, &staged, if_match.as_ref()).await;
+
+        self.inner.discard_rest(staged).await;
+        changed
     }
 
     /// Makes a TEMP file a THUMBNAIL; the same again changes nothing. Errors as
@@ -117,34 +125,12 @@ impl FileStore {
         if_match.map_or(Ok(()), |condition| condition.check(&record))
     }
 
-    /// Keeps new bytes before the commit is attempted, and discards them if it is certain that it was not
-    /// made (see [`commit`](super::commit)).
-    async fn change_to_the_end(
-        &self,
-        id: FileId,
-        scope: &Scope,
-        change: Change,
-        if_match: Option<IfMatch>,
-    ) -> Result<Changed> {
-        let (decision, staged) = change.take().await;
-        let kept = staged.map(StagedBlob::keep);
-        let outcome = self.decide(id, scope, &decision, if_match.as_ref()).await;
-
-        match (kept, &outcome) {
-            (Some(kept), Err(error)) => self.inner.discard_uncommitted(vec![kept], error).await,
-            (Some(kept), Ok(changed)) if changed.record.state.location() == Location::Cloud => {
-                self.inner.discard(vec![kept]).await;
-            }
-            _ => {}
-        }
-        outcome
-    }
-
     async fn decide(
         &self,
         id: FileId,
         scope: &Scope,
         decision: &Decision,
+        staged: &Staged,
         if_match: Option<&IfMatch>,
     ) -> Result<Changed> {
         let first: OnceLock<Arc<FileRecord>> = OnceLock::new();
@@ -159,7 +145,8 @@ impl FileStore {
                 condition.check(&old)?;
             }
 
-            let changed = self.change_once(&old, decision).await?;
+            staged.belong_to(&old.organization_id)?;
+            let changed = self.change_once(&old, decision, staged).await?;
             if changed.is_none() {
                 first.get_or_init(|| old);
             }
@@ -173,17 +160,29 @@ impl FileStore {
         &self,
         old: &Arc<FileRecord>,
         decision: &Decision,
+        staged: &Staged,
     ) -> Result<Option<Changed>> {
         let Some((next, seen)) = self.plan(old, decision).await? else {
             return Ok(Some(decision.changed(Arc::clone(old))));
         };
 
-        if let (Some((_, arrived)), Location::Cloud) = (&decision.new, next.state.location()) {
-            let staged = next.blob.key.sibling(arrived.blob_id);
-            self.inner.write_through(slice::from_ref(&next), &[staged]).await?;
-        }
-        let applied = self.apply(old, next, seen).await?;
-        Ok(applied.map(|record| decision.changed(record)))
+        let objects = match (&decision.new, next.state.location()) {
+            (Some((_, arrived)), Location::Cloud) => {
+                let staged = next.blob.key.sibling(arrived.blob_id);
+                self.inner.write_through(slice::from_ref(&next), &[staged]).await?
+            }
+            _ => self.inner.no_objects(),
+        };
+
+        let (store, old, held) = (self.clone(), Arc::clone(old), staged.hold());
+        // From here on nothing is cancelled.
+        let applying =
+            tasks::spawn(async move { store.apply(&old, next, seen, objects, held).await });
+        let (applied, released) =
+            applying.await.map_err(|error| Error::internal("changing a file", error))?;
+
+        staged.take_back(released);
+        Ok(applied?.map(|record| decision.changed(record)))
     }
 
     /// Makes the record that `old` becomes; `None` if it is that already.
@@ -240,52 +239,76 @@ impl FileStore {
         next.version += 1;
     }
 
-    /// Commits `next` in place of `old`; `None` if the file or its binding changed meanwhile.
+    /// Commits `next` in place of `old`; `None` if the file or its binding changed meanwhile. Returns
+    /// new bytes if these are certainly not the file's.
     async fn apply(
         &self,
         old: &FileRecord,
         next: FileRecord,
         seen: Option<BindingSeen>,
-    ) -> Result<Option<Arc<FileRecord>>> {
-        let replaced = old.blob.key != next.blob.key;
-        let drop_blob = replaced.then(|| DroppedBlob {
+        objects: Objects,
+        held: Held,
+    ) -> (Result<Option<Arc<FileRecord>>>, Vec<StagedBlob>) {
+        let update = self.update_of(old, &next, seen.clone());
+        let quota_bytes = update.quota_bytes;
+        let updated = self.inner.metadata.update_file(update).await;
+        match &updated {
+            Ok(Updated::Done) => objects.refer(),
+            refused => objects.withdraw(Refusal::of(refused)).await,
+        }
+
+        match updated {
+            Ok(Updated::Done) => {
+                if let Some(seen) = &seen {
+                    self.inner.wake_sync(seen);
+                }
+                if old.blob.key != next.blob.key {
+                    self.settle_replaced(&next, held).await;
+                }
+                self.prepare_variants(&next);
+                (Ok(Some(Arc::new(next))), Vec::new())
+            }
+            Ok(Updated::Lost | Updated::PlacementStale) => (Ok(None), held.release()),
+            Ok(Updated::OverQuota) => {
+                (Err(over_quota(quota_bytes.unwrap_or_default())), held.release())
+            }
+            Err(error) => {
+                self.inner.discard_uncommitted(held.ids(), &error).await;
+                (Err(error), Vec::new())
+            }
+        }
+    }
+
+    fn update_of(
+        &self,
+        old: &FileRecord,
+        next: &FileRecord,
+        binding: Option<BindingSeen>,
+    ) -> UpdateFile {
+        let drop_blob = (old.blob.key != next.blob.key).then(|| DroppedBlob {
             file_id: old.file_id,
             provider: old.blob.provider.clone(),
             key: old.blob.key.clone(),
             not_before: next.updated_at.plus(self.inner.config.blob_grace),
         });
 
-        let quota_bytes = self.inner.config.quota_bytes;
-        let update = UpdateFile {
+        UpdateFile {
             expected: Expected::of(old),
             next: next.clone(),
             drop_blob,
-            quota_bytes,
-            binding: seen.clone(),
-        };
-        let updated = self.inner.metadata.update_file(update).await;
-        if replaced && !matches!(updated, Ok(Updated::Done)) {
-            let (provider, refusal) = (&next.blob.provider, Refusal::of(&updated));
-            self.inner.withdraw_refused(provider, slice::from_ref(&next), refusal).await;
+            quota_bytes: self.inner.config.quota_bytes,
+            binding,
         }
+    }
 
-        match updated? {
-            Updated::Done => {}
-            Updated::Lost | Updated::PlacementStale => return Ok(None),
-            Updated::OverQuota => return Err(over_quota(quota_bytes.unwrap_or_default())),
+    /// Does what follows the commit of new bytes: their final name, or their end if a provider has
+    /// them; the end of the old variants.
+    async fn settle_replaced(&self, next: &FileRecord, held: Held) {
+        match next.state.location() {
+            Location::Local => self.inner.publish_soon([next.blob.key.clone()]),
+            Location::Cloud => self.inner.discard(held.ids()).await,
         }
-
-        if replaced {
-            if next.state.location() == Location::Local {
-                self.inner.publish_soon([next.blob.key.clone()]);
-            }
-            self.forget_variants(next.file_id).await;
-        }
-        if let Some(seen) = &seen {
-            self.inner.wake_sync(seen);
-        }
-        self.prepare_variants(&next);
-        Ok(Some(Arc::new(next)))
+        self.forget_variants(next.file_id).await;
     }
 
     /// Removes the variants of a file's old blob. What cannot be removed now goes with the file.

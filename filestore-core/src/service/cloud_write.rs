@@ -4,10 +4,19 @@
 //! with the commit that refers to the object; until then a failure, a crash or a change of mind
 //! hands it to the dropped blobs. So whatever happens, an object is either referred to or on its way
 //! out.
+//!
+//! # Cancellation
+//! The write belongs to the request that waits for it. A request that is cancelled ends it and
+//! withdraws its objects ([`Objects`]); only a commit that is queued goes on by itself.
 
 use std::fs::File;
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt, TryStreamExt};
+use tokio::runtime::Handle;
+use tokio::time::timeout;
 
 use super::Inner;
 use crate::domain::error::{Error, ErrorKind, Result};
@@ -18,9 +27,16 @@ use crate::domain::record::{Blob, FileRecord};
 use crate::domain::serving;
 use crate::metadata::WriteIntent;
 use crate::storage::{BlobInfo, ByteStream, Priority, StagedBlob};
+use crate::tasks;
 
 /// Objects of one batch that are written at the same time.
 const AT_ONCE: usize = 4;
+
+/// The slowest transfer that a client is kept waiting for, beside the fixed part of its limit.
+const SLOWEST_BYTES_PER_SEC: u64 = 128 << 10;
+
+/// Pause in seconds that a client is asked to make before it retries what a provider did not finish.
+const RETRY_AFTER_SECS: u64 = 10;
 
 /// The failure of a commit, as far as objects written for it are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,14 +54,88 @@ impl Refusal {
     }
 }
 
+/// Objects at a provider that no record refers to yet. Dropping them, as a request does that is
+/// cancelled, withdraws them: they are removed after the grace period.
+pub(super) struct Objects {
+    inner: Arc<Inner>,
+    provider: ProviderCode,
+    keys: Vec<BlobKey>,
+}
+
+impl Objects {
+    /// Ends the withdrawal: records refer to the objects from now on.
+    pub(super) fn refer(mut self) {
+        self.keys.clear();
+    }
+
+    /// Withdraws the objects after a commit that failed.
+    pub(super) async fn withdraw(mut self, refusal: Refusal) {
+        let keys = self.keys.clone();
+        match refusal {
+            _ if keys.is_empty() => {}
+            Refusal::Certain => self.inner.withdraw(&self.provider, keys).await,
+            Refusal::Unknown => self.inner.withdraw_later(keys).await,
+        }
+        self.keys.clear();
+    }
+}
+
+impl Drop for Objects {
+    fn drop(&mut self) {
+        let keys = mem::take(&mut self.keys);
+        if keys.is_empty() {
+            return;
+        }
+
+        // Without a runtime the notes stay, and the next start finds them.
+        if Handle::try_current().is_ok() {
+            let inner = Arc::clone(&self.inner);
+            tasks::spawn(async move { inner.withdraw_later(keys).await });
+        }
+    }
+}
+
 impl Inner {
+    /// Returns the objects of records whose bytes are LOCAL.
+    pub(super) fn no_objects(self: &Arc<Self>) -> Objects {
+        Objects { inner: Arc::clone(self), provider: ProviderCode::local(), keys: Vec::new() }
+    }
+
     /// Writes the bytes under `staged` keys to the provider that `records` name, each under its
-    /// record's key: all or none.
+    /// record's key: all or none. `ProviderUnavailable` if it takes longer than it may.
     pub(super) async fn write_through(
-        &self,
+        self: &Arc<Self>,
         records: &[FileRecord],
         staged: &[BlobKey],
-    ) -> Result<()> {
+    ) -> Result<Objects> {
+        let Some(first) = records.first() else { return Ok(self.no_objects()) };
+        let provider = first.blob.provider.clone();
+        let limit = self.transfer_limit(records.iter().map(|record| record.blob.size_bytes).sum());
+
+        let objects = Objects {
+            inner: Arc::clone(self),
+            provider: provider.clone(),
+            keys: records.iter().map(|record| record.blob.key.clone()).collect(),
+        };
+        self.begin_writes(records).await?;
+
+        let written = timeout(limit, self.write_each(records, staged)).await;
+        match written.unwrap_or_else(|_| Err(too_slow(&provider))) {
+            Ok(()) => Ok(objects),
+            Err(error) => {
+                objects.withdraw(Refusal::Unknown).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns the longest time that a client waits while `bytes` go to or come from a provider.
+    pub(super) fn transfer_limit(&self, bytes: u64) -> Duration {
+        let moving = Duration::from_secs(bytes / SLOWEST_BYTES_PER_SEC);
+        self.config.limits.write_through.saturating_add(moving)
+    }
+
+    async fn begin_writes(&self, records: &[FileRecord]) -> Result<()> {
         let now = self.now();
         let intent = |record: &FileRecord| WriteIntent {
             file_id: record.file_id,
@@ -54,15 +144,7 @@ impl Inner {
             begun_at: now,
             owner: None,
         };
-
-        self.metadata.begin_writes(records.iter().map(intent).collect()).await?;
-
-        let written = self.write_each(records, staged).await;
-        if written.is_err() {
-            self.withdraw_later(records.iter().map(|record| record.blob.key.clone()).collect())
-                .await;
-        }
-        written
+        self.metadata.begin_writes(records.iter().map(intent).collect()).await
     }
 
     async fn write_each(&self, records: &[FileRecord], staged: &[BlobKey]) -> Result<()> {
@@ -80,24 +162,6 @@ impl Inner {
         let source = self.local_bytes(staged, record.blob.size_bytes).await?;
         self.put_object(record, &record.blob.provider, &record.blob.key, source, Priority::Request)
             .await
-    }
-
-    /// Withdraws the objects written for `records` after a commit that failed.
-    pub(super) async fn withdraw_refused(
-        &self,
-        provider: &ProviderCode,
-        records: &[FileRecord],
-        refusal: Refusal,
-    ) {
-        if self.stores.disk(provider).is_some() {
-            return;
-        }
-
-        let keys = records.iter().map(|record| record.blob.key.clone()).collect();
-        match refusal {
-            Refusal::Certain => self.withdraw(provider, keys).await,
-            Refusal::Unknown => self.withdraw_later(keys).await,
-        }
     }
 
     /// Writes `source`, the blob of `record`, to `provider` under `key`, which is noted, and verifies it.
@@ -146,10 +210,16 @@ impl Inner {
         }
     }
 
-    /// Receives `bytes`, the blob of `record`, into a file without a name.
+    /// Receives `bytes`, the blob of `record`, into a file without a name. `ProviderUnavailable` if it
+    /// takes longer than a client waits.
     pub(super) async fn fetch(&self, record: &FileRecord, bytes: ByteStream) -> Result<File> {
+        let blob = &record.blob;
+        let staged = timeout(self.transfer_limit(blob.size_bytes), self.stage_copy(blob, bytes));
+        let staged = staged.await.unwrap_or_else(|_| Err(too_slow(&blob.provider)))?;
+
         // Dropping the staged blob takes the name away; the file lives as long as it is open.
-        self.stage_copy(&record.blob, bytes).await?.open()
+        let opened = tasks::blocking(move || staged.open()).await;
+        opened.unwrap_or_else(|lost| Err(Error::internal("opening a staged blob", lost)))
     }
 
     /// Stages `bytes`, the copy of a blob that a provider holds, and verifies them.
@@ -184,6 +254,12 @@ impl Inner {
         }
         self.withdraw_later(keys).await;
     }
+}
+
+/// The error of a provider that did not finish in time.
+pub(super) fn too_slow(provider: &ProviderCode) -> Error {
+    let message = format!("the provider does not finish in time: {provider}");
+    Error::new(ErrorKind::ProviderUnavailable, message).with_retry_after_secs(RETRY_AFTER_SECS)
 }
 
 /// The error of a LOCAL blob that is missing although something refers to it.

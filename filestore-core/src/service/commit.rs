@@ -1,18 +1,26 @@
 //! The commit of new files, one or a whole batch.
 //!
-//! Staged bytes are kept *before* the commit is attempted, and discarded only when it is certain that
+//! # Cancellation
+//! Everything up to the insert is done in the caller's own future: whoever goes away before leaves
+//! neither staged bytes nor objects nor records. The insert runs in a task of its own.
+//!
+//! # Crash safety
+//! Staged bytes are kept *before* the insert is attempted, and discarded only when it is certain that
 //! nothing was committed: whatever is interrupted here, no record loses its bytes. If the failure
 //! does not say, the database is asked; if that fails too the bytes stay in staging, and the next
 //! start finds the record or removes them.
 
+use std::sync::Arc;
+
 use super::FileStore;
 use super::arrived::{Arrived, Naming};
-use super::cloud_write::Refusal;
+use super::cloud_write::{Objects, Refusal};
 use super::idempotency::{Fingerprint, IdempotencyGuard};
 use super::placement::{MayLeave, Placement};
 use super::quota::over_quota;
 use super::request::{GivenName, Uploaded};
 use super::settled::until_settled;
+use super::staged::{Held, Staged};
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{BlobId, FileId, OrganizationId, SubSystem};
@@ -70,108 +78,153 @@ struct Keyed {
 
 type Committed = Uploaded<OneOrMore<FileRecord>>;
 
+/// Records whose bytes are where they belong, ready to be inserted.
+struct Prepared {
+    records: OneOrMore<FileRecord>,
+    objects: Objects,
+    insert: InsertFiles,
+    keyed: Option<Arc<Keyed>>,
+}
+
 impl FileStore {
-    /// Commits the files, or finds the reply to an earlier request with the same key.
+    /// Commits the files, or finds the reply to an earlier request with the same key. A caller that is
+    /// cancelled before the insert is queued leaves nothing behind.
     pub(super) async fn commit(
         &self,
         files: StagedFiles,
         guard: Option<IdempotencyGuard>,
     ) -> Result<Committed> {
-        let keyed = guard.map(|guard| Keyed { guard, fingerprint: files.fingerprint() });
-        if let Some(Keyed { guard, fingerprint }) = &keyed
-            && let Some(reply) = self.replay(guard, fingerprint).await?
+        let keyed = guard.map(|guard| Arc::new(Keyed { guard, fingerprint: files.fingerprint() }));
+        if let Some(keyed) = &keyed
+            && let Some(reply) = self.replay(&keyed.guard, &keyed.fingerprint).await?
         {
             return Ok(Uploaded::Replayed(reply));
         }
 
-        let store = self.clone();
-        // From here on nothing is cancelled. The guard lives until the outcome is known.
-        let committed = tasks::spawn(async move { store.insert(files, keyed.as_ref()).await });
-        committed.await.map_err(|error| Error::internal("committing an upload", error))?
-    }
-
-    async fn insert(&self, files: StagedFiles, keyed: Option<&Keyed>) -> Result<Committed> {
         let (files, staged) = files.arrive().await;
-        let kept: Vec<BlobId> = staged.into_iter().map(StagedBlob::keep).collect();
-        let outcome = self.insert_kept(&files, keyed).await;
+        let staged = Staged::new(staged);
+        let outcome = match staged.belong_to(&files.organization_id) {
+            Ok(()) => self.insert_placed(&files, &staged, keyed.as_ref()).await,
+            Err(busy) => Err(busy),
+        };
 
-        match &outcome {
-            Ok(Uploaded::New(records)) => {
-                match records.first.state.location() {
-                    Location::Local => {
-                        let keys = records.iter().map(|record| record.blob.key.clone());
-                        self.inner.publish_soon(keys);
-                    }
-                    Location::Cloud => self.inner.discard(kept).await,
-                }
-                for record in records.iter() {
-                    self.prepare_variants(record);
-                }
-            }
-            Ok(Uploaded::Replayed(_)) => self.inner.discard(kept).await,
-            Err(error) => self.inner.discard_uncommitted(kept, error).await,
-        }
+        self.inner.discard_rest(staged).await;
         outcome
     }
 
-    async fn insert_kept(
+    async fn insert_placed(
         &self,
         files: &StagedFiles<Arrived>,
-        keyed: Option<&Keyed>,
+        staged: &Staged,
+        keyed: Option<&Arc<Keyed>>,
     ) -> Result<Committed> {
         let may_leave = if files.temp { MayLeave::No } else { MayLeave::Yes };
         until_settled("the organization's binding", PLACEMENTS, || async {
             let place = self.inner.place(&files.organization_id, may_leave).await?;
-            self.insert_at(&place, files, keyed).await
+            let prepared = self.prepare(&place, files, keyed).await?;
+            self.insert(prepared, staged).await
         })
         .await
     }
 
-    /// Inserts the records with their bytes at `place`; `None` if the binding changed meanwhile.
-    async fn insert_at(
+    /// Makes the records, and writes their bytes to the provider if they belong there.
+    async fn prepare(
         &self,
         place: &Placement,
         files: &StagedFiles<Arrived>,
-        keyed: Option<&Keyed>,
-    ) -> Result<Option<Committed>> {
-        let quota_bytes = self.inner.config.quota_bytes;
+        keyed: Option<&Arc<Keyed>>,
+    ) -> Result<Prepared> {
         let records = files.records(self, place);
         let listed = records.clone().into_vec();
         let idempotency = match keyed {
             Some(keyed) => Some(self.idempotency_entry(keyed, files.reply, &records)?),
             None => None,
         };
-        if place.location == Location::Cloud {
-            self.inner.write_through(&listed, &files.staged_keys(self.inner.now())).await?;
-        }
+
+        let objects = match place.location {
+            Location::Local => self.inner.no_objects(),
+            Location::Cloud => {
+                let staged = files.staged_keys(self.inner.now());
+                self.inner.write_through(&listed, &staged).await?
+            }
+        };
 
         let insert = InsertFiles {
-            records: listed.clone(),
+            records: listed,
             binding: place.seen.clone(),
-            quota_bytes,
+            quota_bytes: self.inner.config.quota_bytes,
             idempotency,
         };
+        Ok(Prepared { records, objects, insert, keyed: keyed.cloned() })
+    }
+
+    /// Inserts the records; `None` if the binding changed meanwhile.
+    async fn insert(&self, prepared: Prepared, staged: &Staged) -> Result<Option<Committed>> {
+        let (store, held) = (self.clone(), staged.hold());
+        // From here on nothing is cancelled. The guard of the key lives until the outcome is known.
+        let inserting = tasks::spawn(async move { store.insert_held(prepared, held).await });
+        let (outcome, released) =
+            inserting.await.map_err(|error| Error::internal("committing an upload", error))?;
+
+        staged.take_back(released);
+        outcome
+    }
+
+    /// Inserts the records, and returns their bytes if these are certainly not theirs.
+    async fn insert_held(
+        &self,
+        prepared: Prepared,
+        held: Held,
+    ) -> (Result<Option<Committed>>, Vec<StagedBlob>) {
+        let Prepared { records, objects, insert, keyed } = prepared;
+        let (binding, quota_bytes) = (insert.binding.clone(), insert.quota_bytes);
         let inserted = self.inner.metadata.insert_files(insert).await;
-        if !matches!(inserted, Ok(Inserted::Done)) {
-            let refusal = Refusal::of(&inserted);
-            self.inner.withdraw_refused(&place.provider, &listed, refusal).await;
+        match &inserted {
+            Ok(Inserted::Done) => objects.refer(),
+            refused => objects.withdraw(Refusal::of(refused)).await,
         }
 
-        match inserted? {
-            Inserted::Done => {
-                self.inner.wake_sync(&place.seen);
-                Ok(Some(Uploaded::New(records)))
+        match inserted {
+            Ok(Inserted::Done) => {
+                self.inner.wake_sync(&binding);
+                self.settle_new(&records, held).await;
+                (Ok(Some(Uploaded::New(records))), Vec::new())
             }
-            Inserted::PlacementStale => Ok(None),
-            Inserted::OverQuota => Err(over_quota(quota_bytes.unwrap_or_default())),
-            Inserted::IdempotencyTaken => {
-                let Keyed { guard, fingerprint } = keyed.expect("only keyed inserts collide");
-                let reply = self.replay(guard, fingerprint).await?.ok_or_else(|| {
-                    Error::new(ErrorKind::Conflict, "the idempotency key expired just now")
-                })?;
-                Ok(Some(Uploaded::Replayed(reply)))
+            Ok(Inserted::PlacementStale) => (Ok(None), held.release()),
+            Ok(Inserted::OverQuota) => {
+                (Err(over_quota(quota_bytes.unwrap_or_default())), held.release())
+            }
+            Ok(Inserted::IdempotencyTaken) => (self.replay_taken(keyed).await, held.release()),
+            Err(error) => {
+                self.inner.discard_uncommitted(held.ids(), &error).await;
+                (Err(error), Vec::new())
             }
         }
+    }
+
+    /// Does what follows the commit of new files: final names, or the end of the staged bytes whose
+    /// objects a provider has; variants in advance.
+    async fn settle_new(&self, records: &OneOrMore<FileRecord>, held: Held) {
+        match records.first.state.location() {
+            Location::Local => {
+                let keys = records.iter().map(|record| record.blob.key.clone());
+                self.inner.publish_soon(keys);
+            }
+            Location::Cloud => self.inner.discard(held.ids()).await,
+        }
+
+        for record in records.iter() {
+            self.prepare_variants(record);
+        }
+    }
+
+    /// Finds the reply of the request that took the key first.
+    async fn replay_taken(&self, keyed: Option<Arc<Keyed>>) -> Result<Option<Committed>> {
+        let keyed = keyed.expect("only keyed inserts collide");
+        let reply = self.replay(&keyed.guard, &keyed.fingerprint).await?.ok_or_else(|| {
+            Error::new(ErrorKind::Conflict, "the idempotency key expired just now")
+        })?;
+        Ok(Some(Uploaded::Replayed(reply)))
     }
 
     fn idempotency_entry(

@@ -16,8 +16,9 @@
 //! | cancel | work under way |
 //!
 //! # Cancellation
-//! A future that is dropped before the commit leaves nothing. From the commit on a use case runs in
-//! a task of its own, so that a caller that goes away cannot part a record from its bytes.
+//! A future that is dropped before its commit is queued leaves nothing: staged bytes are discarded,
+//! objects at a provider withdrawn. From then on a use case runs in a task of its own, so that a
+//! caller that goes away cannot part a record from its bytes.
 
 mod request;
 mod open;
@@ -27,6 +28,7 @@ mod settled;
 mod placement;
 mod upload;
 mod arrived;
+mod staged;
 mod commit;
 mod publish;
 mod idempotency;
@@ -52,7 +54,7 @@ use crate::domain::error::Result;
 use crate::domain::id::StoreId;
 use crate::domain::provider_health::ProviderHealth;
 use crate::metadata::Metadata;
-use crate::storage::{BlobStores, DataDir, ProviderRegistry};
+use crate::storage::{BlobStores, DataDir, ProviderRegistry, StagedLedger};
 use crate::variant::VariantEngine;
 
 use self::last_used::Standing;
@@ -133,6 +135,8 @@ pub(crate) struct Inner {
     pub(crate) standing: Standing,
     idempotency: Arc<idempotency::KeysInUse>,
     quota: Arc<quota::Ledger>,
+    /// The room for bytes that are staged without a commit.
+    staged: Arc<StagedLedger>,
 }
 
 impl Inner {

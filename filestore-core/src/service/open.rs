@@ -19,7 +19,10 @@ use crate::domain::provider::ProviderConfig;
 use crate::domain::variant::{Fit, VariantSize};
 use crate::metadata::Metadata;
 use crate::metadata::sqlite::SqliteMetadata;
-use crate::storage::{BlobStores, DataDir, LocalOptions, LocalStore, Markers, ProviderRegistry};
+use crate::storage::{
+    BlobStores, DataDir, LocalOptions, LocalStore, Markers, ProviderRegistry, StagedLedger,
+    StagedLimits,
+};
 use crate::tasks;
 use crate::variant::VariantEngine;
 
@@ -166,6 +169,7 @@ impl FileStoreBuilder {
         check_identity(&dir, &metadata).await?;
         let standing = last_used::settle(&metadata, &mut config, opener, age).await?;
 
+        let staged = StagedLedger::new(StagedLimits::from(&config.limits));
         let store = FileStore {
             inner: Arc::new(Inner {
                 clock,
@@ -182,6 +186,7 @@ impl FileStoreBuilder {
                 standing,
                 idempotency: Arc::new(idempotency::KeysInUse::default()),
                 quota: Arc::new(quota::Ledger::default()),
+                staged,
             }),
         };
 

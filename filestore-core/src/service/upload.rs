@@ -10,7 +10,7 @@ use super::FileStore;
 use super::commit::{NewFile, OneOrMore, ReplyShape, StagedFiles};
 use super::request::{BatchItem, GivenName, NewBatch, NewUpload, Uploaded};
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::id::BlobId;
+use crate::domain::id::{BlobId, OrganizationId};
 use crate::domain::record::FileRecord;
 use crate::domain::reply::StoredReply;
 use crate::domain::scope::Scope;
@@ -44,12 +44,13 @@ use crate::storage::{StagedBlob, StagingWriter};
 #[derive(Debug, Clone, Copy)]
 pub struct Uploads<'a> {
     pub(super) store: &'a FileStore,
+    organization: Option<&'a OrganizationId>,
 }
 
 impl FileStore {
     /// Returns the steps of an upload: staging, commit, reservations.
     pub fn uploads(&self) -> Uploads<'_> {
-        Uploads { store: self }
+        Uploads { store: self, organization: None }
     }
 
     /// Uploads all of `reader` as one file. When it returns, bytes and record are durable.
@@ -73,7 +74,7 @@ impl FileStore {
         reader: impl AsyncRead + Unpin,
     ) -> Result<FileRecord> {
         new.given.check(self.name_limit())?;
-        let staged = self.uploads().stage_from(reader).await?;
+        let staged = self.uploads().of(&new.organization_id).stage_from(reader).await?;
 
         match self.uploads().commit_upload(new, staged).await? {
             Uploaded::New(record) => Ok(record),
@@ -103,7 +104,7 @@ impl FileStore {
     ) -> Result<Vec<FileRecord>> {
         let mut items = Vec::new();
         for (index, (given, bytes)) in (0..).zip(files) {
-            let staged = self.uploads().stage_bytes(bytes).await?;
+            let staged = self.uploads().of(&batch.organization_id).stage_bytes(bytes).await?;
             items.push((BatchItem { index, given }, staged));
         }
 
@@ -133,9 +134,20 @@ impl FileStore {
     }
 }
 
+impl<'a> Uploads<'a> {
+    /// Counts what is staged for `organization` as its own from the first byte. Otherwise it counts for
+    /// all from the first byte, and for its organization from the commit.
+    #[must_use]
+    pub fn of(self, organization: &'a OrganizationId) -> Self {
+        Self { organization: Some(organization), ..self }
+    }
+}
+
 impl Uploads<'_> {
-    /// Begins to receive the bytes of a file: at most [`Limits::max_file_size`] of them.
+    /// Begins to receive the bytes of a file: at most [`Limits::max_file_size`] of them. `Busy` while as
+    /// much is staged without a commit as may be ([`Limits::staged_bytes`] and its neighbours).
     ///
+    /// [`Limits::staged_bytes`]: crate::domain::config::Limits::staged_bytes
     /// [`Limits::max_file_size`]: crate::domain::config::Limits::max_file_size
     pub async fn stage(self) -> Result<StagingWriter> {
         self.stage_up_to(self.store.inner.config.limits.max_file_size).await
@@ -144,8 +156,11 @@ impl Uploads<'_> {
     /// Begins to receive at most `max_bytes` (what is left of a batch, say), never more than the
     /// limit of a file.
     pub async fn stage_up_to(self, max_bytes: u64) -> Result<StagingWriter> {
-        let max = max_bytes.min(self.store.inner.config.limits.max_file_size);
-        self.store.inner.stores.local().stage(BlobId::generate(self.store.inner.now()), max).await
+        let inner = &self.store.inner;
+        let max = max_bytes.min(inner.config.limits.max_file_size);
+        let share = inner.staged.begin(self.organization)?;
+        let writer = inner.stores.local().stage(BlobId::generate(inner.now()), max).await?;
+        Ok(writer.counted_in(share))
     }
 
     /// Receives all of `reader` and makes it durable in staging.

@@ -36,5 +36,6 @@ pub use cloud::{SimulatedProviders, Weather};
 pub use data_dir::DataDir;
 pub use identity::Markers;
 pub use local::{LocalBlob, LocalOptions, LocalStore, StagedBlob, StagingWriter};
+pub(crate) use local::{StagedLedger, StagedLimits};
 pub use registry::ProviderRegistry;
 pub use stores::BlobStores;

@@ -50,6 +50,12 @@ pub(super) struct Activity {
     stalls: AtomicU32,
     /// True while the body of the current request has bytes that the service has not read.
     body_unread: AtomicBool,
+    /// True while the service works on a reply whose head is not there yet.
+    answering: AtomicBool,
+    /// True once the client has closed its writing side while a request was running.
+    half_closed: AtomicBool,
+    /// True if bytes arrived behind the current request: the next one has begun.
+    ahead: AtomicBool,
     /// True once the server stops.
     stopping: AtomicBool,
     waker: AtomicWaker,
@@ -65,9 +71,52 @@ impl Activity {
 
     /// Records that bytes arrived: the start of a request, unless a request is running.
     pub(super) fn received(&self) {
-        if matches!(Phase::of(self.phase.load(Relaxed)), Phase::New | Phase::Idle) {
-            self.enter(Phase::Header);
+        match Phase::of(self.phase.load(Relaxed)) {
+            Phase::New | Phase::Idle => self.enter(Phase::Header),
+            Phase::Request => self.ahead.store(true, Relaxed),
+            Phase::Header => {}
         }
+    }
+
+    /// Begins a request whose head has arrived.
+    pub(super) fn begin(&self) {
+        self.ahead.store(false, Relaxed);
+        self.answering.store(true, Relaxed);
+        self.enter(Phase::Request);
+    }
+
+    /// Records that the head of the reply is there.
+    pub(super) fn answered(&self) {
+        self.answering.store(false, Relaxed);
+    }
+
+    /// Ends the request with its reply. Bytes behind it are the start of another one.
+    pub(super) fn finish(&self) {
+        self.answered();
+        let begun = self.ahead.swap(false, Relaxed);
+        self.enter(if begun { Phase::Header } else { Phase::Idle });
+    }
+
+    /// Records the end of what the client sends. True if the end is to be kept from hyper, which would
+    /// end the connection: the whole request is there, and the client may still wait for its reply.
+    pub(super) fn client_closed(&self) -> bool {
+        let is_running = Phase::of(self.phase.load(Relaxed)) == Phase::Request;
+        let is_waiting = is_running && !self.body_unread();
+        if is_waiting {
+            self.half_closed.store(true, Relaxed);
+        }
+        is_waiting
+    }
+
+    /// Tests whether the client has closed its writing side: its last request is running.
+    pub(super) fn is_half_closed(&self) -> bool {
+        self.half_closed.load(Relaxed)
+    }
+
+    /// Tests whether the client has closed its writing side and waits for the head of a reply, or is
+    /// gone: the two look alike.
+    fn may_be_gone(&self) -> bool {
+        self.is_half_closed() && self.answering.load(Relaxed)
     }
 
     /// Records whether the client takes the bytes that are written: `written` is pending if not.
@@ -109,6 +158,8 @@ pub(super) struct PhaseTimeouts {
     phase: (u32, Instant),
     /// The number of stalls seen last, and when it was seen first.
     stalls: (u32, Instant),
+    /// The instant since which the client may be gone.
+    half_closed: Option<Instant>,
     timer: Deadline,
 }
 
@@ -116,7 +167,7 @@ impl PhaseTimeouts {
     /// Starts the time of [`Phase::New`].
     pub(super) fn new() -> Self {
         let now = Instant::now();
-        Self { phase: (0, now), stalls: (0, now), timer: Deadline::default() }
+        Self { phase: (0, now), stalls: (0, now), half_closed: None, timer: Deadline::default() }
     }
 
     /// Returns ready when the client has used up the time of the current phase. Must be polled after
@@ -135,6 +186,11 @@ impl PhaseTimeouts {
                     *seen = (current, now);
                 }
             }
+        }
+
+        if activity.may_be_gone() {
+            let since = *self.half_closed.get_or_insert_with(Instant::now);
+            return self.timer.poll_passed(cx, since + options.half_closed);
         }
 
         match limit(Phase::of(phase), options) {

@@ -99,14 +99,20 @@ pub(super) async fn run<S, B>(
     let mut told = false;
 
     let ended = poll_fn(|cx| {
-        if !told && activity.poll_stopping(cx) {
-            told = true;
-            Pin::new(&mut connection).graceful_shutdown();
+        loop {
+            if !told && (activity.poll_stopping(cx) || activity.is_half_closed()) {
+                told = true;
+                Pin::new(&mut connection).graceful_shutdown();
+            }
+
+            if let Poll::Ready(ended) = Pin::new(&mut connection).poll(cx) {
+                return Poll::Ready(ended.map_or_else(Ended::Failed, |()| Ended::Closed));
+            }
+            if told || !activity.is_half_closed() {
+                break;
+            }
         }
 
-        if let Poll::Ready(ended) = Pin::new(&mut connection).poll(cx) {
-            return Poll::Ready(ended.map_or_else(Ended::Failed, |()| Ended::Closed));
-        }
         timeouts.poll_timed_out(cx, &activity, &options).map(|()| Ended::TimedOut)
     })
     .await;
@@ -127,7 +133,12 @@ pub(super) async fn run<S, B>(
 
 fn builder(options: &Options) -> http1::Builder {
     let mut builder = http1::Builder::new();
-    builder.half_close(true).header_read_timeout(None).max_buf_size(options.buffer_bytes.max(8192));
+    // hyper then reads while the service works, and so learns that a client is gone. `WatchedSocket`
+    // lets a client that closed its writing side alone wait for a while.
+    builder
+        .half_close(false)
+        .header_read_timeout(None)
+        .max_buf_size(options.buffer_bytes.max(8192));
     builder
 }
 

@@ -10,6 +10,8 @@
 //! - at the cap, accepting waits until a connection ends;
 //! - a reply that comes before its request was read whole is followed by FIN and a bounded drain, so
 //!   that the client reads the reply instead of a reset;
+//! - a client that goes away while its request is worked on cancels the request, at once or, where only
+//!   its FIN tells, after [`Options::half_closed`];
 //! - stopping closes idle connections at once and lets running requests finish for a while.
 //!
 //! A client's silence within a body is not limited here, but where the body is read
@@ -71,6 +73,9 @@ pub struct Options {
     pub drain: Duration,
     /// The most bytes that are read of the rest of a refused body.
     pub drain_bytes: usize,
+    /// The longest wait for a reply of a client that has closed its writing side. Most such clients are
+    /// gone, and their request is cancelled then.
+    pub half_closed: Duration,
     /// The longest wait for running requests when the server stops.
     pub grace: Duration,
     /// The most connections at one time.
@@ -89,6 +94,7 @@ impl Default for Options {
             write_idle: Duration::from_mins(1),
             drain: Duration::from_secs(5),
             drain_bytes: 8 << 20,
+            half_closed: Duration::from_secs(5),
             grace: Duration::from_secs(30),
             max_connections: 20_000,
             buffer_bytes: 64 << 10,

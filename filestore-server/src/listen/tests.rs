@@ -38,6 +38,7 @@ fn generous() -> Options {
         header: hour,
         keep_alive_idle: hour,
         write_idle: hour,
+        half_closed: hour,
         drain: hour,
         grace: hour,
         ..Options::default()
@@ -51,7 +52,7 @@ struct Signals {
     begun: Notify,
     /// `/wait` may answer.
     go_on: Notify,
-    /// The body of a reply was dropped.
+    /// The body of a reply, or the work on one, was dropped.
     dropped: Notify,
 }
 
@@ -103,6 +104,11 @@ async fn answer(request: Request<RequestBody>, signals: Arc<Signals>) -> Result<
             signals.begun.notify_one();
             signals.go_on.notified().await;
             reply(StatusCode::OK, "waited")
+        }
+        "/hold" => {
+            let _guard = OnDrop(Arc::clone(&signals));
+            signals.begun.notify_one();
+            std::future::pending().await
         }
         "/refuse" => reply(StatusCode::PAYLOAD_TOO_LARGE, "too large"),
         "/read" => {
@@ -420,6 +426,38 @@ async fn a_client_that_closes_its_writing_side_still_gets_its_reply() {
     server.signals.begun.notified().await;
     server.signals.go_on.notify_one();
     assert!(rest(&mut client).await.ends_with("waited"));
+}
+
+#[tokio::test]
+async fn a_half_closed_client_gets_all_of_a_large_reply() {
+    let server = Server::start(Options { half_closed: Duration::ZERO, ..generous() }).await;
+    let mut client = server.connect().await;
+    client.write_all(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    client.shutdown().await.unwrap();
+    let mut reply = Vec::new();
+    client.read_to_end(&mut reply).await.unwrap();
+    assert!(reply.len() > BIG, "{} bytes", reply.len());
+}
+
+#[tokio::test]
+async fn a_client_that_is_gone_cancels_its_request() {
+    let server = Server::start(Options { half_closed: SHORT, ..generous() }).await;
+    let mut client = server.connect().await;
+    client.write_all(b"GET /hold HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    server.signals.begun.notified().await;
+    drop(client);
+    timeout(Duration::from_secs(20), server.signals.dropped.notified()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_reset_cancels_the_request_at_once() {
+    let server = Server::start(generous()).await;
+    let mut client = server.connect().await;
+    client.write_all(b"GET /hold HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    server.signals.begun.notified().await;
+    client.set_zero_linger().unwrap();
+    drop(client);
+    timeout(Duration::from_secs(20), server.signals.dropped.notified()).await.unwrap();
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use hyper::{Request, Response};
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::activity::{Activity, Phase};
+use super::activity::Activity;
 use super::socket::{Peer, Stream};
 
 /// The socket of one connection.
@@ -35,6 +35,12 @@ impl AsyncRead for WatchedSocket {
         let read = Pin::new(&mut this.stream).poll_read(cx, buf);
         if buf.filled().len() > before {
             this.activity.received();
+        } else if matches!(read, Poll::Ready(Ok(())))
+            && buf.remaining() > 0
+            && this.activity.client_closed()
+        {
+            // The reply to the last request ends the connection, or `Options::half_closed` does.
+            return Poll::Pending;
         }
         read
     }
@@ -92,7 +98,7 @@ where
     type Future = Reply<S::Future>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        self.activity.enter(Phase::Request);
+        self.activity.begin();
         let mut request = request.map(|inner| RequestBody::new(inner, &self.activity));
         request.extensions_mut().insert(self.peer);
         Reply { future: self.service.call(request), running: Some(Running(self.activity.clone())) }
@@ -118,6 +124,7 @@ where
         let this = self.project();
         let mut response = ready!(this.future.poll(cx))?;
         let running = this.running.take().expect("not polled after its end");
+        running.0.answered();
 
         // The rest of the body will not be read: the connection ends with this reply (RFC 9112
         // section 9.6), and the reply says so.
@@ -133,7 +140,7 @@ struct Running(Arc<Activity>);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.enter(Phase::Idle);
+        self.0.finish();
     }
 }
 

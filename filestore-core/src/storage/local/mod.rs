@@ -43,6 +43,7 @@ use crate::domain::path::BlobKey;
 mod pool;
 mod space;
 mod group_sync;
+mod ledger;
 mod staging;
 mod directories;
 mod rename;
@@ -53,6 +54,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use ledger::{StagedLedger, StagedLimits};
 pub use read::{LocalBlob, READ_BLOCK_BYTES};
 pub use staging::{StagedBlob, StagingWriter};
 

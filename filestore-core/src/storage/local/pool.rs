@@ -27,6 +27,11 @@ impl<T: Send + 'static> DropOnPool<T> {
         self.0.as_ref().expect("the value is there until it is taken or dropped")
     }
 
+    /// Borrows the value to change it.
+    pub(super) fn get_mut(&mut self) -> &mut T {
+        self.0.as_mut().expect("the value is there until it is taken or dropped")
+    }
+
     /// Takes the value out; from here on it is dropped wherever it is.
     pub(super) fn take(mut self) -> T {
         self.0.take().expect("the value is there until it is taken or dropped")

@@ -22,10 +22,11 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::Shared;
 use super::group_sync::Lead;
+use super::ledger::StagedShare;
 use super::pool::{self, DropOnPool};
 use crate::domain::config::Durability;
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::id::{BlobId, Sha256};
+use crate::domain::id::{BlobId, OrganizationId, Sha256};
 use crate::domain::media::SNIFF_BYTES;
 use crate::tasks;
 
@@ -45,6 +46,8 @@ pub struct StagingWriter {
     size_bytes: u64,
     filling: Vec<u8>,
     sink: Sink,
+    /// What the upload takes of the room for staged bytes, if it is counted.
+    share: Option<StagedShare>,
     /// Turn to receive bytes; the finished blob does not need one.
     _permit: OwnedSemaphorePermit,
 }
@@ -73,8 +76,17 @@ impl StagingWriter {
             size_bytes: 0,
             filling: Vec::new(),
             sink: Sink::Unopened,
+            share: None,
             _permit: permit,
         }
+    }
+
+    /// Counts the upload's bytes in `share`, from the first one until the finished blob is dropped or
+    /// kept.
+    #[must_use]
+    pub(crate) fn counted_in(mut self, share: StagedShare) -> Self {
+        self.share = Some(share);
+        self
     }
 
     /// Returns how many bytes were taken so far.
@@ -85,7 +97,8 @@ impl StagingWriter {
     /// Takes `chunk`. Waits only if two buffers are full.
     ///
     /// [`ErrorKind::TooLarge`] (field `file`) once there are more bytes than allowed,
-    /// [`ErrorKind::StorageFull`] when the disk is. After an error, or after a call whose future
+    /// [`ErrorKind::Busy`] while as many bytes are staged as may be, [`ErrorKind::StorageFull`] when
+    /// the disk is. After an error, or after a call whose future
     /// was dropped unfinished, the upload cannot go on: drop it.
     pub async fn write(&mut self, mut chunk: Bytes) -> Result<()> {
         let size = self.size_bytes.saturating_add(chunk.len() as u64);
@@ -116,8 +129,15 @@ impl StagingWriter {
         }
     }
 
+    /// Counts the bytes that are about to be written.
+    fn count(&mut self) -> Result<()> {
+        let bytes = self.filling.len() as u64;
+        self.share.as_mut().map_or(Ok(()), |share| share.grow(bytes))
+    }
+
     /// Gives the full buffer to the pool, once the one before is written.
     async fn hand_over(&mut self) -> Result<()> {
+        self.count()?;
         let (file, spare) = self.settle().await?;
         let block = mem::replace(&mut self.filling, spare);
 
@@ -158,6 +178,7 @@ impl StagingWriter {
     /// that wait for it. The name exists since the file was created, so neither fsync has to wait
     /// for the other.
     pub async fn finish(mut self) -> Result<StagedBlob> {
+        self.count()?;
         let (file, _) = self.settle().await?;
         let last = mem::take(&mut self.filling);
 
@@ -175,7 +196,8 @@ impl StagingWriter {
             done.send(outcome).ok();
         });
 
-        let blob = sealed.await.unwrap_or_else(|lost| Err(Error::internal(STAGING, lost)))?;
+        let mut blob = sealed.await.unwrap_or_else(|lost| Err(Error::internal(STAGING, lost)))?;
+        blob.share = self.share.take();
         let error = match name_is_durable.await {
             Ok(Ok(())) => return Ok(blob),
             Ok(Err(error)) => Error::io("syncing the staging directory", error),
@@ -314,6 +336,7 @@ impl Received {
             sha256: self.sha256,
             head: self.head,
             name: Some(DropOnPool::new(name)),
+            share: None,
         }
     }
 }
@@ -362,6 +385,8 @@ pub struct StagedBlob {
     /// saves memory by dropping them then.
     pub head: Bytes,
     name: Option<DropOnPool<StagedName>>,
+    /// What the blob takes of the room for staged bytes, if it is counted.
+    share: Option<StagedShare>,
 }
 
 impl fmt::Debug for StagedBlob {
@@ -378,11 +403,42 @@ impl fmt::Debug for StagedBlob {
 impl StagedBlob {
     /// Opens the bytes for reading. Blocks.
     pub fn open(&self) -> Result<File> {
+        self.opener()()
+    }
+
+    /// Returns what opens the bytes for reading, to be called where blocking is allowed.
+    pub(crate) fn opener(&self) -> impl FnOnce() -> Result<File> + Send + 'static {
         let name = self.name.as_ref().expect("a blob has its name until it is kept").get();
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat(&name.shared.staging, self.blob_id.to_string(), flags, Mode::empty())
-            .map(File::from)
-            .map_err(|error| Error::io("opening a staged blob", error.into()))
+        let (shared, blob_id) = (Arc::clone(&name.shared), self.blob_id);
+        move || {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            openat(&shared.staging, blob_id.to_string(), flags, Mode::empty())
+                .map(File::from)
+                .map_err(|error| Error::io("opening a staged blob", error.into()))
+        }
+    }
+
+    /// Counts the bytes as those of `organization`, if they are counted and not its yet.
+    /// [`ErrorKind::Busy`] if the organization has as many staged as it may.
+    pub(crate) fn belong_to(&mut self, organization: &OrganizationId) -> Result<()> {
+        self.share.as_mut().map_or(Ok(()), |share| share.belong_to(organization))
+    }
+
+    /// Makes the file outlive this value until [`release`](Self::release) is called: a commit that may
+    /// name the blob is about to be attempted.
+    pub(crate) fn hold(&mut self) {
+        self.set_kept(true);
+    }
+
+    /// Takes [`hold`](Self::hold) back: nothing was committed that names the blob.
+    pub(crate) fn release(&mut self) {
+        self.set_kept(false);
+    }
+
+    fn set_kept(&mut self, is_kept: bool) {
+        if let Some(name) = &mut self.name {
+            name.get_mut().is_kept = is_kept;
+        }
     }
 
     /// Leaves the file where it is.

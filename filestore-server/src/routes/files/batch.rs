@@ -137,9 +137,12 @@ impl BatchForm {
 
         let hints = fields::hints(part);
         let left = limits.max_batch_size - self.received_bytes;
+        let organization = self.organization_id.get().cloned();
         let stage = async {
             self.item(index, limits)?;
-            call.store().uploads().stage_up_to(left).await
+            let uploads = call.store().uploads();
+            let uploads = organization.as_ref().map_or(uploads, |id| uploads.of(id));
+            uploads.stage_up_to(left).await
         };
         let received =
             fields::receive(part, stage).await.map_err(|e| over_batch(e, left, limits))?;

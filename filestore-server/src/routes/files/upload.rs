@@ -131,7 +131,9 @@ impl UploadForm {
     async fn take_file(&mut self, call: &Call, part: &mut Part<'_>) -> Result<()> {
         self.file.expect_first("file")?;
         let hints = fields::hints(part);
-        if let Some(writer) = fields::receive(part, call.store().uploads().stage()).await? {
+        let uploads = call.store().uploads();
+        let uploads = self.organization_id.get().map_or(uploads, |id| uploads.of(id));
+        if let Some(writer) = fields::receive(part, uploads.stage()).await? {
             self.file.set("file", (writer.finish().await?, hints))?;
         }
         Ok(())
