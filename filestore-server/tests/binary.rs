@@ -5,6 +5,7 @@ mod support;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use filestore_core::FileStore;
 use filestore_core::NewUpload;
@@ -186,4 +187,110 @@ async fn a_broken_database_ends_the_process_with_exit_70() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(70), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("the database must be opened anew"));
+}
+
+/// Ends in time whatever hangs: `stop_secs` and 5 s, and some more for a busy machine's start of a
+/// process.
+fn ends_in_time(child: Child, stop_secs: u64) -> Output {
+    let (done, over) = std::sync::mpsc::channel();
+    let pid = Pid::from_child(&child);
+    kill_process(pid, Signal::TERM).unwrap();
+    std::thread::spawn(move || done.send(child.wait_with_output().unwrap()));
+    let limit = Duration::from_secs(stop_secs + 5);
+    over.recv_timeout(limit).unwrap_or_else(|_| {
+        kill_process(pid, Signal::KILL).unwrap();
+        panic!("it still runs {limit:?} after SIGTERM");
+    })
+}
+
+/// Uploads a file of organization 7, and returns its record.
+async fn upload_to(url: &str) -> serde_json::Value {
+    let file = Part::bytes(b"bytes".to_vec()).file_name("a.bin");
+    let form =
+        Form::new().text("organization_id", "7").text("sub_system", "docs").part("file", file);
+    let reply = client().post(format!("{url}/api/v1/files/upload")).multipart(form).send();
+    let reply = reply.await.unwrap();
+    let (status, text) = (reply.status(), reply.text().await.unwrap());
+    assert_eq!(status, 201, "{text}");
+    serde_json::from_str(&text).unwrap()
+}
+
+async fn bind_to(url: &str, provider: &str) {
+    let binding = format!(
+        r#"{{"organizationId":7,"organizationName":"Acme","storageProvider":"{provider}","syncEnabled":false}}"#
+    );
+    let path = "/api/v1/organization-storage-bindings/create";
+    let request = client().post(format!("{url}{path}")).header("content-type", "application/json");
+    assert_eq!(request.body(binding).send().await.unwrap().status(), 201);
+}
+
+/// Starts a server whose provider `disk` keeps its objects in `dir/disk`.
+fn start_with_a_disk(dir: &TempDir) -> (Child, String) {
+    let root = dir.path().join("disk");
+    std::fs::create_dir_all(&root).unwrap();
+    let config = format!(
+        "check_providers = false\n[http]\nstop_secs = 1\n[[providers]]\ncode = \"disk\"\n\
+         scheme = \"fs\"\noptions.root = \"{}\"\n",
+        root.display()
+    );
+    std::fs::write(dir.path().join("c.toml"), config).unwrap();
+    start(command(dir).args(["--config", "c.toml", "--listen", "127.0.0.1:0"]))
+}
+
+/// Puts a pipe that nobody writes to in the place of an object: to open it hangs for ever, as a file
+/// of a dead NFS server does.
+fn hang(object: &std::path::Path) {
+    std::fs::remove_file(object).unwrap();
+    assert!(Command::new("mkfifo").arg(object).status().unwrap().success());
+}
+
+#[tokio::test]
+async fn a_provider_that_hangs_does_not_keep_the_process_from_ending() {
+    let dir = tempfile::tempdir().unwrap();
+    let (child, line) = start_with_a_disk(&dir);
+    bind_to(url(&line), "disk").await;
+    let mut readers = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let record = upload_to(url(&line)).await;
+        assert_eq!(record["storage_provider"], "disk");
+        hang(&dir.path().join("disk").join(record["file_path"].as_str().unwrap()));
+        let content =
+            format!("{}/api/v1/files/{}", url(&line), record["file_id"].as_str().unwrap());
+        readers.spawn(client().get(content).send());
+    }
+    // A deleted file as well: its removal is the purge worker's to wait for.
+    let doomed = upload_to(url(&line)).await;
+    let id = doomed["file_id"].as_str().unwrap();
+    hang(&dir.path().join("disk").join(doomed["file_path"].as_str().unwrap()));
+    let deleted = client().delete(format!("{}/api/v1/files/{id}", url(&line))).send().await;
+    assert_eq!(deleted.unwrap().status(), 200);
+    // LOCAL is served meanwhile, after the readers hang.
+    let ready = client().get(format!("{}/api/v1/health-checks/ready", url(&line))).send().await;
+    assert_eq!(ready.unwrap().status(), 200);
+
+    let output = ends_in_time(child, 1);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[tokio::test]
+async fn a_reader_that_takes_nothing_does_not_keep_the_process_from_ending() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("c.toml"), "[http]\nstop_secs = 1\n").unwrap();
+    let (child, line) =
+        start(command(&dir).args(["--config", "c.toml", "--listen", "127.0.0.1:0"]));
+    let file = Part::bytes(vec![7; 32 << 20]).file_name("a.bin");
+    let form =
+        Form::new().text("organization_id", "7").text("sub_system", "docs").part("file", file);
+    let upload = client().post(format!("{}/api/v1/files/upload", url(&line))).multipart(form);
+    let record: serde_json::Value =
+        serde_json::from_str(&upload.send().await.unwrap().text().await.unwrap()).unwrap();
+
+    // The head of the reply arrives, and none of its body is taken.
+    let content = format!("{}/api/v1/files/{}", url(&line), record["file_id"].as_str().unwrap());
+    let held = client().get(content).send().await.unwrap();
+    assert_eq!(held.status(), 200);
+
+    let output = ends_in_time(child, 1);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    drop(held);
 }

@@ -4,6 +4,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use filestore_server::{Config, Server, StartError, listen};
@@ -18,6 +19,13 @@ const EXIT_USAGE: u8 = 2;
 
 /// The database must be opened anew (`EX_SOFTWARE` of sysexits.h): a supervisor restarts the process.
 const EXIT_POISONED: i32 = 70;
+
+/// The longest time of a stop beyond that of the requests (`stop_secs`): for workers, the database, and
+/// threads that hang.
+const STOP_EXTRA: Duration = Duration::from_secs(3);
+
+/// The longest wait for blocking work when the runtime ends.
+pub(crate) const LEFT_BEHIND: Duration = Duration::from_millis(500);
 
 /// Serves files over HTTP: uploads, batches, gallery variants, soft purge.
 ///
@@ -107,6 +115,7 @@ async fn try_run(args: Args) -> Result<(), StartError> {
     let config = args.into_config()?;
     check_descriptors(config.http.max_connections);
     let data_dir = config.data_dir.clone();
+    let stop_limit = config.http.grace.saturating_add(STOP_EXTRA);
     let server = Server::start(config).await?;
 
     // A closed stdout is no reason not to serve.
@@ -122,13 +131,29 @@ async fn try_run(args: Args) -> Result<(), StartError> {
         fault = server.store().poisoned() => exit_poisoned(&fault),
     }
 
+    end_after(stop_limit + STOP_EXTRA / 2);
     tokio::select! {
-        () = server.stop() => Ok(()),
-        name = signals.next() => {
-            tracing::warn!("{name} again: stopping at once");
-            Ok(())
+        () = server.stop() => {}
+        name = signals.next() => tracing::warn!("{name} again: stopping at once"),
+        () = tokio::time::sleep(stop_limit) => {
+            tracing::warn!("something hangs: stopping without it; what was acknowledged is durable");
         }
     }
+    Ok(())
+}
+
+/// Ends the process after `limit` even if every thread of the runtime hangs. A regular end is faster.
+#[expect(clippy::disallowed_methods, reason = "no other thread may be able to run")]
+fn end_after(limit: Duration) {
+    let watch = move || {
+        std::thread::sleep(limit);
+        tracing::error!(
+            "the stop itself hangs: ending the process; what was acknowledged is durable"
+        );
+        std::process::exit(0);
+    };
+    // Without the thread a stop is as before.
+    let _ = std::thread::Builder::new().name("stop".to_owned()).spawn(watch);
 }
 
 /// Makes a write beyond the limit of file sizes (`ulimit -f`) fail like a write on a full disk. Without

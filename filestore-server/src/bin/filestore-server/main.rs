@@ -11,5 +11,8 @@ fn main() -> ExitCode {
     cli::init_logging(args.log_format);
     let runtime =
         tokio::runtime::Runtime::new().expect("a runtime needs only threads and a poller");
-    runtime.block_on(cli::run(args))
+    let code = runtime.block_on(cli::run(args));
+    // Blocking work cannot be cancelled, and a provider's may never end.
+    runtime.shutdown_timeout(cli::LEFT_BEHIND);
+    code
 }
