@@ -3,8 +3,8 @@
 use filestore_core::api::{
     AdminProvider, DryRun, MigratePlan, MigrateReport, MigrateRunRequest, MigrateStatus,
     MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, ProviderCheckReport,
-    PurgeReport, PurgeRunRequest, SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport,
-    VariantCacheReport,
+    PurgeReport, PurgeRunRequest, StatusReply, SyncQueueReport, SyncQueueRequest, SyncReport,
+    SyncStatusReport, VariantCacheReport,
 };
 use reqwest::{Method, RequestBuilder};
 
@@ -36,6 +36,12 @@ impl Client {
 }
 
 impl Admin<'_> {
+    /// Reports on the whole service: store, disk, providers, waiting work, and what is not well.
+    pub async fn status(&self) -> Result<StatusReply> {
+        let request = self.client.request(Method::GET, &["admin", "status"]);
+        self.client.json(Call::repeatable(request)).await
+    }
+
     /// Purges now what is due, and waits for the end, however long that takes. Dropping the future stops
     /// the run.
     pub async fn purge_run(&self, dry_run: DryRun) -> Result<PurgeReport> {

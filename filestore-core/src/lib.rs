@@ -133,6 +133,7 @@ pub use self::{
         id::{BlobId, FileId, OrganizationId, OrganizationNumber, Sha256, StoreId, SubSystem},
         lifecycle::FileState,
         listing::ListFilter,
+        overview::{Advice, DiskSpace, Overview, ProviderStatus, Unfinished},
         path::BlobKey,
         provider::{OptionValue, Provider, ProviderCode, ProviderConfig},
         provider_health::{BreakerHealth, BreakerState, ProviderFault, ProviderHealth},

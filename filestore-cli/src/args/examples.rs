@@ -237,6 +237,12 @@ Examples:
   filestore variants prune
   filestore --data-dir /var/lib/filestore variants prune";
 
+pub(super) const STATUS: &str = "\
+Examples:
+  filestore status --server https://files.example.org
+  filestore status --data-dir /var/lib/filestore --config filestore.toml
+  filestore status --json | jq -e '.advice == []'";
+
 pub(super) const HEALTH: &str = "\
 Examples:
   filestore health

@@ -122,6 +122,9 @@ pub(crate) enum Command {
     /// The cache of WebP variants
     #[command(subcommand)]
     Variants(VariantsCommand),
+    /// Show the whole service on one screen, and what to do about what is not well
+    #[command(after_help = examples::STATUS)]
+    Status,
     /// Check that the target answers and can store
     #[command(after_help = examples::HEALTH)]
     Health,

@@ -4,9 +4,10 @@ use filestore_core::api::{
     AdminProvider, BindingReply, CreateBinding, ProviderCheckReport, ProviderReply, UpdateBinding,
 };
 
+use super::status;
 use crate::args::BindingCommand;
 use crate::failure::{Exit, Result};
-use crate::output::{Align, Output, Table, plain, when};
+use crate::output::{Align, Output, Table, age, plain, when};
 use crate::target::Target;
 
 /// `provider list`: lists the providers that take files.
@@ -38,9 +39,11 @@ pub(super) async fn all_providers(target: &dyn Target, out: Output) -> Result<Ex
             all.iter().map(|provider| provider.provider_code.as_str()).collect()
         },
         |all| {
-            let titles = ["CODE", "NAME", "LOCATION", "SCHEME", "ACTIVE"];
+            let titles =
+                ["CODE", "NAME", "LOCATION", "SCHEME", "ACTIVE", "STATE", "WAITING", "OLDEST"];
             let mut table = Table::new(titles.map(|title| (title, Align::Left)));
             for provider in all {
+                let backlog = &provider.backlog;
                 let untested = if provider.is_tested { "" } else { " (untested)" };
                 table.row([
                     plain(&provider.provider_code),
@@ -48,13 +51,27 @@ pub(super) async fn all_providers(target: &dyn Target, out: Output) -> Result<Ex
                     plain(provider.storage_location.as_str()),
                     format!("{}{untested}", plain(&provider.scheme)),
                     yes_no(provider.is_active).to_owned(),
+                    status::state(provider),
+                    (backlog.sync + backlog.purge + backlog.dropped).to_string(),
+                    backlog.oldest_secs.map(age).unwrap_or_default(),
                 ]);
             }
-            table.render()
+            table.render() + &last_errors(all)
         },
     )?;
 
     Ok(Exit::Done)
+}
+
+/// Says how the providers failed last, those that did.
+fn last_errors(all: &[AdminProvider]) -> String {
+    let failed = all.iter().filter(|provider| provider.last_error.is_some());
+    failed
+        .map(|provider| {
+            let code = plain(&provider.provider_code);
+            format!("last error of {code}: {}\n", status::last_error(provider))
+        })
+        .collect()
 }
 
 /// `provider check`: checks a provider with objects of its own, and says whether it can serve.

@@ -9,6 +9,7 @@ mod file;
 mod binding;
 mod admin;
 mod migrate;
+mod status;
 
 use std::process::ExitCode;
 
@@ -134,6 +135,7 @@ async fn on_target(
         Command::Migrate(command) => migrate::run(command, target, out, stop).await,
         Command::Variants(VariantsCommand::Status) => admin::variants_status(target, out).await,
         Command::Variants(VariantsCommand::Prune) => admin::variants_prune(target, out).await,
+        Command::Status => status::run(target, out).await,
         Command::Health => admin::health(target, out).await,
         Command::Completions { .. } => unreachable!("needs no target and was answered before"),
     }

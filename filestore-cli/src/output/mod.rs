@@ -14,7 +14,7 @@ use crate::args::GlobalArgs;
 use crate::failure::{Exit, Failure, Result};
 
 pub(crate) use meter::Meter;
-pub(crate) use show::{counted, files, more_files, plain, record, size, when};
+pub(crate) use show::{age, counted, files, more_files, plain, record, size, when};
 pub(crate) use table::{Align, Table};
 
 /// The form in which data is printed.

@@ -32,6 +32,16 @@ pub(crate) fn counted(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
+/// Formats an age by its largest unit, as `3 min`.
+pub(crate) fn age(secs: u64) -> String {
+    match secs {
+        0..60 => format!("{secs} s"),
+        60..3600 => format!("{} min", secs / 60),
+        3600..172_800 => format!("{} h", secs / 3600),
+        _ => format!("{} d", secs / 86_400),
+    }
+}
+
 /// Formats a time of the API to the second: `2026-11-21 08:15:30`, UTC.
 pub(crate) fn when(time: &str) -> String {
     match (time.get(..10), time.get(11..19)) {
@@ -142,6 +152,20 @@ mod tests {
     #[test]
     fn a_name_cannot_command_the_terminal() {
         assert_eq!(plain("a\x1b[2Jb\u{202E}gpj.exe"), "a\u{FFFD}[2Jb\u{FFFD}gpj.exe");
+    }
+
+    #[test]
+    fn an_age_has_one_unit() {
+        for (secs, text) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (60, "1 min"),
+            (3600, "1 h"),
+            (172_799, "47 h"),
+            (172_800, "2 d"),
+        ] {
+            assert_eq!(age(secs), text);
+        }
     }
 
     #[test]

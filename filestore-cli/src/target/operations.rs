@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use filestore_core::api::{
     AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply,
     DryRun, FileRecord, Fit, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
-    MigrateVerifyReport, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, SyncReport,
-    SyncStatusReport, UpdateBinding, VariantCacheReport,
+    MigrateVerifyReport, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, StatusReply,
+    SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
 };
 use tokio::sync::watch;
 
@@ -80,6 +80,7 @@ pub(crate) trait Target: Send + Sync {
     ) -> Result<MigrateVerifyReport>;
     async fn variants_status(&self) -> Result<VariantCacheReport>;
     async fn variants_prune(&self) -> Result<VariantCacheReport>;
+    async fn status(&self) -> Result<StatusReply>;
     /// Fails if the target answers but cannot work.
     async fn health(&self) -> Result<ReadyReply>;
 

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::admin::ProviderBacklog;
+use super::vocabulary::BreakerState;
+
 /// The reply to GET `/health-checks`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -27,6 +30,27 @@ pub struct ReadyReply {
     pub database: String,
     /// State of the storage: `ok`, or the reason why it cannot be used.
     pub storage: String,
+    /// Providers of location CLOUD. One that does not answer makes nothing unready: other files are
+    /// served, and its own wait.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub providers: Vec<ReadyProvider>,
+}
+
+/// A provider, as readiness shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ReadyProvider {
+    /// Code of the provider.
+    pub provider_code: String,
+    /// State of the breaker that is worse off; null if the provider is gone from the configuration.
+    #[serde(default)]
+    pub state: Option<BreakerState>,
+    /// Last error since the start, in one line without secrets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    /// Work that waits for the provider.
+    #[serde(default)]
+    pub backlog: ProviderBacklog,
 }
 
 impl ReadyReply {
@@ -36,6 +60,11 @@ impl ReadyReply {
         database: impl Into<String>,
         storage: impl Into<String>,
     ) -> Self {
-        Self { message: message.into(), database: database.into(), storage: storage.into() }
+        Self {
+            message: message.into(),
+            database: database.into(),
+            storage: storage.into(),
+            providers: Vec::new(),
+        }
     }
 }

@@ -18,21 +18,22 @@ mod convert;
 
 pub use admin::{
     AdminProvider, MigrateHolding, MigratePlan, MigrateReport, MigrateRunRequest, MigrateRunning,
-    MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest,
-    ProviderCheckReport, ProviderCheckStep, PurgeReport, PurgeRunRequest, SyncQueueReport,
+    MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, ProviderBacklog,
+    ProviderCheckReport, ProviderCheckStep, PurgeReport, PurgeRunRequest, StatusAdvice, StatusDisk,
+    StatusMigration, StatusPurge, StatusReply, StatusStore, StatusUnfinished, SyncQueueReport,
     SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport, WorkFailure,
 };
 pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply, UpdateBinding};
 #[cfg(feature = "store")]
 pub use convert::field_name;
 pub use file::{ChangeReply, DeleteReply, FileRecord};
-pub use health::{HealthReply, ReadyReply};
+pub use health::{HealthReply, ReadyProvider, ReadyReply};
 pub use id::{FileId, InvalidId, OrganizationId, SubSystem};
 pub use list::{ListQuery, ListReply};
 pub use problem::Problem;
 pub use vocabulary::{
-    CheckOutcome, Disposition, DryRun, ErrorCode, Fit, PurgeStatus, Status, StorageLocation,
-    SyncStatus, UnknownWord,
+    BreakerState, CheckOutcome, Disposition, DryRun, ErrorCode, Fit, PurgeStatus, Status,
+    StorageLocation, SyncStatus, UnknownWord,
 };
 
 /// The path prefix every endpoint has.

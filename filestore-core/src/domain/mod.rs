@@ -11,6 +11,7 @@ pub mod serving;
 pub mod binding;
 pub mod provider;
 pub mod provider_health;
+pub mod overview;
 pub mod record;
 pub mod report;
 pub mod backlog;

@@ -61,6 +61,15 @@ impl Migrations {
         self.0.lock().get(organization).map(|progress| progress.report())
     }
 
+    /// Reports on every migration under way.
+    pub(crate) fn all(&self) -> Vec<(OrganizationId, MigrateRunning)> {
+        let entries = self.0.lock();
+        let mut all: Vec<_> =
+            entries.iter().map(|(id, progress)| (id.clone(), progress.report())).collect();
+        all.sort_by(|(one, _), (other, _)| one.as_str().cmp(other.as_str()));
+        all
+    }
+
     /// Tells the migration of `organization` to stop; false if none is under way.
     pub(crate) fn stop(&self, organization: &OrganizationId) -> bool {
         let entries = self.0.lock();

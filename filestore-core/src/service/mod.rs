@@ -40,6 +40,7 @@ mod variant;
 mod delete;
 mod bindings;
 mod providers;
+mod overview;
 pub(crate) mod cloud_write;
 pub(crate) mod relocate;
 pub(crate) mod migrations;
@@ -117,6 +118,8 @@ pub struct FileStore {
 
 pub(crate) struct Inner {
     pub(crate) clock: Clock,
+    /// The instant at which the store was opened.
+    pub(crate) opened_at: Timestamp,
     pub(crate) config: StoreConfig,
     pub(crate) dir: DataDir,
     pub(crate) metadata: Arc<dyn Metadata>,
@@ -165,6 +168,11 @@ impl FileStore {
     /// Returns the providers that the store knows.
     pub fn providers(&self) -> &ProviderRegistry {
         self.inner.stores.providers()
+    }
+
+    /// Returns the present instant by the store's clock.
+    pub fn now(&self) -> Timestamp {
+        self.inner.now()
     }
 
     /// Describes how the providers of location CLOUD answer: their circuit breakers, with the last

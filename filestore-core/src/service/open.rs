@@ -172,6 +172,7 @@ impl FileStoreBuilder {
         let staged = StagedLedger::new(StagedLimits::from(&config.limits));
         let store = FileStore {
             inner: Arc::new(Inner {
+                opened_at: clock.now(),
                 clock,
                 config,
                 dir,

@@ -8,6 +8,7 @@ use crate::FileStore;
 use crate::domain::backlog::ProviderBacklog;
 use crate::domain::error::Result;
 use crate::domain::id::OrganizationNumber;
+use crate::domain::overview::{Overview, ProviderStatus};
 use crate::domain::provider::ProviderCode;
 use crate::domain::report::{
     MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, ProviderInfo, PurgeReport,
@@ -86,6 +87,34 @@ impl Admin<'_> {
     /// ```
     pub async fn backlog(self) -> Result<Vec<ProviderBacklog>> {
         self.store.backlog().await
+    }
+
+    /// Looks at the whole store: database, disk, providers, waiting work. [`Overview::advice`] says what
+    /// is not well, and what to do about it.
+    ///
+    /// ```no_run
+    /// # async fn example(store: &filestore_core::FileStore) {
+    /// for advice in store.admin().overview().await.advice() {
+    ///     println!("{}: {}; {}", advice.about, advice.problem, advice.next);
+    /// }
+    /// # }
+    /// ```
+    pub async fn overview(self) -> Overview {
+        self.store.overview().await
+    }
+
+    /// Lists every provider with how it answers and what waits for it, `LOCAL` first.
+    ///
+    /// ```no_run
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// for provider in store.admin().provider_status().await? {
+    ///     println!("{}: {:?}", provider.info.code, provider.state());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn provider_status(self) -> Result<Vec<ProviderStatus>> {
+        self.store.provider_overview().await
     }
 
     /// Settles every waiting file that has nowhere to go, and copies the others that are due. Ends

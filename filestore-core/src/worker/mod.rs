@@ -18,6 +18,7 @@ mod expiry;
 mod lane;
 mod outage;
 mod failures;
+mod overview;
 mod runner;
 
 pub use admin::Admin;

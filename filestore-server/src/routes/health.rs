@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use filestore_core::Result;
-use filestore_core::api::{HealthReply, ReadyReply};
+use filestore_core::api::{HealthReply, ReadyProvider, ReadyReply};
+use filestore_core::{Location, Result};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
@@ -26,13 +26,31 @@ async fn alive(_: Arc<Call>) -> Result<Response, Failure> {
 async fn ready(call: Arc<Call>) -> Result<Response, Failure> {
     let health = call.store().check().await;
     let well = health.is_good();
-    let shown = ReadyReply::new(
+    let mut shown = ReadyReply::new(
         if well { "ready" } else { "not ready" },
         state(&call, health.database, "the database"),
         state(&call, health.storage, "the storage"),
     );
 
+    shown.providers = providers(&call).await;
+
     if well { reply::ok(&shown) } else { reply::not_ready(&shown) }
+}
+
+/// Shows the providers of location CLOUD. They decide nothing: an instance without them still serves all
+/// other files, and another instance would not reach them either.
+async fn providers(call: &Call) -> Vec<ReadyProvider> {
+    let all = match call.store().admin().provider_status().await {
+        Ok(all) => all,
+        Err(error) => {
+            tracing::error!(request_id = %call.id, error = %error.chain(), "what waits was not counted");
+            return Vec::new();
+        }
+    };
+
+    let now = call.store().now();
+    let clouds = all.iter().filter(|provider| provider.info.location == Location::Cloud);
+    clouds.map(|provider| ReadyProvider::of(provider, now)).collect()
 }
 
 /// Describes the state of a part; the reason of a failure goes to the log.

@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use filestore_core::api::{
     AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply,
     DryRun, FileRecord, Fit, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
-    MigrateVerifyReport, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, SyncReport,
-    SyncStatusReport, UpdateBinding, VariantCacheReport,
+    MigrateVerifyReport, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, StatusReply,
+    SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
 };
 use filestore_core::{FileId, FileStore, MigrateOptions, ProviderCode, Scope};
 
@@ -102,7 +102,8 @@ impl Target for Direct {
     }
 
     async fn all_providers(&self) -> Result<Vec<AdminProvider>> {
-        Ok(self.store.admin().providers().into_iter().map(Into::into).collect())
+        let (all, now) = (self.store.admin().provider_status().await?, self.store.now());
+        Ok(all.iter().map(|provider| AdminProvider::of(provider, now)).collect())
     }
 
     async fn check_provider(&self, code: &str) -> Result<ProviderCheckReport> {
@@ -199,6 +200,12 @@ impl Target for Direct {
 
     async fn variants_prune(&self) -> Result<VariantCacheReport> {
         Ok(self.store.admin().prune_variants().await.into())
+    }
+
+    async fn status(&self) -> Result<StatusReply> {
+        let admin = self.store.admin();
+        let (overview, variants) = (admin.overview().await, admin.variant_cache().await);
+        Ok(StatusReply::of(&overview, variants))
     }
 
     async fn health(&self) -> Result<ReadyReply> {

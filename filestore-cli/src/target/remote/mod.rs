@@ -8,7 +8,8 @@ use filestore_core::api::{
     AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply,
     DryRun, FileRecord, Fit, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
     MigrateVerifyReport, OrganizationId, ProviderCheckReport, ProviderReply, PurgeReport,
-    ReadyReply, SubSystem, SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
+    ReadyReply, StatusReply, SubSystem, SyncReport, SyncStatusReport, UpdateBinding,
+    VariantCacheReport,
 };
 
 use super::destination::{Delivery, Destination};
@@ -210,6 +211,10 @@ impl Target for Remote {
 
     async fn variants_prune(&self) -> Result<VariantCacheReport> {
         Ok(self.client.admin().variants_prune().await?)
+    }
+
+    async fn status(&self) -> Result<StatusReply> {
+        Ok(self.client.admin().status().await?)
     }
 
     async fn health(&self) -> Result<ReadyReply> {

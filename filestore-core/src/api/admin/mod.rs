@@ -5,13 +5,18 @@ mod sync;
 mod migrate;
 mod provider;
 mod variant;
+mod status;
 
 pub use migrate::{
     MigrateHolding, MigratePlan, MigrateReport, MigrateRunRequest, MigrateRunning, MigrateStatus,
     MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest,
 };
-pub use provider::{AdminProvider, ProviderCheckReport, ProviderCheckStep};
+pub use provider::{AdminProvider, ProviderBacklog, ProviderCheckReport, ProviderCheckStep};
 pub use purge::{PurgeReport, PurgeRunRequest};
+pub use status::{
+    StatusAdvice, StatusDisk, StatusMigration, StatusPurge, StatusReply, StatusStore,
+    StatusUnfinished,
+};
 pub use sync::{SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport};
 pub use variant::VariantCacheReport;
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::api::vocabulary::{CheckOutcome, StorageLocation};
+use crate::api::vocabulary::{BreakerState, CheckOutcome, StorageLocation};
 
 /// A provider as an administrator sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +20,45 @@ pub struct AdminProvider {
     pub scheme: String,
     /// True if that kind of service is part of the project's tests.
     pub is_tested: bool,
+    /// True if the provider is in the configuration. Others are listed while work waits for them.
+    #[serde(default = "yes")]
+    pub is_configured: bool,
+    /// State of the breaker that is worse off, of the one for writes and the one for reads; null where
+    /// there is none.
+    #[serde(default)]
+    pub state: Option<BreakerState>,
+    /// Time since which the state holds.
+    #[serde(default)]
+    pub state_since: Option<String>,
+    /// Last error since the start, in one line without secrets; also after the provider has answered
+    /// again.
+    #[serde(default)]
+    pub last_error: Option<String>,
+    /// Time of the last error.
+    #[serde(default)]
+    pub last_error_at: Option<String>,
+    /// Work that waits for the provider.
+    #[serde(default)]
+    pub backlog: ProviderBacklog,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The work that waits for a provider, what failed and is to be attempted again included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ProviderBacklog {
+    /// Number of files that are to be copied to the provider.
+    pub sync: u64,
+    /// Number of deleted files whose bytes the provider holds.
+    pub purge: u64,
+    /// Number of replaced blobs that the provider holds.
+    pub dropped: u64,
+    /// Age of the oldest of them in seconds; null if nothing waits.
+    pub oldest_secs: Option<u64>,
 }
 
 /// The result of trying a provider out.

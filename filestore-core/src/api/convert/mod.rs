@@ -10,6 +10,7 @@ mod provider;
 mod check;
 mod variant;
 mod report;
+mod overview;
 mod reply;
 mod field;
 

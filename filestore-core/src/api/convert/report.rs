@@ -143,6 +143,12 @@ impl From<ProviderInfo> for api::AdminProvider {
             is_active: provider.is_active,
             scheme: provider.scheme,
             is_tested: provider.is_tested,
+            is_configured: true,
+            state: None,
+            state_since: None,
+            last_error: None,
+            last_error_at: None,
+            backlog: api::ProviderBacklog::default(),
         }
     }
 }

@@ -5,6 +5,7 @@
 use crate::api;
 use crate::domain::disposition::Disposition;
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::provider_health::BreakerState;
 use crate::domain::status::{Location, PurgeStatus, Status, SyncStatus};
 use crate::domain::variant::Fit;
 use crate::storage::CheckOutcome;
@@ -37,6 +38,7 @@ to_wire!(Status => Status { Temp, Thumbnail, Ready, });
 to_wire!(SyncStatus => SyncStatus { None, Pending, Syncing, Synced, Failed, });
 to_wire!(PurgeStatus => PurgeStatus { SystemPurge, });
 to_wire!(Location => StorageLocation { Local, Cloud, });
+to_wire!(BreakerState => BreakerState { Closed, HalfOpen, Open, });
 to_wire!(CheckOutcome => CheckOutcome { Ok, Cannot, Failed, Skipped, });
 
 from_wire!(Status => Status);

@@ -13,7 +13,7 @@ mod open;
 
 pub use closed::{Disposition, DryRun, Fit, UnknownWord};
 pub use error_code::ErrorCode;
-pub use open::{CheckOutcome, PurgeStatus, Status, StorageLocation, SyncStatus};
+pub use open::{BreakerState, CheckOutcome, PurgeStatus, Status, StorageLocation, SyncStatus};
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -61,3 +61,15 @@ open_word! {
         Skipped = "skipped",
     }
 }
+
+open_word! {
+    /// The state of the breaker before a provider.
+    BreakerState {
+        /// The provider answers: operations pass.
+        Closed = "closed",
+        /// One operation is trying the provider; all others fail at once.
+        HalfOpen = "half_open",
+        /// The provider does not answer: operations fail at once until the next trial.
+        Open = "open",
+    }
+}

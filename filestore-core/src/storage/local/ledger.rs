@@ -101,8 +101,12 @@ impl StagedLedger {
         Ok(share)
     }
 
+    /// Returns how much may be staged.
+    pub(crate) fn limit(&self) -> Tally {
+        self.limits.all
+    }
+
     /// Returns how much is staged now.
-    #[cfg(test)]
     pub(crate) fn staged(&self) -> Tally {
         self.staged.lock().all
     }

@@ -38,6 +38,7 @@ use crate::domain::clock::Clock;
 use crate::domain::config::{Durability, StoreConfig};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::BlobId;
+use crate::domain::overview::DiskSpace;
 use crate::domain::path::BlobKey;
 
 mod pool;
@@ -233,6 +234,11 @@ impl LocalStore {
     /// such file. Blocks.
     pub fn free_reserve(&self) -> bool {
         self.shared.space.free_reserve()
+    }
+
+    /// Describes the disk of the data directory.
+    pub(crate) async fn disk_space(&self) -> Result<DiskSpace> {
+        self.on_pool("looking at the free space", |shared| shared.space.disk()).await
     }
 
     /// Tells whether more is free than what is kept back: a cache has to stop growing where uploads

@@ -16,6 +16,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::overview::DiskSpace;
 
 const RESERVE_FILE: &str = "reserve";
 
@@ -77,6 +78,21 @@ impl Space {
     fn free(&self) -> io::Result<u64> {
         let stat = fstatvfs(&self.root)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    /// Describes the disk.
+    pub(super) fn disk(&self) -> Result<DiskSpace> {
+        let looking = |error: Errno| Error::io("looking at the free space", error.into());
+        let stat = fstatvfs(&self.root).map_err(looking)?;
+        let (free, total) = (stat.f_bavail, stat.f_blocks);
+
+        let mut disk = DiskSpace::new(
+            free.saturating_mul(stat.f_frsize),
+            total.saturating_mul(stat.f_frsize),
+            self.reserve_bytes,
+        );
+        disk.takes_uploads = self.look().is_ok();
+        Ok(disk)
     }
 
     /// Deletes the reserve file; false if there was no such file. Its space is usable when this

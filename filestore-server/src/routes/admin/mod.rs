@@ -1,4 +1,5 @@
-//! Administration: purge and sync runs, migrations, providers, the variant cache.
+//! Administration: the whole service at a glance, purge and sync runs, migrations, providers, the
+//! variant cache.
 
 mod long_run;
 mod migrate;
@@ -7,7 +8,7 @@ mod sync;
 
 use std::sync::Arc;
 
-use filestore_core::api::{PurgeReport, PurgeRunRequest, VariantCacheReport};
+use filestore_core::api::{PurgeReport, PurgeRunRequest, StatusReply, VariantCacheReport};
 use filestore_core::{Error, OrganizationNumber, Result};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
@@ -26,6 +27,8 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
     let variants = warp::path!("variants" / "status").and(get(variants_status));
     let prune = warp::path!("variants" / "prune").and(post(variants_prune));
 
+    let status = warp::path!("status").and(get(status));
+
     let all = purge
         .or(sync::routes())
         .unify()
@@ -36,6 +39,8 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
         .or(variants)
         .unify()
         .or(prune)
+        .unify()
+        .or(status)
         .unify();
     warp::path!("admin" / ..).and(all)
 }
@@ -60,6 +65,12 @@ fn purge_request(json: &[u8]) -> Result<PurgeRunRequest> {
     let mut request = PurgeRunRequest::default();
     request.dry_run = object.flag("dry_run")?.unwrap_or(false);
     Ok(request)
+}
+
+async fn status(call: Arc<Call>) -> Result<Response, Failure> {
+    let admin = call.store().admin();
+    let (overview, variants) = (admin.overview().await, admin.variant_cache().await);
+    reply::ok(&StatusReply::of(&overview, variants))
 }
 
 async fn variants_status(call: Arc<Call>) -> Result<Response, Failure> {

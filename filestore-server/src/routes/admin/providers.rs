@@ -28,8 +28,8 @@ pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
 }
 
 async fn list(call: Arc<Call>) -> Result<Response, Failure> {
-    let shown: Vec<AdminProvider> =
-        call.store().admin().providers().into_iter().map(Into::into).collect();
+    let (all, now) = (call.store().admin().provider_status().await?, call.store().now());
+    let shown: Vec<_> = all.iter().map(|provider| AdminProvider::of(provider, now)).collect();
     reply::ok(&shown)
 }
 

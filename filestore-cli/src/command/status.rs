@@ -1,0 +1,192 @@
+//! `status`: the whole service on one screen.
+
+use std::fmt::Write as _;
+
+use filestore_core::api::{AdminProvider, StatusDisk, StatusReply};
+
+use crate::failure::{Exit, Result};
+use crate::output::{Align, Output, Table, age, counted, plain, size, when};
+use crate::target::Target;
+
+/// Shows everything at a glance, and what to do next about each thing that is not well.
+pub(super) async fn run(target: &dyn Target, out: Output) -> Result<Exit> {
+    let status = target.status().await.map_err(|e| e.doing("cannot look at the service"))?;
+    out.data(&status, |_| Vec::new(), text)?;
+    Ok(Exit::Done)
+}
+
+fn text(status: &StatusReply) -> String {
+    let store = &status.store;
+    let mut text = String::new();
+    let mut line = |label: &str, value: String| _ = writeln!(text, "{label:<10}  {value}");
+
+    let up = age(store.uptime_secs);
+    line("store", format!("{}, version {}, up {up}", plain(&store.id), plain(&store.version)));
+    line("data", plain(&store.data_dir));
+    line("database", plain(&status.database));
+    line("storage", plain(&status.storage));
+    line("disk", status.disk.as_ref().map_or_else(|| "cannot be looked at".to_owned(), disk));
+    line("uploads", uploads(status));
+    line("sync", sync(status));
+    line("purge", purge(status));
+    line("migrations", migrations(status));
+    line("variants", variants(status));
+
+    text.push('\n');
+    text.push_str(&providers(&status.providers));
+    text.push_str(&advice(status));
+    text
+}
+
+fn disk(disk: &StatusDisk) -> String {
+    let refused = if disk.takes_uploads { "" } else { ", uploads are refused" };
+    format!(
+        "{} of {} free, {} kept back{refused}",
+        size(disk.free_bytes),
+        size(disk.total_bytes),
+        size(disk.reserve_bytes)
+    )
+}
+
+fn uploads(status: &StatusReply) -> String {
+    let unfinished = &status.unfinished;
+    format!("{} unfinished ({})", unfinished.files, size(unfinished.bytes))
+}
+
+fn sync(status: &StatusReply) -> String {
+    let sync = &status.sync;
+    format!(
+        "{} waiting, {} under way, {} done, {} failed",
+        sync.pending, sync.syncing, sync.synced, sync.failed
+    )
+}
+
+fn purge(status: &StatusReply) -> String {
+    let purge = &status.purge;
+    format!(
+        "{} due ({}), {} due, {} within the grace",
+        counted(purge.due + purge.expired, "file"),
+        size(purge.due_bytes),
+        counted(purge.due_blobs, "replaced blob"),
+        purge.waiting
+    )
+}
+
+fn migrations(status: &StatusReply) -> String {
+    let all: Vec<_> = status
+        .migrations
+        .iter()
+        .map(|one| {
+            let (organization, to) = (plain(&one.organization_id), plain(&one.running.to));
+            let moved = counted(one.running.files, "file");
+            format!("organization {organization} to {to}: {moved} ({})", size(one.running.bytes))
+        })
+        .collect();
+    if all.is_empty() { "none".to_owned() } else { all.join("; ") }
+}
+
+fn variants(status: &StatusReply) -> String {
+    let cache = &status.variants;
+    format!(
+        "{} on disk ({}), {} in memory ({})",
+        cache.disk_entries,
+        size(cache.disk_bytes),
+        cache.memory_entries,
+        size(cache.memory_bytes)
+    )
+}
+
+fn providers(all: &[AdminProvider]) -> String {
+    let mut table = Table::new([
+        ("PROVIDER", Align::Left),
+        ("STATE", Align::Left),
+        ("TO COPY", Align::Right),
+        ("TO PURGE", Align::Right),
+        ("TO DROP", Align::Right),
+        ("OLDEST", Align::Right),
+        ("LAST ERROR (UTC)", Align::Left),
+    ]);
+
+    for provider in all {
+        let backlog = &provider.backlog;
+        table.row([
+            plain(&provider.provider_code),
+            state(provider),
+            backlog.sync.to_string(),
+            backlog.purge.to_string(),
+            backlog.dropped.to_string(),
+            backlog.oldest_secs.map(age).unwrap_or_default(),
+            last_error(provider),
+        ]);
+    }
+    table.render()
+}
+
+/// Names the state of a provider in a word.
+pub(super) fn state(provider: &AdminProvider) -> String {
+    use filestore_core::api::BreakerState;
+
+    match &provider.state {
+        _ if !provider.is_configured => "gone".to_owned(),
+        None | Some(BreakerState::Closed) if !provider.is_active => "inactive".to_owned(),
+        None | Some(BreakerState::Closed) => "ok".to_owned(),
+        Some(BreakerState::HalfOpen) => "on trial".to_owned(),
+        Some(BreakerState::Open) => "down".to_owned(),
+        Some(other) => plain(other.as_str()),
+    }
+}
+
+/// Shows the last error of a provider with its time.
+pub(super) fn last_error(provider: &AdminProvider) -> String {
+    let Some(error) = &provider.last_error else { return String::new() };
+    let at = provider.last_error_at.as_deref().map(when).unwrap_or_default();
+    format!("{at} {}", plain(error))
+}
+
+fn advice(status: &StatusReply) -> String {
+    let mut text = String::new();
+    for advice in &status.advice {
+        let (about, problem, next) =
+            (plain(&advice.about), plain(&advice.problem), plain(&advice.next));
+        let _ = write!(text, "\n! {about}: {problem}\n  next: {next}\n");
+    }
+    if text.is_empty() { "\nall is well\n".to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use filestore_core::api::{BreakerState, StatusReply};
+
+    use super::*;
+
+    fn status(json: &str) -> StatusReply {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn what_is_not_well_stands_at_the_end_with_what_to_do() {
+        let status = status(
+            r#"{"providers":[{"provider_code":"eu","provider_name":"EU","storage_location":"CLOUD",
+            "is_active":true,"scheme":"s3","is_tested":true,"state":"open",
+            "last_error":"connection refused","last_error_at":"2026-11-22T04:00:00.000Z",
+            "backlog":{"sync":3,"purge":1,"dropped":0,"oldest_secs":7300}}],
+            "advice":[{"about":"eu","problem":"does not answer","next":"filestore provider check eu"}]}"#,
+        );
+        let shown = text(&status);
+        assert!(shown.contains("eu        down"), "{shown}");
+        assert!(shown.contains("2 h  2026-11-22 04:00:00 connection refused"), "{shown}");
+        assert!(shown.ends_with("\n! eu: does not answer\n  next: filestore provider check eu\n"));
+    }
+
+    #[test]
+    fn a_state_of_a_later_server_is_shown_as_it_is() {
+        let mut status = status(
+            r#"{"providers":[{"provider_code":"eu","provider_name":"EU","storage_location":"CLOUD",
+            "is_active":true,"scheme":"s3","is_tested":true}]}"#,
+        );
+        assert_eq!(state(&status.providers[0]), "ok");
+        status.providers[0].state = Some(BreakerState::Unknown("asleep".into()));
+        assert_eq!(state(&status.providers[0]), "asleep");
+        assert!(text(&status).ends_with("\nall is well\n"));
+    }
+}

@@ -1,0 +1,125 @@
+//! The whole service at a glance.
+
+use crate::api;
+use crate::domain::clock::Timestamp;
+use crate::domain::overview::{Advice, DiskSpace, Overview, ProviderStatus, Unfinished};
+use crate::domain::provider_health::{ProviderFault, ProviderHealth};
+use crate::domain::report::PurgeReport;
+use crate::variant::CacheReport;
+
+impl api::StatusReply {
+    /// Shows a store at a glance, with the contents of its variant cache.
+    pub fn of(overview: &Overview, variants: CacheReport) -> Self {
+        let ok = |fault: &Option<String>| fault.clone().unwrap_or_else(|| "ok".to_owned());
+        let providers = overview.providers.iter();
+        let migrations = overview.migrations.iter().cloned();
+
+        Self {
+            store: api::StatusStore {
+                id: overview.store_id.to_string(),
+                version: overview.version.to_owned(),
+                opened_at: overview.opened_at.to_string(),
+                uptime_secs: secs_between(overview.opened_at, overview.at),
+                data_dir: overview.data_dir.display().to_string(),
+            },
+            database: ok(&overview.database_fault),
+            storage: ok(&overview.storage_fault),
+            disk: overview.disk.map(Into::into),
+            unfinished: overview.unfinished.into(),
+            providers: providers.map(|one| api::AdminProvider::of(one, overview.at)).collect(),
+            sync: overview.sync.clone().into(),
+            purge: (&overview.purge).into(),
+            migrations: migrations
+                .map(|(organization, running)| api::StatusMigration {
+                    organization_id: organization.to_string(),
+                    running: running.into(),
+                })
+                .collect(),
+            variants: variants.into(),
+            advice: overview.advice().into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl api::AdminProvider {
+    /// Shows a provider with its state at `now`.
+    pub fn of(status: &ProviderStatus, now: Timestamp) -> Self {
+        let last_error = status.health.as_ref().and_then(last_error);
+
+        Self {
+            is_configured: status.is_configured,
+            state: status.state().map(Into::into),
+            state_since: status.health.as_ref().map(|health| health.worst().since.to_string()),
+            last_error: last_error.map(|fault| fault.text.clone()),
+            last_error_at: last_error.map(|fault| fault.at.to_string()),
+            backlog: backlog(status, now),
+            ..status.info.clone().into()
+        }
+    }
+}
+
+impl api::ReadyProvider {
+    /// Shows how a provider answers, and what waits for it, at `now`.
+    pub fn of(status: &ProviderStatus, now: Timestamp) -> Self {
+        let last_error = status.health.as_ref().and_then(last_error);
+
+        Self {
+            provider_code: status.info.code.to_string(),
+            state: status.state().map(Into::into),
+            last_error: last_error.map(|fault| fault.text.clone()),
+            backlog: backlog(status, now),
+        }
+    }
+}
+
+/// Returns the later of the last errors of a provider's breakers.
+fn last_error(health: &ProviderHealth) -> Option<&ProviderFault> {
+    let all = [&health.writes, &health.reads];
+    all.into_iter().filter_map(|breaker| breaker.last_error.as_ref()).max_by_key(|fault| fault.at)
+}
+
+fn backlog(status: &ProviderStatus, now: Timestamp) -> api::ProviderBacklog {
+    api::ProviderBacklog {
+        sync: status.backlog.sync.count,
+        purge: status.backlog.purge.count,
+        dropped: status.backlog.dropped.count,
+        oldest_secs: status.oldest_age(now).map(|age| age.as_secs()),
+    }
+}
+
+fn secs_between(from: Timestamp, to: Timestamp) -> u64 {
+    u64::try_from(to.as_secs() - from.as_secs()).unwrap_or(0)
+}
+
+impl From<DiskSpace> for api::StatusDisk {
+    fn from(disk: DiskSpace) -> Self {
+        let DiskSpace { free_bytes, total_bytes, reserve_bytes, takes_uploads } = disk;
+        Self { free_bytes, total_bytes, reserve_bytes, takes_uploads }
+    }
+}
+
+impl From<Unfinished> for api::StatusUnfinished {
+    fn from(unfinished: Unfinished) -> Self {
+        let Unfinished { files, bytes, max_files, max_bytes } = unfinished;
+        Self { files, bytes, max_files, max_bytes }
+    }
+}
+
+impl From<&PurgeReport> for api::StatusPurge {
+    fn from(purge: &PurgeReport) -> Self {
+        Self {
+            due: purge.purged,
+            due_bytes: purge.purged_bytes,
+            waiting: purge.waiting,
+            expired: purge.expired,
+            due_blobs: purge.blobs_removed,
+        }
+    }
+}
+
+impl From<Advice> for api::StatusAdvice {
+    fn from(advice: Advice) -> Self {
+        let Advice { about, problem, next } = advice;
+        Self { about, problem, next }
+    }
+}
