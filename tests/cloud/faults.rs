@@ -1,26 +1,36 @@
-//! A provider that misbehaves: nothing acknowledged is lost, nothing unacknowledged is left.
+//! A provider that misbehaves: nothing acknowledged is lost, nothing unacknowledged is left, and the
+//! organizations beside it ([`Neighbour`]) notice nothing.
 
 use std::time::Duration;
 
 use filestore_core::worker::NoProgress;
 use filestore_workspace::fixtures::noise;
 use filestore_workspace::s3::{Fault, Operation};
-use filestore_workspace::{Remote, S3Server, TestServer, eventually_within, sha256_hex};
+use filestore_workspace::{
+    Neighbour, Remote, S3Server, TestServer, eventually, eventually_within, sha256_hex,
+};
 use reqwest::Method;
 
 use crate::suite::{read, serve_with, sync_all};
 
-/// A server whose provider is given up on quickly.
+/// A server whose provider is given up on quickly, and a neighbour whose provider is sound.
 async fn impatient(
     s3: &S3Server,
     adjust: impl FnOnce(&mut filestore_server::Config),
-) -> (TestServer, Remote) {
+) -> (TestServer, Remote, Neighbour) {
     let mut remote = Remote::at(s3);
     remote.config.timeout = Duration::from_millis(500);
     remote.config.io_timeout = Duration::from_millis(500);
     remote.config.retries = 1;
-    let server = serve_with(&[&remote], adjust).await;
-    (server, remote)
+
+    let neighbour = Neighbour::start().await;
+    let server = serve_with(&[&remote], |config| {
+        config.store.providers.push(neighbour.provider());
+        adjust(config);
+    })
+    .await;
+    neighbour.move_in(&server).await;
+    (server, remote, neighbour)
 }
 
 /// Every object there is one that some record refers to.
@@ -59,7 +69,7 @@ const EVERY: [Fault; 7] = [
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_through_that_fails_is_502_and_leaves_nothing() {
     let s3 = S3Server::start().await;
-    let (server, remote) = impatient(&s3, |_| ()).await;
+    let (server, remote, neighbour) = impatient(&s3, |_| ()).await;
     server.bind(7, remote.code(), false).await;
 
     // The first write finds out what the provider can do.
@@ -72,6 +82,7 @@ async fn a_write_through_that_fails_is_502_and_leaves_nothing() {
         batch.problem(502, "provider_unavailable");
         let replaced = server.change(&kept).file("other").send().await;
         replaced.problem(502, "provider_unavailable");
+        neighbour.takes_a_turn(&server).await;
         s3.faults().clear();
         assert_eq!(read(&server, &kept).await, b"kept", "{fault:?}");
     }
@@ -81,7 +92,7 @@ async fn a_write_through_that_fails_is_502_and_leaves_nothing() {
         std::slice::from_ref(&kept),
         "no record of what was refused"
     );
-    assert_eq!(server.staged(), 0);
+    eventually("staging is empty", async || (server.staged() == 0).then_some(())).await;
 
     nothing_is_orphaned(&server, &remote, &[kept]).await;
 }
@@ -89,7 +100,7 @@ async fn a_write_through_that_fails_is_502_and_leaves_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fault_that_passes_is_not_noticed() {
     let s3 = S3Server::start().await;
-    let (server, remote) = impatient(&s3, |_| ()).await;
+    let (server, remote, neighbour) = impatient(&s3, |_| ()).await;
     server.bind(7, remote.code(), false).await;
 
     let mut ids = vec![server.upload("first").org("7").ok().await.file_id];
@@ -97,6 +108,7 @@ async fn a_fault_that_passes_is_not_noticed() {
         let met = s3.faults().next(1, Operation::PutObject, fault);
         let record = server.upload(format!("{fault:?}")).org("7").ok().await;
         assert_eq!(met.count(), 1);
+        neighbour.takes_a_turn(&server).await;
         assert_eq!(read(&server, &record.file_id).await, format!("{fault:?}").as_bytes());
         ids.push(record.file_id);
     }
@@ -107,13 +119,14 @@ async fn a_fault_that_passes_is_not_noticed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn synced_uploads_wait_for_a_provider_that_is_down() {
     let s3 = S3Server::start().await;
-    let (server, remote) = impatient(&s3, |_| ()).await;
+    let (server, remote, neighbour) = impatient(&s3, |_| ()).await;
     server.bind(7, remote.code(), true).await;
     s3.down().await;
     let record = server.upload("waits").org("7").ok().await;
     let report = server.store().admin().sync(std::sync::Arc::new(NoProgress)).await.unwrap();
     assert_eq!(report.synced, 0);
     assert_eq!(read(&server, &record.file_id).await, b"waits");
+    neighbour.takes_a_turn(&server).await;
 
     server.bind(8, remote.code(), false).await;
     server.upload("refused").org("8").send().await.problem(502, "provider_unavailable");
@@ -127,7 +140,8 @@ async fn synced_uploads_wait_for_a_provider_that_is_down() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_files_converge_whatever_goes_wrong_and_no_orphan_is_left() {
     let s3 = S3Server::start().await;
-    let (server, remote) = impatient(&s3, |config| config.store.sync.max_attempts = 1000).await;
+    let (server, remote, neighbour) =
+        impatient(&s3, |config| config.store.sync.max_attempts = 1000).await;
     server.bind(7, remote.code(), true).await;
 
     for (seed, fault) in (0..).zip(EVERY) {
@@ -145,11 +159,12 @@ async fn all_files_converge_whatever_goes_wrong_and_no_orphan_is_left() {
         ids.push(record.file_id);
     }
 
-    eventually_within(Duration::from_mins(3), "every file is at its provider", async || {
-        let report = server.store().admin().sync(std::sync::Arc::new(NoProgress)).await.unwrap();
-        (report.waiting == 0).then_some(())
-    })
-    .await;
+    let converging =
+        eventually_within(Duration::from_mins(3), "every file is at its provider", async || {
+            let run = server.store().admin().sync(std::sync::Arc::new(NoProgress));
+            (run.await.unwrap().waiting == 0).then_some(())
+        });
+    neighbour.beside(&server, converging).await;
     s3.faults().clear();
 
     for (id, sum) in ids.iter().zip(&sums) {
@@ -172,7 +187,8 @@ async fn no_local_byte_goes_before_a_verified_copy_exists() {
     // A store that looks at no checksum and keeps what arrives: only reading back finds it out.
     s3.faults().ignore_checksums();
 
-    let (server, remote) = impatient(&s3, |config| config.store.sync.max_attempts = 1000).await;
+    let (server, remote, neighbour) =
+        impatient(&s3, |config| config.store.sync.max_attempts = 1000).await;
     server.bind(7, remote.code(), true).await;
     let met = s3.faults().every(Operation::PutObject, Fault::CorruptBody);
     let record = server.upload(noise(1, 5000)).org("7").ok().await;
@@ -182,6 +198,7 @@ async fn no_local_byte_goes_before_a_verified_copy_exists() {
         (met.count() > 4).then_some(())
     })
     .await;
+    neighbour.takes_a_turn(&server).await;
     let waiting = server.record(&record.file_id).await;
     assert_eq!(waiting.storage_location, "LOCAL");
     assert_eq!(read(&server, &record.file_id).await, noise(1, 5000));
@@ -197,7 +214,8 @@ async fn no_local_byte_goes_before_a_verified_copy_exists() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_the_last_try_a_file_is_failed_served_and_can_be_tried_again() {
     let s3 = S3Server::start().await;
-    let (server, remote) = impatient(&s3, |config| config.store.sync.max_attempts = 3).await;
+    let (server, remote, neighbour) =
+        impatient(&s3, |config| config.store.sync.max_attempts = 3).await;
     server.bind(7, remote.code(), true).await;
     // The first write finds out what the provider can do.
     server.bind(8, remote.code(), false).await;
@@ -212,6 +230,7 @@ async fn after_the_last_try_a_file_is_failed_served_and_can_be_tried_again() {
     })
     .await;
     assert_eq!(read(&server, &record.file_id).await, b"bytes");
+    neighbour.takes_a_turn(&server).await;
 
     s3.faults().clear();
     assert_eq!(server.store().admin().sync_retry(Some(7.try_into().unwrap())).await.unwrap(), 1);
@@ -227,30 +246,32 @@ async fn after_the_last_try_a_file_is_failed_served_and_can_be_tried_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_provider_that_is_gone_from_the_configuration_is_502_and_the_server_starts() {
     let s3 = S3Server::start().await;
-    let (server, remote) = impatient(&s3, |_| ()).await;
+    let (server, remote, neighbour) = impatient(&s3, |_| ()).await;
     server.bind(7, remote.code(), false).await;
     let record = server.upload("bytes").org("7").ok().await;
 
-    let server = server.restart_with(|config| config.store.providers.clear()).await;
+    let server = server.restart_with(|config| drop(config.store.providers.remove(0))).await;
     server.content(&record.file_id).send().await.problem(502, "provider_unavailable");
     server.upload("more").org("7").send().await.problem(502, "provider_unavailable");
     assert_eq!(server.info(&record.file_id).await.status, 200);
+    neighbour.takes_a_turn(&server).await;
 
     let config = remote.config.clone();
-    let server = server.restart_with(|all| all.store.providers = vec![config]).await;
+    let server = server.restart_with(|all| all.store.providers.push(config)).await;
     assert_eq!(read(&server, &record.file_id).await, b"bytes");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_inactive_provider_takes_no_new_files_and_serves_those_it_has() {
     let s3 = S3Server::start().await;
-    let (server, remote) = impatient(&s3, |_| ()).await;
+    let (server, remote, neighbour) = impatient(&s3, |_| ()).await;
     server.bind(7, remote.code(), false).await;
     server.bind(8, remote.code(), true).await;
     let record = server.upload("bytes").org("7").ok().await;
 
     let server = server.restart_with(|config| config.store.providers[0].is_active = false).await;
     server.upload("more").org("7").send().await.problem(409, "provider_inactive");
+    neighbour.takes_a_turn(&server).await;
     let waiting = server.upload("waits").org("8").ok().await;
 
     server.store().admin().sync(std::sync::Arc::new(NoProgress)).await.unwrap();
@@ -277,12 +298,13 @@ async fn an_inactive_provider_takes_no_new_files_and_serves_those_it_has() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_download_goes_on_where_the_provider_cut_it() {
     let s3 = S3Server::start().await;
-    let (server, remote) = impatient(&s3, |_| ()).await;
+    let (server, remote, neighbour) = impatient(&s3, |_| ()).await;
     server.bind(7, remote.code(), false).await;
     let bytes = noise(5, 3 << 20);
     let record = server.upload(&bytes).org("7").ok().await;
     let met = s3.faults().next(2, Operation::GetObject, Fault::CutReply);
-    let got = server.client().download(&record.file_id).bytes().await.unwrap();
+    let downloading = async { server.client().download(&record.file_id).bytes().await.unwrap() };
+    let (got, _) = neighbour.beside(&server, downloading).await;
     assert_eq!(sha256_hex(&got), sha256_hex(&bytes));
     assert_eq!(met.count(), 2);
 }
@@ -291,8 +313,9 @@ async fn a_download_goes_on_where_the_provider_cut_it() {
 async fn the_check_at_the_start_leaves_nothing_and_delays_nothing() {
     let s3 = S3Server::start().await;
     let hung = s3.faults().next(1, Operation::PutObject, Fault::Hang);
-    let (server, remote) = impatient(&s3, |config| config.check_providers = true).await;
+    let (server, remote, neighbour) = impatient(&s3, |config| config.check_providers = true).await;
     assert_eq!(server.upload("served meanwhile").ok().await.storage_location, "LOCAL");
+    neighbour.takes_a_turn(&server).await;
 
     eventually_within(Duration::from_mins(1), "the provider has been tried out", async || {
         (hung.count() == 1

@@ -10,12 +10,14 @@
 //! | `sync` | a sync of 2,000 files of 64 KiB to Garage, as a ratio to `rclone copy` with as many transfers, in turns (by `tests/services/run`) |
 //! | `sync-memory` | growth of the peak resident memory over such a sync, and over one of two files of 2 GiB (by `tests/services/run`) |
 //! | `migrate` | 10,000 files that move to Garage, back and out again under reads and replaces: failed reads, wrong bytes, orphans (by `tests/services/run`) |
+//! | `neighbours` | what two organizations (LOCAL, a sound provider) notice of a third one whose provider is dead, silent, throttled or rate-limiting: p50 and p99 with the fault to those without, in alternating windows, medians of five (`window=SECS`, `rounds=N`) |
 //! | `variant` | a cached variant under `wrk -c32`, as a ratio to nginx serving the same bytes with sendfile, in turns (needs `wrk` and `nginx`) |
 //!
 //! Figures are ratios within one run: machines differ and are shared. `FILESTORE_LOAD_DIR` names the
 //! directory to work in (default: the system's temporary one; must not be a tmpfs for `uploads`).
 
 mod clouds;
+mod neighbours;
 mod server;
 mod memory;
 mod pictures;
@@ -33,11 +35,12 @@ fn main() -> ExitCode {
         Some("migrate") => clouds::migrate(),
         Some("sync") => clouds::sync(),
         Some("sync-memory") => clouds::memory(),
+        Some("neighbours") => neighbours::run(),
         Some("uploads") => uploads::run(),
         Some("variant") => variant::run(),
         _ => {
             eprintln!(
-                "usage: cargo bench --bench load -- memory|migrate|pictures|sync|sync-memory|uploads|variant"
+                "usage: cargo bench --bench load -- memory|migrate|neighbours|pictures|sync|sync-memory|uploads|variant"
             );
             return ExitCode::SUCCESS;
         }

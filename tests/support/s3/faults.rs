@@ -18,6 +18,9 @@ pub enum Fault {
     SlowDown,
     /// The request is read, and nothing is done or answered until the client gives up.
     Hang,
+    /// The body is taken piece by piece with pauses between them, as over a slow line; then the request
+    /// is done.
+    Trickle,
     /// The request is done, then the connection is closed without an answer.
     LoseReply,
     /// One bit of the body flips on its way in. A body whose checksum was sent along is refused with

@@ -17,6 +17,9 @@ use super::faults::{Fault, Faults, On};
 use super::operation::Operation;
 use super::store::Orders;
 
+/// The pause before a piece of a body that trickles.
+const TRICKLE: Duration = Duration::from_millis(300);
+
 /// The gate that every request passes through.
 #[derive(Clone)]
 pub(super) struct Gate {
@@ -60,6 +63,9 @@ impl Gate {
                 discard(body).await?;
                 let never: Infallible = std::future::pending().await;
                 match never {}
+            }
+            Some(Fault::Trickle) => {
+                self.serve(Request::from_parts(parts, trickled(body)), orders).await?
             }
             Some(Fault::LoseReply) => {
                 let reply =
@@ -148,6 +154,15 @@ fn corrupt(body: Incoming) -> Body {
     });
 
     streamed(bytes.map_err(StdError::from))
+}
+
+/// The same body, with a pause before each of its pieces.
+fn trickled(body: Incoming) -> Body {
+    let pieces = body.into_data_stream().map_err(StdError::from);
+    streamed(pieces.and_then(|bytes| async move {
+        tokio::time::sleep(TRICKLE).await;
+        Ok(bytes)
+    }))
 }
 
 /// The same reply, of whose body only half comes. A reply that has none is an error.
