@@ -13,7 +13,7 @@ use divan::{Bencher, black_box};
 use filestore_core::domain::clock::Timestamp;
 use filestore_core::domain::config::VariantConfig;
 use filestore_core::domain::id::{FileId, Sha256};
-use filestore_core::variant::{Fit, Variant, VariantEngine, VariantKey, VariantSize};
+use filestore_core::variant::{Fit, Variant, VariantEngine, VariantKey, VariantSize, render};
 use image::codecs::jpeg::JpegEncoder;
 use image::imageops::FilterType;
 use image::{ExtendedColorType, ImageReader};
@@ -94,6 +94,35 @@ async fn make(engine: &VariantEngine, key: VariantKey, photo: &Path) -> Variant 
     let open = async move { Ok(File::open(photo).expect("the photograph")) };
     engine.get(key, open, || std::future::ready(true)).await.expect("a variant")
 }
+
+/// Smooth pictures of 1000 pixels and more, flat enough for a lossless file to be thought of, and far
+/// smaller as lossy ones: the look at a sample is all that it may cost.
+#[divan::bench(args = ["400", "1000"], max_time = Duration::from_secs(6))]
+fn smooth(bencher: Bencher, size: &str) {
+    let size = VariantSize::from_path(size, size).expect("an allowed size");
+    let mut file = tempfile::tempfile().expect("a file");
+    file.write_all(&SMOOTH).expect("writing the picture");
+
+    let config = VariantConfig::default();
+    bencher.bench(|| render(&file, &[(size, Fit::Cover)], &config).expect("a variant"));
+}
+
+/// A JPEG of 15 megapixels whose shades change slowly.
+static SMOOTH: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let (width, height) = (5000, 3000);
+    let shade = |at: u32, whole: u32, most: u32| {
+        u8::try_from(20 + at * most / whole).expect("at most 20 and `most`")
+    };
+    let points = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
+    let rgb: Vec<u8> = points
+        .flat_map(|(x, y)| [shade(x, width, 90), shade(y, height, 60), shade(x + y, 8000, 50)])
+        .collect();
+
+    let mut bytes = Vec::new();
+    let mut encoder = JpegEncoder::new_with_quality(&mut bytes, 90);
+    encoder.encode(&rgb, width, height, ExtendedColorType::Rgb8).expect("encoding into memory");
+    bytes
+});
 
 #[divan::bench(args = SIZES, max_time = Duration::from_secs(6))]
 fn plain(bencher: Bencher, size: &str) {

@@ -27,6 +27,7 @@ mod webp;
 mod gif;
 mod bmp;
 mod tiff;
+mod overlay;
 
 /// The largest colour profile taken into account, in bytes; real ones end at 3 MiB.
 const MAX_PROFILE_BYTES: usize = 4 << 20;

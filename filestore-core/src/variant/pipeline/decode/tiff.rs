@@ -6,32 +6,38 @@
 //! The crate leaves samples out that the colours do not need, and then undoes the predictor over the
 //! wrong distance. So it is told that all samples are shades of grey, of which it leaves out none.
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{Read, Seek};
 
-use tiff::decoder::{BufferLayoutPreference, Decoder, DecodingResult, Limits};
+use tiff::decoder::{BufferLayoutPreference, ChunkType, Decoder, DecodingResult, Limits};
 use tiff::tags::Tag;
 use tiff::{TiffError, TiffResult};
 
+use super::overlay::Overlay;
 use super::{Decoded, check_same_size};
 use crate::domain::error::{Error, Result};
+use crate::variant::geometry::area;
 use crate::variant::pipeline::budget::decode_bytes;
-use crate::variant::pipeline::header::{Header, TiffAlpha, TiffHeader, TiffModel};
+use crate::variant::pipeline::header::{Header, TiffAlpha, TiffHeader, TiffModel, jpeg_size};
 use crate::variant::pipeline::image_file::ImageFile;
 use crate::variant::pipeline::refusal::{corrupt, over_memory, unsupported};
 use crate::variant::pixels::{InkModel, Inks, Layout, Pixels, ycc_to_rgb};
 
 /// "Black is zero" (TIFF 6.0, tag PhotometricInterpretation).
 const GREY: u8 = 1;
+/// The pixels that a tile may have beyond those of a small picture.
+const MOST_PADDING: u64 = 1 << 20;
 
 pub(super) fn decode(image: &ImageFile<'_>, header: &Header, tiff: TiffHeader) -> Result<Decoded> {
     let model = tiff.model.ok_or_else(|| unsupported("TIFF"))?;
-    let reader =
-        AllGrey { inner: image.reader(), photometric_at: tiff.photometric_at, position: 0 };
+    let reader = Overlay::new(image.reader(), tiff.photometric_at, [GREY]);
 
     let mut decoder = Decoder::new(reader).map_err(|error| explain(image, error))?;
     decoder = decoder.with_limits(limits(image, header));
     let (width, height) = decoder.dimensions().map_err(|error| explain(image, error))?;
     check_same_size(header, width as usize, height as usize)?;
+    if tiff.is_jpeg {
+        check_jpegs(&mut decoder, image, header)?;
+    }
     let profile = decoder.get_tag_u8_vec(Tag::IccProfile).ok();
     let palette = (model == TiffModel::Palette)
         .then(|| palette(&mut decoder).map_err(|error| explain(image, error)))
@@ -48,6 +54,26 @@ pub(super) fn decode(image: &ImageFile<'_>, header: &Header, tiff: TiffHeader) -
     Ok(Decoded::whole(Pixels { layout, width, height, data }, profile))
 }
 
+/// Refuses JPEGs within that are larger than the picture: their decoder takes the memory that they
+/// ask for.
+fn check_jpegs<R: Read + Seek>(
+    decoder: &mut Decoder<R>,
+    image: &ImageFile<'_>,
+    header: &Header,
+) -> Result<()> {
+    let tag = match decoder.get_chunk_type() {
+        ChunkType::Strip => Tag::StripOffsets,
+        ChunkType::Tile => Tag::TileOffsets,
+    };
+    let offsets = decoder.get_tag_u64_vec(tag).map_err(|error| explain(image, error))?;
+
+    let most = area(header.stored) + MOST_PADDING;
+    if offsets.iter().any(|at| jpeg_size(image, *at).is_some_and(|size| area(size) > most)) {
+        return Err(corrupt("a strip or tile larger than the picture"));
+    }
+    Ok(())
+}
+
 fn limits(image: &ImageFile<'_>, header: &Header) -> Limits {
     let decoding = usize::try_from(decode_bytes(header, image.len())).unwrap_or(usize::MAX);
     let file = usize::try_from(image.len()).unwrap_or(usize::MAX);
@@ -60,12 +86,10 @@ fn limits(image: &ImageFile<'_>, header: &Header) -> Limits {
     limits
 }
 
-type Bands<R> = Decoder<AllGrey<R>>;
-
 /// Reads the samples of all pixels, 8 bits each, one pixel after another; `None` for a depth that is
 /// not decoded.
 fn samples<R: Read + Seek>(
-    decoder: &mut Bands<R>,
+    decoder: &mut Decoder<R>,
     header: &Header,
     tiff: TiffHeader,
 ) -> TiffResult<Option<Vec<u8>>> {
@@ -206,7 +230,7 @@ fn divide_alpha(data: &mut [u8], channels: usize) {
 }
 
 /// Reads the colours that the samples stand for.
-fn palette<R: Read + Seek>(decoder: &mut Bands<R>) -> TiffResult<Vec<[u8; 3]>> {
+fn palette<R: Read + Seek>(decoder: &mut Decoder<R>) -> TiffResult<Vec<[u8; 3]>> {
     let values = decoder.get_tag_u16_vec(Tag::ColorMap)?;
     let colors = values.len() / 3;
 
@@ -215,35 +239,6 @@ fn palette<R: Read + Seek>(decoder: &mut Bands<R>) -> TiffResult<Vec<[u8; 3]>> {
     let byte = |value: u16| if is_narrow { value as u8 } else { from_16_bits(value) };
     let channel = |index: usize, color: usize| byte(values[color * colors + index]);
     Ok((0..colors).map(|index| [0, 1, 2].map(|color| channel(index, color))).collect())
-}
-
-/// A TIFF in which the samples are said to be shades of grey.
-struct AllGrey<R> {
-    inner: R,
-    /// The position of the byte that says what they are.
-    photometric_at: u64,
-    position: u64,
-}
-
-impl<R: Read> Read for AllGrey<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        let within = self.photometric_at.checked_sub(self.position);
-        let within = within.and_then(|at| usize::try_from(at).ok()).filter(|at| *at < count);
-        if let Some(at) = within {
-            buffer[at] = GREY;
-        }
-
-        self.position += count as u64;
-        Ok(count)
-    }
-}
-
-impl<R: Seek> Seek for AllGrey<R> {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.position = self.inner.seek(to)?;
-        Ok(self.position)
-    }
 }
 
 fn explain(image: &ImageFile<'_>, error: TiffError) -> Error {

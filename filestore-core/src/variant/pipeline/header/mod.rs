@@ -79,6 +79,13 @@ pub(crate) fn read(image: &ImageFile<'_>) -> Result<Header> {
     header.map_or_else(|| Err(refusal(image)?), Ok)
 }
 
+/// Reads the size of the JPEG that starts at `position`; `None` if none starts there.
+pub(crate) fn jpeg_size(image: &ImageFile<'_>, position: u64) -> Option<Dimensions> {
+    let mut reader = image.header_reader();
+    reader.seek(SeekFrom::Start(position)).ok()?;
+    jpeg::parse(Fields::new(reader)).ok().map(|header| header.stored)
+}
+
 /// Returns the reason why a file cannot be shown: no image, or none that can be decoded.
 fn refusal(image: &ImageFile<'_>) -> Result<Error> {
     let mut magic = [0; unsupported::MAGIC_BYTES];

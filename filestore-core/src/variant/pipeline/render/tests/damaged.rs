@@ -209,6 +209,15 @@ fn a_cut_bmp_shows_the_rows_that_came() {
 }
 
 #[test]
+fn a_bmp_with_a_palette_that_is_too_large_is_read() {
+    let palette = [[0, 0, 0, 0], [30, 30, 220, 0]].concat().repeat(8);
+    let mut bytes = bmp(304, 300, 4, 0, &palette, &vec![0x11; 152 * 300]);
+    bytes[46..50].copy_from_slice(&300u32.to_le_bytes());
+    let middle = seen(&bytes, "200", Fit::Cover).at(100, 100);
+    assert!(close(&middle, &[RED[0], RED[1], RED[2], 255]), "{middle:?}");
+}
+
+#[test]
 fn a_part_of_which_nothing_came_is_corrupt() {
     let rgb = quarters(300, 900, DISPLAYED);
     let bgr: Vec<u8> = rgb.chunks(3).flat_map(|p| [p[2], p[1], p[0]]).collect();

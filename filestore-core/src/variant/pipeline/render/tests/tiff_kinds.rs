@@ -253,3 +253,18 @@ pub(super) fn cases() -> Vec<(&'static str, Vec<u8>)> {
         ("TIFF, white is 0", of(kind(0, 1), &each(&|p| vec![p[0]]))),
     ]
 }
+
+#[test]
+fn a_jpeg_within_is_read_and_may_not_be_larger_than_the_picture() {
+    let within =
+        |jpeg: &[u8], photometric| Kind { compression: 7, ..kind(photometric, 3) }.write(jpeg);
+    let plain = jpeg(SIDE, SIDE, &quarters(SIDE, SIDE, DISPLAYED));
+    let shown = seen(&within(&plain, 6), "200", Fit::Cover);
+    assert_quarters(&shown, DISPLAYED, "YCbCr");
+    let mut bomb = plain.clone();
+    let frame = bomb.windows(2).position(|pair| pair == [0xFF, 0xC0]).unwrap();
+    bomb[frame + 5..frame + 9].copy_from_slice(&[0x3F; 4]);
+    let error = error(&within(&bomb, 6));
+    assert_eq!(error.kind(), ErrorKind::CorruptImage);
+    assert!(error.chain().contains("larger than the picture"), "{}", error.chain());
+}
