@@ -236,7 +236,10 @@ fn palette<R: Read + Seek>(decoder: &mut Decoder<R>) -> TiffResult<Vec<[u8; 3]>>
 
     // All red first, then green and blue. Some programs write 8 bits where 16 belong.
     let is_narrow = values.iter().all(|value| *value < 256);
-    let byte = |value: u16| if is_narrow { value as u8 } else { from_16_bits(value) };
+    let byte = |value: u16| match u8::try_from(value) {
+        Ok(narrow) if is_narrow => narrow,
+        _ => from_16_bits(value),
+    };
     let channel = |index: usize, color: usize| byte(values[color * colors + index]);
     Ok((0..colors).map(|index| [0, 1, 2].map(|color| channel(index, color))).collect())
 }
