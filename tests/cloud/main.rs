@@ -7,6 +7,7 @@ mod faults;
 mod lanes;
 mod outage;
 mod abandoned;
+mod status;
 mod crash;
 
 use filestore_workspace::{Remote, S3Server};

@@ -21,6 +21,7 @@ in_every_way! {
     files_go_to_their_provider_and_come_back
     a_migration_against_the_binding_is_refused
     a_provider_is_listed_and_tried_out
+    the_whole_service_is_on_one_screen
     ctrl_c_ends_a_migration_with_a_report
 }
 
@@ -71,6 +72,22 @@ fn files_go_to_their_provider_and_come_back(bench: &Bench) {
     for (id, bytes) in [(&early, "early"), (&late, "late")] {
         assert_eq!(bench.ok(&["get", id, "-o", "-"]), bytes);
     }
+}
+
+fn the_whole_service_is_on_one_screen(bench: &Bench) {
+    bind(bench, &[]);
+    bench.upload("a.txt", "there", &[]);
+    let screen = bench.ok(&["status"]);
+    for shown in ["store ", "data ", "disk  ", "LOCAL ", "disk ", "variants "] {
+        assert!(screen.contains(shown), "{shown} in {screen}");
+    }
+
+    let status = bench.json(&["status"]);
+    assert!(status["advice"].is_array(), "{status}");
+    let disk =
+        status["providers"].as_array().unwrap().iter().find(|one| one["provider_code"] == "disk");
+    assert_eq!(disk.unwrap()["state"], "closed");
+    assert!(status["disk"]["free_bytes"].as_u64() > Some(0), "{status}");
 }
 
 fn a_migration_against_the_binding_is_refused(bench: &Bench) {

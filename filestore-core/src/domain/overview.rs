@@ -12,6 +12,9 @@ use super::report::{MigrateRunning, ProviderInfo, PurgeReport, SyncStatusReport}
 /// Age from which work that waits for a sound holder is worth a look.
 const LONG: Duration = Duration::from_hours(1);
 
+/// Free space below which room should be made.
+const LITTLE_BYTES: u64 = 1 << 30;
+
 /// The state of a store and of everything it stands on.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -167,8 +170,8 @@ impl Overview {
             return Some(Advice::new("storage", fault, next));
         }
 
-        let disk = self.disk.filter(|disk| disk.free_bytes < disk.total_bytes / 20)?;
-        let problem = format!("less than 5 % free: {} bytes", disk.free_bytes);
+        let disk = self.disk.filter(|disk| disk.free_bytes < LITTLE_BYTES)?;
+        let problem = format!("less than 1 GiB free: {} bytes", disk.free_bytes);
         Some(Advice::new("disk", problem, "make room before uploads are refused"))
     }
 
@@ -241,7 +244,7 @@ mod tests {
             data_dir: "/data".into(),
             database_fault: None,
             storage_fault: None,
-            disk: Some(DiskSpace::new(50, 100, 1)),
+            disk: Some(DiskSpace::new(2 << 30, 100 << 30, 1)),
             unfinished: Unfinished::new(1, 1, 100, 100),
             providers: vec![provider("eu")],
             sync: SyncStatusReport::default(),
@@ -299,7 +302,7 @@ mod tests {
             ("database", "restart", |all| all.database_fault = Some("locked".to_owned())),
             ("storage", "mounted", |all| all.storage_fault = Some("no space".to_owned())),
             ("disk", "make room", |all| all.disk.as_mut().unwrap().takes_uploads = false),
-            ("disk", "make room", |all| all.disk = Some(DiskSpace::new(4, 100, 1))),
+            ("disk", "make room", |all| all.disk = Some(DiskSpace::new(1 << 20, 100 << 30, 1))),
             ("uploads", "limits.staged", |all| all.unfinished.files = 95),
             ("eu", "filestore provider check eu", |all| {
                 all.providers[0].health.as_mut().unwrap().writes = breaker(BreakerState::Open);
