@@ -128,6 +128,7 @@ pub use self::{
         binding::{Binding, BindingChange, NewBinding},
         clock::{Clock, ManualClock, Timestamp},
         config::{Durability, Limits, StoreConfig, SyncConfig, VariantConfig},
+        damage::{Damage, DamagedRow},
         disposition::Disposition,
         error::{Details, Error, ErrorKind, Result},
         id::{BlobId, FileId, OrganizationId, OrganizationNumber, Sha256, StoreId, SubSystem},

@@ -469,3 +469,26 @@ async fn an_address_that_others_reach_needs_a_word() {
     config.insecure_no_auth = true;
     Server::start(config).await.unwrap().stop().await;
 }
+
+#[tokio::test]
+async fn a_damaged_record_says_so_and_harms_no_other() {
+    let running = Running::start().await;
+    let bad = running.upload(b"bad").await;
+    let good = running.upload(b"good").await;
+    let database = running.server.store().data_dir().database();
+    let vandal = rusqlite::Connection::open(database).unwrap();
+    vandal.execute_batch("PRAGMA ignore_check_constraints = ON").unwrap();
+    vandal.execute("UPDATE files SET width = 1 WHERE file_id = ?1", [id_of(&bad)]).unwrap();
+
+    let refused = running.get(&format!("/api/v1/files/{}/info", id_of(&bad))).await;
+    assert_eq!(refused.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    let problem: Value = refused.json().await.unwrap();
+    assert_eq!(problem["code"], "record_damaged");
+    assert!(problem["detail"].as_str().unwrap().contains("has to be repaired"), "{problem}");
+
+    let listed: Value = running.get("/api/v1/files").await.json().await.unwrap();
+    let listed = listed["items"].as_array().unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(id_of(&listed[0]), id_of(&good));
+    assert_eq!(running.server.store().damage().damaged_rows, 1);
+}

@@ -266,6 +266,7 @@ fn exit_of(kind: core::ErrorKind) -> Exit {
         | Kind::StorageFull
         | Kind::Locked
         | Kind::Unusable
+        | Kind::RecordDamaged
         | Kind::Internal => Exit::Failed,
     }
 }

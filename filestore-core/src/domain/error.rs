@@ -97,6 +97,8 @@ kinds! {
     Locked => "locked",
     /// The data directory, configuration or database cannot be used as it is.
     Unusable => "unusable",
+    /// The record of the file cannot be read: it has to be repaired or restored.
+    RecordDamaged => "record_damaged",
     /// A fault of the service or its disk.
     Internal => "internal",
 }

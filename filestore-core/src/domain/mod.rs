@@ -6,6 +6,7 @@ pub mod status;
 pub mod lifecycle;
 pub mod path;
 pub mod media;
+pub mod damage;
 pub mod disposition;
 pub mod serving;
 pub mod binding;

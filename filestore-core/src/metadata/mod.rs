@@ -31,6 +31,7 @@ pub use types::{
 use crate::domain::backlog::ProviderBacklog;
 use crate::domain::binding::{Binding, BindingChange, NewBinding};
 use crate::domain::clock::Timestamp;
+use crate::domain::damage::Damage;
 use crate::domain::error::Result;
 use crate::domain::id::{BlobId, FileId, OrganizationId, OrganizationNumber, StoreId};
 use crate::domain::listing::ListFilter;
@@ -287,6 +288,11 @@ pub trait Metadata: Send + Sync + 'static {
     async fn holdings(&self, organization: &OrganizationId) -> Result<Vec<Holding>>;
 
     // --------------------------------------------------------------------------------------- Engine
+
+    /// Reports the stored rows that were found damaged since the engine was opened. They are passed
+    /// over by every other call; a look-up of such a file fails with
+    /// [`RecordDamaged`](crate::domain::error::ErrorKind::RecordDamaged).
+    fn damage(&self) -> Damage;
 
     /// Returns the id of the store, which was made with its database and never changes.
     fn store_id(&self) -> StoreId;

@@ -51,6 +51,7 @@ use std::sync::Arc;
 
 use crate::domain::clock::{Clock, Timestamp};
 use crate::domain::config::StoreConfig;
+use crate::domain::damage::Damage;
 use crate::domain::error::Result;
 use crate::domain::id::StoreId;
 use crate::domain::provider_health::ProviderHealth;
@@ -150,6 +151,13 @@ impl Inner {
 }
 
 impl FileStore {
+    /// Reports the damage that was met since the store was opened: rows that cannot be read, and
+    /// live records without bytes. Both are passed over; an operator has to repair them.
+    pub fn damage(&self) -> Damage {
+        let missing_blobs = self.inner.publishing.missing.lock().len() as u64;
+        Damage { missing_blobs, ..self.inner.metadata.damage() }
+    }
+
     /// Returns the id of the store, which its data directory is marked with.
     pub fn id(&self) -> StoreId {
         self.inner.metadata.store_id()

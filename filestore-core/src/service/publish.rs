@@ -26,6 +26,8 @@ pub(crate) struct PublishQueue {
     running: watch::Sender<bool>,
     /// Blobs whose rename failed: served from staging, renamed by a later upkeep.
     pub(crate) failed: Mutex<HashSet<BlobKey>>,
+    /// Blobs that live records name and that have neither name on the disk.
+    pub(crate) missing: Mutex<HashSet<BlobKey>>,
 }
 
 impl PublishQueue {
@@ -34,6 +36,7 @@ impl PublishQueue {
             waiting: Mutex::new(Vec::new()),
             running: watch::Sender::new(false),
             failed: Mutex::new(HashSet::new()),
+            missing: Mutex::new(HashSet::new()),
         }
     }
 
@@ -58,6 +61,13 @@ impl PublishQueue {
         let mut failed = self.failed.lock();
         for key in keys {
             failed.remove(key);
+        }
+    }
+
+    /// Notes that a live record has no bytes, and logs it the first time.
+    pub(crate) fn note_missing(&self, key: &BlobKey) {
+        if self.missing.lock().insert(key.clone()) {
+            tracing::error!(%key, "a live record has no bytes: neither its staged nor its final name is there");
         }
     }
 
@@ -117,15 +127,29 @@ impl Inner {
     /// caller: the record is committed, readers find the staged name, and upkeep repeats the
     /// rename.
     pub(crate) async fn publish_all(&self, keys: Vec<BlobKey>) {
+        self.publish_each(keys).await;
+    }
+
+    /// Puts committed blobs under their final names as [`publish_all`](Self::publish_all) does;
+    /// returns those that have neither name.
+    pub(crate) async fn publish_each(&self, keys: Vec<BlobKey>) -> Vec<BlobKey> {
         let outcomes = self.stores.local().publish_all(keys.clone()).await;
+        let mut absent = Vec::new();
+
         for (key, outcome) in keys.into_iter().zip(outcomes) {
-            let Err(error) = outcome else { continue };
+            let Err(error) = outcome else {
+                self.publishing.missing.lock().remove(&key);
+                continue;
+            };
             // A purge may have been faster; upkeep asks the database.
-            if error.kind() != ErrorKind::NotFound {
+            if error.kind() == ErrorKind::NotFound {
+                absent.push(key.clone());
+            } else {
                 tracing::warn!(error = %error.chain(), "a committed blob stays in staging for now");
             }
             self.publishing.failed.lock().insert(key);
         }
+        absent
     }
 }
 

@@ -9,6 +9,10 @@ use std::time::Duration;
 use crate::FileStore;
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{ErrorKind, Result};
+use crate::domain::id::BlobId;
+use crate::domain::path::BlobKey;
+
+use super::Inner;
 
 /// The longest pause between two tries of anything, and so the longest wait after a start.
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
@@ -23,9 +27,10 @@ pub(crate) async fn recover(store: &FileStore) -> Result<()> {
     let (mut forward, mut undone) = (0, 0);
 
     for page in staged.chunks(PAGE) {
-        let live = inner.metadata.live_local_keys(page).await?;
-        let dead: Vec<_> =
-            page.iter().copied().filter(|id| live.iter().all(|key| key.blob_id() != *id)).collect();
+        let (live, unknown) = look_up(inner, page).await?;
+        let is_dead =
+            |id: &BlobId| !unknown.contains(id) && live.iter().all(|key| key.blob_id() != *id);
+        let dead: Vec<_> = page.iter().copied().filter(is_dead).collect();
         forward += live.len();
         undone += dead.len();
         inner.publish_all(live).await;
@@ -48,6 +53,28 @@ pub(crate) async fn recover(store: &FileStore) -> Result<()> {
         }
         outcome => outcome,
     }
+}
+
+/// Looks the staged blobs of a page up. A blob whose record is damaged is unknown: it stays in staging,
+/// as the record may be repaired.
+async fn look_up(inner: &Inner, page: &[BlobId]) -> Result<(Vec<BlobKey>, Vec<BlobId>)> {
+    if let Ok(live) = inner.metadata.live_local_keys(page).await {
+        return Ok((live, Vec::new()));
+    }
+
+    let (mut live, mut unknown) = (Vec::new(), Vec::new());
+    for &id in page {
+        match inner.metadata.live_local_keys(&[id]).await {
+            Ok(keys) => live.extend(keys),
+            Err(error) => {
+                // It is the record that cannot be read, and not the database.
+                inner.metadata.ping().await?;
+                tracing::error!(blob = %id, error = %error.chain(), "a staged blob stays: its record cannot be read");
+                unknown.push(id);
+            }
+        }
+    }
+    Ok((live, unknown))
 }
 
 /// Ends all leases, and cuts waits short that a clock that was ahead has made long.
@@ -82,9 +109,9 @@ pub(crate) async fn withdraw_stale_writes(store: &FileStore, begun_before: Times
 mod tests {
     use super::*;
     use crate::domain::clock::ManualClock;
-    use crate::domain::id::{BlobId, FileId};
-    use crate::domain::path::BlobKey;
+    use crate::domain::id::FileId;
     use crate::metadata::WriteIntent;
+    use crate::service::NewUpload;
 
     #[tokio::test]
     async fn a_write_noted_by_a_clock_that_was_ahead_is_given_up_at_the_next_start() {
@@ -111,5 +138,34 @@ mod tests {
         let due = store.inner().metadata.due_blobs(&intent.provider, due_at, 9).await.unwrap();
         assert_eq!(due.len(), 1);
         assert_eq!(due[0].blob.key, intent.key);
+    }
+
+    #[tokio::test]
+    async fn a_staged_blob_of_a_damaged_record_stays_and_the_store_opens() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path()).await.unwrap();
+        let new = NewUpload::new("acme".parse().unwrap(), "docs".parse().unwrap());
+        let key = store.upload(new, &b"bytes"[..]).await.unwrap().blob.key;
+        store.close().await;
+        drop(store);
+
+        let staged = dir.path().join("staging").join(key.blob_id().to_string());
+        std::fs::rename(dir.path().join("blobs").join(key.as_str()), &staged).unwrap();
+        let vandal = rusqlite::Connection::open(dir.path().join("metadata.sqlite3")).unwrap();
+        let set_key = |text: &str| {
+            let sql = "UPDATE files SET blob_key = ?1 WHERE blob_id = ?2";
+            vandal.execute(sql, [text, &key.blob_id().to_string()]).unwrap();
+        };
+        set_key(&format!("broken/{}", key.blob_id()));
+
+        let store = FileStore::open(dir.path()).await.unwrap();
+        assert!(staged.exists(), "the record may be repaired");
+        assert_eq!(store.damage().damaged_rows, 1);
+        store.close().await;
+        drop(store);
+
+        set_key(key.as_str());
+        let store = FileStore::open(dir.path()).await.unwrap();
+        assert!(!staged.exists() && !store.damage().is_any());
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::FileStore;
 use crate::domain::error::Result;
+use crate::domain::path::BlobKey;
 use crate::service::recovery::withdraw_stale_writes;
 
 /// Age from which a write counts as broken off without a word.
@@ -29,16 +30,31 @@ impl FileStore {
         let waiting: Vec<_> = inner.publishing.failed.lock().iter().cloned().collect();
 
         let mut outcome = Ok(());
+        inner.publishing.missing.lock().retain(|key| waiting.contains(key));
         for key in waiting {
             match inner.metadata.live_local_keys(&[key.blob_id()]).await {
                 Ok(live) => {
                     inner.publishing.forget(&[key]);
-                    inner.publish_all(live).await;
+                    for absent in inner.publish_each(live).await {
+                        outcome = outcome.and(self.settle_absent(&absent).await);
+                    }
                 }
                 Err(error) => outcome = outcome.and(Err(error)),
             }
         }
         outcome
+    }
+
+    /// Settles a blob that has no name on the disk. A purge may have removed it since the database
+    /// was asked; if a live record still names it, bytes are missing.
+    async fn settle_absent(&self, key: &BlobKey) -> Result<()> {
+        let inner = self.inner();
+        if inner.metadata.live_local_keys(&[key.blob_id()]).await?.contains(key) {
+            inner.publishing.note_missing(key);
+        } else {
+            inner.publishing.forget(std::slice::from_ref(key));
+        }
+        Ok(())
     }
 }
 
@@ -48,7 +64,9 @@ mod tests {
 
     use super::*;
     use crate::domain::record::FileRecord;
+    use crate::domain::scope::Scope;
     use crate::service::NewUpload;
+    use crate::worker::NoProgress;
 
     async fn uploaded(store: &FileStore) -> FileRecord {
         let new = NewUpload::new("acme".parse().unwrap(), "docs".parse().unwrap());
@@ -82,6 +100,42 @@ mod tests {
         set_key(bad.as_str());
         store.upkeep().await.unwrap();
         assert!(places[0].1.exists());
+        assert!(store.inner().publishing.failed.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_live_record_without_bytes_is_counted_until_they_are_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path()).await.unwrap();
+        let record = uploaded(&store).await;
+        store.inner().publishing.idle().await;
+        let stored = dir.path().join("blobs").join(record.blob.key.as_str());
+        let elsewhere = dir.path().join("elsewhere");
+        std::fs::rename(&stored, &elsewhere).unwrap();
+        store.inner().publishing.failed.lock().insert(record.blob.key.clone());
+
+        for _ in 0..2 {
+            store.upkeep().await.unwrap();
+            assert_eq!(store.damage().missing_blobs, 1);
+        }
+
+        std::fs::rename(&elsewhere, &stored).unwrap();
+        store.upkeep().await.unwrap();
+        assert!(!store.damage().is_any());
+    }
+
+    #[tokio::test]
+    async fn a_blob_that_was_purged_before_its_rename_is_not_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path()).await.unwrap();
+        let record = uploaded(&store).await;
+        store.inner().publishing.idle().await;
+        store.delete(record.file_id, &Scope::All).await.unwrap();
+        store.admin().purge(&NoProgress).await.unwrap();
+        store.inner().publishing.failed.lock().insert(record.blob.key);
+
+        store.upkeep().await.unwrap();
+        assert!(!store.damage().is_any());
         assert!(store.inner().publishing.failed.lock().is_empty());
     }
 }

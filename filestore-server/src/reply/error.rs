@@ -79,9 +79,10 @@ const fn status_of(kind: ErrorKind) -> StatusCode {
         | ErrorKind::CorruptImage
         | ErrorKind::ImageTooLarge => StatusCode::UNPROCESSABLE_ENTITY,
 
-        ErrorKind::Locked | ErrorKind::Unusable | ErrorKind::Internal => {
-            StatusCode::INTERNAL_SERVER_ERROR
-        }
+        ErrorKind::Locked
+        | ErrorKind::Unusable
+        | ErrorKind::RecordDamaged
+        | ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         ErrorKind::ProviderUnavailable => StatusCode::BAD_GATEWAY,
         ErrorKind::Busy => StatusCode::SERVICE_UNAVAILABLE,
         ErrorKind::StorageFull => StatusCode::INSUFFICIENT_STORAGE,

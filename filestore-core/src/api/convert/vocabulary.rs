@@ -79,6 +79,7 @@ to_wire!(ErrorKind => ErrorCode {
     StorageFull,
     Locked,
     Unusable,
+    RecordDamaged,
     Internal,
 });
 

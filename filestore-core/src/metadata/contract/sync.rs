@@ -5,7 +5,7 @@ use crate::domain::binding::{BindingChange, NewBinding};
 use crate::domain::status::SyncStatus;
 use crate::metadata::SyncCounts;
 
-pub(super) async fn bind(metadata: &dyn Metadata, organization: i64, code: &str) {
+pub(crate) async fn bind(metadata: &dyn Metadata, organization: i64, code: &str) {
     let binding = NewBinding {
         organization: number(organization),
         organization_name: "name".into(),

@@ -4,14 +4,15 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, Params, Row};
+use rusqlite::{Connection, Params};
 
 use crate::domain::backlog::{ProviderBacklog, Waiting};
 use crate::domain::clock::Timestamp;
+use crate::domain::error::Error;
 use crate::domain::provider::ProviderCode;
 
 use super::fault::{Fault, Source};
-use super::{purge, row, sync};
+use super::{damage, purge, row, sync};
 
 pub(super) const UNCLAIMED: &str =
     "SELECT count(*), min(purge_marked_at) FROM files INDEXED BY files_unclaimed
@@ -54,7 +55,8 @@ pub(super) fn count(
 
     let mut pair = sync::next_pair(&snapshot, "", "")?;
     while let Some((organization, holder)) = pair {
-        if let Some(target) = sync::destination(&snapshot, &organization, &holder)? {
+        let target = damage::pass_over(sync::destination(&snapshot, &organization, &holder))?;
+        if let Some(target) = target.flatten() {
             let params = [organization.as_str(), holder.as_str()];
             tally.of(target).sync.add(waiting(&snapshot, PENDING, params)?);
         }
@@ -78,20 +80,16 @@ pub(super) fn count(
     Ok(tally.0.into_values().filter(|backlog| !backlog.is_empty()).collect())
 }
 
-/// Lists the providers that a query gives one after the other.
+/// Lists the providers that a query gives one after the other. Codes that cannot be read are passed
+/// over.
 pub(super) fn holders(sql: &Connection, next: &str) -> Result<Vec<ProviderCode>, Fault> {
-    let mut holders: Vec<ProviderCode> = Vec::new();
-    loop {
-        let after = holders.last().map_or("", ProviderCode::as_str);
-        match row::first(sql, next, [after], holder)? {
-            Some(holder) => holders.push(holder),
-            None => return Ok(holders),
-        }
+    let (mut holders, mut after) = (Vec::new(), String::new());
+    while let Some(code) = row::first(sql, next, [&after], |row| Ok(row.get::<_, String>(0)?))? {
+        let holder = code.parse().map_err(|error: Error| inconsistent(error.into()));
+        holders.extend(damage::pass_over(holder)?);
+        after = code;
     }
-}
-
-fn holder(row: &Row<'_>) -> Result<ProviderCode, Fault> {
-    row::parse(row, 0).map_err(inconsistent)
+    Ok(holders)
 }
 
 fn waiting(sql: &Connection, query: &str, params: impl Params) -> Result<Waiting, Fault> {

@@ -28,7 +28,7 @@ pub(super) const DUE: &str = concat!(
     "SELECT ",
     columns!(),
     ", id, attempts FROM blob_gc INDEXED BY blob_gc_due
-     WHERE storage_provider = ?1 AND not_before <= ?2 ORDER BY not_before LIMIT ?3"
+     WHERE storage_provider = ?1 AND not_before <= ?2 ORDER BY not_before"
 );
 
 pub(super) const COUNT_DUE: &str = "SELECT count(*) FROM blob_gc INDEXED BY blob_gc_due
@@ -76,8 +76,8 @@ pub(super) fn due(
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<DueBlob>, Fault> {
-    let params = params![holder.as_str(), now.as_millis(), row::limit(limit)];
-    row::collect(sql, DUE, params, |row| {
+    let params = params![holder.as_str(), now.as_millis()];
+    row::collect_up_to(limit, sql, DUE, params, |row| {
         Ok(DueBlob { blob: blob(row)?, id: row.get(4)?, attempts: row.get(5)? })
     })
 }
@@ -94,7 +94,7 @@ pub(super) fn count_due(sql: &Connection, now: Timestamp) -> Result<u64, Fault> 
 
 /// Lists the dropped blobs of `file` whose bytes were not found absent yet.
 pub(super) fn of_file(sql: &Connection, file: FileId) -> Result<Vec<DroppedBlob>, Fault> {
-    row::collect(sql, OF_FILE, [row::id(file)], blob)
+    row::collect_whole(sql, OF_FILE, [row::id(file)], blob)
 }
 
 pub(super) fn forget_file(sql: &Connection, file: FileId) -> Result<(), Fault> {

@@ -17,7 +17,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rusqlite::ErrorCode;
 use tokio::sync::watch;
 
+use crate::domain::damage::DamagedRow;
 use crate::domain::error::{Error, ErrorKind, Result};
+
+use super::damage::DamagedRows;
 
 pub(super) type Source = Box<dyn StdError + Send + Sync>;
 
@@ -36,9 +39,12 @@ pub(super) enum Fault {
     /// After an error the transaction could not be rolled back, or had ended by itself.
     #[error("lost the transaction: {0}")]
     Lost(String),
-    /// A stored row that no code of ours writes. `what` names it, as in `file 01J...`.
+    /// A stored row that no code of ours writes. `what` names it, as in `a dropped blob`.
     #[error("inconsistent row: {source}")]
     Row { what: String, source: Source },
+    /// A record that no code of ours writes.
+    #[error("inconsistent record: {source}")]
+    Record { file_id: String, source: Source },
     /// No reader connection was to be had.
     #[error("no connection: {0}")]
     Pool(#[from] r2d2::Error),
@@ -69,7 +75,7 @@ impl Fault {
                 known => known,
             },
             Self::Lost(_) => Class::Poison,
-            Self::Row { .. } => Class::Other,
+            Self::Row { .. } | Self::Record { .. } => Class::Other,
             Self::Pool(_) => Class::Busy,
         }
     }
@@ -80,13 +86,33 @@ impl Fault {
         error.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE
     }
 
+    /// Describes the row, if the fault is that of a damaged row.
+    pub(super) fn damaged_row(&self) -> Option<DamagedRow> {
+        match self {
+            Self::Row { what, source } => Some(DamagedRow::new(what, source)),
+            Self::Record { file_id, source } => {
+                Some(DamagedRow::new(format!("file {file_id}"), source))
+            }
+            _ => None,
+        }
+    }
+
     /// Makes the error that a caller gets.
     pub(super) fn into_error(self, doing: &str) -> Error {
-        let doing = match &self {
-            Self::Row { what, .. } => format!("{doing}: the record of {what} is inconsistent"),
-            _ => doing.to_owned(),
-        };
-        error(self.class(), &doing, self)
+        match &self {
+            Self::Row { what, .. } => {
+                let doing = format!("{doing}: the record of {what} is inconsistent");
+                error(self.class(), &doing, self)
+            }
+            Self::Record { file_id, .. } => {
+                let message = format!(
+                    "the record of the file is damaged, and has to be repaired in the database or restored from a \
+                     backup: {file_id}"
+                );
+                Error::new(ErrorKind::RecordDamaged, message).with_source(self)
+            }
+            _ => error(self.class(), doing, self),
+        }
     }
 }
 
@@ -126,17 +152,24 @@ fn lacks_index_space(error: &rusqlite::Error) -> bool {
     error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE
 }
 
-/// The poisonous fault that the engine met, if it met one. Set once, never cleared.
+/// The poisonous fault that the engine met, if it met one (set once, never cleared), and the damaged
+/// rows.
 #[derive(Debug)]
 pub(super) struct Health {
     /// A flag for the hot path, which needs no reason.
     poisoned: AtomicBool,
     reason: watch::Sender<Option<String>>,
+    /// Rows that cannot be read.
+    pub(super) damaged: DamagedRows,
 }
 
 impl Health {
     pub(super) fn new() -> Self {
-        Self { poisoned: AtomicBool::new(false), reason: watch::Sender::new(None) }
+        Self {
+            poisoned: AtomicBool::new(false),
+            reason: watch::Sender::new(None),
+            damaged: DamagedRows::default(),
+        }
     }
 
     pub(super) fn is_poisoned(&self) -> bool {
@@ -152,8 +185,9 @@ impl Health {
         Err(Error::internal("using a database that must be opened again", reason))
     }
 
-    /// Poisons the engine if `fault` is of that class.
+    /// Poisons the engine if `fault` is of that class; remembers a damaged row.
     pub(super) fn note(&self, fault: &Fault) {
+        self.damaged.report(fault.damaged_row().into_iter().collect());
         if fault.class() == Class::Poison {
             self.poison(fault.to_string());
         }

@@ -14,7 +14,7 @@ pub(super) const ELSEWHERE: &str = concat!(
     "SELECT ",
     columns!(),
     " FROM files INDEXED BY files_by_organization WHERE organization_id = ?1 AND purge_status IS NULL
-     AND status = 'READY' AND file_id > ?3 AND storage_provider <> ?2 ORDER BY file_id LIMIT ?4"
+     AND status = 'READY' AND file_id > ?3 AND storage_provider <> ?2 ORDER BY file_id"
 );
 
 /// Groups what one range of the index gives, so it sorts no more rows than there are groups.
@@ -31,8 +31,8 @@ pub(super) fn elsewhere(
     limit: usize,
 ) -> Result<Vec<FileRecord>, Fault> {
     let after = after.map(id).unwrap_or_default();
-    let params = params![organization.as_str(), target.as_str(), after, row::limit(limit)];
-    row::collect(sql, ELSEWHERE, params, row::record)
+    let params = params![organization.as_str(), target.as_str(), after];
+    row::collect_up_to(limit, sql, ELSEWHERE, params, row::record)
 }
 
 /// Counts the files of `organization` by provider and status.
@@ -40,7 +40,7 @@ pub(super) fn count(
     sql: &Connection,
     organization: &OrganizationId,
 ) -> Result<Vec<Holding>, Fault> {
-    row::collect(sql, HOLDINGS, [organization.as_str()], holding)
+    row::collect_whole(sql, HOLDINGS, [organization.as_str()], holding)
 }
 
 fn holding(row: &Row<'_>) -> Result<Holding, Fault> {

@@ -16,6 +16,7 @@ use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
 use crate::domain::status::{PurgeStatus, Status};
 
+use super::damage;
 use super::fault::Fault;
 use super::row::{self, columns, id};
 
@@ -145,6 +146,10 @@ fn merge(cursors: &mut [Rows<'_>], limit: usize) -> Result<Vec<FileRecord>, Faul
 }
 
 fn next(cursors: &mut [Rows<'_>], cursor: usize) -> Result<Option<Head>, Fault> {
-    let Some(row) = cursors[cursor].next()? else { return Ok(None) };
-    Ok(Some(Head { record: row::record(row)?, cursor }))
+    while let Some(row) = cursors[cursor].next()? {
+        if let Some(record) = damage::pass_over(row::record(row))? {
+            return Ok(Some(Head { record, cursor }));
+        }
+    }
+    Ok(None)
 }

@@ -35,6 +35,7 @@ use crate::domain::backlog::ProviderBacklog;
 use crate::domain::binding::{Binding, BindingChange, NewBinding};
 use crate::domain::clock::{Clock, Timestamp};
 use crate::domain::config::Durability;
+use crate::domain::damage::Damage;
 use crate::domain::error::{ErrorKind, Result};
 use crate::domain::id::{BlobId, FileId, OrganizationId, OrganizationNumber, StoreId};
 use crate::domain::path::BlobKey;
@@ -51,6 +52,7 @@ mod connection;
 mod reread;
 mod schema;
 mod fault;
+mod damage;
 mod writer;
 mod pool;
 mod cache;
@@ -126,11 +128,12 @@ impl SqliteMetadata {
 
     /// Reads a record from the database and keeps it in memory.
     async fn read_file(&self, id: FileId) -> Result<Option<Arc<FileRecord>>> {
-        let cache = Arc::clone(&self.cache);
+        let (cache, health) = (Arc::clone(&self.cache), Arc::clone(&self.health));
         self.readers
             .run("reading a record", move |sql| {
                 let ticket = cache.ticket(id);
                 let record = files::by_id(sql, id)?.map(Arc::new);
+                health.damaged.forget(|| format!("file {id}"));
                 if let Some(record) = &record {
                     cache.insert(ticket, record);
                 }
@@ -438,12 +441,19 @@ impl Metadata for SqliteMetadata {
         after: Option<FileId>,
         limit: usize,
     ) -> Result<(u64, Option<FileId>)> {
-        let (organization, target) = (organization.clone(), target.clone());
-        self.writer
-            .run("queueing files", move |tx| {
-                sync::enqueue(tx, &organization, &target, after, limit)
-            })
-            .await
+        // On a reader: where most files are there already, many are looked at for each one found.
+        let found = self.files_elsewhere(organization, target, after, limit).await?;
+        let next = if found.len() < limit { None } else { found.last().map(|last| last.file_id) };
+        if found.is_empty() {
+            return Ok((0, next));
+        }
+
+        let target = target.clone();
+        let queued = self.writer.run("queueing files", move |tx| {
+            let ids = found.iter().map(|record| record.file_id);
+            sync::enqueue(tx, &target, ids)
+        });
+        Ok((queued.await?, next))
     }
 
     async fn retry_sync(&self, organization: Option<&OrganizationId>, limit: usize) -> Result<u64> {
@@ -508,6 +518,10 @@ impl Metadata for SqliteMetadata {
 
     async fn sync_counts(&self) -> Result<SyncCounts> {
         self.readers.run("counting files", sync::counts).await
+    }
+
+    fn damage(&self) -> Damage {
+        self.health.damaged.damage()
     }
 
     fn store_id(&self) -> StoreId {

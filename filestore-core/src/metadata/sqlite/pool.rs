@@ -17,6 +17,7 @@ use crate::domain::error::{Error, Result};
 use crate::tasks;
 
 use super::connection;
+use super::damage;
 use super::fault::{self, Fault, Health};
 
 type Pool = r2d2::Pool<SqliteConnectionManager>;
@@ -66,6 +67,7 @@ impl Readers {
         let task = tasks::blocking(move || {
             let result = pool.get().map_err(Fault::from).and_then(|connection| work(&connection));
             drop(slot);
+            health.damaged.report(damage::take());
             result.map_err(|fault| {
                 health.note(&fault);
                 fault.into_error(doing)

@@ -19,7 +19,7 @@ use crate::metadata::{Lease, PurgeBacklog, PurgeClaim};
 use super::fault::Fault;
 use super::row::{self, COLUMNS, columns, id};
 use super::writer::WriteTx;
-use super::{backlog, dropped};
+use super::{backlog, damage, dropped};
 
 pub(super) const EXPIRE: &str =
     "UPDATE files SET purge_status = 'SYSTEM_PURGE', purge_marked_at = ?1, updated_at = ?1
@@ -145,8 +145,25 @@ pub(super) fn is_any_due(
     Ok(unclaimed.is_some() || claimed()?.is_some())
 }
 
-/// Claims up to `limit` files that `holder` holds, in the order in which they came due.
+/// Claims up to `limit` files that `holder` holds, in the order in which they came due. Those whose
+/// records are damaged are set aside: no later claim meets them.
 pub(super) fn claim(
+    sql: &Connection,
+    lease: Lease<'_>,
+    holder: &ProviderCode,
+    marked_before: Timestamp,
+    limit: usize,
+) -> Result<Vec<PurgeClaim>, Fault> {
+    loop {
+        let claims = claim_readable(sql, lease, holder, marked_before, limit)?;
+        let aside = damage::set_aside(sql, damage::PURGE_NEVER)?;
+        if !claims.is_empty() || aside == 0 {
+            return Ok(claims);
+        }
+    }
+}
+
+fn claim_readable(
     sql: &Connection,
     lease: Lease<'_>,
     holder: &ProviderCode,
@@ -167,9 +184,12 @@ pub(super) fn claim(
 
     let mut claims = Vec::with_capacity(due.len());
     for Candidate { record, attempts, .. } in due {
+        // Bytes that it dropped are not to outlive the record unseen.
+        let Some(dropped) = damage::pass_over(dropped::of_file(sql, record.file_id))? else {
+            continue;
+        };
         let params = params![id(record.file_id), lease.owner, lease.until.as_millis()];
         row::execute(sql, CLAIM, params)?;
-        let dropped = dropped::of_file(sql, record.file_id)?;
         claims.push(PurgeClaim { record, dropped, attempts });
     }
     Ok(claims)

@@ -10,6 +10,7 @@ use crate::domain::lifecycle::FileState;
 use crate::domain::record::{Blob, Dimensions, FileRecord};
 use crate::domain::status::PurgeStatus;
 
+use super::damage;
 use super::fault::{Fault, Source};
 
 /// The columns of a record, in the order [`record`] reads and [`with_record`] binds them.
@@ -27,9 +28,9 @@ pub(super) const COLUMNS: usize = 22;
 
 /// Reads the record in the first [`COLUMNS`] columns.
 pub(super) fn record(row: &Row<'_>) -> Result<FileRecord, Fault> {
-    read_record(row).map_err(|source| {
-        let id = row.get(0).unwrap_or_else(|_| String::from("?"));
-        Fault::Row { what: format!("file {id}"), source }
+    read_record(row).map_err(|source| Fault::Record {
+        file_id: row.get(0).unwrap_or_else(|_| String::from("?")),
+        source,
     })
 }
 
@@ -143,8 +144,39 @@ pub(super) fn count(row: &Row<'_>, column: usize) -> Result<u64, Fault> {
     unsigned(row, column).map_err(|source| Fault::Row { what: "a total".into(), source })
 }
 
-/// Runs `read` on each row of a query.
+/// Runs `read` on each row of a query. Damaged rows are passed over.
 pub(super) fn collect<T>(
+    sql: &Connection,
+    query: &str,
+    params: impl rusqlite::Params,
+    read: impl FnMut(&Row<'_>) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
+    collect_up_to(usize::MAX, sql, query, params, read)
+}
+
+/// Runs `read` on the rows of a query until `limit` were read. Damaged rows are passed over and do
+/// not count, as they would where the query itself has a limit: fewer rows mean the end.
+pub(super) fn collect_up_to<T>(
+    limit: usize,
+    sql: &Connection,
+    query: &str,
+    params: impl rusqlite::Params,
+    mut read: impl FnMut(&Row<'_>) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
+    let mut statement = sql.prepare_cached(query)?;
+    let mut rows = statement.query(params)?;
+
+    let mut all = Vec::new();
+    while all.len() < limit
+        && let Some(row) = rows.next()?
+    {
+        all.extend(damage::pass_over(read(row))?);
+    }
+    Ok(all)
+}
+
+/// Runs `read` on each row of a query, and fails at the first damaged one.
+pub(super) fn collect_whole<T>(
     sql: &Connection,
     query: &str,
     params: impl rusqlite::Params,

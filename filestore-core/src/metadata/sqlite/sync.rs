@@ -24,7 +24,7 @@ use crate::metadata::{AfterFailure, Lease, SyncClaim, SyncCounts, WriteIntent};
 use super::fault::{Fault, Source};
 use super::row::{self, COLUMNS, columns, id};
 use super::writer::WriteTx;
-use super::{bindings, holdings, intents};
+use super::{bindings, damage, intents};
 
 pub(super) const NEXT_PAIR: &str =
     "SELECT organization_id, storage_provider FROM files INDEXED BY files_pending
@@ -77,6 +77,11 @@ pub(super) const ENQUEUE: &str =
     "UPDATE files SET sync_status = 'PENDING', sync_attempts = 0, sync_not_before = 0
      WHERE file_id = ?1 AND sync_status IN ('NONE', 'SYNCED', 'FAILED')";
 
+pub(super) const ENQUEUE_TO: &str =
+    "UPDATE files SET sync_status = 'PENDING', sync_attempts = 0, sync_not_before = 0
+     WHERE file_id = ?1 AND sync_status IN ('NONE', 'SYNCED', 'FAILED') AND status = 'READY'
+     AND purge_status IS NULL AND storage_provider <> ?2";
+
 pub(super) const FAILED: &str = "SELECT file_id FROM files INDEXED BY files_failed
      WHERE sync_status = 'FAILED' AND purge_status IS NULL AND organization_id >= ?1 AND organization_id <= ?2
      ORDER BY organization_id, file_id LIMIT ?3";
@@ -106,7 +111,8 @@ pub(super) fn find_settled(sql: &Connection, limit: usize) -> Result<Vec<Settled
         && left > 0
     {
         pair = next_pair(&snapshot, organization.as_str(), holder.as_str())?;
-        if destination(&snapshot, &organization, &holder)?.is_some() {
+        let to = damage::pass_over(destination(&snapshot, &organization, &holder))?;
+        if to != Some(None) {
             continue;
         }
 
@@ -166,7 +172,7 @@ pub(super) fn find_due(
             break;
         }
 
-        let target = destination(&snapshot, &organization, &holder)?;
+        let target = damage::pass_over(destination(&snapshot, &organization, &holder))?.flatten();
         if target.is_some_and(|target| targets.contains(&target)) && !unreadable.contains(&holder) {
             let share = limit.div_ceil(4).min(limit - found.len());
             let params =
@@ -192,8 +198,10 @@ pub(super) fn claim(
 
     let mut claims = Vec::new();
     for &file in found {
-        claims.extend(claim_one(tx, file, targets, lease)?);
+        let claim = damage::pass_over(claim_one(tx, file, targets, lease))?;
+        claims.extend(claim.flatten());
     }
+    damage::set_aside(tx.sql, damage::SYNC_NEVER)?;
     Ok(claims)
 }
 
@@ -223,7 +231,7 @@ fn claim_one(
     let state = record
         .state
         .claim()
-        .map_err(|source| Fault::Row { what: format!("file {file}"), source: source.into() })?;
+        .map_err(|source| Fault::Record { file_id: file.to_string(), source: source.into() })?;
     let FileRecord { organization_id, sub_system, created_at, .. } = &record;
     let blob = BlobId::generate(lease.now);
     let key = BlobKey::new(organization_id, sub_system, *created_at, blob);
@@ -259,7 +267,8 @@ pub(super) fn end_waits(
     while let Some((organization, holder)) = pair
         && ended < limit
     {
-        if destination(sql, &organization, &holder)?.is_some_and(|to| to == *target) {
+        let to = damage::pass_over(destination(sql, &organization, &holder))?.flatten();
+        if to.is_some_and(|to| to == *target) {
             let left = row::limit(limit - ended);
             let params = params![organization.as_str(), holder.as_str(), now.as_millis(), left];
             ended += row::execute(sql, END_WAITS, params)?;
@@ -304,23 +313,18 @@ pub(super) fn fail(
     Ok(())
 }
 
-/// Queues one page of the files that `target` does not hold; returns how many, and the id to go on
-/// after.
+/// Queues those of the files that `target` still does not hold; returns how many.
 pub(super) fn enqueue(
     tx: &mut WriteTx<'_>,
-    organization: &OrganizationId,
     target: &ProviderCode,
-    after: Option<FileId>,
-    limit: usize,
-) -> Result<(u64, Option<FileId>), Fault> {
-    let found = holdings::elsewhere(tx.sql, organization, target, after, limit)?;
-    let next = if found.len() < limit { None } else { found.last().map(|record| record.file_id) };
-
+    files: impl Iterator<Item = FileId>,
+) -> Result<u64, Fault> {
     let mut queued = 0;
-    for record in found {
-        queued += queue(tx, record.file_id)?;
+    for file in files {
+        queued += row::execute(tx.sql, ENQUEUE_TO, params![id(file), target.as_str()])? as u64;
+        tx.touch(file);
     }
-    Ok((queued, next))
+    Ok(queued)
 }
 
 /// Queues FAILED files again, of one organization or of all; returns how many.
@@ -369,15 +373,33 @@ pub(super) fn destination(
     Ok(bound.filter(|provider| !provider.is_local() && provider != holder))
 }
 
-/// Returns the next pair of organization and holder that has waiting files.
+/// Returns the next pair of organization and holder that has waiting files. Pairs that cannot be read
+/// are passed over.
 pub(super) fn next_pair(
     sql: &Connection,
     organization: &str,
     holder: &str,
 ) -> Result<Option<(OrganizationId, ProviderCode)>, Fault> {
-    row::first(sql, NEXT_PAIR, [organization, holder], |row| {
-        Ok((row::parse(row, 0).map_err(inconsistent)?, row::parse(row, 1).map_err(inconsistent)?))
-    })
+    let (mut organization, mut holder) = (organization.to_owned(), holder.to_owned());
+    loop {
+        let next = row::first(sql, NEXT_PAIR, [&organization, &holder], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+        })?;
+        let Some(next) = next else { return Ok(None) };
+
+        (organization, holder) = next;
+        if let Some(pair) = damage::pass_over(parse_pair(&organization, &holder))? {
+            return Ok(Some(pair));
+        }
+    }
+}
+
+fn parse_pair(organization: &str, holder: &str) -> Result<(OrganizationId, ProviderCode), Fault> {
+    let what = || format!("files of organization {organization:?} at provider {holder:?}");
+    match (organization.parse(), holder.parse()) {
+        (Ok(organization), Ok(holder)) => Ok((organization, holder)),
+        (Err(error), _) | (_, Err(error)) => Err(Fault::Row { what: what(), source: error.into() }),
+    }
 }
 
 /// Reads the ids that a query selects.

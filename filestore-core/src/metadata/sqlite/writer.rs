@@ -26,6 +26,7 @@ use crate::domain::id::FileId;
 use crate::tasks;
 
 use super::cache::RecordCache;
+use super::damage;
 use super::fault::{self, Fault, Health, Source};
 
 /// Frees reserved space. Called by the writer when the disk is full, before its retry. Runs on
@@ -343,13 +344,20 @@ impl Loop {
 
             let mut tx = WriteTx { sql: &self.connection, touched: Vec::new() };
             if alone && next == 0 {
-                jobs[next].run(&mut tx)?;
+                self.run_one(&mut jobs[next], &mut tx)?;
                 touched.append(&mut tx.touched);
             } else if self.run_in_savepoint(&mut jobs[next], &mut tx)? {
                 touched.append(&mut tx.touched);
             }
             next += 1;
         }
+    }
+
+    /// Runs a job, and reports the damaged rows that it passed over.
+    fn run_one(&self, job: &mut Box<dyn Job>, tx: &mut WriteTx<'_>) -> Result<(), Fault> {
+        let outcome = job.run(tx);
+        self.health.damaged.report(damage::take());
+        outcome
     }
 
     /// Runs a job in a savepoint and tells if its changes stay; a fault that concerns the whole
@@ -360,7 +368,7 @@ impl Loop {
         tx: &mut WriteTx<'_>,
     ) -> Result<bool, Fault> {
         self.execute("SAVEPOINT job")?;
-        let fault = match job.run(tx) {
+        let fault = match self.run_one(job, tx) {
             Ok(()) => {
                 self.execute("RELEASE job")?;
                 return Ok(true);
@@ -377,6 +385,7 @@ impl Loop {
 
         self.execute("ROLLBACK TO job")?;
         self.execute("RELEASE job")?;
+        self.health.note(&fault);
         job.fail(&Arc::new(fault));
         Ok(false)
     }

@@ -30,7 +30,15 @@ pub(super) struct Directories {
     durability: Durability,
     known: Mutex<HashSet<Box<str>>>,
     changing: Mutex<()>,
-    renamed_into: Mutex<HashSet<Box<str>>>,
+    renamed: Mutex<Renamed>,
+}
+
+/// Renames that are not synced yet.
+#[derive(Default)]
+struct Renamed {
+    into: HashSet<Box<str>>,
+    /// True while somebody sees to it that they are synced.
+    is_awaited: bool,
 }
 
 impl Directories {
@@ -41,7 +49,7 @@ impl Directories {
             durability,
             known: Mutex::default(),
             changing: Mutex::default(),
-            renamed_into: Mutex::default(),
+            renamed: Mutex::default(),
         }
     }
 
@@ -115,25 +123,29 @@ impl Directories {
         }
     }
 
-    /// Notes a rename into `directory`, to be synced by [`Self::sync_renamed`]. True for the first
-    /// note since the last sync: the caller then has to see that the next one happens.
+    /// Notes a rename into `directory`, to be synced by [`Self::sync_renamed`]. True if nobody sees to
+    /// that yet: the caller has to, or to say that it [does not](Self::abandon_renamed).
     pub(super) fn note_rename(&self, directory: &str) -> bool {
         if self.durability == Durability::Process {
             return false;
         }
 
-        let mut renamed_into = self.renamed_into.lock();
-        let is_first = renamed_into.is_empty();
-        if !renamed_into.contains(directory) {
-            renamed_into.insert(directory.into());
+        let mut renamed = self.renamed.lock();
+        if !renamed.into.contains(directory) {
+            renamed.into.insert(directory.into());
         }
-        is_first
+        !mem::replace(&mut renamed.is_awaited, true)
+    }
+
+    /// Lets the next rename ask again for the sync that did not come, as when a runtime ends first.
+    pub(super) fn abandon_renamed(&self) {
+        self.renamed.lock().is_awaited = false;
     }
 
     /// Syncs every directory noted since the last call, each once; returns the first failure. A
     /// failed sync is not retried: an entry that is lost is found under its staged name.
     pub(super) fn sync_renamed(&self) -> io::Result<()> {
-        let due = mem::take(&mut *self.renamed_into.lock());
+        let due = mem::take(&mut *self.renamed.lock()).into;
         let mut outcome = Ok(());
 
         for directory in due {
@@ -192,5 +204,8 @@ mod tests {
         assert!(!directories.note_rename("a/b/2026/01/02"));
         directories.sync_renamed().unwrap();
         assert!(directories.note_rename("a/b/2026/01/01"));
+        directories.abandon_renamed();
+        assert!(directories.note_rename("a/b/2026/01/02"), "a sync that did not come");
+        assert_eq!(directories.renamed.lock().into.len(), 2, "the next sync is for both");
     }
 }

@@ -52,6 +52,19 @@ impl GroupSync {
         if mem::replace(&mut queue.is_led, true) { Lead::IsTaken } else { Lead::IsYours }
     }
 
+    /// Ends a lead that did not run, as when its runtime ends first: those who wait are told, and the
+    /// next caller leads.
+    pub(super) fn give_up(&self) {
+        let waiting = {
+            let mut queue = self.queue.lock();
+            queue.is_led = false;
+            mem::take(&mut queue.waiting)
+        };
+        for done in waiting {
+            done(Err(io::ErrorKind::Interrupted.into()));
+        }
+    }
+
     /// Runs fsyncs until nobody waits any more. Blocks.
     pub(super) fn lead(&self) {
         while let Some(round) = self.next_round() {

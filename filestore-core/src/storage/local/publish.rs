@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, Stat, statat, unlinkat};
@@ -29,6 +29,32 @@ const SYNC_DELAY: Duration = Duration::from_millis(500);
 
 const PUBLISHING: &str = "publishing a blob";
 const REMOVING: &str = "removing a blob";
+
+/// The duty to sync the directories of renames. A runtime that ends drops it undone; then the next
+/// rename asks for it again.
+struct Awaited {
+    shared: Weak<Shared>,
+    is_over: bool,
+}
+
+impl Awaited {
+    fn sync(mut self) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        // A failure is logged there.
+        shared.sync_renamed().ok();
+        self.is_over = true;
+    }
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.upgrade()
+            && !self.is_over
+        {
+            shared.directories.abandon_renamed();
+        }
+    }
+}
 
 impl Shared {
     /// Renames a staged blob to its final name, or finds that done.
@@ -83,11 +109,10 @@ impl Shared {
         }
 
         // Weak, or the wait would hold the data directory's lock after the store is gone.
-        let shared = Arc::downgrade(self);
+        let awaited = Awaited { shared: Arc::downgrade(self), is_over: false };
         tasks::spawn(async move {
             tokio::time::sleep(SYNC_DELAY).await;
-            let Some(shared) = shared.upgrade() else { return };
-            tasks::blocking(move || shared.sync_renamed().ok()).await.ok();
+            tasks::blocking(move || awaited.sync()).await.ok();
         });
     }
 

@@ -220,17 +220,39 @@ fn too_large(limit: u64) -> Error {
 
 /// Joins the fsync of the staging directory. Returns at once: the fsync runs beside the caller's
 /// own.
-fn sync_staging(shared: &Arc<Shared>, synced: oneshot::Sender<std::io::Result<()>>) {
+pub(super) fn sync_staging(shared: &Arc<Shared>, synced: oneshot::Sender<std::io::Result<()>>) {
     match shared.durability {
         Durability::Full => {
             // A failed send means that nobody waits any more.
             let lead = shared.staging_sync.join(move |outcome| _ = synced.send(outcome));
             if lead == Lead::IsYours {
-                let shared = Arc::clone(shared);
-                tasks::blocking(move || shared.staging_sync.lead());
+                let leading = Leading { shared: Arc::clone(shared), has_led: false };
+                tasks::blocking(move || leading.lead());
             }
         }
         Durability::Process => _ = synced.send(Ok(())),
+    }
+}
+
+/// The duty to lead the fsyncs of the staging directory. A runtime that ends drops it undone; then the
+/// next upload leads, on whatever runtime it is.
+struct Leading {
+    shared: Arc<Shared>,
+    has_led: bool,
+}
+
+impl Leading {
+    fn lead(mut self) {
+        self.shared.staging_sync.lead();
+        self.has_led = true;
+    }
+}
+
+impl Drop for Leading {
+    fn drop(&mut self) {
+        if !self.has_led {
+            self.shared.staging_sync.give_up();
+        }
     }
 }
 

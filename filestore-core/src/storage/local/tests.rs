@@ -300,6 +300,50 @@ async fn a_failed_sync_of_the_staging_directory_fails_the_upload_and_unlinks_it(
     assert_eq!(error.kind(), ErrorKind::StorageFull);
 }
 
+#[test]
+fn an_fsync_that_ends_with_its_runtime_leaves_the_lead_to_the_next_upload() {
+    let home = Home::real();
+    let (begin, begun) = std::sync::mpsc::channel();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let (synced, outcome) = tokio::sync::oneshot::channel();
+    let shared = Arc::clone(&home.store.shared);
+
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        tokio::task::spawn_blocking(move || {
+            begin.send(()).unwrap();
+            // Until the runtime has ended: it takes no more work then, and drops what it is given.
+            let _ = released.recv();
+            staging::sync_staging(&shared, synced);
+        });
+    });
+    begun.recv().unwrap();
+    runtime.shutdown_background();
+    drop(release);
+
+    block_on(async {
+        let limit = Duration::from_secs(30);
+        let told = tokio::time::timeout(limit, outcome).await.expect("nobody leads").unwrap();
+        assert!(told.is_err(), "nothing was synced");
+
+        let next = stage(&home.store, fresh_key().blob_id(), b"next");
+        tokio::time::timeout(limit, next).await.expect("nobody leads").unwrap();
+    });
+}
+
+#[test]
+fn renames_that_were_not_synced_at_the_end_of_a_runtime_are_synced_after_the_next_one() {
+    let home = Home::real();
+    let key = fresh_key();
+    block_on(async {
+        stage_kept(&home.store, &key, b"x").await;
+        home.store.publish(&key).await.unwrap();
+    });
+
+    // The runtime ended before the half second in which renames gather.
+    assert!(home.store.shared.directories.note_rename("another"), "nobody sees to a sync");
+}
+
 #[tokio::test]
 async fn a_name_taken_in_staging_is_refused_and_not_followed() {
     let home = Home::real();

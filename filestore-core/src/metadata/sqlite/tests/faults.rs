@@ -1,12 +1,9 @@
-//! Full disks, broken files, broken rows, long logs.
+//! Full disks, broken files, long logs.
 
 use std::os::unix::fs::FileExt;
 
-use rusqlite::Connection;
-
 use super::*;
 use crate::domain::error::ErrorKind;
-use crate::domain::listing::ListFilter;
 use crate::domain::scope::Scope;
 use crate::metadata::contract::{at, change, deleted, get, insert, put, ready, uploaded};
 use crate::metadata::{Metadata, Updated};
@@ -77,29 +74,6 @@ async fn a_corrupt_file_is_an_error_and_poisons() {
     assert_eq!(metadata.cached_file(batch[0].file_id, &Scope::All), None);
 
     metadata.close().await;
-}
-
-#[tokio::test]
-async fn an_inconsistent_row_is_named_and_harms_no_other() {
-    let (metadata, directory) = fresh();
-    let good = put(&metadata, ready("acme")).await;
-    for damage in
-        ["blob_key = 'x'", "sync_status = 'SYNCED'", "width = 1", "organization_id = 'a b'"]
-    {
-        let bad = put(&metadata, ready("other")).await;
-        let other = Connection::open(file(&directory)).unwrap();
-        other.execute_batch("PRAGMA ignore_check_constraints = ON").unwrap();
-        let sql = format!("UPDATE files SET {damage} WHERE file_id = ?1");
-        assert_eq!(other.execute(&sql, [bad.file_id.to_string()]).unwrap(), 1);
-
-        let error = metadata.file(bad.file_id, &Scope::All).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Internal);
-        assert!(error.to_string().contains(&bad.file_id.to_string()), "{error}");
-        assert!(metadata.list_files(&ListFilter::default(), &Scope::All, None, 10).await.is_err());
-        other.execute("DELETE FROM files WHERE file_id = ?1", [bad.file_id.to_string()]).unwrap();
-    }
-
-    assert_eq!(get(&metadata, good.file_id).await.as_deref(), Some(&good));
 }
 
 #[tokio::test]

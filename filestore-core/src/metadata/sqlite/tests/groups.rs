@@ -11,6 +11,8 @@ use super::super::cache::RecordCache;
 use super::super::fault::{Fault, Health};
 use super::super::writer::{OnFull, WriteTx, Writer};
 use crate::domain::error::{ErrorKind, Result};
+use crate::metadata::Metadata;
+use crate::metadata::contract::{in_cloud, put as put_record, ready};
 
 /// A writer on a table `t (c UNIQUE)`, with the counters that a test reads.
 struct Bench {
@@ -300,4 +302,31 @@ impl<T> Kinds for Vec<Result<T>> {
             .map(|result| result.as_ref().err().map(crate::domain::error::Error::kind))
             .collect()
     }
+}
+
+#[tokio::test]
+async fn looking_for_files_to_queue_does_not_hold_the_writer() {
+    let (metadata, _directory) = super::fresh();
+    for _ in 0..3 {
+        put_record(&metadata, in_cloud(ready("7"), "s3")).await;
+    }
+    let (go, gate) = mpsc::channel::<()>();
+    let gate = Mutex::new(gate);
+    let held = metadata.writer.run("waiting", move |_| {
+        // A second run finds the sender gone.
+        let _ = gate.lock().unwrap().recv();
+        Ok(())
+    });
+
+    // The writer is held, and files that are there already need no writing.
+    let (organization, s3) = ("7".parse().unwrap(), "s3".parse().unwrap());
+    let look = async {
+        let found = metadata.enqueue_sync(&organization, &s3, None, 2);
+        let found = tokio::time::timeout(Duration::from_secs(30), found).await;
+        drop(go);
+        found
+    };
+    let (held, found) = future::join(held, look).await;
+    held.unwrap();
+    assert_eq!(found.expect("no wait for the writer").unwrap(), (0, None));
 }

@@ -11,6 +11,7 @@ mod opening;
 mod plans;
 mod groups;
 mod faults;
+mod damage;
 mod memory;
 mod contract {
     crate::metadata::contract::contract_tests!(crate::metadata::sqlite::tests::fresh);

@@ -3,8 +3,8 @@
 use rusqlite::Connection;
 
 use super::super::{
-    backlog, bindings, dropped, files, holdings, idempotency, intents, listing, purge, settings,
-    sync,
+    backlog, bindings, damage, dropped, files, holdings, idempotency, intents, listing, purge,
+    settings, sync,
 };
 use super::*;
 use crate::domain::listing::ListFilter;
@@ -106,6 +106,9 @@ async fn no_query_scans_or_sorts() {
         sync::FAIL,
         sync::END_WAITS,
         sync::ENQUEUE,
+        sync::ENQUEUE_TO,
+        damage::PURGE_NEVER,
+        damage::SYNC_NEVER,
         sync::FAILED,
         holdings::ELSEWHERE,
         intents::STANDS,
