@@ -37,6 +37,8 @@ async fn serve_until_killed() {
     let mut provider = Remote::s3(&given(ENDPOINT), region, bucket, access_key, secret_key).config;
     provider = provider.with_option("root", OptionValue::Text(given(ROOT)));
     provider.code = code.parse().expect("a code");
+    // What a kill leaves is waited for as long as an attempt may last.
+    (provider.timeout, provider.io_timeout) = (Duration::from_secs(10), Duration::from_secs(3));
 
     let mut config = Config::new("127.0.0.1:0".parse().expect("an address"), data_dir);
     config.store.providers = vec![provider];

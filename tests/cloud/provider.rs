@@ -518,3 +518,20 @@ async fn a_provider_that_hangs_keeps_no_other_waiting_and_a_put_nobody_wants_is_
     hangs.faults().clear();
     put(&slow, &fresh_key(), &bytes).await.expect("the memory is free again");
 }
+
+#[tokio::test]
+async fn a_slow_line_is_no_fault_as_long_as_bytes_move() {
+    let server = S3Server::start().await;
+    let cloud = open(hasty("slow", &server));
+    put(&cloud, &fresh_key(), b"first").await.unwrap();
+
+    let bytes = content(6 * MIB);
+    let trickled = server.faults().every(Operation::UploadPart, Fault::Trickle);
+    put(&cloud, &fresh_key(), &bytes).await.unwrap();
+    assert_eq!(trickled.count(), 2, "each part was sent once");
+
+    server.faults().clear();
+    server.faults().every(Operation::UploadPart, Fault::Hang);
+    let silent = put(&cloud, &fresh_key(), &bytes).await.unwrap_err();
+    assert!(silent.chain().contains("silence"), "{silent:?}");
+}

@@ -104,10 +104,11 @@ impl Remote {
         self.config.code.as_str()
     }
 
-    /// The keys of all objects there, sorted.
+    /// The keys of all objects there, sorted; the marker of the store left out.
     pub async fn objects(&self) -> Vec<String> {
         let entries = sooner_or_later(async || self.list().await).await;
         let files = entries.iter().filter(|entry| entry.metadata().is_file());
+        let files = files.filter(|entry| entry.path() != ".filestore-store");
         let mut keys: Vec<String> = files.map(|entry| entry.path().to_owned()).collect();
         keys.sort();
         keys

@@ -51,6 +51,11 @@ impl BlobId {
     pub fn generate(now: Timestamp) -> Self {
         Self(fresh_ulid(now))
     }
+
+    /// Returns the instant at which the id was made, by the clock of its store.
+    pub fn made_at(self) -> Timestamp {
+        Timestamp::from_millis(i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX))
+    }
 }
 
 impl FromStr for BlobId {

@@ -85,7 +85,8 @@ pub struct ProviderConfig {
     pub is_active: bool,
     /// The time limit of one attempt of an operation that moves no bytes (a look-up, a signature).
     pub timeout: Duration,
-    /// The time limit of one attempt to send or receive a piece of bytes.
+    /// The longest silence of an attempt that moves bytes: no byte sent or received. The time limit of
+    /// one call into the file system for the scheme `fs`.
     pub io_timeout: Duration,
     /// The number of retries of an attempt that failed temporarily.
     pub retries: usize,

@@ -287,6 +287,9 @@ pub trait Metadata: Send + Sync + 'static {
     /// Counts what each provider holds for `organization`, by status. Reads every file of it.
     async fn holdings(&self, organization: &OrganizationId) -> Result<Vec<Holding>>;
 
+    /// Lists up to `limit` blobs that `provider` holds, with their sizes. May read every file.
+    async fn blobs_at(&self, provider: &ProviderCode, limit: usize) -> Result<Vec<(BlobKey, u64)>>;
+
     // --------------------------------------------------------------------------------------- Engine
 
     /// Reports the stored rows that were found damaged since the engine was opened. They are passed

@@ -236,11 +236,21 @@ impl Inner {
     /// Withdraws objects whose write failed, so that their state is unknown: they are removed after
     /// the grace period, when no late write can arrive any more.
     pub(crate) async fn withdraw_later(&self, keys: Vec<BlobKey>) {
-        let not_before = self.now().plus(self.config.blob_grace);
-        if let Err(error) = self.metadata.withdraw_writes(&keys, not_before).await {
+        self.hand_over(&keys, self.late_write_grace()).await;
+    }
+
+    async fn hand_over(&self, keys: &[BlobKey], grace: Duration) {
+        let not_before = self.now().plus(grace);
+        if let Err(error) = self.metadata.withdraw_writes(keys, not_before).await {
             // The next start, or upkeep, finds the notes.
             tracing::warn!(error = %error.chain(), "objects of failed writes stay noted for now");
         }
+    }
+
+    /// Returns how long a withdrawn object is waited for: readers' grace period, and at least until no
+    /// attempt of its write can arrive any more.
+    pub(crate) fn late_write_grace(&self) -> Duration {
+        self.config.blob_grace.max(self.stores.providers().late_write_limit())
     }
 
     /// Withdraws whole objects that no record will refer to: they are removed at once, if the
@@ -252,7 +262,7 @@ impl Inner {
                 tracing::debug!(%provider, error = %error.chain(), "an object that nobody needs stays for now");
             }
         }
-        self.withdraw_later(keys).await;
+        self.hand_over(&keys, self.config.blob_grace).await;
     }
 }
 

@@ -41,6 +41,7 @@ mod delete;
 mod bindings;
 mod providers;
 mod overview;
+mod provider_identity;
 pub(crate) mod cloud_write;
 pub(crate) mod relocate;
 pub(crate) mod migrations;

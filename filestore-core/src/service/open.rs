@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::commit::leaves_nothing;
 use super::last_used::{self, Age, Opener};
 use super::migrations::Migrations;
+use super::provider_identity::MarkedProviders;
 use super::publish::PublishQueue;
 use super::traffic::Traffic;
 use super::wake::Wake;
@@ -170,13 +171,17 @@ impl FileStoreBuilder {
         let standing = last_used::settle(&metadata, &mut config, opener, age).await?;
 
         let staged = StagedLedger::new(StagedLimits::from(&config.limits));
+        let metadata: Arc<dyn Metadata> = Arc::new(metadata);
+        let ledger = MarkedProviders::new(Arc::clone(&metadata));
+        providers.identify(metadata.store_id(), &ledger);
+
         let store = FileStore {
             inner: Arc::new(Inner {
                 opened_at: clock.now(),
                 clock,
                 config,
                 dir,
-                metadata: Arc::new(metadata),
+                metadata,
                 stores: BlobStores::new(local, providers),
                 variants,
                 publishing: Arc::new(PublishQueue::new()),

@@ -28,8 +28,8 @@ mod contract;
 
 pub use blob_store::{BlobInfo, BlobRead, BlobStore, ByteStream, Priority};
 pub use cloud::{
-    CheckOutcome, CheckStep, Cloud, CloudCapabilities, PresignMethod, PresignRequest, Presigned,
-    ProviderCheck,
+    CheckOutcome, CheckStep, Cloud, CloudCapabilities, MarkerLedger, PresignMethod, PresignRequest,
+    Presigned, ProviderCheck,
 };
 #[cfg(any(test, feature = "internals"))]
 pub use cloud::{SimulatedProviders, Weather};

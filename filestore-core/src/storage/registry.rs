@@ -5,10 +5,13 @@
 //! a registry does not change while the store is open.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::cloud::{self, Cloud};
+use super::cloud::{self, Cloud, MarkerLedger};
 use crate::domain::clock::Clock;
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::StoreId;
 use crate::domain::provider::{Provider, ProviderCode, ProviderConfig};
 use crate::domain::provider_health::ProviderHealth;
 use crate::domain::status::Location;
@@ -65,6 +68,19 @@ impl ProviderRegistry {
         }
 
         Ok(registry)
+    }
+
+    /// Tells the providers of location CLOUD whose they are: from now on each makes sure that it is
+    /// the place that the store's records mean, and is marked when it is first used.
+    pub fn identify(&self, id: StoreId, ledger: &Arc<dyn MarkerLedger>) {
+        for cloud in self.clouds.values() {
+            cloud.identify(id, Arc::clone(ledger));
+        }
+    }
+
+    /// Returns the longest time for which a write that was given up may still arrive at a provider.
+    pub fn late_write_limit(&self) -> Duration {
+        self.clouds.values().map(Cloud::late_write_limit).max().unwrap_or_default()
     }
 
     /// Returns the provider of location CLOUD with that code: `ProviderUnavailable` if none is
@@ -182,6 +198,20 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::UnknownProvider);
         assert_eq!(error.details().field.as_deref(), Some("provider"));
         assert_eq!(error.details().allowed, ["LOCAL", "s3-eu"]);
+    }
+
+    #[cfg(feature = "s3")]
+    #[test]
+    fn a_write_that_was_given_up_may_arrive_for_as_long_as_its_turn_and_its_attempts_take() {
+        let mut slow = ProviderConfig::new("eu".parse().unwrap(), "s3")
+            .with_option("bucket", "files")
+            .with_option("region", "garage");
+        (slow.timeout, slow.io_timeout) = (Duration::from_secs(20), Duration::from_secs(7));
+        slow.retries = 2;
+
+        let registry = ProviderRegistry::open(&[slow]).unwrap();
+        assert_eq!(registry.late_write_limit(), Duration::from_secs(20 + 3 * 7));
+        assert_eq!(with_clouds().late_write_limit(), Duration::ZERO, "memory is this process's");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use rusqlite::{Connection, Row, params};
 
 use crate::domain::id::{FileId, OrganizationId};
+use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
 use crate::metadata::Holding;
@@ -21,6 +22,10 @@ pub(super) const ELSEWHERE: &str = concat!(
 pub(super) const HOLDINGS: &str = "SELECT storage_provider, status, count(*), sum(size_bytes)
      FROM files INDEXED BY files_by_organization WHERE organization_id = ?1 AND purge_status IS NULL
      GROUP BY status, storage_provider";
+
+/// Asked once for each provider, when it is first used: no index is worth it.
+pub(super) const SOME: &str =
+    "SELECT blob_key, size_bytes FROM files WHERE storage_provider = ?1 LIMIT ?2";
 
 /// Lists up to `limit` READY files above `after` that `target` does not hold.
 pub(super) fn elsewhere(
@@ -41,6 +46,17 @@ pub(super) fn count(
     organization: &OrganizationId,
 ) -> Result<Vec<Holding>, Fault> {
     row::collect_whole(sql, HOLDINGS, [organization.as_str()], holding)
+}
+
+/// Lists up to `limit` blobs that `provider` holds, with their sizes.
+pub(super) fn some(
+    sql: &Connection,
+    provider: &ProviderCode,
+    limit: usize,
+) -> Result<Vec<(BlobKey, u64)>, Fault> {
+    row::collect(sql, SOME, params![provider.as_str(), row::limit(limit)], |row| {
+        Ok((row::parse(row, 0).map_err(inconsistent)?, row::count(row, 1)?))
+    })
 }
 
 fn holding(row: &Row<'_>) -> Result<Holding, Fault> {

@@ -516,6 +516,13 @@ impl Metadata for SqliteMetadata {
         self.readers.run("counting holdings", move |sql| holdings::count(sql, &organization)).await
     }
 
+    async fn blobs_at(&self, provider: &ProviderCode, limit: usize) -> Result<Vec<(BlobKey, u64)>> {
+        let provider = provider.clone();
+        self.readers
+            .run("looking for blobs", move |sql| holdings::some(sql, &provider, limit))
+            .await
+    }
+
     async fn sync_counts(&self) -> Result<SyncCounts> {
         self.readers.run("counting files", sync::counts).await
     }

@@ -1,5 +1,6 @@
 //! Trying a provider out: what works, what the provider lacks, and what a URL of it gives away.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -126,6 +127,16 @@ struct Checking {
 impl Checking {
     /// Takes the steps in turn. Without a stored object only the removal and the clock are tried.
     async fn run(mut self) -> Vec<CheckStep> {
+        match self.cloud.look_at_marker().await {
+            None => {}
+            Some(Ok(Some(found))) => self.note("marker", well(found)),
+            Some(Ok(None)) => {
+                let why = "none yet: the first file brings it".to_owned();
+                self.note("marker", Ok((CheckOutcome::Skipped, why)));
+            }
+            Some(Err(error)) => self.note("marker", Err(said(error))),
+        }
+
         let written = self.write().await;
         let is_written = written.is_ok();
         self.note("write", written);
@@ -146,6 +157,11 @@ impl Checking {
 
         let deleted = self.delete().await;
         self.note("delete", deleted);
+        if self.cloud.inner.keeps_versions.load(Ordering::Relaxed) {
+            let why = "the bucket keeps versions: the bytes of removed files stay until a lifecycle rule \
+                       expires noncurrent versions";
+            self.note("versions", Ok((CheckOutcome::Cannot, why.to_owned())));
+        }
         self.note(CLOCK, self.clock());
         self.steps
     }

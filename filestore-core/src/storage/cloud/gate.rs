@@ -8,21 +8,34 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
+
+/// Time after a gate was narrowed in which it keeps its width.
+const SETTLING: Duration = Duration::from_secs(5);
 
 /// Units of which only so many are given out at a time, in the order in which they are asked for.
 pub(super) struct Gate {
     left: Arc<Semaphore>,
     all: usize,
+    width: Mutex<Width>,
     /// Count of passes given back and of steps taken with one: those ahead get on while it grows.
     moved: AtomicU64,
+}
+
+/// Present width of a gate: all units, or fewer after what they were used for met silence.
+struct Width {
+    units: usize,
+    /// Units to be taken out of use when they are given back.
+    owed: usize,
+    narrowed_at: Option<Instant>,
 }
 
 /// Units taken from a gate, given back when dropped.
 pub(super) struct Pass {
     gate: Arc<Gate>,
-    _units: OwnedSemaphorePermit,
+    units: Option<OwnedSemaphorePermit>,
 }
 
 /// Time that a wait for a gate may take.
@@ -48,7 +61,37 @@ impl Gate {
         // A permit is a unit; more than this is no bound anyway.
         let all = units.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
         let left = Arc::new(Semaphore::new(all));
-        Arc::new(Self { left, all, moved: AtomicU64::new(0) })
+        let width = Mutex::new(Width { units: all, owed: 0, narrowed_at: None });
+        Arc::new(Self { left, all, width, moved: AtomicU64::new(0) })
+    }
+
+    /// Halves the width, once for all that fail together. One unit always remains.
+    pub(super) fn narrow(&self) {
+        let mut width = self.width.lock();
+        if width.narrowed_at.is_some_and(|at| at.elapsed() < SETTLING) {
+            return;
+        }
+
+        let units = (width.units / 2).max(1);
+        let less = width.units - units;
+        width.owed += less - self.left.forget_permits(less);
+        width.units = units;
+        width.narrowed_at = Some(Instant::now());
+    }
+
+    /// Gives one unit back after a success, some time after the gate was narrowed.
+    pub(super) fn widen(&self) {
+        let mut width = self.width.lock();
+        let is_settled = width.narrowed_at.is_some_and(|at| at.elapsed() >= SETTLING);
+        if width.units == self.all || !is_settled {
+            return;
+        }
+
+        width.units += 1;
+        match width.owed.checked_sub(1) {
+            Some(owed) => width.owed = owed,
+            None => self.left.add_permits(1),
+        }
     }
 
     /// Waits for `units`, or for all there are if that is less: what is larger than the gate passes
@@ -78,7 +121,7 @@ impl Gate {
         };
 
         let units = taken.expect("a gate is never closed");
-        Ok(Pass { gate: Arc::clone(self), _units: units })
+        Ok(Pass { gate: Arc::clone(self), units: Some(units) })
     }
 }
 
@@ -92,6 +135,14 @@ impl Pass {
 impl Drop for Pass {
     fn drop(&mut self) {
         self.gets_on();
+
+        let mut width = self.gate.width.lock();
+        let Some(mut units) = self.units.take() else { return };
+        let owed = width.owed.min(units.num_permits());
+        if let Some(gone) = units.split(owed) {
+            gone.forget();
+            width.owed -= owed;
+        }
     }
 }
 
@@ -116,6 +167,37 @@ mod tests {
         assert!(pass(1 << 40).now_or_never().is_none());
         drop(small);
         assert!(pass(1 << 40).now_or_never().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn fewer_pass_after_silence_and_more_again_after_successes() {
+        let gate = Gate::new(8);
+        let fits = async |count| {
+            let mut held = Vec::new();
+            while let Some(pass) = gate.pass(1, Patience::Within(SHORT)).now_or_never() {
+                held.push(pass.unwrap());
+            }
+            assert_eq!(held.len(), count);
+        };
+
+        let busy = gate.pass(8, Patience::Within(SHORT)).await.unwrap();
+        gate.narrow();
+        gate.narrow();
+        drop(busy);
+        fits(4).await;
+
+        gate.widen();
+        fits(4).await;
+        for width in 5..=8 {
+            advance(SETTLING).await;
+            gate.widen();
+            fits(width).await;
+        }
+        for _ in 0..10 {
+            gate.narrow();
+            advance(SETTLING).await;
+        }
+        fits(1).await;
     }
 
     #[tokio::test(start_paused = true)]

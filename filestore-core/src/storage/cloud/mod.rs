@@ -28,6 +28,9 @@
 //! | `gate`, `memory`, `turns` | bound what runs at once and the memory of puts, with an end to each wait |
 //! | `threads` | runs the `fs` service on threads of its own |
 //! | `put`, `parts`, `verify` | stores in one request or in parts, then proves the arrival |
+//! | `marker` | makes sure that a provider is the place that the records mean |
+//! | `leftovers` | removes what a killed write leaves at an `fs` provider |
+//! | `transport` | sends requests and times their silence |
 //! | `probe` | finds out once how an S3 provider treats checksums and conditions |
 //! | `read` | reads ranges as streams |
 //! | `presign`, `azure_sas` | makes URLs that grant one object |
@@ -49,6 +52,9 @@ mod put;
 mod parts;
 mod verify;
 mod probe;
+mod marker;
+mod leftovers;
+mod transport;
 mod read;
 mod presign;
 #[cfg(feature = "azblob")]
@@ -64,6 +70,7 @@ mod tests;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -72,22 +79,27 @@ use tokio::sync::oneshot;
 
 use self::breaker::{Breakers, Direction};
 use self::fault::Faults;
+use self::marker::Identity;
 use self::memory::Memory;
 use self::observe::RemoteClock;
 use self::presign::Presigner;
 use self::probe::Probing;
 use self::threads::Threads;
 use self::turns::Turns;
-use crate::domain::clock::Clock;
+use crate::domain::clock::{Clock, Timestamp};
 use crate::domain::error::{Error, Result};
 use crate::domain::provider::{ProviderCode, ProviderConfig};
 use crate::domain::provider_health::ProviderHealth;
 
 pub use self::check::{CheckOutcome, CheckStep, ProviderCheck};
+pub use self::marker::MarkerLedger;
 pub(super) use self::open::unusable;
 pub use self::presign::{PresignMethod, PresignRequest, Presigned};
 #[cfg(any(test, feature = "internals"))]
 pub use simulated::{SimulatedProviders, Weather};
+
+/// Time that the sweep of a staging directory may take beyond that of an operation.
+const SWEEP_TIME: Duration = Duration::from_mins(10);
 
 /// Rate at which a disk writes at least: an `fs` provider has as much time for a file.
 const SLOWEST_DISK_BYTES_PER_SECOND: u64 = 1 << 20;
@@ -111,14 +123,19 @@ struct Inner {
     breakers: Arc<Breakers>,
     /// The store's clock.
     now: Clock,
+    opened_at: Timestamp,
     presigner: Presigner,
     /// Root of the `fs` service's files.
     directory: Option<PathBuf>,
     clock: Arc<RemoteClock>,
+    /// True once a reply told that removed objects are kept as older versions.
+    keeps_versions: Arc<AtomicBool>,
+    identity: Identity,
     /// Bare client, for requests that must not be signed.
     http: reqwest::Client,
     timeout: Duration,
     io_timeout: Duration,
+    attempts: usize,
     /// Bytes per second that a reader must take; 0 for any.
     min_read_rate: u64,
     probing: Arc<Probing>,
@@ -177,6 +194,16 @@ impl Cloud {
         }
     }
 
+    /// Returns the longest time for which a write that was given up may still arrive: its wait for a
+    /// turn, and all its attempts.
+    pub(super) fn late_write_limit(&self) -> Duration {
+        if self.inner.scheme == Scheme::Memory {
+            return Duration::ZERO;
+        }
+        let attempts = u32::try_from(self.inner.attempts).unwrap_or(u32::MAX);
+        self.inner.timeout.saturating_add(self.inner.io_timeout.saturating_mul(attempts))
+    }
+
     /// Describes how the provider answers.
     pub fn health(&self) -> ProviderHealth {
         self.inner.breakers.health()
@@ -214,9 +241,19 @@ impl Cloud {
         match &outcome {
             Err(error) if observe::is_cancelled(error) => {}
             Err(error) if fault::is_outage(error) => {
+                // What answers next may be another place.
+                self.inner.identity.forget();
+                if direction == Direction::Write && open::is_overload(error) {
+                    self.inner.turns.sends.narrow();
+                }
                 self.inner.breakers.failed(direction, self.inner.faults.text(error));
             }
-            Ok(_) | Err(_) => self.inner.breakers.answered(direction),
+            Ok(_) | Err(_) => {
+                if direction == Direction::Write {
+                    self.inner.turns.sends.widen();
+                }
+                self.inner.breakers.answered(direction);
+            }
         }
         outcome
     }
@@ -251,6 +288,7 @@ impl Cloud {
         let _turn = turn.map_err(|waited| self.busy("removals", waited))?;
         let _admission = self.inner.breakers.admit(Direction::Write)?;
 
+        self.confirm_identity(path, Direction::Write).await?;
         let (operator, at) = (self.inner.operator.clone(), path.to_owned());
         let removed = self.ask(Direction::Write, async move { operator.delete(&at).await }).await;
         removed.map_err(|error| self.fault(REMOVING, &error))?;
@@ -268,6 +306,8 @@ impl Cloud {
             Ok(_) => return Err(self.broken(REMOVING, "it is still there")),
         }
 
+        // An empty directory under a mount that went away has no object either.
+        self.confirm_identity(path, Direction::Write).await?;
         self.flush(path).await
     }
 

@@ -6,17 +6,17 @@
 //! layer, which puts whole requests into its spans: the query of a URL may be a SAS token.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Instant, SystemTime};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 
 use http::header::DATE;
 use http::{HeaderMap, Method, Request, Response};
 use opendal::ErrorKind as Theirs;
 use opendal::raw::{Layer, Servicer};
 use opendal::{Buffer, HttpBody, HttpTransport, HttpTransporter, OperationContext};
-use opendal_http_transport_reqwest::ReqwestTransport;
 use tokio::sync::watch;
 
+use super::transport::Timed;
 use crate::domain::provider::ProviderCode;
 
 /// Difference between a provider's clock and ours, by the `Date` of its last reply.
@@ -86,11 +86,15 @@ pub(super) struct Observe {
     pub(super) provider: ProviderCode,
     pub(super) clock: Arc<RemoteClock>,
     pub(super) client: reqwest::Client,
+    pub(super) silence: Duration,
+    /// Told of replies, which tell whether removed objects are kept.
+    pub(super) keeps_versions: Arc<AtomicBool>,
 }
 
 impl Layer for Observe {
     fn apply_context(&self, _service: Servicer, context: OperationContext) -> OperationContext {
-        let inner = HttpTransporter::new(ReqwestTransport::new(self.client.clone()));
+        let timed = Timed { client: self.client.clone(), silence: self.silence };
+        let inner = HttpTransporter::new(timed);
         let transport = Observed { inner, layer: self.clone() };
         context.with_http_transport(HttpTransporter::new(transport))
     }
@@ -114,6 +118,11 @@ impl HttpTransport for Observed {
 
         if let Ok(reply) = &reply {
             self.layer.clock.hear(reply.headers());
+            // "null" is the version of an object from before versions were kept.
+            let version = reply.headers().get("x-amz-version-id");
+            if version.is_some_and(|version| version != "null") {
+                self.layer.keeps_versions.store(true, Ordering::Relaxed);
+            }
         }
 
         let status = reply.as_ref().map_or(0, |reply| reply.status().as_u16());

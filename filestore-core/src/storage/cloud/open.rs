@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use opendal::layers::{RetryEvent, RetryLayer, TimeoutLayer};
@@ -14,6 +15,8 @@ use serde::Serialize;
 
 use super::breaker::{Breakers, Direction};
 use super::fault::Faults;
+use super::gate::Gate;
+use super::marker::Identity;
 use super::memory::Memory;
 use super::observe::{Observe, RemoteClock};
 use super::presign::Presigner;
@@ -33,8 +36,11 @@ const SCHEMES: [(&str, bool); 5] = [
     ("memory", true),
 ];
 
+/// Bound of a request whose bytes keep moving, so that none lasts for ever.
+const LONGEST_REQUEST: Duration = Duration::from_hours(1);
+
 /// Directory within its root where the `fs` service writes before it renames.
-const FS_STAGING: &str = ".filestore-staging";
+pub(super) const FS_STAGING: &str = ".filestore-staging";
 
 /// Options by name, as OpenDAL takes them.
 pub(super) type Options = BTreeMap<String, String>;
@@ -263,37 +269,57 @@ impl Opening<'_> {
         let config = self.config;
         let tls = super::tls::client_config()?;
         let clock = Arc::new(RemoteClock::new());
+        let keeps_versions = Arc::new(AtomicBool::new(false));
 
         let observe = Observe {
             provider: config.code.clone(),
             clock: Arc::clone(&clock),
             client: http_client(config, &tls, Policy::default())?,
+            silence: config.io_timeout,
+            keeps_versions: Arc::clone(&keeps_versions),
         };
-        let timeouts =
-            TimeoutLayer::new().with_timeout(config.timeout).with_io_timeout(config.io_timeout);
+        let io_timeout = match service.scheme {
+            // The transport times silence; a request may take as long as bytes move.
+            #[cfg(feature = "s3")]
+            Scheme::S3 => LONGEST_REQUEST,
+            #[cfg(feature = "azblob")]
+            Scheme::Azblob => LONGEST_REQUEST,
+            #[cfg(feature = "gcs")]
+            Scheme::Gcs => LONGEST_REQUEST,
+            Scheme::Fs | Scheme::Memory => config.io_timeout,
+        };
+        let turns = Turns::new(config.concurrency);
+        let timeouts = TimeoutLayer::new().with_timeout(config.timeout).with_io_timeout(io_timeout);
         let threads = (service.scheme == Scheme::Fs).then(|| Threads::new(config.io_timeout));
         let operator = match &threads {
-            None => service.operator.layer(observe).layer(timeouts).layer(self.retries()),
+            None => {
+                service.operator.layer(observe).layer(timeouts).layer(self.retries(&turns.sends))
+            }
             // A call that hangs cannot be cancelled, and would hang again: the threads bound it.
             Some(_) => service.operator,
         };
 
+        let is_fs = service.scheme == Scheme::Fs;
         let inner = Inner {
             code: config.code.clone(),
             scheme: service.scheme,
             operator,
             memory: Memory::new(),
-            turns: Turns::new(config.concurrency),
+            turns,
             threads,
             faults: self.faults,
             breakers: self.breakers,
+            opened_at: self.clock.now(),
             now: self.clock,
             presigner: service.presigner,
             directory: service.directory,
             clock,
+            keeps_versions,
+            identity: Identity::default(),
             http: http_client(config, &tls, Policy::none())?,
             timeout: config.timeout,
             io_timeout: config.io_timeout,
+            attempts: if is_fs { 1 } else { config.retries.saturating_add(1) },
             min_read_rate: config.min_read_rate,
             probing: Arc::default(),
         };
@@ -301,9 +327,12 @@ impl Opening<'_> {
     }
 
     /// Makes the layer that repeats attempts and logs why.
-    fn retries(&self) -> RetryLayer<impl Fn(RetryEvent<'_>) + Send + Sync + 'static + use<>> {
+    fn retries(
+        &self,
+        sends: &Arc<Gate>,
+    ) -> RetryLayer<impl Fn(RetryEvent<'_>) + Send + Sync + 'static + use<>> {
         let (code, faults) = (self.config.code.clone(), Arc::clone(&self.faults));
-        let breakers = Arc::clone(&self.breakers);
+        let (breakers, sends) = (Arc::clone(&self.breakers), Arc::clone(sends));
 
         RetryLayer::new()
             .with_max_times(self.config.retries)
@@ -314,8 +343,12 @@ impl Opening<'_> {
             .with_notify(move |event: RetryEvent<'_>| {
                 let (operation, error) = (event.op, faults.text(event.err));
                 tracing::debug!(provider = %code, ?operation, attempt = event.attempt, error, "trying again");
+                let direction = direction_of(event.op);
+                if direction == Direction::Write && is_overload(event.err) {
+                    sends.narrow();
+                }
                 if is_silence(event.err) {
-                    breakers.failed(direction_of(event.op), error);
+                    breakers.failed(direction, error);
                 }
             })
     }
@@ -360,6 +393,11 @@ impl Opening<'_> {
 /// Recognizes an attempt that met silence: the error of OpenDAL's timeouts.
 fn is_silence(error: &opendal::Error) -> bool {
     error.message().ends_with("timeout reached")
+}
+
+/// Recognizes an attempt that failed because there was too much to do: fewer at once may do better.
+pub(super) fn is_overload(error: &opendal::Error) -> bool {
+    is_silence(error) || error.kind() == opendal::ErrorKind::RateLimited
 }
 
 /// Returns the breaker that an operation of OpenDAL passes.

@@ -15,7 +15,7 @@ use super::breaker::Direction;
 use super::put::STORING;
 use super::{Cloud, Scheme};
 use crate::domain::clock::{Clock, Timestamp};
-use crate::domain::error::{Error, Result};
+use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::BlobId;
 use crate::tasks;
 
@@ -92,7 +92,12 @@ impl Cloud {
                 }
             }
         };
-        running.await
+        let probed = running.await;
+        if probed.as_ref().is_err_and(|error| error.kind() == ErrorKind::Internal) {
+            // The probe broke off with its runtime: the next caller begins another.
+            *self.inner.probing.stage.lock() = Stage::NotBegun;
+        }
+        probed
     }
 
     /// Starts a probe in a task of its own: nobody who waits for it can cancel it for the others.
@@ -235,6 +240,11 @@ impl Cloud {
 /// Recognizes the headers that carry a checksum of the body.
 fn is_checksum(name: &http::HeaderName) -> bool {
     name.as_str().contains("checksum") || name == "content-md5"
+}
+
+/// Tells whether the path is that of an object which belongs to no file.
+pub(super) fn is_probe(path: &str) -> bool {
+    path.starts_with(PROBE_DIRECTORY)
 }
 
 /// Makes a path that no other probe uses.

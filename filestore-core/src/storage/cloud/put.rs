@@ -55,6 +55,7 @@ impl Cloud {
         }
 
         let _admission = self.inner.breakers.admit(Direction::Write)?;
+        self.confirm_identity(path, Direction::Write).await?;
         let options = self.write_options(object).await?;
         let turns = patience(priority, self.wait_limit());
         let arrival = if is_whole {
@@ -64,7 +65,9 @@ impl Cloud {
         };
 
         self.verify(path, object, arrival, turns).await?;
-        self.flush(path).await
+        self.flush(path).await?;
+        // Only now may the source go: the place is still the one that the records mean.
+        self.confirm_identity(path, Direction::Write).await
     }
 
     /// Sends the object in one request, from memory.

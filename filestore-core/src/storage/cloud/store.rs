@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use futures_util::stream::{FuturesOrdered, StreamExt};
 
 use super::Cloud;
+use super::breaker::Direction;
 use crate::domain::error::{ErrorKind, Result};
 use crate::domain::path::BlobKey;
 use crate::storage::{BlobInfo, BlobRead, BlobStore, ByteStream, Priority};
@@ -40,11 +41,13 @@ impl BlobStore for Cloud {
         size_bytes: u64,
         range: Range<u64>,
     ) -> Result<Option<BlobRead>> {
-        self.answer(self.read_for_client(key.as_str(), size_bytes, range).await)
+        let read = self.read_for_client(key.as_str(), size_bytes, range).await;
+        self.answer(key, read).await
     }
 
     async fn read_to_copy(&self, key: &BlobKey, size_bytes: u64) -> Result<Option<BlobRead>> {
-        self.answer(self.read_all(key.as_str(), size_bytes).await)
+        let read = self.read_all(key.as_str(), size_bytes).await;
+        self.answer(key, read).await
     }
 
     async fn remove(&self, keys: Vec<BlobKey>) -> Vec<Result<()>> {
@@ -64,10 +67,12 @@ impl BlobStore for Cloud {
 }
 
 impl Cloud {
-    fn answer(&self, read: Result<ByteStream>) -> Result<Option<BlobRead>> {
+    /// An absent object says nothing where the records mean another place.
+    async fn answer(&self, key: &BlobKey, read: Result<ByteStream>) -> Result<Option<BlobRead>> {
         match read {
             Ok(pieces) => Ok(Some(BlobRead::Stream(pieces))),
             Err(error) if error.kind() == ErrorKind::NotFound => {
+                self.confirm_identity(key.as_str(), Direction::Read).await?;
                 tracing::debug!(provider = %self.code(), error = %error.chain(), "an object is absent");
                 Ok(None)
             }
