@@ -178,15 +178,18 @@ async fn a_migration_that_is_told_to_stop_says_what_it_did() {
 #[tokio::test]
 async fn every_provider_is_listed_and_one_can_be_tried_out() {
     let (server, _disk) = with_disk().await;
-    let all = server.get("/api/v1/admin/providers").send().await.expect(200).json();
+    let mut all = server.get("/api/v1/admin/providers").send().await.expect(200).json();
     let codes: Vec<_> =
         all.as_array().unwrap().iter().map(|provider| &provider["provider_code"]).collect();
     assert_eq!(codes, ["LOCAL", "disk"]);
+    assert!(all[1]["state_since"].take().is_string());
     assert_eq!(
         all[1],
         json!({
             "provider_code": "disk", "provider_name": "disk", "storage_location": "CLOUD",
-            "is_active": true, "scheme": "fs", "is_tested": true,
+            "is_active": true, "scheme": "fs", "is_tested": true, "is_configured": true,
+            "state": "closed", "state_since": null, "last_error": null, "last_error_at": null,
+            "backlog": {"sync": 0, "purge": 0, "dropped": 0, "oldest_secs": null},
         })
     );
     assert_eq!(server.client().admin().providers().await.unwrap().len(), 2);
