@@ -23,6 +23,7 @@ async fn a_dry_purge_run_counts_and_touches_nothing() {
       "expired": 0,
       "failed": 0,
       "failures": [],
+      "is_paused": false,
       "postponed": {},
       "purged": 0,
       "purged_bytes": 0,

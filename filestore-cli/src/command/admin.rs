@@ -19,7 +19,7 @@ pub(super) async fn purge(dry_run: DryRun, target: &dyn Target, out: Output) -> 
     drop(meter);
     out.data(&report, |_| Vec::new(), purge_text)?;
     let exit = failures("purge", &report.failures, report.failed, out);
-    Ok(if report.postponed.is_empty() { exit } else { Exit::Refused })
+    Ok(if report.postponed.is_empty() && !report.is_paused { exit } else { Exit::Refused })
 }
 
 fn purge_text(report: &PurgeReport) -> String {
@@ -43,6 +43,9 @@ fn purge_text(report: &PurgeReport) -> String {
         let _ = write!(text, "\nat {}: {removed} {}", plain(provider), counted(*blobs, "blob"));
     }
     postponed(&mut text, &report.postponed);
+    if report.is_paused {
+        text += "\nthe clock leapt forward: nothing is removed until it is back or has settled";
+    }
     text
 }
 

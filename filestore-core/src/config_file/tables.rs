@@ -68,6 +68,7 @@ tables! {
         temp_ttl_secs: u32,
         purge_grace_secs: u32,
         blob_grace_secs: u32,
+        clock_settle_secs: u32,
         idempotency_ttl_secs: u32,
         presign_ttl_secs: u32,
     }
@@ -160,6 +161,7 @@ impl LifetimesTable {
         put_secs(&mut store.temp_ttl, self.temp_ttl_secs);
         put_secs(&mut store.purge_grace, self.purge_grace_secs);
         put_secs(&mut store.blob_grace, self.blob_grace_secs);
+        put_secs(&mut store.clock_settle, self.clock_settle_secs);
         put_secs(&mut store.idempotency_ttl, self.idempotency_ttl_secs);
         put_secs(&mut store.presign_ttl, self.presign_ttl_secs);
     }

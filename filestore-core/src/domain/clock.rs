@@ -1,9 +1,9 @@
 //! Time as the service stores it: milliseconds since 1970-01-01 UTC, shown as ISO 8601.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
 
 /// An instant, in milliseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -110,7 +110,7 @@ pub struct Clock(Hands);
 enum Hands {
     #[default]
     System,
-    Manual(Arc<AtomicI64>),
+    Manual(Arc<Instants>),
     #[cfg(any(test, feature = "internals"))]
     Runtime {
         start: Timestamp,
@@ -137,19 +137,40 @@ impl Clock {
             #[cfg(any(test, feature = "internals"))]
             Hands::Runtime { start, origin } => start.plus(origin.elapsed()),
             Hands::System => Timestamp::now(),
-            Hands::Manual(millis) => Timestamp(millis.load(Ordering::SeqCst)),
+            Hands::Manual(instants) => Timestamp(instants.wall.load(Ordering::SeqCst)),
+        }
+    }
+
+    /// Returns the time that has passed since some instant before, whatever was done to the clock's
+    /// hands meanwhile.
+    pub fn monotonic(&self) -> Duration {
+        static ORIGIN: OnceLock<Instant> = OnceLock::new();
+        match &self.0 {
+            #[cfg(any(test, feature = "internals"))]
+            Hands::Runtime { origin, .. } => origin.elapsed(),
+            Hands::System => ORIGIN.get_or_init(Instant::now).elapsed(),
+            Hands::Manual(instants) => {
+                Duration::from_millis(instants.passed.load(Ordering::SeqCst))
+            }
         }
     }
 }
 
 /// A clock for tests, which stands still until it is told to move.
 #[derive(Debug, Clone)]
-pub struct ManualClock(Arc<AtomicI64>);
+pub struct ManualClock(Arc<Instants>);
+
+/// What a manual clock shows, in milliseconds.
+#[derive(Debug, Default)]
+struct Instants {
+    wall: AtomicI64,
+    passed: AtomicU64,
+}
 
 impl ManualClock {
     /// Sets up a clock that stands at `start`.
     pub fn at(start: Timestamp) -> Self {
-        Self(Arc::new(AtomicI64::new(start.0)))
+        Self(Arc::new(Instants { wall: AtomicI64::new(start.0), passed: AtomicU64::new(0) }))
     }
 
     /// Returns the clock that a store goes by; it follows this one.
@@ -157,10 +178,18 @@ impl ManualClock {
         Clock(Hands::Manual(Arc::clone(&self.0)))
     }
 
-    /// Moves the clock forward by `duration`.
+    /// Lets `duration` pass.
     pub fn advance(&self, duration: Duration) {
-        let now = Timestamp(self.0.load(Ordering::SeqCst));
-        self.0.store(now.plus(duration).0, Ordering::SeqCst);
+        let passed = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        self.0.passed.fetch_add(passed, Ordering::SeqCst);
+        let now = Timestamp(self.0.wall.load(Ordering::SeqCst));
+        self.set(now.plus(duration));
+    }
+
+    /// Sets the hands to `now` although no time passes, as an operator does, or a virtual machine that
+    /// resumes.
+    pub fn set(&self, now: Timestamp) {
+        self.0.wall.store(now.0, Ordering::SeqCst);
     }
 }
 

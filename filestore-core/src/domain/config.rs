@@ -30,6 +30,9 @@ pub struct StoreConfig {
     /// The grace period in which a replaced blob stays readable, for requests that know the old
     /// record.
     pub blob_grace: Duration,
+    /// The time for which a wall clock that has leapt forward must be stable before anything is removed
+    /// that is due by it.
+    pub clock_settle: Duration,
     /// The lifetime of a presigned URL.
     pub presign_ttl: Duration,
     /// Settings of the sync worker.
@@ -56,6 +59,7 @@ impl Default for StoreConfig {
             temp_ttl: Duration::from_hours(24),
             purge_grace: Duration::ZERO,
             blob_grace: Duration::from_mins(15),
+            clock_settle: Duration::from_hours(1),
             presign_ttl: Duration::from_mins(5),
             sync: SyncConfig::default(),
             quota_bytes: None,

@@ -21,4 +21,5 @@ pub mod scope;
 pub mod listing;
 pub mod variant;
 pub mod clock;
+pub(crate) mod leap;
 pub mod config;

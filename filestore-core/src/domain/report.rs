@@ -43,6 +43,8 @@ pub struct PurgeReport {
     /// Files and blobs that are due and were left to later, by the provider that holds them: one that
     /// does not answer, or is not configured.
     pub postponed: BTreeMap<ProviderCode, u64>,
+    /// True if nothing is removed now because the wall clock leapt forward and is not trusted yet.
+    pub is_paused: bool,
     /// Removals that failed and will be attempted again.
     pub failed: u64,
     /// The first failures, 100 at most.

@@ -89,6 +89,9 @@ pub struct UpdateFile {
     /// The whole record as it shall be (same `file_id`; `organization_id`, `sub_system` and
     /// `created_at` do not change).
     pub next: FileRecord,
+    /// The present instant by the store's clock. The grace period of a deletion counts from here, and not
+    /// from the record's `updated_at`, which never goes back and so may lie ahead of the clock.
+    pub now: Timestamp,
     /// The old blob, to be removed later, if the change drops it.
     pub drop_blob: Option<DroppedBlob>,
     /// As in [`InsertFiles::quota_bytes`]; checked if the change makes the file larger.

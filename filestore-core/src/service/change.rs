@@ -285,16 +285,18 @@ impl FileStore {
         next: &FileRecord,
         binding: Option<BindingSeen>,
     ) -> UpdateFile {
+        let now = self.inner.now();
         let drop_blob = (old.blob.key != next.blob.key).then(|| DroppedBlob {
             file_id: old.file_id,
             provider: old.blob.provider.clone(),
             key: old.blob.key.clone(),
-            not_before: next.updated_at.plus(self.inner.config.blob_grace),
+            not_before: now.plus(self.inner.config.blob_grace),
         });
 
         UpdateFile {
             expected: Expected::of(old),
             next: next.clone(),
+            now,
             drop_blob,
             quota_bytes: self.inner.config.quota_bytes,
             binding,

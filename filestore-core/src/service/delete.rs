@@ -74,11 +74,13 @@ impl FileStore {
         old: &FileRecord,
         mut next: FileRecord,
     ) -> Result<Option<Arc<FileRecord>>> {
-        next.updated_at = self.inner.now().max(old.updated_at);
+        let now = self.inner.now();
+        next.updated_at = now.max(old.updated_at);
 
         let update = UpdateFile {
             expected: Expected::of(old),
             next: next.clone(),
+            now,
             drop_blob: None,
             quota_bytes: None,
             binding: None,

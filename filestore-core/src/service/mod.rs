@@ -55,6 +55,7 @@ use crate::domain::config::StoreConfig;
 use crate::domain::damage::Damage;
 use crate::domain::error::Result;
 use crate::domain::id::StoreId;
+use crate::domain::leap::{LeapGuard, Pace};
 use crate::domain::provider_health::ProviderHealth;
 use crate::metadata::Metadata;
 use crate::storage::{BlobStores, DataDir, ProviderRegistry, StagedLedger};
@@ -132,6 +133,8 @@ pub(crate) struct Inner {
     pub(crate) purge_wanted: Wake,
     /// Wakes the lanes of the sync.
     pub(crate) sync_wanted: Wake,
+    /// Compares the clocks before anything is removed that is due.
+    pub(crate) leap_guard: LeapGuard,
     /// Counters of what was copied to and between providers since the store was opened.
     pub(crate) traffic: Traffic,
     /// The migrations under way, by organization.
@@ -157,6 +160,22 @@ impl FileStore {
     pub fn damage(&self) -> Damage {
         let missing_blobs = self.inner.publishing.missing.lock().len() as u64;
         Damage { missing_blobs, ..self.inner.metadata.damage() }
+    }
+
+    /// Tells if what is due may be removed now: not while the wall clock has leapt forward and is not
+    /// trusted yet. Says so in the log.
+    pub(crate) fn may_remove(&self) -> bool {
+        let pace = self.inner.leap_guard.look(&self.inner.clock);
+        match pace {
+            Pace::Leapt(millis) => tracing::warn!(
+                by_secs = millis / 1000,
+                settle_secs = self.inner.config.clock_settle.as_secs(),
+                "the clock leapt forward: nothing is expired or removed until it is back or has settled"
+            ),
+            Pace::Settled => tracing::info!("the clock has settled: what is due is removed again"),
+            Pace::Steady | Pace::Unsettled => {}
+        }
+        pace.may_remove()
     }
 
     /// Returns the id of the store, which its data directory is marked with.

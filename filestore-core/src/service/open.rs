@@ -16,6 +16,7 @@ use crate::domain::clock::{Clock, Timestamp};
 use crate::domain::config::{Durability, Limits, StoreConfig};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{BlobId, StoreId};
+use crate::domain::leap::LeapGuard;
 use crate::domain::provider::ProviderConfig;
 use crate::domain::variant::{Fit, VariantSize};
 use crate::metadata::Metadata;
@@ -175,6 +176,8 @@ impl FileStoreBuilder {
         let ledger = MarkedProviders::new(Arc::clone(&metadata));
         providers.identify(metadata.store_id(), &ledger);
 
+        let leap_guard = LeapGuard::new(config.clock_settle);
+        leap_guard.look(&clock);
         let store = FileStore {
             inner: Arc::new(Inner {
                 opened_at: clock.now(),
@@ -187,6 +190,7 @@ impl FileStoreBuilder {
                 publishing: Arc::new(PublishQueue::new()),
                 purge_wanted: Wake::new(),
                 sync_wanted: Wake::new(),
+                leap_guard,
                 traffic: Traffic::default(),
                 migrations: Migrations::default(),
                 standing,

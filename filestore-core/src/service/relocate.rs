@@ -195,14 +195,14 @@ impl Inner {
         target: &ProviderCode,
         key: BlobKey,
     ) -> Result<Moved> {
-        let now = self.now().max(record.updated_at);
+        let now = self.now();
         let location = self.stores.location(target);
         let Ok(state) = record.state.move_to(location) else { return Ok(Moved::Lost) };
 
         let next = FileRecord {
             state,
             blob: Blob { provider: target.clone(), key, ..record.blob.clone() },
-            updated_at: now,
+            updated_at: now.max(record.updated_at),
             ..record.clone()
         };
 
@@ -216,6 +216,7 @@ impl Inner {
         let update = UpdateFile {
             expected: Expected::of(record),
             next,
+            now,
             drop_blob: Some(dropped),
             quota_bytes: None,
             binding: None,

@@ -70,6 +70,7 @@ impl Admin<'_> {
         stop: &(dyn Fn() -> bool + Sync),
         progress: &dyn Progress,
     ) -> Result<PurgeReport> {
+        self.store.inner().check_standing()?;
         self.store.purge_until(stop, progress).await
     }
 
@@ -142,6 +143,7 @@ impl Admin<'_> {
         stop: &(dyn Fn() -> bool + Sync),
         progress: Arc<dyn Progress>,
     ) -> Result<SyncReport> {
+        self.store.inner().check_standing()?;
         self.store.sync_until(stop, progress).await
     }
 

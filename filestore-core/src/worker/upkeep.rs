@@ -18,7 +18,9 @@ impl FileStore {
         let inner = self.inner();
         let published = self.publish_again().await;
         inner.stores.local().refill_reserve().await;
-        withdraw_stale_writes(self, inner.now().minus(WRITE_AGE)).await;
+        if self.may_remove() {
+            withdraw_stale_writes(self, inner.now().minus(WRITE_AGE)).await;
+        }
         while inner.metadata.forget_idempotency(inner.now(), 500).await? == 500 {}
         published
     }

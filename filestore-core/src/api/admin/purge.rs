@@ -46,6 +46,9 @@ pub struct PurgeReport {
     /// them: one that does not answer, or is not configured.
     #[serde(default)]
     pub postponed: BTreeMap<String, u64>,
+    /// True if nothing is removed now because the wall clock leapt forward and is not trusted yet.
+    #[serde(default)]
+    pub is_paused: bool,
     /// Files that could not be removed; a later run attempts them again.
     #[serde(default)]
     pub failed: u64,

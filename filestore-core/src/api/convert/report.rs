@@ -35,6 +35,7 @@ impl From<PurgeReport> for api::PurgeReport {
             removed_at: by_code(report.removed_at),
             waiting: report.waiting,
             postponed: by_code(report.postponed),
+            is_paused: report.is_paused,
             failed: report.failed,
             failures: failures(report.failures),
         }

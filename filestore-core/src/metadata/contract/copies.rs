@@ -145,6 +145,7 @@ pub(crate) async fn a_lease_can_be_renewed_and_ends(metadata: &dyn Metadata) {
     metadata.renew_syncs(lease("stranger", end, at(1))).await.unwrap();
 
     assert_eq!(claim(metadata, "two", end, 9).await, []);
+    assert_eq!(metadata.withdraw_old_writes(end, end, 9).await.unwrap(), 0, "its note is young");
     assert_eq!(claim(metadata, "two", later, 9).await.len(), 1);
 
     metadata.fail_sync("one", record.file_id, AfterFailure::GiveUp).await.unwrap();

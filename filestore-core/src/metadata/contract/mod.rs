@@ -264,6 +264,7 @@ pub(crate) fn insert(records: impl Into<Vec<FileRecord>>) -> InsertFiles {
 pub(crate) fn change(old: &FileRecord, next: FileRecord) -> UpdateFile {
     UpdateFile {
         expected: Expected::of(old),
+        now: next.updated_at,
         next,
         drop_blob: None,
         quota_bytes: None,

@@ -20,7 +20,7 @@ use super::{reread, schema};
 const OLDEST_SQLITE: i32 = 3_051_003;
 
 /// The time for which a statement waits for another process's lock.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Free space in bytes below which the disk is full: the index grows by 32 KiB.
 const SCARCE: u64 = 64 << 10;

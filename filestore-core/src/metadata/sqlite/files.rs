@@ -37,7 +37,7 @@ pub(super) const UPDATE: &str = "UPDATE files SET original_name = ?4, mime_type 
      sync_status = ?8, purge_status = ?9, storage_location = ?10, storage_provider = ?11, blob_key = ?12,
      size_bytes = ?13, sha256 = ?14, sniffed_type = ?15, width = ?16, height = ?17, stored_at = ?18, version = ?19,
      updated_at = ?21, expires_at = ?22,
-     purge_marked_at = CASE WHEN ?9 IS NOT NULL THEN coalesce(purge_marked_at, ?21) END,
+     purge_marked_at = CASE WHEN ?9 IS NOT NULL THEN coalesce(purge_marked_at, ?24) END,
      sync_owner = CASE WHEN sync_status = ?8 AND blob_key = ?12 THEN sync_owner END,
      sync_attempts = CASE WHEN sync_status = ?8 AND blob_key = ?12 THEN sync_attempts ELSE 0 END,
      sync_not_before = CASE WHEN sync_status = ?8 AND blob_key = ?12 THEN sync_not_before ELSE 0 END
@@ -103,7 +103,7 @@ pub(super) fn insert(tx: &WriteTx<'_>, insert: &InsertFiles) -> Result<Inserted,
 
 fn insert_row(sql: &Connection, record: &FileRecord) -> Result<(), Fault> {
     let marked_at = record.state.purge().map(|_| record.updated_at.as_millis());
-    row::with_record(record, |columns| execute(sql, INSERT, columns, &marked_at))
+    row::with_record(record, |columns| execute(sql, INSERT, columns, &[&marked_at]))
 }
 
 pub(super) fn update(tx: &mut WriteTx<'_>, update: &UpdateFile) -> Result<Updated, Fault> {
@@ -131,7 +131,8 @@ pub(super) fn update(tx: &mut WriteTx<'_>, update: &UpdateFile) -> Result<Update
         intents::end(tx.sql, &next.blob)?;
     }
 
-    row::with_record(next, |columns| execute(tx.sql, UPDATE, columns, &rowid))?;
+    let now = update.now.as_millis();
+    row::with_record(next, |columns| execute(tx.sql, UPDATE, columns, &[&rowid, &now]))?;
     if let Some(blob) = &update.drop_blob {
         dropped::put(tx.sql, blob)?;
     }
@@ -175,14 +176,14 @@ fn exceeds(
     Ok(stored_bytes(sql, organization)?.saturating_add(added) > quota)
 }
 
-/// Runs a statement on a record's columns and one value more.
+/// Runs a statement on a record's columns and some values more.
 fn execute(
     sql: &Connection,
     statement: &str,
     columns: &[&dyn ToSql; COLUMNS],
-    last: &dyn ToSql,
+    more: &[&dyn ToSql],
 ) -> Result<(), Fault> {
-    let all = columns.iter().copied().chain([last]);
+    let all = columns.iter().chain(more).copied();
     let changed = row::execute(sql, statement, rusqlite::params_from_iter(all))?;
     debug_assert_eq!(changed, 1, "one row, or an error");
     Ok(())

@@ -17,6 +17,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -26,6 +27,7 @@ use crate::domain::id::FileId;
 use crate::tasks;
 
 use super::cache::RecordCache;
+use super::connection::BUSY_TIMEOUT;
 use super::damage;
 use super::fault::{self, Fault, Health, Source};
 
@@ -43,8 +45,13 @@ const GROUP: usize = 256;
 /// that could be told from noise.
 const CHECKPOINT_PAGES: i32 = 1024;
 
-/// Pages in the log after which readers are waited for, so that it can start over (64 MiB).
+/// Pages in the log after which readers are waited for, so that it can start over (64 MiB). The wait is
+/// short: a reader may take minutes, and all commits wait behind the checkpoint.
 const RESTART_PAGES: i32 = 16 * CHECKPOINT_PAGES;
+
+/// The longest wait for readers at such a checkpoint. While a reader stays, each 4 MiB more of the log
+/// cost so much once.
+const RESTART_PATIENCE: Duration = Duration::from_millis(50);
 
 thread_local! {
     /// Pages in the log after this thread's last commit: SQLite's hook takes a plain function.
@@ -419,11 +426,24 @@ impl Loop {
         // The next one only after as much again: if a reader keeps the log from starting over, each
         // commit would pay for one.
         self.checkpoint_at = pages + CHECKPOINT_PAGES;
-        self.checkpoint(if pages < RESTART_PAGES {
-            "PRAGMA wal_checkpoint(PASSIVE)"
+        if pages < RESTART_PAGES {
+            self.checkpoint("PRAGMA wal_checkpoint(PASSIVE)");
         } else {
-            "PRAGMA wal_checkpoint(RESTART)"
-        });
+            self.restart_log();
+        }
+    }
+
+    /// Checkpoints the log and lets it start over, unless a reader still needs its end.
+    fn restart_log(&self) {
+        let patience = |longest| {
+            if let Err(error) = self.connection.busy_timeout(longest) {
+                tracing::warn!(%error, "the database's patience could not be set");
+            }
+        };
+
+        patience(RESTART_PATIENCE);
+        self.checkpoint("PRAGMA wal_checkpoint(RESTART)");
+        patience(BUSY_TIMEOUT);
     }
 
     /// Checkpoints the log. If that cannot be done now, it is no failure: the log holds everything.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::domain::binding::NewBinding;
-use crate::domain::clock::{Clock, ManualClock};
+use crate::domain::clock::{Clock, ManualClock, Timestamp};
 use crate::domain::config::StoreConfig;
 use crate::domain::provider::ProviderConfig;
 use crate::domain::scope::Scope;
@@ -146,7 +146,6 @@ async fn damaged_bytes_are_found_and_not_moved_home() {
 
 #[tokio::test]
 async fn what_a_crash_left_at_a_provider_is_removed_after_the_next_start() {
-    use crate::domain::clock::Timestamp;
     use crate::domain::id::BlobId;
     use crate::metadata::WriteIntent;
 
@@ -206,4 +205,40 @@ async fn a_run_ends_when_the_organization_is_bound_elsewhere() {
     let report = run.await.unwrap();
     assert!(report.stopped, "{report:?}");
     assert_eq!((report.moved_files, report.left_files), (PAGE as u64, 10));
+}
+
+#[tokio::test]
+async fn a_note_stands_for_days_while_its_run_renews_it_and_goes_when_the_run_is_gone() {
+    use crate::domain::id::BlobId;
+    use crate::metadata::WriteIntent;
+
+    let home = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(Timestamp::now());
+    let store = bound_by(home.path(), clock.clock()).await;
+    let id = upload(&store, b"bytes").await;
+    let record = store.record(id, &Scope::All).await.unwrap();
+    for owner in ["alive", "gone"] {
+        let key = record.blob.key.sibling(BlobId::generate(clock.clock().now()));
+        let intent = WriteIntent {
+            file_id: id,
+            provider: disk(),
+            key: key.clone(),
+            begun_at: clock.clock().now(),
+            owner: Some(owner.to_owned()),
+        };
+        store.inner().metadata.begin_writes(vec![intent]).await.unwrap();
+        let source = store.inner().blob_bytes(&record.blob).await.unwrap();
+        let inner = store.inner();
+        inner.put_object(&record, &disk(), &key, source, Priority::Background).await.unwrap();
+    }
+    assert_eq!(objects(home.path()), 2);
+
+    for _ in 0..6 {
+        clock.advance(Duration::from_hours(20));
+        store.renew_notes("alive").await;
+        store.upkeep().await.unwrap();
+    }
+    let report = store.purge_run(&NoProgress).await.unwrap();
+    assert_eq!(report.removed_at.get(&disk()), Some(&1));
+    assert_eq!(objects(home.path()), 1, "five days later, the copy under way is there");
 }

@@ -77,6 +77,7 @@ impl FileStore {
             }
         }
 
+        total.report.is_paused = !self.may_remove();
         let now = self.inner().now();
         let before = now.minus(self.config().purge_grace);
         total.report.waiting = self.inner().metadata.purge_backlog(before, now).await?.waiting;
@@ -131,7 +132,7 @@ impl<'a> PurgeRun<'a> {
     }
 
     fn is_to_stop(&self) -> bool {
-        (self.stop)()
+        (self.stop)() || !self.store.may_remove()
     }
 
     /// Runs all lanes beside each other; returns how many files wait for another lane.

@@ -66,3 +66,59 @@ async fn a_record_stays_until_its_variants_are_gone_too() {
     clock.advance(Duration::from_secs(2));
     assert_eq!(store.purge_run(&NoProgress).await.unwrap().purged, 1);
 }
+
+fn year() -> Duration {
+    Duration::from_hours(24 * 365)
+}
+
+async fn with_clock(clock: &ManualClock, dir: &std::path::Path) -> FileStore {
+    FileStore::builder(dir)
+        .clock(clock.clock())
+        .durability(Durability::Process)
+        .purge_grace(Duration::from_hours(1))
+        .open()
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_clock_that_leaps_forward_takes_no_file_before_it_has_settled() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(Timestamp::now());
+    let store = with_clock(&clock, dir.path()).await;
+    let temp = NewUpload::new("acme".parse().unwrap(), "docs".parse().unwrap()).temp();
+    let temp = store.upload(temp, &b"bytes"[..]).await.unwrap().file_id;
+    let dead = deleted(&store).await;
+    let right = clock.clock().now();
+
+    clock.set(right.plus(year()));
+    let report = store.purge_run(&NoProgress).await.unwrap();
+    assert_eq!((report.expired, report.purged, report.is_paused), (0, 0, true));
+    assert!(store.read(temp, &Scope::All).await.is_ok());
+    store.restore(dead, &Scope::All).await.unwrap();
+
+    clock.set(right);
+    let report = store.purge_run(&NoProgress).await.unwrap();
+    assert_eq!((report.expired, report.is_paused), (0, false), "it is back");
+
+    clock.set(right.plus(year()));
+    assert_eq!(store.purge_run(&NoProgress).await.unwrap().expired, 0);
+    clock.advance(store.config().clock_settle);
+    assert_eq!(store.purge_run(&NoProgress).await.unwrap().expired, 1, "it has settled");
+}
+
+#[tokio::test]
+async fn a_file_touched_while_the_clock_was_ahead_is_purged_when_it_is_due() {
+    let dir = tempfile::tempdir().unwrap();
+    let right = Timestamp::now();
+    let clock = ManualClock::at(right.plus(year()));
+    let store = with_clock(&clock, dir.path()).await;
+    let new = NewUpload::new("acme".parse().unwrap(), "docs".parse().unwrap());
+    let touched = store.upload(new, &b"bytes"[..]).await.unwrap().file_id;
+
+    clock.set(right);
+    store.delete(touched, &Scope::All).await.unwrap();
+    clock.advance(Duration::from_hours(1));
+    assert_eq!(store.purge_run(&NoProgress).await.unwrap().purged, 1);
+    assert!(store.info(touched, &Scope::All).await.is_err());
+}

@@ -330,3 +330,31 @@ async fn looking_for_files_to_queue_does_not_hold_the_writer() {
     held.unwrap();
     assert_eq!(found.expect("no wait for the writer").unwrap(), (0, None));
 }
+
+#[tokio::test]
+async fn commits_do_not_wait_for_a_reader_that_takes_long() {
+    let bench = bench(None);
+    // 1 MB in the table and again in its index: 40 of them fill 64 MiB of log.
+    let insert = || {
+        bench.writer.run("test", |tx: &mut WriteTx<'_>| {
+            Ok(tx.sql.execute("INSERT INTO t VALUES (randomblob(1000000))", [])?)
+        })
+    };
+    let impatient = "PRAGMA busy_timeout = 5000";
+    let patience = |tx: &mut WriteTx<'_>| Ok(tx.sql.query_row(impatient, [], |_| Ok(()))?);
+    bench.writer.run("test", patience).await.unwrap();
+    insert().await.unwrap();
+    bench.reader.execute_batch("BEGIN").unwrap();
+    let seen: i64 = bench.reader.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap();
+    assert_eq!(seen, 1);
+
+    let mut slowest = Duration::ZERO;
+    for _ in 0..45 {
+        let began = std::time::Instant::now();
+        insert().await.unwrap();
+        slowest = slowest.max(began.elapsed());
+    }
+
+    assert!(slowest < Duration::from_secs(4), "{slowest:?} for one commit");
+    bench.reader.execute_batch("COMMIT").unwrap();
+}
