@@ -10,6 +10,7 @@
 //! | `--fits cover,inside` | the fits |
 //! | `--rounds 7` | turns; the least time of them counts; 0 compares the pictures alone |
 //! | `--parts single,seven,peak` | one variant, all seven sizes, peak memory |
+//! | `--formats original,webp,lossless,png,gif,tiff` | the formats that photographs are converted to for the first part |
 //!
 //! How it is fair: one thread each and no caches; both time themselves, inside their processes,
 //! from the path of the file to the bytes of the WebP in memory; both were warmed up; they take
@@ -84,6 +85,7 @@ struct Options {
     fits: Vec<Fit>,
     rounds: usize,
     parts: Vec<String>,
+    formats: Vec<String>,
 }
 
 impl Options {
@@ -103,6 +105,7 @@ impl Options {
                 .collect::<Result<_, _>>()?,
             rounds: values(named, "--rounds", "7")[0].parse()?,
             parts: values(named, "--parts", "single,seven,peak"),
+            formats: values(named, "--formats", "original"),
         })
     }
 
@@ -143,11 +146,14 @@ fn compare(options: &Options) -> Outcome {
     println!("sharp {}", sharp.ask(&json!({"op": "version"}))?);
 
     if options.has("single") {
-        let mut table = Table::new("one variant from the original");
-        for photo in &options.photos {
-            single(options, &mut sharp, photo, work.path(), &mut table)?;
+        for format in &options.formats {
+            let mut table = Table::new(&format!("one variant, from {format}"));
+            for photo in &options.photos {
+                let photo = converted(&mut sharp, photo, format, work.path())?;
+                single(options, &mut sharp, &photo, work.path(), &mut table)?;
+            }
+            table.summary();
         }
-        table.summary();
     }
     if options.has("seven") {
         let mut table = report::Sevens::new("all seven sizes of one photograph");
@@ -160,6 +166,17 @@ fn compare(options: &Options) -> Outcome {
         peak(options)?;
     }
     Ok(())
+}
+
+/// Converts a photograph to `format` with sharp, unless it is wanted as it is.
+fn converted(sharp: &mut peer::Sharp, photo: &Path, format: &str, work: &Path) -> Outcome<PathBuf> {
+    if format == "original" {
+        return Ok(photo.to_owned());
+    }
+
+    let out = work.join(report::name(photo)).with_extension(format);
+    sharp.ask(&json!({"op": "convert", "path": photo, "format": format, "out": out}))?;
+    Ok(out)
 }
 
 /// Every size and fit of one photograph: times in turns, then the likeness to the reference.

@@ -32,6 +32,15 @@ async function timed(work) {
 
 const peakKib = () => Number(/VmHWM:\s*(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1]);
 
+// The formats of the comparison, as a careful user would write them.
+const formats = {
+  webp: (image) => image.webp({ quality: 80 }),
+  lossless: (image) => image.webp({ lossless: true }),
+  png: (image) => image.png(),
+  gif: (image) => image.gif(),
+  tiff: (image) => image.tiff({ compression: 'lzw', predictor: 'horizontal' }),
+};
+
 const answers = {
   version: () => ({ sharp: sharp.versions.sharp, vips: sharp.versions.vips, webp: sharp.versions.webp }),
 
@@ -39,6 +48,11 @@ const answers = {
     const { result, ...times } = await timed(() => encoded(request, request.size));
     if (request.out) writeFileSync(request.out, result);
     return { ...times, bytes: result.length };
+  },
+
+  async convert({ path, format, out }) {
+    await formats[format](sharp(path).rotate().toColourspace('srgb')).toFile(out);
+    return {};
   },
 
   // `out` is a directory for the results, `<size>.webp`.

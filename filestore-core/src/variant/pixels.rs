@@ -1,4 +1,4 @@
-//! Pictures in memory: interleaved pixels, and the planes of a JPEG.
+//! Pictures in memory: interleaved pixels, and the planes of a JPEG or a lossy WebP.
 
 use super::geometry::Extent;
 
@@ -7,7 +7,7 @@ use super::geometry::Extent;
 pub(crate) enum Picture {
     /// The whole picture in its stored size.
     Whole(Pixels),
-    /// A JPEG's components: perhaps a part of the picture, perhaps reduced.
+    /// Components as the file has them: perhaps a part of the picture, perhaps reduced.
     Planes(Planes),
 }
 
@@ -35,7 +35,7 @@ impl Picture {
     }
 }
 
-/// A JPEG's components as it stores them.
+/// Components as the file stores them.
 #[derive(Debug)]
 pub(crate) struct Planes {
     pub(crate) model: Model,
@@ -43,12 +43,14 @@ pub(crate) struct Planes {
     pub(crate) planes: Vec<Plane>,
 }
 
-/// The meaning of a JPEG's components.
+/// The meaning of components.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Model {
     Grey,
     /// Y, Cb, Cr of ITU-T T.871: BT.601, each from 0 to 255, chrominance around 128.
     YCbCr,
+    /// As [`YCbCr`](Self::YCbCr), but with luminance from 16 to 235 (BT.601): WebP.
+    VideoYCbCr,
     Rgb,
     /// Four inks, stored inverted (255 is no ink), as Adobe does and browsers expect of all.
     Inks(InkModel),
@@ -59,14 +61,16 @@ impl Model {
     pub(crate) const fn components(self) -> usize {
         match self {
             Self::Grey => 1,
-            Self::YCbCr | Self::Rgb => 3,
+            Self::YCbCr | Self::VideoYCbCr | Self::Rgb => 3,
             Self::Inks(_) => 4,
         }
     }
 
     /// Returns true for a component that tells colours apart, and so needs less detail.
     pub(crate) const fn is_chrominance(self, component: usize) -> bool {
-        matches!((self, component), (Self::YCbCr | Self::Inks(InkModel::Ycck), 1 | 2))
+        let has_chrominance =
+            matches!(self, Self::YCbCr | Self::VideoYCbCr | Self::Inks(InkModel::Ycck));
+        has_chrominance && matches!(component, 1 | 2)
     }
 }
 
@@ -139,4 +143,19 @@ pub(crate) fn ycc_to_rgb(y: u8, cb: u8, cr: u8) -> [u8; 3] {
     let (y, cb, cr) = ((i32::from(y) << 16) + HALF, i32::from(cb) - 128, i32::from(cr) - 128);
     [y + 91_881 * cr, y - 22_554 * cb - 46_802 * cr, y + 116_130 * cb]
         .map(|light| (light >> 16).clamp(0, 255) as u8)
+}
+
+/// Converts one pixel of [`Model::VideoYCbCr`] as libwebp does, to the bit: fixed point with 6 bits of
+/// fraction.
+#[inline]
+#[expect(clippy::cast_sign_loss, reason = "clamped to a byte")]
+pub(crate) fn video_to_rgb(y: u8, cb: u8, cr: u8) -> [u8; 3] {
+    let (y, cb, cr) = (i32::from(y), i32::from(cb), i32::from(cr));
+    let light = (y * 19_077) >> 8;
+    [
+        light + ((cr * 26_149) >> 8) - 14_234,
+        light - ((cb * 6_419) >> 8) - ((cr * 13_320) >> 8) + 8_708,
+        light + ((cb * 33_050) >> 8) - 17_685,
+    ]
+    .map(|light| (light >> 6).clamp(0, 255) as u8)
 }

@@ -173,10 +173,22 @@ fn webps() -> Vec<Seed> {
         ("lossless", webp::Encoder::from_rgb(&photo(WIDTH, 4), WIDTH, 4).encode_lossless().to_vec()),
         ("lossless-flat", still(&rgb()).encode_lossless().to_vec()),
         ("lossy-alpha", alpha.encode(50.0).to_vec()),
+        ("lossy-simple-filter", lossy_with(|config| config.filter_type = 0)),
+        ("lossy-partitions", lossy_with(|config| config.partitions = 3)),
         ("lossless-alpha", alpha.encode_lossless().to_vec()),
         ("exif", webp(WIDTH, HEIGHT, &rgb(), &exif(7)[6..])),
         ("animated", animated_webp(WIDTH, HEIGHT, &frames.each_ref().map(|frame| &frame[..]))),
     ]
+}
+
+/// A lossy WebP with the settings that `set` changes.
+fn lossy_with(set: impl FnOnce(&mut webp::WebPConfig)) -> Vec<u8> {
+    let mut config = webp::WebPConfig::new().expect("a configuration");
+    config.quality = 30.0;
+    set(&mut config);
+    let rgb = photo(WIDTH, HEIGHT);
+    let encoder = webp::Encoder::from_rgb(&rgb, WIDTH, HEIGHT);
+    encoder.encode_advanced(&config).expect("an encoded picture").to_vec()
 }
 
 fn bmps() -> Vec<Seed> {

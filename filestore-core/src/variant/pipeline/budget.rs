@@ -11,14 +11,14 @@
 //! GIF of 300² on a screen of 7000² 2.3 s (0.42) and 394 MiB. Larger ones are refused from their
 //! headers.
 
-use super::header::{Format, Header, JpegHeader, TiffAlpha, TiffHeader};
+use super::header::{Format, Header, JpegHeader, TiffAlpha, TiffHeader, WebPHeader};
 use super::plan::plan_reduced;
 use super::refusal::too_large;
 use crate::domain::config::VariantConfig;
 use crate::domain::error::Result;
 use crate::domain::record::Dimensions;
 use crate::variant::geometry::{Geometry, area};
-use crate::variant::jpeg;
+use crate::variant::{jpeg, webp};
 
 /// The bytes that every decoder and the encoder take besides pixels: tables, buffers, a colour
 /// profile.
@@ -65,8 +65,11 @@ pub(crate) fn memory_needed(
     config: &VariantConfig,
 ) -> Result<u64> {
     let (decoding, retaining) = match &header.format {
-        // Its planes are retained as they are, if at all.
+        // Planes are retained as they are, if at all.
         Format::Jpeg(jpeg) => (planes_bytes(header, *jpeg, file_bytes, wanted), 0),
+        Format::WebP(WebPHeader::Lossy { has_alpha: false }) => {
+            (webp::memory_needed(header.stored, file_bytes, false, wanted), 0)
+        }
         _ => (decode_bytes(header, file_bytes), reduce_bytes(header)),
     };
     let making = decoding.saturating_add(resize_bytes(wanted));
@@ -97,8 +100,12 @@ pub(crate) fn decode_bytes(header: &Header, file_bytes: u64) -> u64 {
         // GIF: the screen and a frame of the same size, four channels each. BMP: with alpha a
         // premultiplied copy stands beside it; the header does not say whether there is.
         Format::Gif | Format::Bmp => 8 * pixels,
-        // Planes, their upsampled form and the result; animated ones are composed on a canvas.
-        Format::WebP(webp) => pixels * if webp.animated { 16 } else { 10 } + file_bytes,
+        Format::WebP(WebPHeader::Lossy { has_alpha }) => {
+            webp::memory_needed(header.stored, file_bytes, *has_alpha, &[])
+        }
+        // The decoder's pixels and the result; animated ones are composed on a canvas.
+        Format::WebP(WebPHeader::Lossless) => 10 * pixels + file_bytes,
+        Format::WebP(WebPHeader::Animated) => 16 * pixels + file_bytes,
         Format::Tiff(tiff) => tiff_bytes(*tiff, pixels, file_bytes),
     }
 }

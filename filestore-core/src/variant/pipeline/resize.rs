@@ -7,7 +7,9 @@ use fast_image_resize::{FilterType, MulDiv, PixelType, ResizeAlg, ResizeOptions,
 
 use crate::domain::error::{Error, Result};
 use crate::variant::geometry::{Extent, Geometry, Rectangle};
-use crate::variant::pixels::{Inks, Layout, Model, Picture, Pixels, Planes, ycc_to_rgb};
+use crate::variant::pixels::{
+    Inks, Layout, Model, Picture, Pixels, Planes, video_to_rgb, ycc_to_rgb,
+};
 
 /// Resizes the planned part of `decoded` to the planned size, both in stored axes.
 pub(crate) fn resize(decoded: &Picture, wanted: Geometry) -> Result<Pixels> {
@@ -23,7 +25,12 @@ pub(crate) fn resize(decoded: &Picture, wanted: Geometry) -> Result<Pixels> {
 /// Joins the resized planes of `model` to pixels.
 fn join(model: Model, wanted: Geometry, mut planes: Vec<Pixels>) -> Pixels {
     let (layout, data) = match (model, &mut planes[..]) {
-        (Model::YCbCr, [y, cb, cr]) => (Layout::Rgb, to_rgb(&y.data, &cb.data, &cr.data)),
+        (Model::YCbCr, [y, cb, cr]) => {
+            (Layout::Rgb, to_rgb(&y.data, &cb.data, &cr.data, ycc_to_rgb))
+        }
+        (Model::VideoYCbCr, [y, cb, cr]) => {
+            (Layout::Rgb, to_rgb(&y.data, &cb.data, &cr.data, video_to_rgb))
+        }
         (Model::Grey, [grey]) => (Layout::Grey, std::mem::take(&mut grey.data)),
         (Model::Inks(model), planes) => {
             (Layout::Inks(Inks { model, inverted: true }), interleave(planes))
@@ -33,12 +40,12 @@ fn join(model: Model, wanted: Geometry, mut planes: Vec<Pixels>) -> Pixels {
     Pixels { layout, width: wanted.target.width, height: wanted.target.height, data }
 }
 
-/// Converts planes of one size as ITU-T T.871 (JFIF), section 7.
-fn to_rgb(y: &[u8], cb: &[u8], cr: &[u8]) -> Vec<u8> {
+/// Converts planes of one size.
+fn to_rgb(y: &[u8], cb: &[u8], cr: &[u8], convert: impl Fn(u8, u8, u8) -> [u8; 3]) -> Vec<u8> {
     let mut data = vec![0; 3 * y.len()];
     let samples = y.iter().zip(cb).zip(cr);
     for (rgb, ((y, cb), cr)) in data.as_chunks_mut().0.iter_mut().zip(samples) {
-        *rgb = ycc_to_rgb(*y, *cb, *cr);
+        *rgb = convert(*y, *cb, *cr);
     }
     data
 }

@@ -14,7 +14,7 @@
 use std::ops::Range;
 
 use super::guard::guarded;
-use super::header::{Format, Header};
+use super::header::{Format, Header, WebPHeader};
 use super::image_file::ImageFile;
 use super::refusal::corrupt;
 use crate::domain::error::{ErrorKind, Result};
@@ -59,6 +59,11 @@ pub(crate) fn decode(
 ) -> Result<Decoded> {
     let decoded = match &header.format {
         Format::Jpeg(jpeg) => jpeg::decode(image, header, *jpeg, wanted),
+        // Its alpha is read by image-webp.
+        Format::WebP(WebPHeader::Lossy { .. }) => {
+            guarded(|| webp::decode_lossy(image, header, wanted))
+                .unwrap_or_else(|panic| Err(corrupt(panic)))
+        }
         _ => decode_or_what_came(image, header),
     };
     // Some decoders take an error of their reader for the end of the file.
@@ -87,7 +92,7 @@ fn decode_or_what_came(image: &ImageFile<'_>, header: &Header) -> Result<Decoded
 fn decode_whole(image: &ImageFile<'_>, header: &Header) -> Result<Decoded> {
     match &header.format {
         Format::Png(png) => png::decode(image, header, *png),
-        Format::WebP(_) => webp::decode(image, header),
+        Format::WebP(_) => webp::decode_whole(image, header),
         Format::Gif => gif::decode(image, header),
         Format::Bmp => bmp::decode(image, header),
         Format::Tiff(tiff) => tiff::decode(image, header, *tiff),

@@ -11,17 +11,23 @@ use super::{Format, Header, MAX_CHUNKS};
 use crate::domain::record::Dimensions;
 use crate::variant::pipeline::orient::Orientation;
 
-/// The bytes of metadata that are searched for the orientation, which stands in the first directory.
+/// The bytes of metadata that are searched for the orientation, which stands in the first
+/// directory.
 const EXIF_BYTES: u32 = 64 * 1024;
 /// Flags of VP8X (RFC 9649, section 2.7.1).
+const HAS_ALPHA: u8 = 0x10;
 const HAS_EXIF: u8 = 0x08;
 const HAS_ANIMATION: u8 = 0x02;
 
 /// The facts that decoding a WebP needs in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct WebPHeader {
-    /// True for an animation, whose frames are composed on a canvas of their own.
-    pub(crate) animated: bool,
+pub(crate) enum WebPHeader {
+    /// A still with a VP8 bitstream.
+    Lossy { has_alpha: bool },
+    /// A still with a VP8L bitstream.
+    Lossless,
+    /// An animation, whose frames are composed on a canvas of their own.
+    Animated,
 }
 
 pub(super) fn parse<R: Read + Seek>(mut fields: Fields<R>) -> io::Result<Header> {
@@ -29,25 +35,28 @@ pub(super) fn parse<R: Read + Seek>(mut fields: Fields<R>) -> io::Result<Header>
     let chunk = Chunk::read(&mut fields)?;
     if &chunk.kind != b"VP8X" {
         let stored = chunk.bitstream_size(&mut fields)?.ok_or_else(|| broken("no bitstream"))?;
-        let format = Format::WebP(WebPHeader { animated: false });
+        let format = Format::WebP(chunk.still(false));
         return Ok(Header { format, stored, orientation: Orientation::default() });
     }
 
     let flags = fields.u8()?;
     fields.skip(3)?;
     let canvas = Dimensions { width: fields.le24()? + 1, height: fields.le24()? + 1 };
-    let animated = flags & HAS_ANIMATION != 0;
     fields.go_to(chunk.end())?;
-    let orientation = walk(&mut fields, canvas, flags & HAS_EXIF != 0)?;
-    Ok(Header { format: Format::WebP(WebPHeader { animated }), stored: canvas, orientation })
+    let (still, orientation) = walk(&mut fields, canvas, flags)?;
+    let kind = if flags & HAS_ANIMATION != 0 { WebPHeader::Animated } else { still };
+    Ok(Header { format: Format::WebP(kind), stored: canvas, orientation })
 }
 
-/// Checks the first picture against the canvas and looks for the orientation, which comes last.
+/// Checks the first picture against the canvas, tells its kind, and looks for the orientation,
+/// which comes last.
 fn walk<R: Read + Seek>(
     fields: &mut Fields<R>,
     canvas: Dimensions,
-    has_exif: bool,
-) -> io::Result<Orientation> {
+    flags: u8,
+) -> io::Result<(WebPHeader, Orientation)> {
+    let mut has_alpha = flags & HAS_ALPHA != 0;
+    let mut kind = WebPHeader::Lossless;
     let mut picture_seen = false;
 
     for _ in 0..MAX_CHUNKS {
@@ -60,21 +69,23 @@ fn walk<R: Read + Seek>(
 
         if &chunk.kind == b"EXIF" {
             let payload = fields.up_to(chunk.length.min(EXIF_BYTES) as usize)?;
-            return Ok(exif_orientation(&payload).unwrap_or_default());
+            return Ok((kind, exif_orientation(&payload).unwrap_or_default()));
         }
         if !picture_seen && let Some(size) = picture_size(fields, &chunk)? {
             if size.width > canvas.width || size.height > canvas.height {
                 return Err(broken("a picture larger than its canvas"));
             }
             picture_seen = true;
+            kind = chunk.still(has_alpha);
         }
 
-        if picture_seen && !has_exif {
+        if picture_seen && flags & HAS_EXIF == 0 {
             break;
         }
+        has_alpha |= &chunk.kind == b"ALPH";
         fields.go_to(chunk.end())?;
     }
-    Ok(Orientation::default())
+    Ok((kind, Orientation::default()))
 }
 
 /// Reads the size of the bitstream in `chunk`, or in the frame that `chunk` is.
@@ -112,12 +123,18 @@ impl Chunk {
         Ok(Self { kind: fields.bytes()?, length: fields.le32()?, start: fields.position()? })
     }
 
+    /// Returns the kind of a still whose bitstream is this chunk.
+    fn still(&self, has_alpha: bool) -> WebPHeader {
+        if &self.kind == b"VP8 " { WebPHeader::Lossy { has_alpha } } else { WebPHeader::Lossless }
+    }
+
     /// Returns the start of the next chunk: chunks are padded to an even length.
     fn end(&self) -> u64 {
         self.start + u64::from(self.length) + u64::from(self.length % 2)
     }
 
-    /// Reads width and height of a VP8 (RFC 6386, section 9.1) or VP8L (RFC 9649, section 3.4) chunk.
+    /// Reads width and height of a VP8 (RFC 6386, section 9.1) or VP8L (RFC 9649, section 3.4)
+    /// chunk.
     fn bitstream_size<R: Read + Seek>(
         &self,
         fields: &mut Fields<R>,

@@ -252,6 +252,20 @@ fn further_sizes_of_a_cut_picture_show_as_much() {
     }
 }
 
+fn lossy_webp() -> Vec<u8> {
+    webp::Encoder::from_rgb(&photo(SIDE, SIDE), SIDE, SIDE).encode(90.0).to_vec()
+}
+
+#[test]
+fn what_came_of_a_cut_lossy_webp_is_shown() {
+    let whole = lossy_webp();
+    let cut = seen(&whole[..whole.len() * 6 / 10], "200", Fit::Inside);
+    let expected = seen(&whole, "200", Fit::Inside);
+    assert!(close(&cut.at(100, 30), &expected.at(100, 30)), "the first rows");
+    assert_eq!(cut.at(100, 199)[3], 0, "the last row");
+    assert_eq!(error(&whole[..60]).kind(), ErrorKind::CorruptImage);
+}
+
 #[test]
 fn a_read_that_fails_is_never_a_cut_picture() {
     let rgb = photo(SIDE, SIDE);
@@ -261,6 +275,7 @@ fn a_read_that_fails_is_never_a_cut_picture() {
         ("GIF", encoded(SIDE, SIDE, &rgb, ImageFormat::Gif)),
         ("BMP", encoded(SIDE, SIDE, &rgb, ImageFormat::Bmp)),
         ("WebP", webp(SIDE, SIDE, &rgb, &[])),
+        ("lossy WebP", lossy_webp()),
         ("TIFF", tiff(SIDE, SIDE, &rgb, 1)),
     ] {
         let file = file(&bytes);
@@ -296,5 +311,6 @@ pub(super) fn cases() -> Vec<(&'static str, Vec<u8>)> {
         ("GIF, 60 %", part(&gif, 60)),
         ("interlaced GIF, 20 %", part(&grey, 20)),
         ("BMP, 60 %", part(&bmp, 60)),
+        ("lossy WebP, 60 %", part(&lossy_webp(), 60)),
     ]
 }

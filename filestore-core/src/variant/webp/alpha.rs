@@ -1,0 +1,103 @@
+//! The plane of alpha beside a lossy picture (RFC 9649, section 2.7.1.2).
+
+use std::io::Cursor;
+
+use image_webp::WebPDecoder;
+
+use super::Dimensions;
+
+/// The ways of storing the plane.
+const RAW: u8 = 0;
+const LOSSLESS: u8 = 1;
+
+/// The bytes of a VP8L chunk before its data: signature and size.
+const LOSSLESS_HEADER_BYTES: usize = 5;
+
+/// Decodes the plane of a picture of `size`, row by row. Alpha stands before the picture in the
+/// file, so a plane that is cut is not shown: nothing of the picture can be there.
+pub(super) fn decode(chunk: &[u8], size: Dimensions) -> Result<Vec<u8>, &'static str> {
+    let (header, data) = chunk.split_first().ok_or("alpha without a header")?;
+    let (width, height) = (size.width as usize, size.height as usize);
+
+    let mut plane = match header & 3 {
+        RAW => data.get(..width * height).ok_or("alpha is cut")?.to_vec(),
+        LOSSLESS => decode_lossless(data, size)?,
+        _ => return Err("alpha in an unknown form"),
+    };
+    unfilter(&mut plane, width, header >> 2 & 3);
+    Ok(plane)
+}
+
+/// Decodes a plane that is stored as the green of a lossless picture without a header.
+fn decode_lossless(data: &[u8], size: Dimensions) -> Result<Vec<u8>, &'static str> {
+    let file = lossless_file(data, size);
+    let mut decoder = WebPDecoder::new(Cursor::new(file)).map_err(|_| "alpha without a picture")?;
+    let mut pixels = vec![0; decoder.output_buffer_size().ok_or("alpha that is too large")?];
+    decoder.read_image(&mut pixels).map_err(|_| "alpha that makes no sense")?;
+
+    let channels = if decoder.has_alpha() { 4 } else { 3 };
+    Ok(pixels.chunks_exact(channels).map(|pixel| pixel[1]).collect())
+}
+
+/// Writes a whole file around a lossless bitstream of `size`.
+fn lossless_file(data: &[u8], size: Dimensions) -> Vec<u8> {
+    let length = (LOSSLESS_HEADER_BYTES + data.len()) as u32;
+    let padding = length % 2;
+    let sides = (size.width - 1) | (size.height - 1) << 14;
+
+    let mut file = Vec::with_capacity(32 + data.len());
+    file.extend_from_slice(b"RIFF");
+    file.extend_from_slice(&(12 + length + padding).to_le_bytes());
+    file.extend_from_slice(b"WEBPVP8L");
+    file.extend_from_slice(&length.to_le_bytes());
+    file.push(0x2F);
+    file.extend_from_slice(&sides.to_le_bytes());
+    file.extend_from_slice(data);
+    file.resize(file.len() + padding as usize, 0);
+    file
+}
+
+/// Turns differences into values, by the filter that the header names: 0 none, 1 to the left, 2
+/// above, 3 by the slope.
+fn unfilter(plane: &mut [u8], width: usize, filter: u8) {
+    if filter == 0 || width == 0 {
+        return;
+    }
+
+    let mut above: &mut [u8] = &mut [];
+    for row in plane.chunks_exact_mut(width) {
+        if above.is_empty() {
+            add_left(row, 0);
+        } else {
+            match filter {
+                1 => add_left(row, above[0]),
+                2 => add_above(row, above),
+                _ => add_slope(row, above),
+            }
+        }
+        above = row;
+    }
+}
+
+fn add_left(row: &mut [u8], before: u8) {
+    let mut left = before;
+    for value in row {
+        *value = value.wrapping_add(left);
+        left = *value;
+    }
+}
+
+fn add_above(row: &mut [u8], above: &[u8]) {
+    for (value, above) in row.iter_mut().zip(above) {
+        *value = value.wrapping_add(*above);
+    }
+}
+
+fn add_slope(row: &mut [u8], above: &[u8]) {
+    let (mut left, mut corner) = (above[0], above[0]);
+    for (value, above) in row.iter_mut().zip(above) {
+        let predicted = i16::from(left) + i16::from(*above) - i16::from(corner);
+        *value = value.wrapping_add(predicted.clamp(0, 255) as u8);
+        (left, corner) = (*value, *above);
+    }
+}
