@@ -10,7 +10,7 @@ use filestore_core::{
     BindingChange, Clock, Error, ErrorKind, FileId, FileStore, GivenName, MigrateOptions, NewBatch,
     NewBinding, NewUpload, NoProgress, OrganizationNumber, ProviderCode, Result, Scope,
 };
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::content::Content;
 use super::model::{File, Model, Shape};
@@ -33,7 +33,17 @@ impl Client<'_> {
     pub(crate) async fn run(&self) {
         loop {
             pause(2, 60).await;
-            let outcome = self.call().await;
+            let patience = match simulation::below(10) {
+                0 => Duration::from_millis(simulation::below(5_000)),
+                _ => Duration::from_hours(24),
+            };
+            let outcome = match timeout(patience, self.call()).await {
+                Ok(outcome) => outcome,
+                Err(_) => {
+                    self.model.borrow_mut().given_up += 1;
+                    Ok(())
+                }
+            };
 
             let mut model = self.model.borrow_mut();
             model.calls += 1;

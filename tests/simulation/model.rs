@@ -74,6 +74,7 @@ pub(crate) struct Model {
     pub(crate) next_batch: u64,
     pub(crate) calls: u64,
     pub(crate) refused: u64,
+    pub(crate) given_up: u64,
     pub(crate) reads: u64,
 }
 

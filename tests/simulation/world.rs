@@ -36,6 +36,7 @@ pub(crate) struct Report {
     lives: u64,
     calls: u64,
     refused: u64,
+    given_up: u64,
     reads: u64,
     files: u64,
     events: u64,
@@ -48,6 +49,7 @@ impl Report {
         self.lives += other.lives;
         self.calls += other.calls;
         self.refused += other.refused;
+        self.given_up += other.given_up;
         self.reads += other.reads;
         self.files += other.files;
         self.events += other.events;
@@ -56,11 +58,11 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seeds, lives, calls, refused, reads, files, events, .. } = self;
+        let Self { seeds, lives, calls, refused, given_up, reads, files, events, .. } = self;
         write!(
             f,
             "{seeds} seeds, {lives} lives of the process, {calls} calls ({refused} refused, \
-             {reads} reads), {files} files, {events} events: 0 violations"
+             {given_up} given up, {reads} reads), {files} files, {events} events: 0 violations"
         )
     }
 }
@@ -100,6 +102,7 @@ pub(crate) fn simulate(seed: u64, span: Duration, damage: Damage) -> Report {
         lives: world.lives,
         calls: model.calls,
         refused: model.refused,
+        given_up: model.given_up,
         reads: model.reads,
         files: model.files.len() as u64,
         events,
