@@ -250,6 +250,7 @@ async fn run(worker: Arc<dyn Worker>, store: FileStore, mut stopped: watch::Rece
     let mut listener = worker.listen(&store);
     loop {
         tokio::select! {
+            biased;
             _ = stopped.wait_for(|stop| *stop) => return,
             () = wanted(&mut listener) => {}
             _ = tick.tick() => {}

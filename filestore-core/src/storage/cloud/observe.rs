@@ -110,7 +110,7 @@ impl HttpTransport for Observed {
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let started = Instant::now();
         let reply = tokio::select! {
-            biased;
+           biased;
             // Only what sends bytes: the reply to another request may name what is to be undone.
             () = cancelled(), if method == Method::PUT => Err(opendal::Error::new(Theirs::Unexpected, CANCELLED)),
             reply = self.inner.fetch(request) => reply,

@@ -124,6 +124,7 @@ impl Cloud {
         tasks::spawn(async move {
             let mut pieces = std::pin::pin!(pieces);
             while let Some(piece) = tokio::select! {
+                biased;
                 piece = pieces.next() => piece,
                 () = give.closed() => None,
             } {

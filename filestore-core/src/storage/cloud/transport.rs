@@ -68,6 +68,7 @@ impl HttpTransport for Timed {
         let sending = sending.headers(parts.headers).version(parts.version).send();
 
         let reply = tokio::select! {
+            biased;
             reply = sending => reply.map_err(|error| failed("send http request", error))?,
             () = movement.silent_for(self.silence) => return Err(silent()),
         };

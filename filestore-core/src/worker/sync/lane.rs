@@ -100,6 +100,7 @@ impl SyncLane {
             }
 
             tokio::select! {
+                biased;
                 Some(copied) = self.copies.join_next() => self.end(copied).await?,
                 // Copies may take hours: what arrives meanwhile is not to wait for their end.
                 () = self.wanted.notified() => {}
