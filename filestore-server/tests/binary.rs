@@ -171,6 +171,8 @@ async fn a_broken_database_ends_the_process_with_exit_70() {
     let database = store.data_dir().database();
     store.close().await;
     drop(store);
+    let (child, line) = start(command(&dir).args(["--listen", "127.0.0.1:0"]));
+
     // All but the first pages, which hold the schema and the roots of the tables.
     let raw = std::fs::OpenOptions::new().write(true).open(database).unwrap();
     let pages = raw.metadata().unwrap().len() / 4096;
@@ -179,7 +181,6 @@ async fn a_broken_database_ends_the_process_with_exit_70() {
         raw.write_all_at(&[0xA5; 4096], page * 4096).unwrap();
     }
 
-    let (child, line) = start(command(&dir).args(["--listen", "127.0.0.1:0"]));
     for id in ids {
         // Internal errors until the process ends, then no answer.
         let _ = client().get(format!("{}/api/v1/files/{id}", url(&line))).send().await;

@@ -33,17 +33,15 @@ impl Client<'_> {
     pub(crate) async fn run(&self) {
         loop {
             pause(2, 60).await;
-            let patience = match simulation::below(10) {
-                0 => Duration::from_millis(simulation::below(5_000)),
-                _ => Duration::from_hours(24),
+            let patience = if simulation::below(10) == 0 {
+                Duration::from_millis(simulation::below(5_000))
+            } else {
+                Duration::from_hours(24)
             };
-            let outcome = match timeout(patience, self.call()).await {
-                Ok(outcome) => outcome,
-                Err(_) => {
-                    self.model.borrow_mut().given_up += 1;
-                    Ok(())
-                }
-            };
+            let outcome = timeout(patience, self.call()).await.unwrap_or_else(|_| {
+                self.model.borrow_mut().given_up += 1;
+                Ok(())
+            });
 
             let mut model = self.model.borrow_mut();
             model.calls += 1;

@@ -200,7 +200,6 @@ impl World {
 
     fn damage(&self, image: &Path, before: &Path) {
         match self.damage {
-            Damage::None => {}
             Damage::TakesABlob => {
                 let blobs = check::files_below(&image.join("data/blobs"), "");
                 if let Some(newest) = blobs.iter().max_by_key(|key| key.rsplit('/').next()) {
@@ -215,7 +214,7 @@ impl World {
                     }
                 }
             }
-            Damage::TakesCommits => {}
+            Damage::None | Damage::TakesCommits => {}
         }
     }
 
@@ -235,7 +234,7 @@ impl World {
             store.admin().purge(&NoProgress).await.unwrap();
 
             check::everything(self, &store, &clock).await;
-            workers.stop(Duration::from_secs(60)).await;
+            workers.stop(Duration::from_mins(1)).await;
             store.close().await;
         });
     }

@@ -1,5 +1,7 @@
 //! `provider` and `binding`.
 
+use std::fmt::Write as _;
+
 use filestore_core::api::{
     AdminProvider, BindingReply, CreateBinding, ProviderCheckReport, ProviderReply, UpdateBinding,
 };
@@ -65,13 +67,13 @@ pub(super) async fn all_providers(target: &dyn Target, out: Output) -> Result<Ex
 
 /// Says how the providers failed last, those that did.
 fn last_errors(all: &[AdminProvider]) -> String {
-    let failed = all.iter().filter(|provider| provider.last_error.is_some());
-    failed
-        .map(|provider| {
-            let code = plain(&provider.provider_code);
-            format!("last error of {code}: {}\n", status::last_error(provider))
-        })
-        .collect()
+    let mut lines = String::new();
+    for provider in all.iter().filter(|provider| provider.last_error.is_some()) {
+        let code = plain(&provider.provider_code);
+        let last = status::last_error(provider);
+        writeln!(lines, "last error of {code}: {last}").expect("a string takes everything");
+    }
+    lines
 }
 
 /// `provider check`: checks a provider with objects of its own, and says whether it can serve.

@@ -31,7 +31,7 @@ pub struct DamagedRow {
 
 impl DamagedRow {
     /// Describes a row and the reason why it cannot be read.
-    pub(crate) fn new(row: impl Into<String>, reason: impl ToString) -> Self {
+    pub(crate) fn new(row: impl Into<String>, reason: &impl ToString) -> Self {
         Self { row: row.into(), reason: reason.to_string() }
     }
 }

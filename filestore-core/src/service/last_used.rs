@@ -228,9 +228,11 @@ mod tests {
     #[tokio::test]
     async fn a_follower_goes_by_what_the_owner_used() {
         let dir = tempfile::tempdir().unwrap();
-        let mut config = StoreConfig::default();
-        config.purge_grace = MONTH;
-        config.quota_bytes = Some(1 << 30);
+        let mut config = StoreConfig {
+            purge_grace: MONTH,
+            quota_bytes: Some(1 << 30),
+            ..StoreConfig::default()
+        };
         config.sync.max_attempts = 3;
         let deleted = left_by_an_owner(dir.path(), config).await;
 
@@ -258,8 +260,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let second = ProviderConfig::new("disk".parse().unwrap(), "fs")
             .with_option("root", dir.path().join("second").display().to_string());
-        let mut config = StoreConfig::default();
-        config.providers = vec![second];
+        let config = StoreConfig { providers: vec![second], ..StoreConfig::default() };
         left_by_an_owner(&dir.path().join("data"), config.clone()).await;
 
         let builder = FileStore::builder(dir.path().join("data"));

@@ -173,7 +173,7 @@ impl FileStoreBuilder {
 
         let staged = StagedLedger::new(StagedLimits::from(&config.limits));
         let metadata: Arc<dyn Metadata> = Arc::new(metadata);
-        let ledger = MarkedProviders::new(Arc::clone(&metadata));
+        let ledger = MarkedProviders::ledger(Arc::clone(&metadata));
         providers.identify(metadata.store_id(), &ledger);
 
         let leap_guard = LeapGuard::new(config.clock_settle);

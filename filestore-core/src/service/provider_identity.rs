@@ -14,7 +14,8 @@ use crate::storage::MarkerLedger;
 pub(super) struct MarkedProviders(Arc<dyn Metadata>);
 
 impl MarkedProviders {
-    pub(super) fn new(metadata: Arc<dyn Metadata>) -> Arc<dyn MarkerLedger> {
+    /// Returns the notes that `metadata` keeps.
+    pub(super) fn ledger(metadata: Arc<dyn Metadata>) -> Arc<dyn MarkerLedger> {
         Arc::new(Self(metadata))
     }
 }
@@ -45,12 +46,14 @@ impl MarkerLedger for MarkedProviders {
 #[cfg(test)]
 mod tests {
     use std::path::{Path, PathBuf};
+    use std::time::Duration;
 
     use rusqlite::Connection;
 
     use super::*;
     use crate::FileStore;
     use crate::domain::binding::NewBinding;
+    use crate::domain::clock::{Clock, ManualClock, Timestamp};
     use crate::domain::config::StoreConfig;
     use crate::domain::error::{Error, ErrorKind};
     use crate::domain::id::FileId;
@@ -81,12 +84,23 @@ mod tests {
         }
 
         async fn open(&self) -> FileStore {
+            self.open_by(Clock::system()).await
+        }
+
+        /// Opens the store two minutes later, after all pauses for what a provider refused.
+        async fn open_later(&self) -> FileStore {
+            let later = Timestamp::now().plus(Duration::from_mins(2));
+            self.open_by(ManualClock::at(later).clock()).await
+        }
+
+        async fn open_by(&self, clock: Clock) -> FileStore {
             let root = self.disk().to_str().unwrap().to_owned();
             let provider =
                 ProviderConfig::new("disk".parse().unwrap(), "fs").with_option("root", root);
             let mut config = StoreConfig { providers: vec![provider], ..StoreConfig::default() };
             config.sync.max_attempts = 1000;
-            FileStore::builder(self.0.path().join("data")).config(config).open().await.unwrap()
+            let builder = FileStore::builder(self.0.path().join("data")).config(config);
+            builder.clock(clock).open().await.unwrap()
         }
 
         fn disk(&self) -> PathBuf {
@@ -152,7 +166,7 @@ mod tests {
         drop(store);
         house.mount();
 
-        let store = house.open().await;
+        let store = house.open_later().await;
         assert_eq!(store.read(kept, &Scope::All).await.unwrap(), "bytes");
         assert_eq!(sync(&store).await, 1);
         assert_eq!(store.read(waits, &Scope::All).await.unwrap(), "bytes");

@@ -133,7 +133,7 @@ impl DamagedRows {
         let shown = reasons.iter().take(SHOWN);
         Damage {
             damaged_rows: reasons.len() as u64,
-            rows: shown.map(|(row, reason)| DamagedRow::new(row, reason)).collect(),
+            rows: shown.map(|(row, reason)| DamagedRow::new(row, &reason)).collect(),
             ..Damage::default()
         }
     }

@@ -89,9 +89,9 @@ impl Fault {
     /// Describes the row, if the fault is that of a damaged row.
     pub(super) fn damaged_row(&self) -> Option<DamagedRow> {
         match self {
-            Self::Row { what, source } => Some(DamagedRow::new(what, source)),
+            Self::Row { what, source } => Some(DamagedRow::new(what, &source)),
             Self::Record { file_id, source } => {
-                Some(DamagedRow::new(format!("file {file_id}"), source))
+                Some(DamagedRow::new(format!("file {file_id}"), &source))
             }
             _ => None,
         }

@@ -106,7 +106,7 @@ impl Cloud {
                     Ok(Some(format!("names this store, {found}")))
                 }
                 None if store.ledger.is_marked(self.code()).await? => {
-                    Err(self.foreign(format!("its marker {MARKER} is missing")))
+                    Err(self.foreign(&format!("its marker {MARKER} is missing")))
                 }
                 None => Ok(None),
             }
@@ -169,11 +169,11 @@ impl Cloud {
         }
 
         if store.ledger.is_marked(self.code()).await? {
-            return Err(self.foreign(format!("its marker {MARKER} is missing")));
+            return Err(self.foreign(&format!("its marker {MARKER} is missing")));
         }
         let blobs = store.ledger.some_blobs(self.code(), SAMPLE).await?;
         if !blobs.is_empty() && !self.holds_one_of(&blobs).await? {
-            return Err(self.foreign(format!(
+            return Err(self.foreign(&format!(
                 "it has no marker {MARKER}, and none of {} files looked for is there",
                 blobs.len()
             )));
@@ -202,7 +202,7 @@ impl Cloud {
             return Ok(());
         }
         let found: String = found.chars().filter(|c| !c.is_control()).take(40).collect();
-        Err(self.foreign(format!("its marker {MARKER} names the store {found}")))
+        Err(self.foreign(&format!("its marker {MARKER} names the store {found}")))
     }
 
     /// Reads the marker, as a part of an operation that has been let through in that direction.
@@ -253,7 +253,7 @@ impl Cloud {
         Ok(false)
     }
 
-    fn foreign(&self, found: String) -> Error {
+    fn foreign(&self, found: &str) -> Error {
         self.inner.identity.forget();
         let message = format!(
             "the provider {} is not the place where this store keeps its files: {found}",

@@ -150,7 +150,7 @@ async fn all_puts_together_hold_no_more_than_the_budget() {
 /// A provider in memory of whose turns there are only a few, given up soon.
 fn narrow(concurrency: usize) -> Cloud {
     let timeout = Duration::from_millis(200);
-    open(ProviderConfig { concurrency, timeout, ..memory() })
+    open(ProviderConfig { timeout, concurrency, ..memory() })
 }
 
 fn key_of(organization: &str) -> BlobKey {

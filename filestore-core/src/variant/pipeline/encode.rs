@@ -221,7 +221,7 @@ mod tests {
         };
         // What a smooth photograph becomes: steps of several pixels in each channel.
         let shade = |at: u32, most: u32| u8::try_from(20 + at * most / height).unwrap();
-        let smooth = of(&|x, y| [shade(x, 130), shade(y, 90), shade((x + y) / 2, 70), 255]);
+        let smooth = of(&|x, y| [shade(x, 130), shade(y, 90), shade(u32::midpoint(x, y), 70), 255]);
         for (what, pixels, expected) in [("chart", of(&chart), true), ("smooth", smooth, false)] {
             assert!(is_flat(&pixels), "{what}");
             let lossy = encode_lossy(&pixels, &default_config().unwrap()).unwrap();

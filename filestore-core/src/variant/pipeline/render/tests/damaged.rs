@@ -156,7 +156,7 @@ fn interlaced_gif(side: u16, color: impl Fn(u16) -> u8, screen: u16) -> Vec<u8> 
             bits.extend((0..9).map(|bit| if code >> bit & 1 == 1 { '1' } else { '0' }));
         }
     }
-    bits.extend("100000001".chars());
+    bits.push_str("100000001");
     let data: Vec<u8> = bits
         .as_bytes()
         .chunks(8)
