@@ -121,14 +121,12 @@ impl Drop for Named {
     }
 }
 
-/// Prints the events, where they are kept, if the simulation fails.
+/// Prints the events at the end, where they are kept.
 struct Log<'a>(&'a Simulation);
 
 impl Drop for Log<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprint!("{}", self.0.log());
-        }
+        eprint!("{}", self.0.log());
     }
 }
 

@@ -1,37 +1,44 @@
 //! A signal for workers: there is something to do.
 
-use tokio::sync::watch;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 /// A signal that reaches every listener. A signal given while a listener is at work is seen when the
 /// listener next waits; several such signals are one.
-pub(crate) struct Wake(watch::Sender<u64>);
+///
+/// Listeners are woken in the order in which they came; a `watch` channel would wake them in an
+/// order of its own, and no seed of a simulation could decide it.
+#[derive(Default)]
+pub(crate) struct Wake(Mutex<Vec<Weak<Notify>>>);
 
 impl Wake {
-    pub(crate) fn new() -> Self {
-        Self(watch::Sender::new(0))
-    }
-
     /// Wakes all listeners.
     pub(crate) fn notify(&self) {
-        self.0.send_modify(|calls| *calls = calls.wrapping_add(1));
+        for listener in self.0.lock().iter().filter_map(Weak::upgrade) {
+            listener.notify_one();
+        }
     }
 
     /// Begins to listen. Signals given before are not seen.
     pub(crate) fn listen(&self) -> Listener {
-        Listener(self.0.subscribe())
+        let signal = Arc::new(Notify::new());
+        let mut listeners = self.0.lock();
+        listeners.retain(|listener| listener.strong_count() > 0);
+        listeners.push(Arc::downgrade(&signal));
+
+        Listener(signal)
     }
 }
 
 /// One listener to a [`Wake`].
-pub(crate) struct Listener(watch::Receiver<u64>);
+pub(crate) struct Listener(Arc<Notify>);
 
 impl Listener {
     /// Waits for the next signal.
     pub(crate) async fn notified(&mut self) {
-        if self.0.changed().await.is_err() {
-            // The store is gone, and with it whatever could be wanted.
-            std::future::pending::<()>().await;
-        }
+        self.0.notified().await;
     }
 }
 
@@ -43,7 +50,7 @@ mod tests {
 
     #[test]
     fn a_signal_reaches_every_listener_once() {
-        let wake = Wake::new();
+        let wake = Wake::default();
         wake.notify();
         let (mut one, mut two) = (wake.listen(), wake.listen());
         assert!(one.notified().now_or_never().is_none(), "given before it listened");

@@ -126,8 +126,9 @@ impl State {
         self.events += 1;
 
         if let Some(log) = &mut self.log {
-            log.push_str(event);
-            log.push('\n');
+            // With the state of the numbers: it shows where two runs of one seed part.
+            let state = self.random.get_seed();
+            writeln!(log, "{state:016x} {event}").expect("a string takes everything");
         }
     }
 }
