@@ -1,0 +1,458 @@
+//! The methods of [`Metadata`], each a read on a connection of the pool or a job of the writer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::domain::backlog::ProviderBacklog;
+use crate::domain::binding::{Binding, BindingChange, NewBinding};
+use crate::domain::clock::Timestamp;
+use crate::domain::damage::Damage;
+use crate::domain::error::Result;
+use crate::domain::id::{BlobId, FileId, OrganizationId, OrganizationNumber, StoreId};
+use crate::domain::path::BlobKey;
+use crate::domain::provider::ProviderCode;
+use crate::domain::record::FileRecord;
+
+use crate::metadata::{
+    AfterFailure, BindingOutcome, DueBlob, Holding, IdempotencyEntry, InsertFiles, Inserted, Lease,
+    ListFilter, Metadata, PurgeBacklog, PurgeClaim, Scope, SyncClaim, SyncCounts, UpdateFile,
+    Updated, WriteIntent,
+};
+
+use super::{
+    SqliteMetadata, backlog, bindings, dropped, files, holdings, idempotency, intents, listing,
+    purge, settings, sync, waits,
+};
+
+#[async_trait]
+impl Metadata for SqliteMetadata {
+    async fn file(&self, id: FileId, scope: &Scope) -> Result<Option<Arc<FileRecord>>> {
+        self.readers.check()?;
+
+        let found = match self.cache.get(id) {
+            Some(record) => Some(record),
+            None => self.read_file(id).await?,
+        };
+        Ok(found.filter(|record| scope.covers(&record.organization_id)))
+    }
+
+    fn cached_file(&self, id: FileId, scope: &Scope) -> Option<Arc<FileRecord>> {
+        self.readers.check().ok()?;
+        self.cache.get(id).filter(|record| scope.covers(&record.organization_id))
+    }
+
+    async fn list_files(
+        &self,
+        filter: &ListFilter,
+        scope: &Scope,
+        before: Option<FileId>,
+        limit: usize,
+    ) -> Result<Vec<FileRecord>> {
+        let (filter, scope) = (filter.clone(), scope.clone());
+        self.readers
+            .run("listing files", move |sql| listing::list(sql, &filter, &scope, before, limit))
+            .await
+    }
+
+    async fn live_local_keys(&self, ids: &[BlobId]) -> Result<Vec<BlobKey>> {
+        let ids = ids.to_vec();
+        self.readers.run("looking up blobs", move |sql| files::live_local_keys(sql, &ids)).await
+    }
+
+    async fn insert_files(&self, insert: InsertFiles) -> Result<Inserted> {
+        self.writer.run("inserting files", move |tx| files::insert(tx, &insert)).await
+    }
+
+    async fn update_file(&self, update: UpdateFile) -> Result<Updated> {
+        self.writer.run("changing a file", move |tx| files::update(tx, &update)).await
+    }
+
+    async fn idempotency(
+        &self,
+        organization: &OrganizationId,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<IdempotencyEntry>> {
+        let (organization, key) = (organization.clone(), key.to_owned());
+        self.readers
+            .run("looking up a reply", move |sql| idempotency::get(sql, &organization, &key, now))
+            .await
+    }
+
+    async fn forget_idempotency(&self, now: Timestamp, limit: usize) -> Result<u64> {
+        self.writer
+            .run("forgetting replies", move |tx| idempotency::forget(tx.sql, now, limit))
+            .await
+    }
+
+    async fn stored_bytes(&self, organization: &OrganizationId) -> Result<u64> {
+        let organization = organization.clone();
+        self.readers
+            .run("reading the usage", move |sql| files::stored_bytes(sql, &organization))
+            .await
+    }
+
+    async fn active_binding(&self, organization: OrganizationNumber) -> Result<Option<Binding>> {
+        self.readers.run("reading a binding", move |sql| bindings::active(sql, organization)).await
+    }
+
+    async fn list_bindings(
+        &self,
+        organization: Option<OrganizationNumber>,
+    ) -> Result<Vec<Binding>> {
+        self.readers.run("listing bindings", move |sql| bindings::list(sql, organization)).await
+    }
+
+    async fn create_binding(&self, binding: NewBinding, now: Timestamp) -> Result<BindingOutcome> {
+        self.writer
+            .run("creating a binding", move |tx| bindings::create(tx.sql, &binding, now))
+            .await
+    }
+
+    async fn change_binding(
+        &self,
+        organization: OrganizationNumber,
+        change: BindingChange,
+        active_providers: &[ProviderCode],
+        now: Timestamp,
+    ) -> Result<BindingOutcome> {
+        let providers = active_providers.to_vec();
+        self.writer
+            .run("changing a binding", move |tx| {
+                bindings::change(tx.sql, organization, &change, &providers, now)
+            })
+            .await
+    }
+
+    async fn expire_temp(&self, now: Timestamp, limit: usize) -> Result<u64> {
+        self.writer.run("expiring files", move |tx| purge::expire_temp(tx, now, limit)).await
+    }
+
+    async fn claim_purges(
+        &self,
+        lease: Lease<'_>,
+        holder: &ProviderCode,
+        marked_before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<PurgeClaim>> {
+        let Lease { owner, now, until } = lease;
+        let (owner, holder) = (owner.to_owned(), holder.clone());
+
+        let looked_at = holder.clone();
+        let is_due = self
+            .readers
+            .run("looking for deleted files", move |sql| {
+                purge::is_any_due(sql, &looked_at, marked_before, now)
+            })
+            .await?;
+        if !is_due {
+            return Ok(Vec::new());
+        }
+
+        self.writer
+            .run("claiming deleted files", move |tx| {
+                let lease = Lease { owner: &owner, now, until };
+                purge::claim(tx.sql, lease, &holder, marked_before, limit)
+            })
+            .await
+    }
+
+    async fn renew_purges(&self, owner: &str, lease_until: Timestamp) -> Result<()> {
+        let owner = owner.to_owned();
+        self.writer
+            .run("renewing leases", move |tx| purge::renew(tx.sql, &owner, lease_until))
+            .await
+    }
+
+    async fn release_purges(&self, owner: &str) -> Result<()> {
+        let owner = owner.to_owned();
+        self.writer.run("releasing purges", move |tx| purge::release(tx.sql, &owner)).await
+    }
+
+    async fn await_dropped(&self, lease: Lease<'_>, record: &FileRecord) -> Result<()> {
+        let Lease { owner, now, until } = lease;
+        let (owner, record) = (owner.to_owned(), record.clone());
+        self.writer
+            .run("postponing a purge", move |tx| {
+                purge::await_dropped(tx.sql, Lease { owner: &owner, now, until }, &record)
+            })
+            .await
+    }
+
+    async fn finish_purges(&self, owner: &str, ids: &[FileId]) -> Result<u64> {
+        let (owner, ids) = (owner.to_owned(), ids.to_vec());
+        self.writer.run("deleting records", move |tx| purge::finish(tx, &owner, &ids)).await
+    }
+
+    async fn postpone_purge(&self, owner: &str, id: FileId, retry_at: Timestamp) -> Result<()> {
+        let owner = owner.to_owned();
+        self.writer
+            .run("postponing a purge", move |tx| purge::postpone(tx.sql, &owner, id, retry_at))
+            .await
+    }
+
+    async fn purge_backlog(
+        &self,
+        marked_before: Timestamp,
+        now: Timestamp,
+    ) -> Result<PurgeBacklog> {
+        self.readers
+            .run("counting deleted files", move |sql| purge::backlog(sql, marked_before, now))
+            .await
+    }
+
+    async fn backlog(
+        &self,
+        marked_before: Timestamp,
+        now: Timestamp,
+    ) -> Result<Vec<ProviderBacklog>> {
+        self.readers
+            .run("counting what waits", move |sql| backlog::count(sql, marked_before, now))
+            .await
+    }
+
+    async fn due_blobs(
+        &self,
+        holder: &ProviderCode,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<DueBlob>> {
+        let holder = holder.clone();
+        self.readers
+            .run("listing dropped blobs", move |sql| dropped::due(sql, &holder, now, limit))
+            .await
+    }
+
+    async fn finish_blobs(&self, ids: &[i64], now: Timestamp) -> Result<()> {
+        let ids = ids.to_vec();
+        self.writer
+            .run("forgetting dropped blobs", move |tx| dropped::finish(tx.sql, &ids, now))
+            .await
+    }
+
+    async fn end_waits(
+        &self,
+        provider: &ProviderCode,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<u64> {
+        let provider = provider.clone();
+        self.writer
+            .run("ending waits", move |tx| {
+                Ok(purge::end_waits(tx.sql, &provider, now, limit)?
+                    + dropped::end_waits(tx.sql, &provider, now, limit)?
+                    + sync::end_waits(tx.sql, &provider, now, limit)?)
+            })
+            .await
+    }
+
+    async fn postpone_blob(&self, id: i64, retry_at: Timestamp) -> Result<()> {
+        self.writer
+            .run("postponing a dropped blob", move |tx| dropped::postpone(tx.sql, id, retry_at))
+            .await
+    }
+
+    async fn settle_sync(&self, limit: usize) -> Result<Vec<FileId>> {
+        let found = self
+            .readers
+            .run("looking for files to settle", move |sql| sync::find_settled(sql, limit))
+            .await?;
+        if found.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.writer.run("settling files", move |tx| sync::settle(tx, &found)).await
+    }
+
+    async fn claim_syncs(
+        &self,
+        lease: Lease<'_>,
+        targets: &[ProviderCode],
+        unreadable: &[ProviderCode],
+        after: Option<&OrganizationId>,
+        limit: usize,
+    ) -> Result<Vec<SyncClaim>> {
+        let Lease { owner, now, until } = lease;
+        let (targets, after) = (targets.to_vec(), after.cloned());
+        let unreadable = unreadable.to_vec();
+
+        let (found, targets) = self
+            .readers
+            .run("looking for files to sync", move |sql| {
+                let found =
+                    sync::find_due(sql, (&targets, &unreadable), after.as_ref(), now, limit)?;
+                Ok((found, targets))
+            })
+            .await?;
+        if found.is_empty() {
+            return Ok(Vec::new());
+        }
+
+        let owner = owner.to_owned();
+        self.writer
+            .run("claiming files to sync", move |tx| {
+                sync::claim(tx, &found, &targets, Lease { owner: &owner, now, until })
+            })
+            .await
+    }
+
+    async fn renew_syncs(&self, lease: Lease<'_>) -> Result<()> {
+        let Lease { owner, now, until } = lease;
+        let owner = owner.to_owned();
+        self.writer
+            .run("renewing leases", move |tx| {
+                sync::renew(tx.sql, Lease { owner: &owner, now, until })
+            })
+            .await
+    }
+
+    async fn release_syncs(&self, owner: &str) -> Result<()> {
+        let owner = owner.to_owned();
+        self.writer.run("giving syncs back", move |tx| sync::release(tx, &owner)).await
+    }
+
+    async fn fail_sync(&self, owner: &str, id: FileId, next: AfterFailure) -> Result<()> {
+        let owner = owner.to_owned();
+        self.writer.run("giving a sync back", move |tx| sync::fail(tx, &owner, id, next)).await
+    }
+
+    async fn enqueue_sync(
+        &self,
+        organization: &OrganizationId,
+        target: &ProviderCode,
+        after: Option<FileId>,
+        limit: usize,
+    ) -> Result<(u64, Option<FileId>)> {
+        // On a reader: where most files are there already, many are looked at for each one found.
+        let found = self.files_elsewhere(organization, target, after, limit).await?;
+        let next = if found.len() < limit { None } else { found.last().map(|last| last.file_id) };
+        if found.is_empty() {
+            return Ok((0, next));
+        }
+
+        let target = target.clone();
+        let queued = self.writer.run("queueing files", move |tx| {
+            let ids = found.iter().map(|record| record.file_id);
+            sync::enqueue(tx, &target, ids)
+        });
+        Ok((queued.await?, next))
+    }
+
+    async fn retry_sync(&self, organization: Option<&OrganizationId>, limit: usize) -> Result<u64> {
+        let organization = organization.cloned();
+        self.writer
+            .run("queueing failed files", move |tx| sync::retry(tx, organization.as_ref(), limit))
+            .await
+    }
+
+    async fn begin_writes(&self, intents: Vec<WriteIntent>) -> Result<()> {
+        self.writer.run("noting writes", move |tx| intents::begin(tx.sql, &intents)).await
+    }
+
+    async fn withdraw_writes(&self, keys: &[BlobKey], not_before: Timestamp) -> Result<()> {
+        let keys = keys.to_vec();
+        self.writer
+            .run("abandoning writes", move |tx| intents::withdraw(tx.sql, &keys, not_before))
+            .await
+    }
+
+    async fn renew_writes(&self, owner: &str, now: Timestamp) -> Result<()> {
+        let owner = owner.to_owned();
+        self.writer.run("renewing writes", move |tx| intents::renew(tx.sql, &owner, now)).await
+    }
+
+    async fn withdraw_old_writes(
+        &self,
+        begun_before: Timestamp,
+        not_before: Timestamp,
+        limit: usize,
+    ) -> Result<u64> {
+        let keys = self
+            .readers
+            .run("looking for old writes", move |sql| intents::old(sql, begun_before, limit))
+            .await?;
+        if keys.is_empty() {
+            return Ok(0);
+        }
+
+        self.withdraw_writes(&keys, not_before).await.map(|()| keys.len() as u64)
+    }
+
+    async fn files_elsewhere(
+        &self,
+        organization: &OrganizationId,
+        target: &ProviderCode,
+        after: Option<FileId>,
+        limit: usize,
+    ) -> Result<Vec<FileRecord>> {
+        let (organization, target) = (organization.clone(), target.clone());
+        self.readers
+            .run("listing files elsewhere", move |sql| {
+                holdings::elsewhere(sql, &organization, &target, after, limit)
+            })
+            .await
+    }
+
+    async fn holdings(&self, organization: &OrganizationId) -> Result<Vec<Holding>> {
+        let organization = organization.clone();
+        self.readers.run("counting holdings", move |sql| holdings::count(sql, &organization)).await
+    }
+
+    async fn blobs_at(&self, provider: &ProviderCode, limit: usize) -> Result<Vec<(BlobKey, u64)>> {
+        let provider = provider.clone();
+        self.readers
+            .run("looking for blobs", move |sql| holdings::some(sql, &provider, limit))
+            .await
+    }
+
+    async fn sync_counts(&self) -> Result<SyncCounts> {
+        self.readers.run("counting files", sync::counts).await
+    }
+
+    fn damage(&self) -> Damage {
+        self.health.damaged.damage()
+    }
+
+    fn store_id(&self) -> StoreId {
+        self.store_id
+    }
+
+    async fn settings(&self) -> Result<BTreeMap<String, String>> {
+        self.readers.run("reading the settings", settings::all).await
+    }
+
+    async fn put_settings(&self, values: BTreeMap<String, String>) -> Result<()> {
+        self.writer.run("storing settings", move |tx| settings::put(tx.sql, &values)).await
+    }
+
+    async fn clear_leases(&self) -> Result<()> {
+        self.writer
+            .run("ending leases", |tx| {
+                purge::clear_leases(tx.sql)?;
+                sync::clear_leases(tx)
+            })
+            .await
+    }
+
+    async fn cap_waits(&self, retries: Timestamp, blobs: Timestamp) -> Result<()> {
+        self.writer.run("cutting waits short", move |tx| waits::cap(tx.sql, retries, blobs)).await
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.readers
+            .run("asking the database", |sql| {
+                Ok(sql.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?)
+            })
+            .await
+    }
+
+    async fn poisoned(&self) -> String {
+        self.health.poisoned().await
+    }
+
+    async fn close(&self) {
+        self.readers.close();
+        self.writer.close().await;
+    }
+}
