@@ -157,7 +157,7 @@ pub trait Metadata: Send + Sync + 'static {
 
     /// Postpones a purge claimed under `lease` until the dropped blobs of `record` at other providers
     /// are found absent: these come due now. The file is given to a run at the end of the lease at the
-    /// latest. Counts no failure.
+    /// latest, and at once if none of these blobs is left. Counts no failure.
     async fn await_dropped(&self, lease: Lease<'_>, record: &FileRecord) -> Result<()>;
 
     /// Deletes the records of claimed files whose bytes are confirmed absent, with their dropped

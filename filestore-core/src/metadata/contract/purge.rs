@@ -375,6 +375,11 @@ pub(crate) async fn a_purge_waits_for_the_dropped_blobs_at_other_providers(
     assert_eq!((ids(&claims), claims[0].attempts), (vec![record.file_id], 0));
     assert_eq!(claims[0].dropped, [], "absent");
 
+    // As for a claim from before the blob was found absent.
+    metadata.await_dropped(lease("run", at(4), at(500)), &claims[0].record).await.unwrap();
+    let claims = claim(metadata, "run", 4, 9).await;
+    assert_eq!(ids(&claims), [record.file_id], "nothing is left to wait for");
+
     assert_eq!(metadata.finish_purges("run", &ids(&claims)).await.unwrap(), 1);
     assert_eq!(metadata.due_blobs(&provider("s3"), at(999), 9).await.unwrap(), []);
     let due = metadata.due_blobs(&provider("s3"), at(1000), 9).await.unwrap();

@@ -101,14 +101,15 @@ pub(super) fn forget_file(sql: &Connection, file: FileId) -> Result<(), Fault> {
     row::execute(sql, FORGET_FILE, [row::id(file)]).map(drop)
 }
 
-/// Makes the dropped blobs of `file` due at `now` that neither LOCAL nor `holder` holds.
+/// Makes the dropped blobs of `file` due at `now` that neither LOCAL nor `holder` holds; returns how
+/// many there are.
 pub(super) fn hasten(
     sql: &Connection,
     file: FileId,
     holder: &ProviderCode,
     now: Timestamp,
-) -> Result<(), Fault> {
-    row::execute(sql, HASTEN, params![row::id(file), holder.as_str(), now.as_millis()]).map(drop)
+) -> Result<usize, Fault> {
+    row::execute(sql, HASTEN, params![row::id(file), holder.as_str(), now.as_millis()])
 }
 
 /// Forgets blobs whose bytes are absent, or notes it while they are within their grace period. A purge

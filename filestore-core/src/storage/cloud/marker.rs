@@ -102,11 +102,11 @@ impl Cloud {
         let looked = async {
             match self.read_marker(Direction::Read).await? {
                 Some(found) => {
-                    self.compare_marker(store, &found)?;
+                    self.compare_marker(store, &found, Direction::Read)?;
                     Ok(Some(format!("names this store, {found}")))
                 }
                 None if store.ledger.is_marked(self.code()).await? => {
-                    Err(self.foreign(&format!("its marker {MARKER} is missing")))
+                    Err(self.foreign(Direction::Read, &format!("its marker {MARKER} is missing")))
                 }
                 None => Ok(None),
             }
@@ -133,7 +133,7 @@ impl Cloud {
         }
 
         match self.read_marker(direction).await? {
-            Some(found) => self.compare_marker(store, &found)?,
+            Some(found) => self.compare_marker(store, &found, direction)?,
             None => self.mark(store, direction).await?,
         }
         self.note_marked(store).await?;
@@ -165,25 +165,28 @@ impl Cloud {
     async fn mark(&self, store: &Store, direction: Direction) -> Result<()> {
         let _marking = self.inner.identity.marking.lock().await;
         if let Some(found) = self.read_marker(direction).await? {
-            return self.compare_marker(store, &found);
+            return self.compare_marker(store, &found, direction);
         }
 
         if store.ledger.is_marked(self.code()).await? {
-            return Err(self.foreign(&format!("its marker {MARKER} is missing")));
+            return Err(self.foreign(direction, &format!("its marker {MARKER} is missing")));
         }
         let blobs = store.ledger.some_blobs(self.code(), SAMPLE).await?;
         if !blobs.is_empty() && !self.holds_one_of(&blobs).await? {
-            return Err(self.foreign(&format!(
-                "it has no marker {MARKER}, and none of {} files looked for is there",
-                blobs.len()
-            )));
+            return Err(self.foreign(
+                direction,
+                &format!(
+                    "it has no marker {MARKER}, and none of {} files looked for is there",
+                    blobs.len()
+                ),
+            ));
         }
 
         self.write_marker(store.id).await?;
         // Read back, as two stores may have begun to use the same place at once.
         match self.read_marker(direction).await? {
             Some(found) if found.parse::<StoreId>().is_ok() => {
-                self.compare_marker(store, &found)?;
+                self.compare_marker(store, &found, direction)?;
             }
             Some(_) => {
                 self.remove_marker().await;
@@ -197,18 +200,31 @@ impl Cloud {
         Ok(())
     }
 
-    fn compare_marker(&self, store: &Store, found: &str) -> Result<()> {
+    fn compare_marker(&self, store: &Store, found: &str, direction: Direction) -> Result<()> {
         if found == store.id.to_string() {
             return Ok(());
         }
         let found: String = found.chars().filter(|c| !c.is_control()).take(40).collect();
-        Err(self.foreign(&format!("its marker {MARKER} names the store {found}")))
+        Err(self.foreign(direction, &format!("its marker {MARKER} names the store {found}")))
     }
 
     /// Reads the marker, as a part of an operation that has been let through in that direction.
+    ///
+    /// Silence and refusals end the operation, and count as its outcome. That the marker could be
+    /// read says nothing of writes: a provider that hangs at each put would answer again and again.
     async fn read_marker(&self, direction: Direction) -> Result<Option<String>> {
         let operator = self.inner.operator.clone();
-        match self.ask(direction, async move { operator.read(MARKER).await }).await {
+        let answer = self.put_question(0, async move { operator.read(MARKER).await }).await;
+
+        let is_read = match &answer {
+            Ok(_) => true,
+            Err(error) => fault::is_missing_object(error),
+        };
+        if direction == Direction::Read || !is_read {
+            self.hear(direction, &answer);
+        }
+
+        match answer {
             Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes.to_bytes()).trim().to_owned())),
             Err(error) if fault::is_missing_object(&error) => Ok(None),
             Err(error) => Err(self.fault(IDENTIFYING, &error)),
@@ -253,8 +269,10 @@ impl Cloud {
         Ok(false)
     }
 
-    fn foreign(&self, found: &str) -> Error {
+    /// Makes the error for another place, whose answer ends the operation.
+    fn foreign(&self, direction: Direction, found: &str) -> Error {
         self.inner.identity.forget();
+        self.inner.breakers.answered(direction);
         let message = format!(
             "the provider {} is not the place where this store keeps its files: {found}",
             self.code()

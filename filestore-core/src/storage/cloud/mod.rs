@@ -230,15 +230,29 @@ impl Cloud {
         bytes: u64,
         asking: impl Future<Output = opendal::Result<T>> + Send + 'static,
     ) -> opendal::Result<T> {
-        let outcome = match &self.inner.threads {
+        let outcome = self.put_question(bytes, asking).await;
+        self.hear(direction, &outcome);
+        outcome
+    }
+
+    /// Asks the provider, and tells nobody what came of it.
+    async fn put_question<T: Send + 'static>(
+        &self,
+        bytes: u64,
+        asking: impl Future<Output = opendal::Result<T>> + Send + 'static,
+    ) -> opendal::Result<T> {
+        match &self.inner.threads {
             None => asking.await,
             Some(threads) => {
                 let extra = Duration::from_secs(bytes / SLOWEST_DISK_BYTES_PER_SECOND);
                 threads.run(asking, extra).await.flatten()
             }
-        };
+        }
+    }
 
-        match &outcome {
+    /// Tells the breaker, and what bounds the puts, what the provider's answer means for them.
+    fn hear<T>(&self, direction: Direction, outcome: &opendal::Result<T>) {
+        match outcome {
             Err(error) if observe::is_cancelled(error) => {}
             Err(error) if fault::is_outage(error) => {
                 // What answers next may be another place.
@@ -255,7 +269,6 @@ impl Cloud {
                 self.inner.breakers.answered(direction);
             }
         }
-        outcome
     }
 
     /// Asks with something that is used again afterwards: a writer, a stream. Lost if the asking
