@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::backlog::ProviderBacklog;
 use super::clock::Timestamp;
+use super::damage::Damage;
 use super::id::{OrganizationId, StoreId};
 use super::provider_health::{BreakerState, ProviderHealth};
 use super::report::{MigrateRunning, ProviderInfo, PurgeReport, SyncStatusReport};
@@ -45,6 +46,8 @@ pub struct Overview {
     pub purge: PurgeReport,
     /// The migrations under way.
     pub migrations: Vec<(OrganizationId, MigrateRunning)>,
+    /// What the store has met and cannot repair by itself.
+    pub damage: Damage,
 }
 
 /// The space on the disk of a data directory.
@@ -151,6 +154,7 @@ impl Overview {
             Advice::new("database", fault, next)
         }));
         all.extend(self.storage_advice());
+        all.extend(self.damage_advice());
         all.extend(self.unfinished_advice());
         all.extend(self.providers.iter().filter_map(|provider| self.provider_advice(provider)));
         all.extend(self.sync_advice());
@@ -173,6 +177,26 @@ impl Overview {
         let disk = self.disk.filter(|disk| disk.free_bytes < LITTLE_BYTES)?;
         let problem = format!("less than 1 GiB free: {} bytes", disk.free_bytes);
         Some(Advice::new("disk", problem, "make room before uploads are refused"))
+    }
+
+    fn damage_advice(&self) -> Option<Advice> {
+        let Damage { damaged_rows, rows, missing_blobs } = &self.damage;
+        if *damaged_rows > 0 {
+            let first =
+                rows.first().map_or(String::new(), |row| format!(", first of them {}", row.row));
+            let problem =
+                format!("rows that cannot be read, and are passed over: {damaged_rows}{first}");
+            let next =
+                "the log names each with the reason; restore them from a backup of the database";
+            return Some(Advice::new("records", problem, next));
+        }
+
+        (*missing_blobs > 0).then(|| {
+            let problem = format!("files without their bytes on the disk: {missing_blobs}");
+            let next =
+                "the log names each; look if the disk of the data directory is the right one";
+            Advice::new("blobs", problem, next)
+        })
     }
 
     fn unfinished_advice(&self) -> Option<Advice> {
@@ -231,6 +255,7 @@ impl Overview {
 mod tests {
     use super::*;
     use crate::domain::backlog::Waiting;
+    use crate::domain::damage::DamagedRow;
     use crate::domain::provider::ProviderCode;
     use crate::domain::provider_health::{BreakerHealth, ProviderFault};
     use crate::domain::status::Location;
@@ -250,7 +275,22 @@ mod tests {
             sync: SyncStatusReport::default(),
             purge: PurgeReport::default(),
             migrations: Vec::new(),
+            damage: Damage::default(),
         }
+    }
+
+    #[test]
+    fn damage_is_named_and_said_to_be_mended_from_a_backup() {
+        let mut damaged = sound();
+        damaged.damage.damaged_rows = 2;
+        damaged.damage.rows = vec![DamagedRow::new("file X", &"no such status")];
+
+        let advice = damaged.advice();
+        assert_eq!(advice[0].about, "records");
+        assert!(advice[0].problem.ends_with("2, first of them file X"), "{advice:?}");
+
+        damaged.damage = Damage { missing_blobs: 1, ..Damage::default() };
+        assert_eq!(damaged.advice()[0].about, "blobs");
     }
 
     fn breaker(state: BreakerState) -> BreakerHealth {

@@ -38,6 +38,7 @@ impl FileStore {
             sync: sync.unwrap_or_default(),
             purge: purge.unwrap_or_default(),
             migrations: self.inner().migrations.all(),
+            damage: self.damage(),
         }
     }
 }

@@ -114,7 +114,8 @@ pub struct StatusMigration {
 #[serde(default)]
 #[non_exhaustive]
 pub struct StatusAdvice {
-    /// Subject: `database`, `storage`, `disk`, `uploads`, `sync`, or the code of a provider.
+    /// Subject: `database`, `storage`, `disk`, `records`, `blobs`, `uploads`, `sync`, or the code of a
+    /// provider.
     pub about: String,
     /// What is wrong, fit to be shown.
     pub problem: String,
