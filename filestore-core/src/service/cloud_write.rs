@@ -74,7 +74,7 @@ impl Objects {
         match refusal {
             _ if keys.is_empty() => {}
             Refusal::Certain => self.inner.withdraw(&self.provider, keys).await,
-            Refusal::Unknown => self.inner.withdraw_later(keys).await,
+            Refusal::Unknown => self.inner.withdraw_later(&self.provider, keys).await,
         }
         self.keys.clear();
     }
@@ -89,8 +89,8 @@ impl Drop for Objects {
 
         // Without a runtime the notes stay, and the next start finds them.
         if Handle::try_current().is_ok() {
-            let inner = Arc::clone(&self.inner);
-            tasks::spawn(async move { inner.withdraw_later(keys).await });
+            let (inner, provider) = (Arc::clone(&self.inner), self.provider.clone());
+            tasks::spawn(async move { inner.withdraw_later(&provider, keys).await });
         }
     }
 }
@@ -235,8 +235,8 @@ impl Inner {
 
     /// Withdraws objects whose write failed, so that their state is unknown: they are removed after
     /// the grace period, when no late write can arrive any more.
-    pub(crate) async fn withdraw_later(&self, keys: Vec<BlobKey>) {
-        self.hand_over(&keys, self.late_write_grace()).await;
+    pub(crate) async fn withdraw_later(&self, provider: &ProviderCode, keys: Vec<BlobKey>) {
+        self.hand_over(&keys, self.late_write_grace(Some(provider))).await;
     }
 
     async fn hand_over(&self, keys: &[BlobKey], grace: Duration) {
@@ -248,9 +248,9 @@ impl Inner {
     }
 
     /// Returns how long a withdrawn object is waited for: readers' grace period, and at least until no
-    /// attempt of its write can arrive any more.
-    pub(crate) fn late_write_grace(&self) -> Duration {
-        self.config.blob_grace.max(self.stores.providers().late_write_limit())
+    /// attempt of its write can arrive any more at `provider`, or at any provider without one.
+    pub(crate) fn late_write_grace(&self, provider: Option<&ProviderCode>) -> Duration {
+        self.config.blob_grace.max(self.stores.providers().late_write_limit(provider))
     }
 
     /// Withdraws whole objects that no record will refer to: they are removed at once, if the

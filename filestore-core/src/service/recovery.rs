@@ -91,7 +91,7 @@ async fn end_waits(store: &FileStore) -> Result<()> {
 /// dropped blobs. No process that wrote them is there any more; what it sent may still arrive.
 pub(crate) async fn withdraw_stale_writes(store: &FileStore, begun_before: Timestamp) {
     let inner = store.inner();
-    let not_before = inner.now().plus(inner.late_write_grace());
+    let not_before = inner.now().plus(inner.late_write_grace(None));
 
     loop {
         match inner.metadata.withdraw_old_writes(begun_before, not_before, PAGE).await {

@@ -140,7 +140,7 @@ impl Inner {
         };
 
         if let Err(error) = copied {
-            self.withdraw_later(vec![key]).await;
+            self.withdraw_later(target, vec![key]).await;
             return Err(error);
         }
 
@@ -149,7 +149,7 @@ impl Inner {
             Ok(Moved::Done) => {}
             Ok(Moved::Lost) => self.withdraw(target, vec![key]).await,
             // If it was committed after all the note is gone, and this does nothing.
-            Err(_) => self.withdraw_later(vec![key]).await,
+            Err(_) => self.withdraw_later(target, vec![key]).await,
         }
         flipped
     }

@@ -78,9 +78,14 @@ impl ProviderRegistry {
         }
     }
 
-    /// Returns the longest time for which a write that was given up may still arrive at a provider.
-    pub fn late_write_limit(&self) -> Duration {
-        self.clouds.values().map(Cloud::late_write_limit).max().unwrap_or_default()
+    /// Returns the longest time for which a write that was given up may still arrive at `provider`, or
+    /// at any provider without one.
+    pub fn late_write_limit(&self, provider: Option<&ProviderCode>) -> Duration {
+        // One that is gone from the configuration may be any that was in it.
+        match provider.and_then(|code| self.clouds.get(code)) {
+            Some(cloud) => cloud.late_write_limit(),
+            None => self.clouds.values().map(Cloud::late_write_limit).max().unwrap_or_default(),
+        }
     }
 
     /// Returns the provider of location CLOUD with that code: `ProviderUnavailable` if none is
@@ -209,9 +214,20 @@ mod tests {
         (slow.timeout, slow.io_timeout) = (Duration::from_secs(20), Duration::from_secs(7));
         slow.retries = 2;
 
-        let registry = ProviderRegistry::open(&[slow]).unwrap();
-        assert_eq!(registry.late_write_limit(), Duration::from_secs(20 + 3 * 7));
-        assert_eq!(with_clouds().late_write_limit(), Duration::ZERO, "memory is this process's");
+        let mut quick = slow.clone();
+        quick.code = "quick".parse().unwrap();
+        (quick.timeout, quick.io_timeout) = (Duration::from_secs(2), Duration::from_secs(1));
+
+        let registry = ProviderRegistry::open(&[slow, quick]).unwrap();
+        let limit = |code: &str| registry.late_write_limit(Some(&code.parse().unwrap()));
+        assert_eq!(limit("eu"), Duration::from_secs(20 + 3 * 7));
+        assert_eq!(limit("quick"), Duration::from_secs(2 + 3), "no other provider's");
+        assert_eq!((registry.late_write_limit(None), limit("gone")), (limit("eu"), limit("eu")));
+        assert_eq!(
+            with_clouds().late_write_limit(None),
+            Duration::ZERO,
+            "memory is this process's"
+        );
     }
 
     #[test]

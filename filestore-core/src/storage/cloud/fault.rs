@@ -122,7 +122,16 @@ pub(super) fn is_missing_object(error: &opendal::Error) -> bool {
 /// retries of OpenDAL mark what they pass on as persistent, whatever it was.
 pub(super) fn is_outage(error: &opendal::Error) -> bool {
     use opendal::ErrorKind as Theirs;
-    !error.is_permanent() && matches!(error.kind(), Theirs::Unexpected | Theirs::RateLimited)
+    !error.is_permanent()
+        && matches!(error.kind(), Theirs::Unexpected | Theirs::RateLimited)
+        && !is_damage(error)
+}
+
+/// Recognizes the refusal of bytes that are not those of their checksum: the provider answers.
+fn is_damage(error: &opendal::Error) -> bool {
+    const REFUSALS: [&str; 4] =
+        ["BadDigest", "XAmzContentSHA256Mismatch", "Md5Mismatch", "Crc64Mismatch"];
+    REFUSALS.iter().any(|code| error.message().contains(code))
 }
 
 /// Cuts every URL in `text` before its `?`.

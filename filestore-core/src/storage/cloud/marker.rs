@@ -10,6 +10,10 @@
 //! A provider with records of an earlier version has no marker. It gets one only if an object that
 //! the records name is really there.
 //!
+//! # Format
+//! The id, and on a line of its own the first half of its SHA-256: an id with a damaged letter is still
+//! an id, and would be taken for that of another store. A marker without the second line counts.
+//!
 //! # Crash safety
 //! The marker is written first and noted afterwards. A crash in between leaves a marker with the
 //! right id, which the next use notes.
@@ -22,13 +26,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use opendal::options::WriteOptions;
 use parking_lot::Mutex;
+use sha2::Digest;
 
 use super::breaker::Direction;
 use super::probe::is_probe;
 use super::{Cloud, Scheme, fault};
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::id::StoreId;
+use crate::domain::id::{Sha256, StoreId};
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 
@@ -74,6 +79,42 @@ pub(super) struct Identity {
     marking: tokio::sync::Mutex<()>,
 }
 
+/// What was found in the place of the marker.
+enum Marker {
+    /// The id of a store.
+    Names(StoreId),
+    /// Bytes that no store has written so: the beginning of them, for a message.
+    Damaged(String),
+}
+
+impl Marker {
+    /// Reads the bytes of a marker.
+    fn parse(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let (id, check) = match text.trim().split_once('\n') {
+            Some((id, check)) => (id.trim(), Some(check.trim())),
+            None => (text.trim(), None),
+        };
+
+        match id.parse::<StoreId>() {
+            Ok(named) if check.is_none_or(|check| check == check_of(named)) => Self::Names(named),
+            _ => Self::Damaged(text.chars().filter(|c| !c.is_control()).take(40).collect()),
+        }
+    }
+
+    /// Makes the bytes of the marker of a store.
+    fn bytes_of(id: StoreId) -> String {
+        format!("{id}\n{}\n", check_of(id))
+    }
+}
+
+/// Returns the second line of the marker of a store.
+fn check_of(id: StoreId) -> String {
+    let mut check = Sha256(sha2::Sha256::digest(id.to_string()).into()).to_hex();
+    check.truncate(32);
+    check
+}
+
 struct Store {
     id: StoreId,
     ledger: Arc<dyn MarkerLedger>,
@@ -102,11 +143,11 @@ impl Cloud {
         let looked = async {
             match self.read_marker(Direction::Read).await? {
                 Some(found) => {
-                    self.compare_marker(store, &found, Direction::Read)?;
-                    Ok(Some(format!("names this store, {found}")))
+                    self.compare_marker(store, &found)?;
+                    Ok(Some(format!("names this store, {}", store.id)))
                 }
                 None if store.ledger.is_marked(self.code()).await? => {
-                    Err(self.foreign(Direction::Read, &format!("its marker {MARKER} is missing")))
+                    Err(self.foreign(&format!("its marker {MARKER} is missing")))
                 }
                 None => Ok(None),
             }
@@ -133,7 +174,7 @@ impl Cloud {
         }
 
         match self.read_marker(direction).await? {
-            Some(found) => self.compare_marker(store, &found, direction)?,
+            Some(found) => self.compare_marker(store, &found)?,
             None => self.mark(store, direction).await?,
         }
         self.note_marked(store).await?;
@@ -165,30 +206,25 @@ impl Cloud {
     async fn mark(&self, store: &Store, direction: Direction) -> Result<()> {
         let _marking = self.inner.identity.marking.lock().await;
         if let Some(found) = self.read_marker(direction).await? {
-            return self.compare_marker(store, &found, direction);
+            return self.compare_marker(store, &found);
         }
 
         if store.ledger.is_marked(self.code()).await? {
-            return Err(self.foreign(direction, &format!("its marker {MARKER} is missing")));
+            return Err(self.foreign(&format!("its marker {MARKER} is missing")));
         }
         let blobs = store.ledger.some_blobs(self.code(), SAMPLE).await?;
         if !blobs.is_empty() && !self.holds_one_of(&blobs).await? {
-            return Err(self.foreign(
-                direction,
-                &format!(
-                    "it has no marker {MARKER}, and none of {} files looked for is there",
-                    blobs.len()
-                ),
-            ));
+            return Err(self.foreign(&format!(
+                "it has no marker {MARKER}, and none of {} files looked for is there",
+                blobs.len()
+            )));
         }
 
         self.write_marker(store.id).await?;
         // Read back, as two stores may have begun to use the same place at once.
         match self.read_marker(direction).await? {
-            Some(found) if found.parse::<StoreId>().is_ok() => {
-                self.compare_marker(store, &found, direction)?;
-            }
-            Some(_) => {
+            Some(found @ Marker::Names(_)) => self.compare_marker(store, &found)?,
+            Some(Marker::Damaged(_)) => {
                 self.remove_marker().await;
                 return Err(self.broken(IDENTIFYING, "other bytes arrived than were sent"));
             }
@@ -200,32 +236,23 @@ impl Cloud {
         Ok(())
     }
 
-    fn compare_marker(&self, store: &Store, found: &str, direction: Direction) -> Result<()> {
-        if found == store.id.to_string() {
-            return Ok(());
+    fn compare_marker(&self, store: &Store, found: &Marker) -> Result<()> {
+        match found {
+            Marker::Names(id) if *id == store.id => Ok(()),
+            Marker::Names(id) => {
+                Err(self.foreign(&format!("its marker {MARKER} names the store {id}")))
+            }
+            Marker::Damaged(text) => {
+                Err(self.foreign(&format!("its marker {MARKER} is damaged and says {text:?}")))
+            }
         }
-        let found: String = found.chars().filter(|c| !c.is_control()).take(40).collect();
-        Err(self.foreign(direction, &format!("its marker {MARKER} names the store {found}")))
     }
 
     /// Reads the marker, as a part of an operation that has been let through in that direction.
-    ///
-    /// Silence and refusals end the operation, and count as its outcome. That the marker could be
-    /// read says nothing of writes: a provider that hangs at each put would answer again and again.
-    async fn read_marker(&self, direction: Direction) -> Result<Option<String>> {
+    async fn read_marker(&self, direction: Direction) -> Result<Option<Marker>> {
         let operator = self.inner.operator.clone();
-        let answer = self.put_question(0, async move { operator.read(MARKER).await }).await;
-
-        let is_read = match &answer {
-            Ok(_) => true,
-            Err(error) => fault::is_missing_object(error),
-        };
-        if direction == Direction::Read || !is_read {
-            self.hear(direction, &answer);
-        }
-
-        match answer {
-            Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes.to_bytes()).trim().to_owned())),
+        match self.ask_within(direction, async move { operator.read(MARKER).await }).await {
+            Ok(bytes) => Ok(Some(Marker::parse(&bytes.to_bytes()))),
             Err(error) if fault::is_missing_object(&error) => Ok(None),
             Err(error) => Err(self.fault(IDENTIFYING, &error)),
         }
@@ -236,7 +263,8 @@ impl Cloud {
         let options = WriteOptions { if_not_exists, ..WriteOptions::default() };
 
         let operator = self.inner.operator.clone();
-        let write = async move { operator.write_options(MARKER, format!("{id}\n"), options).await };
+        let write =
+            async move { operator.write_options(MARKER, Marker::bytes_of(id), options).await };
         match self.ask(Direction::Write, write).await {
             Ok(_) => Ok(()),
             // By another store, or by an earlier attempt: the marker is read next.
@@ -269,14 +297,37 @@ impl Cloud {
         Ok(false)
     }
 
-    /// Makes the error for another place, whose answer ends the operation.
-    fn foreign(&self, direction: Direction, found: &str) -> Error {
+    fn foreign(&self, found: &str) -> Error {
         self.inner.identity.forget();
-        self.inner.breakers.answered(direction);
         let message = format!(
             "the provider {} is not the place where this store keeps its files: {found}",
             self.code()
         );
         Error::new(ErrorKind::ProviderUnavailable, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_with_any_bit_flipped_or_its_end_missing_names_no_other_store() {
+        let id: StoreId = "01JD0000000000000000000000".parse().unwrap();
+        let whole = Marker::bytes_of(id).into_bytes();
+        let names = |bytes: &[u8]| match Marker::parse(bytes) {
+            Marker::Names(named) => Some(named),
+            Marker::Damaged(_) => None,
+        };
+        assert_eq!((names(&whole), names(b"01JD0000000000000000000000")), (Some(id), Some(id)));
+
+        for length in 0..whole.len() {
+            assert!(names(&whole[..length]).is_none_or(|named| named == id), "{length} bytes");
+        }
+        for bit in 0..8 * whole.len() {
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(names(&bytes).is_none_or(|named| named == id), "bit {bit}");
+        }
     }
 }

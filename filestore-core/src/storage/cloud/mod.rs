@@ -230,13 +230,25 @@ impl Cloud {
         bytes: u64,
         asking: impl Future<Output = opendal::Result<T>> + Send + 'static,
     ) -> opendal::Result<T> {
-        let outcome = self.put_question(bytes, asking).await;
-        self.hear(direction, &outcome);
+        let outcome = self.run(bytes, asking).await;
+        self.take_note(direction, direction, &outcome);
         outcome
     }
 
-    /// Asks the provider, and tells nobody what came of it.
-    async fn put_question<T: Send + 'static>(
+    /// Reads something as a part of an operation in `direction`: silence counts against the operation,
+    /// but an answer tells only that the provider can be read. If it closed the breaker of writes,
+    /// a provider that answers to no write would be asked for ever.
+    async fn ask_within<T: Send + 'static>(
+        &self,
+        direction: Direction,
+        reading: impl Future<Output = opendal::Result<T>> + Send + 'static,
+    ) -> opendal::Result<T> {
+        let outcome = self.run(0, reading).await;
+        self.take_note(Direction::Read, direction, &outcome);
+        outcome
+    }
+
+    async fn run<T: Send + 'static>(
         &self,
         bytes: u64,
         asking: impl Future<Output = opendal::Result<T>> + Send + 'static,
@@ -250,23 +262,23 @@ impl Cloud {
         }
     }
 
-    /// Tells the breaker, and what bounds the puts, what the provider's answer means for them.
-    fn hear<T>(&self, direction: Direction, outcome: &opendal::Result<T>) {
+    /// Tells the breaker of `asked` about an answer, or that of `concerned` about silence.
+    fn take_note<T>(&self, asked: Direction, concerned: Direction, outcome: &opendal::Result<T>) {
         match outcome {
             Err(error) if observe::is_cancelled(error) => {}
             Err(error) if fault::is_outage(error) => {
                 // What answers next may be another place.
                 self.inner.identity.forget();
-                if direction == Direction::Write && open::is_overload(error) {
+                if concerned == Direction::Write && open::is_overload(error) {
                     self.inner.turns.sends.narrow();
                 }
-                self.inner.breakers.failed(direction, self.inner.faults.text(error));
+                self.inner.breakers.failed(concerned, self.inner.faults.text(error));
             }
             Ok(_) | Err(_) => {
-                if direction == Direction::Write {
+                if asked == Direction::Write {
                     self.inner.turns.sends.widen();
                 }
-                self.inner.breakers.answered(direction);
+                self.inner.breakers.answered(asked);
             }
         }
     }
