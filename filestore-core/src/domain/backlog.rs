@@ -30,7 +30,7 @@ impl Waiting {
 pub struct ProviderBacklog {
     /// The provider's code. The provider may be gone from the configuration.
     pub provider: ProviderCode,
-    /// Files that are to be copied to the provider.
+    /// Files that are to be copied to the provider, those whose copies are under way included.
     pub sync: Waiting,
     /// Deleted files past their grace period whose bytes the provider holds.
     pub purge: Waiting,

@@ -261,6 +261,10 @@ pub(crate) async fn what_waits_is_counted_by_the_provider_that_has_it_to_do(
     let due = metadata.due_blobs(&ProviderCode::local(), at(50), 9).await.unwrap();
     metadata.postpone_blob(due[0].id, at(9999)).await.unwrap();
 
+    let leased = lease("run", at(12), at(99));
+    let copying = metadata.claim_syncs(leased, &[provider("s3")], &[], None, 1).await.unwrap();
+    assert_eq!(copying.len(), 1, "and waits until it is copied");
+
     let found = metadata.backlog(at(20), at(50)).await.unwrap();
     let counts = |waiting: Waiting| (waiting.count, waiting.oldest);
     let found: Vec<_> = found

@@ -1,6 +1,7 @@
 //! Counts of the work that waits, by the provider that has it to do.
 //!
-//! Each count reads one range of an index and no row, so that it may be asked for every few seconds.
+//! Each count reads one range of an index and no row, so that it may be asked for every few seconds;
+//! only files whose copies are under way, which are few, are read one by one.
 
 use std::collections::BTreeMap;
 
@@ -33,6 +34,11 @@ pub(super) const DROPPED: &str =
 pub(super) const PENDING: &str = "SELECT count(*), min(stored_at) FROM files INDEXED BY files_pending
      WHERE sync_status = 'PENDING' AND purge_status IS NULL AND organization_id = ?1 AND storage_provider = ?2";
 
+/// Files that a sync has claimed wait as well, for as long as their copies take.
+pub(super) const SYNCING: &str =
+    "SELECT organization_id, storage_provider, stored_at FROM files INDEXED BY files_syncing
+     WHERE sync_status = 'SYNCING' AND sync_not_before >= 0 AND purge_status IS NULL";
+
 /// Counts of several providers.
 #[derive(Default)]
 struct Tally(BTreeMap<ProviderCode, ProviderBacklog>);
@@ -61,6 +67,19 @@ pub(super) fn count(
             tally.of(target).sync.add(waiting(&snapshot, PENDING, params)?);
         }
         pair = sync::next_pair(&snapshot, organization.as_str(), holder.as_str())?;
+    }
+
+    let claimed = row::collect(&snapshot, SYNCING, [], |row| {
+        let stored_at = Timestamp::from_millis(row.get(2)?);
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, stored_at))
+    })?;
+    for (organization, holder, stored_at) in claimed {
+        let pair = damage::pass_over(sync::parse_pair(&organization, &holder))?;
+        let Some((organization, holder)) = pair else { continue };
+        let target = damage::pass_over(sync::destination(&snapshot, &organization, &holder))?;
+        if let Some(target) = target.flatten() {
+            tally.of(target).sync.add(Waiting { count: 1, oldest: Some(stored_at) });
+        }
     }
 
     for (next, query) in [(purge::NEXT_UNCLAIMED, UNCLAIMED), (purge::NEXT_CLAIMED, CLAIMED)] {

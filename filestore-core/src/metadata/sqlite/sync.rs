@@ -394,7 +394,10 @@ pub(super) fn next_pair(
     }
 }
 
-fn parse_pair(organization: &str, holder: &str) -> Result<(OrganizationId, ProviderCode), Fault> {
+pub(super) fn parse_pair(
+    organization: &str,
+    holder: &str,
+) -> Result<(OrganizationId, ProviderCode), Fault> {
     let what = || format!("files of organization {organization:?} at provider {holder:?}");
     match (organization.parse(), holder.parse()) {
         (Ok(organization), Ok(holder)) => Ok((organization, holder)),

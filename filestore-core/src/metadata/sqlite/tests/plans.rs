@@ -82,6 +82,7 @@ async fn no_query_scans_or_sorts() {
         backlog::NEXT_DROPPED,
         backlog::DROPPED,
         backlog::PENDING,
+        backlog::SYNCING,
         dropped::DUE,
         dropped::COUNT_DUE,
         dropped::OF_FILE,
