@@ -278,16 +278,9 @@ impl Opening<'_> {
             silence: config.io_timeout,
             keeps_versions: Arc::clone(&keeps_versions),
         };
-        let io_timeout = match service.scheme {
-            // The transport times silence; a request may take as long as bytes move.
-            #[cfg(feature = "s3")]
-            Scheme::S3 => LONGEST_REQUEST,
-            #[cfg(feature = "azblob")]
-            Scheme::Azblob => LONGEST_REQUEST,
-            #[cfg(feature = "gcs")]
-            Scheme::Gcs => LONGEST_REQUEST,
-            Scheme::Fs | Scheme::Memory => config.io_timeout,
-        };
+        // Over HTTP the transport times silence; a request may take as long as bytes move.
+        let is_remote = !matches!(service.scheme, Scheme::Fs | Scheme::Memory);
+        let io_timeout = if is_remote { LONGEST_REQUEST } else { config.io_timeout };
         let turns = Turns::new(config.concurrency);
         let timeouts = TimeoutLayer::new().with_timeout(config.timeout).with_io_timeout(io_timeout);
         let threads = (service.scheme == Scheme::Fs).then(|| Threads::new(config.io_timeout));
