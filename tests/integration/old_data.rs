@@ -1,7 +1,7 @@
 //! Data directories that earlier versions wrote: each opens, migrates, and serves every byte.
 //!
-//! A folder of `old_data/` is named for the commit whose server wrote it, and was left by a
-//! SIGKILL: `data` is the data directory, with the database's log still beside it, `second` the
+//! A folder of `old_data/` is named for the commit whose server wrote it or for the schema that came
+//! with it, and was left by a SIGKILL: `data` is the data directory, with the database's log still beside it, `second` the
 //! directory of the `fs` provider `disk2`, and `manifest.json` says what the server had
 //! acknowledged. Files of version and schema that follow are added, never changed.
 
@@ -17,7 +17,16 @@ const NEVER: Duration = Duration::from_hours(500 * 365 * 24);
 
 #[tokio::test]
 async fn a_data_directory_of_84e346b_serves_every_byte() {
-    let (server, manifest) = open("84e346b").await;
+    serves_every_byte("84e346b").await;
+}
+
+#[tokio::test]
+async fn a_data_directory_of_schema_3_serves_every_byte() {
+    serves_every_byte("schema3").await;
+}
+
+async fn serves_every_byte(version: &str) {
+    let (server, manifest) = open(version).await;
 
     for (file_id, expected) in manifest["files"].as_object().unwrap() {
         // Its 24 hours are over, and the purge may have been faster than this test.
@@ -36,7 +45,16 @@ async fn a_data_directory_of_84e346b_serves_every_byte() {
 
 #[tokio::test]
 async fn a_data_directory_of_84e346b_keeps_its_deletions_bindings_and_variants() {
-    let (server, manifest) = open("84e346b").await;
+    keeps_its_deletions_bindings_and_variants("84e346b").await;
+}
+
+#[tokio::test]
+async fn a_data_directory_of_schema_3_keeps_its_deletions_bindings_and_variants() {
+    keeps_its_deletions_bindings_and_variants("schema3").await;
+}
+
+async fn keeps_its_deletions_bindings_and_variants(version: &str) {
+    let (server, manifest) = open(version).await;
 
     let deleted = manifest["deleted"].as_str().unwrap();
     server.content(deleted).send().await.expect(404);

@@ -20,6 +20,9 @@
 //! The file carries an application id and a schema version; files of other programs and of newer
 //! versions of this one are refused untouched.
 //!
+//! [`Metadata`]: crate::metadata::Metadata
+//! [`Metadata::poisoned`]: crate::metadata::Metadata::poisoned
+//! [`Metadata::close`]: crate::metadata::Metadata::close
 //! [`ErrorKind::StorageFull`]: crate::domain::error::ErrorKind::StorageFull
 //! [`ErrorKind::Busy`]: crate::domain::error::ErrorKind::Busy
 //! [`ErrorKind::Internal`]: crate::domain::error::ErrorKind::Internal
