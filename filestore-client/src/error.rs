@@ -125,8 +125,8 @@ impl Error {
 
     /// Returns true if the same call may succeed later without anything else being changed.
     ///
-    /// Whether it may be *repeated* is another question: an upload without an idempotency key may
-    /// have been stored although its reply was lost.
+    /// That does not make it safe to repeat: an upload without an idempotency key may have been
+    /// stored although its reply was lost.
     pub fn is_transient(&self) -> bool {
         match self.kind() {
             ErrorKind::Connect

@@ -160,7 +160,7 @@ impl Clock {
 #[derive(Debug, Clone)]
 pub struct ManualClock(Arc<Instants>);
 
-/// What a manual clock shows, in milliseconds.
+/// Instants that a manual clock shows, in milliseconds.
 #[derive(Debug, Default)]
 struct Instants {
     wall: AtomicI64,

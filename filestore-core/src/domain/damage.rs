@@ -1,6 +1,6 @@
 //! Damage that a store has met: what it passes over, so that one fault stops nobody else.
 
-/// What a store has met since it was opened and cannot repair by itself.
+/// Faults that a store has met since it was opened and cannot repair by itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Damage {

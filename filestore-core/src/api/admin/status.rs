@@ -23,7 +23,7 @@ pub struct StatusReply {
     pub providers: Vec<AdminProvider>,
     /// Files by sync status.
     pub sync: SyncStatusReport,
-    /// What the purge has to do.
+    /// Work of the purge.
     pub purge: StatusPurge,
     /// Migrations under way.
     pub migrations: Vec<StatusMigration>,
@@ -117,8 +117,8 @@ pub struct StatusAdvice {
     /// Subject: `database`, `storage`, `disk`, `records`, `blobs`, `uploads`, `sync`, or the code of a
     /// provider.
     pub about: String,
-    /// What is wrong, fit to be shown.
+    /// Problem, fit to be shown.
     pub problem: String,
-    /// What to do next.
+    /// Next step for the administrator.
     pub next: String,
 }

@@ -180,16 +180,10 @@ pub(super) fn collect_whole<T>(
     sql: &Connection,
     query: &str,
     params: impl rusqlite::Params,
-    mut read: impl FnMut(&Row<'_>) -> Result<T, Fault>,
+    read: impl FnMut(&Row<'_>) -> Result<T, Fault>,
 ) -> Result<Vec<T>, Fault> {
     let mut statement = sql.prepare_cached(query)?;
-    let mut rows = statement.query(params)?;
-
-    let mut all = Vec::new();
-    while let Some(row) = rows.next()? {
-        all.push(read(row)?);
-    }
-    Ok(all)
+    statement.query_and_then(params, read)?.collect()
 }
 
 /// Runs `read` on the first row of a query, if it has one.

@@ -175,7 +175,7 @@ fn chunks_are_found_behind_others_and_when_cut() {
         b"RIFF\0\0\0\0WEBP".to_vec(),
         chunk(b"VP8X", 10, &[0; 10]),
         chunk(b"ICCP", 3, b"icc\0"),
-        chunk(b"XXXX", 1, b"x\0"),
+        chunk(b"JUNK", 1, b"x\0"),
         chunk(b"ALPH", 2, b"al"),
         chunk(b"VP8 ", 1000, b"cut"),
     ]
