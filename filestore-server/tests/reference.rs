@@ -1,5 +1,5 @@
 //! The API's reference (`docs/reference.md`) names what exists: every error code, every method of
-//! every path.
+//! every path. The OpenAPI document names the same.
 
 mod support;
 
@@ -39,6 +39,17 @@ fn documented() -> BTreeMap<String, BTreeSet<String>> {
     paths
 }
 
+/// Methods by path, from the OpenAPI document. Its names of segments are those of the API's fields.
+fn described() -> BTreeMap<String, BTreeSet<String>> {
+    let document: Value = serde_json::from_str(include_str!("../docs/openapi.json")).unwrap();
+    let paths = document["paths"].as_object().unwrap().iter();
+    let named = paths.map(|(path, methods)| {
+        let methods = methods.as_object().unwrap().keys().map(|method| method.to_uppercase());
+        (format!("/api/v1{}", path.replace("{file_id}", "{fileId}")), methods.collect())
+    });
+    named.collect()
+}
+
 /// The literal segments of every `warp::path!` below `dir`.
 fn segments(dir: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(dir).unwrap() {
@@ -74,6 +85,11 @@ fn every_segment_of_every_route_is_named() {
     for segment in found {
         assert!(REFERENCE.contains(&format!("/{segment}")), "{segment} is not documented");
     }
+}
+
+#[test]
+fn the_openapi_document_describes_what_is_documented() {
+    assert_eq!(described(), documented());
 }
 
 #[tokio::test]

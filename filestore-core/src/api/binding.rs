@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A storage provider, as anybody may see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ProviderReply {
@@ -22,6 +23,7 @@ pub struct ProviderReply {
 /// binding.sync_enabled = true;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CreateBinding {
@@ -54,6 +56,7 @@ impl CreateBinding {
 
 /// A binding, as listings and the reply to its creation show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct BindingReply {
@@ -84,6 +87,7 @@ pub struct BindingReply {
 /// update.is_active = Some(false);
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct UpdateBinding {
@@ -112,6 +116,7 @@ impl UpdateBinding {
 
 /// The reply to an update.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct BindingUpdateReply {

@@ -6,6 +6,7 @@ use super::vocabulary::{PurgeStatus, Status, StorageLocation, SyncStatus};
 
 /// The record of a file, as uploads, listings and `info` return it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct FileRecord {
     /// Id of the file: an upper-case ULID of 26 characters.
@@ -52,6 +53,7 @@ pub struct FileRecord {
 
 /// The reply to PUT `/files/upload`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ChangeReply {
     /// Id of the changed file.
@@ -79,6 +81,7 @@ impl ChangeReply {
 
 /// The reply to DELETE `/files/{fileId}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DeleteReply {

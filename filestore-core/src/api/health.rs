@@ -7,6 +7,7 @@ use super::vocabulary::BreakerState;
 
 /// The reply to GET `/health-checks`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct HealthReply {
     /// Sentence for people: the process answers.
@@ -22,6 +23,7 @@ impl HealthReply {
 
 /// The reply to GET `/health-checks/ready`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ReadyReply {
     /// Verdict for people: `ready` or `not ready`.
@@ -38,6 +40,7 @@ pub struct ReadyReply {
 
 /// A provider, as readiness shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ReadyProvider {
     /// Code of the provider.

@@ -15,6 +15,7 @@ use super::vocabulary::{PurgeStatus, Status};
 /// assert_eq!(query.limit, Some(50));
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ListQuery {
@@ -83,6 +84,7 @@ impl ListQuery {
 
 /// One page of a listing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ListReply {
     /// Records of this page, newest first.

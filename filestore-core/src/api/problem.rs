@@ -6,6 +6,7 @@ use super::vocabulary::ErrorCode;
 
 /// The body of every error reply: a problem document (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Problem {
     /// Type of the problem: `urn:filestore:problem:<code>`.

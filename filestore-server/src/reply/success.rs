@@ -1,9 +1,11 @@
 //! Replies that are no failures: a constructor for each status.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use filestore_core::{Error, FileRecord};
 use futures_util::Stream;
-use http::header::{CONTENT_RANGE, ETAG, LOCATION};
+use http::header::{CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LOCATION};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use warp::Reply as _;
@@ -16,6 +18,30 @@ use crate::http::etag::EntityTag;
 /// Replies 200 with a document of `value`.
 pub(crate) fn ok(value: &impl Serialize) -> Result<Response, Failure> {
     Ok(document::of_value(StatusCode::OK, value)?)
+}
+
+/// Replies 200 with a document that is JSON text already.
+pub(crate) fn json_text(json: Cow<'static, str>) -> Response {
+    let json = match json {
+        Cow::Borrowed(text) => Bytes::from_static(text.as_bytes()),
+        Cow::Owned(text) => Bytes::from(text),
+    };
+    document::of_text(StatusCode::OK, json)
+}
+
+/// Replies 200 with a page of the service's own, which may run nothing and load nothing.
+pub(crate) fn page(html: &'static str) -> Response {
+    let mut response = document::of_text(StatusCode::OK, Bytes::from_static(html.as_bytes()));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(
+        CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(
+            "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
+             form-action 'none'; frame-ancestors 'none'",
+        ),
+    );
+    response
 }
 
 /// Replies 200 with a document whose JSON text arrives in pieces. A piece that fails cuts the

@@ -10,6 +10,7 @@ mod files;
 mod bindings;
 mod providers;
 mod health;
+mod description;
 mod admin;
 
 use std::sync::Arc;
@@ -54,6 +55,8 @@ fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
         .or(providers::routes())
         .unify()
         .or(bindings::routes())
+        .unify()
+        .or(description::routes())
         .unify()
         .or(admin::routes())
         .unify();

@@ -7,6 +7,7 @@ use crate::api::vocabulary::Status;
 
 /// The files of an organization that one provider holds in one status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct MigrateHolding {
     /// Code of the provider that holds the bytes.
@@ -36,6 +37,7 @@ impl MigrateHolding {
 
 /// The work of a migration, before it begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct MigratePlan {
     /// Code of the target provider.
@@ -61,6 +63,7 @@ pub struct MigratePlan {
 
 /// The body of POST `/admin/migrate/run`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MigrateRunRequest {
@@ -90,6 +93,7 @@ impl MigrateRunRequest {
 
 /// The body of POST `/admin/migrate/verify`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MigrateVerifyRequest {
@@ -109,6 +113,7 @@ impl MigrateVerifyRequest {
 
 /// The body of POST `/admin/migrate/stop`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MigrateStopRequest {
@@ -126,6 +131,7 @@ impl MigrateStopRequest {
 
 /// The result of a migration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct MigrateReport {
     /// Number of files that were moved.
@@ -147,6 +153,7 @@ pub struct MigrateReport {
 
 /// A migration under way.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct MigrateRunning {
     /// Code of the target provider.
@@ -159,6 +166,7 @@ pub struct MigrateRunning {
 
 /// The places where an organization's files are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct MigrateStatus {
     /// Number of the organization.
@@ -174,6 +182,7 @@ pub struct MigrateStatus {
 
 /// The result of reading the files at a provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct MigrateVerifyReport {
     /// Number of files that were read.

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 /// A file that background work could not finish.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct WorkFailure {
     /// Id of the file.

@@ -6,6 +6,7 @@ use crate::api::vocabulary::{BreakerState, CheckOutcome, StorageLocation};
 
 /// A provider as an administrator sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct AdminProvider {
     /// Code of the provider, such as `LOCAL`.
@@ -48,6 +49,7 @@ fn yes() -> bool {
 
 /// The work that waits for a provider, what failed and is to be attempted again included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ProviderBacklog {
@@ -63,6 +65,7 @@ pub struct ProviderBacklog {
 
 /// The result of trying a provider out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ProviderCheckReport {
     /// Code of the provider.
@@ -75,6 +78,7 @@ pub struct ProviderCheckReport {
 
 /// One step of a provider check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ProviderCheckStep {
     /// Name of the step: `write`, `read`, `range`, `presign` and so on.

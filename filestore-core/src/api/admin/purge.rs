@@ -9,6 +9,7 @@ use crate::api::vocabulary::DryRun;
 
 /// The body of POST `/admin/purge/run`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PurgeRunRequest {
@@ -25,6 +26,7 @@ impl PurgeRunRequest {
 
 /// The result of a purge run, or of a dry run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct PurgeReport {
     /// True if nothing was touched.

@@ -6,6 +6,7 @@ use super::{AdminProvider, MigrateRunning, SyncStatusReport, VariantCacheReport}
 
 /// The reply to GET `/admin/status`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StatusReply {
@@ -35,6 +36,7 @@ pub struct StatusReply {
 
 /// The store behind a service.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StatusStore {
@@ -52,6 +54,7 @@ pub struct StatusStore {
 
 /// The space on the disk of the data directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StatusDisk {
@@ -67,6 +70,7 @@ pub struct StatusDisk {
 
 /// Uploads that are not committed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StatusUnfinished {
@@ -82,6 +86,7 @@ pub struct StatusUnfinished {
 
 /// The work of the purge.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StatusPurge {
@@ -99,6 +104,7 @@ pub struct StatusPurge {
 
 /// A migration under way.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StatusMigration {
@@ -111,6 +117,7 @@ pub struct StatusMigration {
 
 /// Something that is not well.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StatusAdvice {

@@ -8,6 +8,7 @@ use super::WorkFailure;
 
 /// The result of a sync run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SyncReport {
     /// Files that had nowhere to go, or were there already: PENDING became NONE.
@@ -34,6 +35,7 @@ pub struct SyncReport {
 
 /// The body of POST `/admin/sync/enqueue` and `/admin/sync/retry`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SyncQueueRequest {
@@ -51,6 +53,7 @@ impl SyncQueueRequest {
 
 /// The result of queueing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SyncQueueReport {
     /// Files that are PENDING now.
@@ -66,6 +69,7 @@ impl SyncQueueReport {
 
 /// The numbers of files in each sync status.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SyncStatusReport {
     /// Files with nothing to do.

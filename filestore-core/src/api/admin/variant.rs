@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The contents of the variant cache.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct VariantCacheReport {
     /// Number of entries on disk.

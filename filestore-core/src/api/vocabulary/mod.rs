@@ -10,6 +10,8 @@
 mod closed;
 mod error_code;
 mod open;
+#[cfg(feature = "schema")]
+mod schema;
 
 pub use closed::{Disposition, DryRun, Fit, UnknownWord};
 pub use error_code::ErrorCode;
@@ -23,14 +25,14 @@ use serde::de::Visitor;
 /// Defines an open word: an enum with a last variant `Unknown(String)` for what later servers say.
 macro_rules! open_word {
     (
-        $(#[$doc:meta])*
-        $type:ident { $($(#[$variant_doc:meta])* $name:ident = $text:literal,)* }
+        $(#[doc = $doc:literal])*
+        $type:ident { $($(#[doc = $word_doc:literal])* $name:ident = $text:literal,)* }
     ) => {
-        $(#[$doc])*
+        $(#[doc = $doc])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum $type {
-            $($(#[$variant_doc])* $name,)*
+            $($(#[doc = $word_doc])* $name,)*
             /// A word of a later server, as it was sent.
             Unknown(String),
         }
@@ -106,22 +108,36 @@ macro_rules! open_word {
                 from.deserialize_str($crate::api::vocabulary::OpenWord::new(stringify!($type)))
             }
         }
+
+        #[cfg(feature = "schema")]
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                $crate::api::vocabulary::schema::open_word(
+                    concat!($($doc, "\n"),*),
+                    &[$(($text, concat!($($word_doc, "\n"),*)),)*],
+                )
+            }
+        }
     };
 }
 
 /// Defines a closed word: a `Copy` enum whose `FromStr` names the allowed words when it fails.
 macro_rules! closed_word {
     (
-        $(#[$doc:meta])*
+        $(#[doc = $doc:literal])*
         $type:ident $what:literal {
-            $($(#[$variant_doc:meta])* $name:ident = $text:literal,)*
+            $($(#[doc = $word_doc:literal])* $name:ident = $text:literal,)*
         }
     ) => {
-        $(#[$doc])*
+        $(#[doc = $doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum $type {
-            $($(#[$variant_doc])* $name,)*
+            $($(#[doc = $word_doc])* $name,)*
         }
 
         impl $type {
@@ -160,6 +176,20 @@ macro_rules! closed_word {
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
                 from.deserialize_str($crate::api::vocabulary::ClosedWord::new($what))
+            }
+        }
+
+        #[cfg(feature = "schema")]
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                $crate::api::vocabulary::schema::closed_word(
+                    concat!($($doc, "\n"),*),
+                    &[$(($text, concat!($($word_doc, "\n"),*)),)*],
+                )
             }
         }
     };

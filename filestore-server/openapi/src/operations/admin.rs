@@ -1,0 +1,138 @@
+//! Administration of the whole service.
+
+use filestore_core::api::{
+    AdminProvider, MigratePlan, MigrateReport, MigrateRunRequest, MigrateStatus,
+    MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, ProviderCheckReport,
+    PurgeReport, PurgeRunRequest, StatusReply, SyncQueueReport, SyncQueueRequest, SyncReport,
+    SyncStatusReport, VariantCacheReport,
+};
+use serde_json::{Value, json};
+
+use crate::operation::{Group, Need, Operation};
+use crate::schemas::{Schemas, reply, request};
+use crate::shared::{organization_number, required_query};
+
+pub(crate) fn group() -> Group {
+    Group {
+        name: "Administration",
+        description: "The whole service at a glance, background work on demand, migrations. The same API answers \
+                      on the Unix socket `admin.sock` of the data directory.",
+        operations: [vec![status(), purge_run()], sync(), migrate(), providers(), variants()]
+            .into_iter()
+            .flatten()
+            .collect(),
+    }
+}
+
+fn get(path: &'static str, id: &'static str) -> Operation {
+    Operation::get(path, id, Need::ServiceAdmin)
+}
+
+fn post(path: &'static str, id: &'static str) -> Operation {
+    Operation::post(path, id, Need::ServiceAdmin)
+}
+
+/// A body that says nothing, which may be left out.
+fn nothing(_: &mut Schemas) -> Value {
+    json!({ "type": "object", "additionalProperties": false })
+}
+
+fn status() -> Operation {
+    get("/admin/status", "getStatus")
+        .says(
+            "Read the state of the whole service",
+            "Ends with what is not well, and the next step.",
+        )
+        .replies(200, "The state.", reply::<StatusReply>)
+}
+
+/// Runs that take long send line feeds until their report; a failure after the first one cuts the reply.
+const LONG: &str = "May take long: the reply sends a line feed every second until the report, and a client that \
+                    disconnects stops the run.";
+
+fn purge_run() -> Operation {
+    post("/admin/purge/run", "runPurge")
+        .says("Purge what is due", LONG)
+        .optional_json(request::<PurgeRunRequest>)
+        .replies(200, "What was purged.", reply::<PurgeReport>)
+}
+
+fn sync() -> Vec<Operation> {
+    vec![
+        post("/admin/sync/run", "runSync")
+            .says("Copy what waits to its providers", LONG)
+            .optional_json(nothing)
+            .replies(200, "What was copied.", reply::<SyncReport>),
+        post("/admin/sync/enqueue", "enqueueSync")
+            .says("Queue an organization's files that are not at its provider", "")
+            .json(request::<SyncQueueRequest>)
+            .replies(200, "How many wait now.", reply::<SyncQueueReport>)
+            .refuses([404, 409]),
+        post("/admin/sync/retry", "retrySync")
+            .says("Queue files again whose copy failed for good", "")
+            .optional_json(request::<SyncQueueRequest>)
+            .replies(200, "How many wait now.", reply::<SyncQueueReport>),
+        get("/admin/sync/status", "getSyncStatus").says("Count files by sync status", "").replies(
+            200,
+            "The counts.",
+            reply::<SyncStatusReport>,
+        ),
+    ]
+}
+
+fn migrate() -> Vec<Operation> {
+    let organization =
+        required_query("organizationId", "Number of the organization.", organization_number());
+    let to = required_query("to", "Code of the target provider.", json!({ "type": "string" }));
+
+    vec![
+        get("/admin/migrate/plan", "planMigration")
+            .says("Count a migration, and change nothing", "")
+            .asks([organization.clone(), to])
+            .replies(200, "The work of the migration.", reply::<MigratePlan>)
+            .refuses([409, 422]),
+        post("/admin/migrate/run", "runMigration")
+            .says("Move an organization's files to its provider", LONG)
+            .json(request::<MigrateRunRequest>)
+            .replies(200, "What was moved.", reply::<MigrateReport>)
+            .refuses([409, 422]),
+        post("/admin/migrate/stop", "stopMigration")
+            .says("Stop the migration of an organization", "")
+            .json(request::<MigrateStopRequest>)
+            .replies(200, "Where the files are.", reply::<MigrateStatus>),
+        get("/admin/migrate/status", "getMigrationStatus")
+            .says("Read where an organization's files are", "")
+            .asks([organization])
+            .replies(200, "Where the files are.", reply::<MigrateStatus>),
+        post("/admin/migrate/verify", "verifyMigration")
+            .says("Read every file at a provider and compare digests", LONG)
+            .json(request::<MigrateVerifyRequest>)
+            .replies(200, "What was read.", reply::<MigrateVerifyReport>)
+            .refuses([409, 422, 502]),
+    ]
+}
+
+fn providers() -> Vec<Operation> {
+    vec![
+        get("/admin/providers", "listProviderStates")
+            .says("List providers with their state and what waits for them", "")
+            .replies_all(200, "The providers.", reply::<AdminProvider>),
+        post("/admin/providers/{code}/check", "checkProvider")
+            .says("Try a provider out, with objects of its own", "")
+            .optional_json(nothing)
+            .replies(200, "The steps of the check.", reply::<ProviderCheckReport>)
+            .refuses([409, 422, 502]),
+    ]
+}
+
+fn variants() -> Vec<Operation> {
+    vec![
+        get("/admin/variants/status", "getVariantCache")
+            .says("Read the contents of the variant cache", "")
+            .replies(200, "The contents.", reply::<VariantCacheReport>),
+        post("/admin/variants/prune", "pruneVariants")
+            .says("Empty the variant cache", "")
+            .optional_json(nothing)
+            .replies(200, "What is left, and what was removed.", reply::<VariantCacheReport>),
+    ]
+}

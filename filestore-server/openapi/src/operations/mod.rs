@@ -1,0 +1,14 @@
+//! The operations of the API, one file for each group.
+
+mod admin;
+mod bindings;
+mod files;
+mod forms;
+mod service;
+
+use crate::operation::Group;
+
+/// Returns all groups, in the order in which a reader meets them.
+pub(crate) fn all() -> Vec<Group> {
+    vec![files::group(), bindings::group(), service::group(), admin::group()]
+}

@@ -1,0 +1,160 @@
+//! Schemas of the wire types: derived, then given the rules that a type of Rust does not say.
+
+use schemars::JsonSchema;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use serde_json::{Value, json};
+
+/// A function that adds a type's schema and returns a reference to it.
+pub(crate) type SchemaOf = fn(&mut Schemas) -> Value;
+
+/// The schemas of a document, filled while its operations are described.
+pub(crate) struct Schemas {
+    replies: SchemaGenerator,
+    requests: SchemaGenerator,
+}
+
+/// Returns the schema of what the server sends.
+pub(crate) fn reply<T: JsonSchema>(schemas: &mut Schemas) -> Value {
+    schemas.replies.subschema_for::<T>().to_value()
+}
+
+/// Returns the schema of what a client sends.
+pub(crate) fn request<T: JsonSchema>(schemas: &mut Schemas) -> Value {
+    schemas.requests.subschema_for::<T>().to_value()
+}
+
+impl Schemas {
+    pub(crate) fn new() -> Self {
+        Self {
+            replies: settings().for_serialize().into_generator(),
+            requests: settings().for_deserialize().into_generator(),
+        }
+    }
+
+    /// Returns all schemas by their names. Panics if a reply and a request give one name to different
+    /// schemas.
+    pub(crate) fn into_components(mut self) -> Value {
+        let mut all = self.replies.take_definitions(true);
+        all.values_mut().for_each(finish);
+
+        for (name, mut schema) in self.requests.take_definitions(true) {
+            close(&mut schema);
+            finish(&mut schema);
+            if let Some(other) = all.get(&name) {
+                assert_eq!(*other, schema, "{name} is a reply and another request");
+            }
+            all.insert(name, schema);
+        }
+        Value::Object(all)
+    }
+}
+
+fn settings() -> SchemaSettings {
+    SchemaSettings::draft2020_12().with(|settings| {
+        settings.meta_schema = None;
+        settings.definitions_path = "/components/schemas".into();
+    })
+}
+
+/// Makes a request's schema as strict as the server: no other keys, and no null for what is absent.
+fn close(schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else { return };
+    if object.contains_key("properties") {
+        object.entry("additionalProperties").or_insert(json!(false));
+    }
+
+    let properties = object.get_mut("properties").and_then(Value::as_object_mut);
+    for property in properties.into_iter().flat_map(serde_json::Map::values_mut) {
+        refuse_null(property);
+    }
+}
+
+fn refuse_null(property: &mut Value) {
+    let Some(property) = property.as_object_mut() else { return };
+    if let Some(Value::Array(types)) = property.get_mut("type") {
+        types.retain(|kind| kind != "null");
+        if let [only] = &types[..] {
+            let only = only.clone();
+            property.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(choices)) = property.get_mut("anyOf") {
+        choices.retain(|choice| choice["type"] != "null");
+    }
+}
+
+/// Adds the rules of names to all properties, and takes out what only Rust needs to know.
+fn finish(schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else {
+        schema.as_array_mut().into_iter().flatten().for_each(finish);
+        return;
+    };
+
+    // `uint64` and the like are no formats of JSON Schema or OpenAPI.
+    if object.get("format").and_then(Value::as_str).is_some_and(|format| format.contains("int")) {
+        object.remove("format");
+    }
+    object.remove("default");
+    if let Some(Value::String(text)) = object.get_mut("description") {
+        *text = without_example(text);
+    }
+
+    for (key, value) in object {
+        let Some(properties) = value.as_object_mut().filter(|_| key == "properties") else {
+            finish(value);
+            continue;
+        };
+        for (name, property) in properties {
+            add_rule(name, property);
+            finish(property);
+        }
+    }
+}
+
+/// Cuts an example in Rust off.
+fn without_example(text: &str) -> String {
+    text.split("```").next().unwrap_or_default().trim().to_owned()
+}
+
+/// Gives a property what its name means in every document of the API.
+fn add_rule(name: &str, property: &mut Value) {
+    let Some(property) = property.as_object_mut() else { return };
+    let is_text = property.get("type").is_some_and(|kind| {
+        kind == "string" || kind.as_array().is_some_and(|kinds| kinds.contains(&json!("string")))
+    });
+
+    if is_text && is_time(name) {
+        property.insert("format".to_owned(), json!("date-time"));
+    }
+    let rules = match name {
+        "organizationId" => json!({ "minimum": 1, "maximum": (1_i64 << 53) - 1 }),
+        "organizationName" => json!({ "minLength": 1, "maxLength": 255, "pattern": NO_CONTROLS }),
+        "storageProvider" | "provider_code" | "providerCode" => json!({ "pattern": PROVIDER_CODE }),
+        "file_id" | "fileId" => json!({ "pattern": FILE_ID }),
+        "sha256" => json!({ "pattern": SHA256 }),
+        "organization_id" if is_text => json!({ "pattern": ORGANIZATION_ID }),
+        "sub_system" => json!({ "pattern": SUB_SYSTEM }),
+        "bytes_per_second" => json!({ "minimum": 1, "maximum": i64::MAX }),
+        _ => return,
+    };
+    property.extend(rules.as_object().expect("an object").clone());
+}
+
+/// Tests whether a field of this name holds a time.
+fn is_time(name: &str) -> bool {
+    name.ends_with("_at") || matches!(name, "effectiveFrom" | "effectiveTo" | "state_since")
+}
+
+/// A ULID in upper case.
+pub(crate) const FILE_ID: &str = "^[0-7][0-9A-HJKMNP-TV-Z]{25}$";
+/// The decimal number of an organization, or another name.
+pub(crate) const ORGANIZATION_ID: &str =
+    "^(0|[1-9][0-9]{0,63}|(?=.*[A-Za-z_-])[A-Za-z0-9_-]{1,64})$";
+/// A part of an organization's application.
+pub(crate) const SUB_SYSTEM: &str = "^(?!.*\\.\\.)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$";
+/// The code of a provider.
+pub(crate) const PROVIDER_CODE: &str = "^[A-Za-z0-9._-]{1,64}$";
+/// A digest in hexadecimal digits.
+pub(crate) const SHA256: &str = "^[0-9a-f]{64}$";
+/// A text without control characters.
+pub(crate) const NO_CONTROLS: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$";

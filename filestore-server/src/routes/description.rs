@@ -1,0 +1,75 @@
+//! The description of the API: the OpenAPI document, and the page that shows it.
+//!
+//! Both are files of `docs/`, written by the program in `openapi/` from the wire types and the table
+//! of errors. The page holds all that it needs, and no script.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use filestore_core::api::PREFIX;
+use warp::reply::Response;
+use warp::{Filter, Rejection};
+
+use crate::reply::{self, Failure};
+use crate::request::call::Call;
+use crate::routes::filters::get;
+
+const DOCUMENT: &str = include_str!("../../docs/openapi.json");
+const PAGE: &str = include_str!("../../docs/api.html");
+
+/// Builds `/openapi.json` and `/docs`.
+pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+    let document = warp::path!("openapi.json").and(get(document));
+    let page = warp::path!("docs").and(get(page));
+
+    document.or(page).unify()
+}
+
+async fn document(call: Arc<Call>) -> Result<Response, Failure> {
+    Ok(reply::json_text(served_at(call.app.config.public_url.as_deref())))
+}
+
+/// Names the public URL as the server of the document.
+fn served_at(public_url: Option<&str>) -> Cow<'static, str> {
+    let Some(url) = public_url else { return DOCUMENT.into() };
+    let here = serde_json::json!(format!("{}{PREFIX}", url.trim_end_matches('/')));
+    DOCUMENT.replacen(&server(&serde_json::json!(PREFIX)), &server(&here), 1).into()
+}
+
+/// Spells the member of the document that names its server.
+fn server(url: &serde_json::Value) -> String {
+    format!("\"url\": {url}")
+}
+
+async fn page(_: Arc<Call>) -> Result<Response, Failure> {
+    Ok(reply::page(PAGE))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn the_document_names_where_it_is_served() {
+        let served = |public_url| -> Value {
+            let document: Value = serde_json::from_str(&served_at(public_url)).unwrap();
+            document["servers"].clone()
+        };
+
+        assert_eq!(served(None), json!([{ "url": "/api/v1" }]));
+        assert_eq!(
+            served(Some("https://files.example.org/a/")),
+            json!([{ "url": "https://files.example.org/a/api/v1" }])
+        );
+    }
+
+    #[test]
+    fn the_page_loads_nothing_and_runs_nothing() {
+        for forbidden in ["<script", "src=", "@import", "url(", "href=\"http", "<iframe", "onclick"]
+        {
+            assert!(!PAGE.contains(forbidden), "{forbidden}");
+        }
+    }
+}
