@@ -105,6 +105,27 @@ fn what_cannot_be_used_is_exit_2_and_says_why() {
 }
 
 #[test]
+fn a_configuration_can_be_checked_without_a_start() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("good.toml"), "listen = \"127.0.0.1:0\"\n").unwrap();
+    std::fs::write(dir.path().join("bad.toml"), "[[providers]]\ncode = \"eu\"\nscheme = \"s4\"\n")
+        .unwrap();
+
+    let output = command(&dir).args(["--check-config", "--config", "good.toml"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "the configuration can be used\n");
+    assert!(!dir.path().join("filestore-data").exists(), "a check makes nothing");
+
+    for (args, why) in
+        [(&["--config", "bad.toml"][..], "s4"), (&["--public-url", "ftp://x"], "public_url")]
+    {
+        let output = command(&dir).arg("--check-config").args(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(why), "{args:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn a_directory_in_use_is_exit_1() {
     let dir = tempfile::tempdir().unwrap();
     let (child, _) = start(command(&dir).args(["--listen", "127.0.0.1:0"]));

@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 
 use super::{Config, ConfigError};
 use crate::body;
-use crate::listen;
+use crate::listen::{self, TlsFiles};
 
 /// Declares the tables of the file: all keys optional, listed in `KEYS` for the test of the
 /// documentation. `..key` is a known key that the store reads.
@@ -42,6 +42,7 @@ tables! {
         insecure_no_auth: bool,
         check_providers: bool,
         http: HttpTable,
+        tls: TlsTable,
         ..durability,
         ..require_binding,
         ..quota_bytes,
@@ -51,6 +52,11 @@ tables! {
         ..variants,
         ..sync,
         ..providers,
+    }
+    /// The table `[tls]`: two PEM files.
+    TlsTable {
+        cert: PathBuf,
+        key: PathBuf,
     }
     /// The table `[http]`: timeouts and sizes.
     HttpTable {
@@ -84,7 +90,16 @@ impl File {
         put(&mut config.insecure_no_auth, self.insecure_no_auth);
         put(&mut config.check_providers, self.check_providers);
         self.http.unwrap_or_default().apply(&mut config.http, &mut config.body);
+        config.tls = self.tls.map(TlsTable::into_files).transpose()?;
         Ok(config)
+    }
+}
+
+impl TlsTable {
+    fn into_files(self) -> Result<TlsFiles, ConfigError> {
+        let cert = self.cert.ok_or(missing("tls.cert"))?;
+        let key = self.key.ok_or(missing("tls.key"))?;
+        Ok(TlsFiles::new(cert, key))
     }
 }
 
@@ -101,6 +116,13 @@ impl HttpTable {
         put_secs(&mut http.grace, self.stop_secs);
         put(&mut http.max_connections, self.max_connections);
         put(&mut http.buffer_bytes, self.buffer_bytes);
+    }
+}
+
+fn missing(key: &'static str) -> ConfigError {
+    ConfigError::Value {
+        key,
+        problem: "is missing: a certificate needs its key, a key its certificate",
     }
 }
 

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::body;
 use crate::http::forwarded::{BadIpRange, IpRange};
-use crate::listen;
+use crate::listen::{self, TlsFiles};
 
 /// The configuration of a server. `Default` is the documented one: loopback only, SQLite and local disk
 /// under `./filestore-data`.
@@ -40,6 +40,8 @@ pub struct Config {
     pub http: listen::Options,
     /// Limits on a client's silence while its body is read.
     pub body: body::Timeouts,
+    /// The certificate and key of TLS; `None` speaks plain HTTP, to a proxy or on loopback.
+    pub tls: Option<TlsFiles>,
 }
 
 impl Default for Config {
@@ -54,6 +56,7 @@ impl Default for Config {
             store: StoreConfig::default(),
             http: listen::Options::default(),
             body: body::Timeouts::default(),
+            tls: None,
         }
     }
 }
@@ -245,6 +248,8 @@ mod tests {
             ("[limits]\nmax_batch_items = 0", "limits.max_batch_items"),
             ("[limits]\nmax_file_size = -1", "max_file_size"),
             ("[http]\nbuffer_bytes = 1", "http.buffer_bytes"),
+            ("[tls]\ncert = \"c.pem\"", "tls.key"),
+            ("[tls]\nkey = \"k.pem\"", "tls.cert"),
             ("[variants]\nquality = 101.0", "variants.quality"),
             ("[sync]\nconcurrency = 0", "sync.concurrency"),
             ("[sync]\nmax_attempts = 0", "sync.max_attempts"),

@@ -32,6 +32,7 @@ mod activity;
 mod connection;
 mod descriptors;
 mod socket;
+mod tls;
 #[cfg(test)]
 mod tests;
 mod watched;
@@ -53,6 +54,7 @@ use connection::{Connections, run};
 pub use descriptors::raise_descriptor_limit;
 use socket::Stream;
 pub use socket::{Listener, Peer};
+pub use tls::{BadTlsFiles, Tls, TlsFiles};
 pub use watched::RequestBody;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;

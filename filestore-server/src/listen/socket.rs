@@ -3,10 +3,12 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+use super::tls::{Tls, TlsConnection};
 
 /// A bound socket that accepts connections. The caller binds, so that tests can take port 0 and a Unix
 /// socket has the right file mode.
@@ -14,6 +16,8 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 pub enum Listener {
     /// A socket that others may reach over the network.
     Tcp(TcpListener),
+    /// The same, with TLS.
+    Tls(TcpListener, Tls),
     /// A socket that only processes of this machine reach.
     Unix(UnixListener),
 }
@@ -45,28 +49,49 @@ impl Listener {
     pub(super) async fn accept(&self) -> io::Result<(Stream, Peer)> {
         match self {
             Self::Tcp(listener) => {
-                let (stream, address) = listener.accept().await?;
-                // Fails only on a connection that is gone already, which its first read finds out.
-                let _ = stream.set_nodelay(true);
+                let (stream, address) = accept_tcp(listener).await?;
                 Ok((Stream::Tcp(stream), Peer::Tcp(address)))
+            }
+            Self::Tls(listener, tls) => {
+                let (stream, address) = accept_tcp(listener).await?;
+                Ok((Stream::Tls(Box::new(tls.accept(stream))), Peer::Tcp(address)))
             }
             Self::Unix(listener) => Ok((Stream::Unix(listener.accept().await?.0), Peer::Unix)),
         }
     }
 }
 
+async fn accept_tcp(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+    let (stream, address) = listener.accept().await?;
+    // Fails only on a connection that is gone already, which its first read finds out.
+    let _ = stream.set_nodelay(true);
+    Ok((stream, address))
+}
+
 /// The byte stream of one connection.
 #[derive(Debug)]
 pub(super) enum Stream {
     Tcp(TcpStream),
+    /// Boxed: the state of TLS is a kilobyte, which other connections need not carry.
+    Tls(Box<TlsConnection>),
     Unix(UnixStream),
 }
 
 macro_rules! either {
-    ($this:expr, $stream:ident => $call:expr) => {
+    ($this:expr, $cx:ident, $stream:ident => $call:expr) => {
         match $this.get_mut() {
-            Stream::Tcp($stream) => $call,
-            Stream::Unix($stream) => $call,
+            Stream::Tcp(stream) => {
+                let $stream = Pin::new(stream);
+                $call
+            }
+            Stream::Tls(connection) => {
+                let $stream = ready!(connection.poll_open($cx))?;
+                $call
+            }
+            Stream::Unix(stream) => {
+                let $stream = Pin::new(stream);
+                $call
+            }
         }
     };
 }
@@ -77,7 +102,7 @@ impl AsyncRead for Stream {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        either!(self, stream => Pin::new(stream).poll_read(cx, buf))
+        either!(self, cx, stream => stream.poll_read(cx, buf))
     }
 }
 
@@ -87,7 +112,7 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        either!(self, stream => Pin::new(stream).poll_write(cx, buf))
+        either!(self, cx, stream => stream.poll_write(cx, buf))
     }
 
     fn poll_write_vectored(
@@ -95,7 +120,7 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        either!(self, stream => Pin::new(stream).poll_write_vectored(cx, bufs))
+        either!(self, cx, stream => stream.poll_write_vectored(cx, bufs))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -103,11 +128,17 @@ impl AsyncWrite for Stream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        either!(self, stream => Pin::new(stream).poll_flush(cx))
+        either!(self, cx, stream => stream.poll_flush(cx))
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        either!(self, stream => Pin::new(stream).poll_shutdown(cx))
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Self::Tls(connection) = &mut *self
+            && !connection.is_open()
+        {
+            // Nothing was agreed on, so nothing has to be taken leave of.
+            return Poll::Ready(Ok(()));
+        }
+        either!(self, cx, stream => stream.poll_shutdown(cx))
     }
 }
 

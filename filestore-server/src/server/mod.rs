@@ -2,6 +2,7 @@
 
 mod admin_socket;
 mod dispatch;
+mod reload;
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +18,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
 use crate::config::{Config, ConfigError};
-use crate::listen::{self, Listener, Options};
+use crate::listen::{self, BadTlsFiles, Listener, Options, Tls};
 use crate::request::base::{BadPublicUrl, Base};
 use crate::request::call::App;
 
@@ -43,6 +44,7 @@ pub struct Server {
     /// The checks of providers, dropped with the server: a stop does not wait for a silent provider.
     probes: JoinSet<()>,
     admin_socket: Option<PathBuf>,
+    tls: Option<Tls>,
     grace: Duration,
 }
 
@@ -73,6 +75,12 @@ pub enum StartError {
         /// The refusal of the operating system.
         source: io::Error,
     },
+    /// The certificate or the key of TLS cannot be used.
+    #[error(transparent)]
+    Tls(#[from] BadTlsFiles),
+    /// The configuration of a provider cannot be used.
+    #[error("the configuration is invalid: {}", .0.chain())]
+    Providers(filestore_core::Error),
     /// The store cannot be opened.
     #[error("cannot open the data directory: {}", .0.chain())]
     Store(#[from] filestore_core::Error),
@@ -82,7 +90,11 @@ impl StartError {
     /// Tests whether the configuration is at fault rather than the machine.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Config(_) | Self::PublicUrl(_) | Self::Exposed(_) => true,
+            Self::Config(_)
+            | Self::PublicUrl(_)
+            | Self::Exposed(_)
+            | Self::Tls(_)
+            | Self::Providers(_) => true,
             Self::Bind { .. } | Self::Store(_) => false,
         }
     }
@@ -92,9 +104,10 @@ impl Server {
     /// Binds the address, opens the store (which completes or discards work that a crash interrupted),
     /// starts the workers, and accepts connections.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        config.check()?;
+        Self::check_config(&config)?;
         let base = Base::of(config.public_url.as_deref())?;
         check_exposure(&config)?;
+        let tls = config.tls.as_ref().map(Tls::open).transpose()?;
 
         let (listener, address) = bind(config.listen)
             .await
@@ -108,7 +121,11 @@ impl Server {
         let app = Arc::new(App { store: store.clone(), config, base });
 
         let (stopping, stopped) = watch::channel(false);
-        let mut accepting = vec![accept(listener.into(), &app, options, stopped.clone())];
+        let listener = match &tls {
+            Some(tls) => Listener::Tls(listener, tls.clone()),
+            None => listener.into(),
+        };
+        let mut accepting = vec![accept(listener, &app, options, stopped.clone())];
         let admin_socket = bind_admin_socket(&store);
         let admin_socket = admin_socket.map(|(listener, path)| {
             accepting.push(accept(listener, &app, options, stopped));
@@ -126,6 +143,7 @@ impl Server {
             workers,
             probes,
             admin_socket,
+            tls,
             grace: options.grace,
         })
     }
@@ -137,7 +155,8 @@ impl Server {
 
     /// Returns the URL of the server, without a slash at the end.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
     }
 
     /// Returns the store of the server.

@@ -55,6 +55,10 @@ pub(crate) struct Args {
     #[arg(long)]
     insecure_no_auth: bool,
 
+    /// Check the configuration, say what is wrong with it, and end
+    #[arg(long)]
+    check_config: bool,
+
     /// How log lines on stderr look; FILESTORE_LOG or RUST_LOG choose which (such as debug)
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
@@ -87,11 +91,14 @@ pub(crate) fn init_logging(format: LogFormat) {
 
 impl Args {
     /// Merges the configuration: flags and environment over the file over the defaults.
-    fn into_config(self) -> Result<Config, StartError> {
-        let mut config = self.config.map_or_else(|| Ok(Config::default()), Config::load)?;
+    fn to_config(&self) -> Result<Config, StartError> {
+        let mut config =
+            self.config.as_ref().map_or_else(|| Ok(Config::default()), Config::load)?;
         config.listen = self.listen.unwrap_or(config.listen);
-        config.data_dir = self.data_dir.unwrap_or(config.data_dir);
-        config.public_url = self.public_url.or(config.public_url);
+        if let Some(data_dir) = &self.data_dir {
+            config.data_dir.clone_from(data_dir);
+        }
+        config.public_url = self.public_url.clone().or(config.public_url);
         config.insecure_no_auth |= self.insecure_no_auth;
         Ok(config)
     }
@@ -109,14 +116,20 @@ pub(crate) async fn run(args: Args) -> ExitCode {
 }
 
 async fn try_run(args: Args) -> Result<(), StartError> {
+    if args.check_config {
+        Server::check_config(&args.to_config()?)?;
+        let _ = writeln!(std::io::stdout(), "the configuration can be used");
+        return Ok(());
+    }
+
     // Before the start, so that a signal during a long recovery is not lost.
-    let mut signals = Signals::new();
+    let Signals { stop: mut signals, mut hangup } = Signals::new();
     survive_file_size_limit();
-    let config = args.into_config()?;
+    let config = args.to_config()?;
     check_descriptors(config.http.max_connections);
     let data_dir = config.data_dir.clone();
     let stop_limit = config.http.grace.saturating_add(STOP_EXTRA);
-    let server = Server::start(config).await?;
+    let mut server = Server::start(config).await?;
 
     // A closed stdout is no reason not to serve.
     let _ = writeln!(
@@ -126,10 +139,15 @@ async fn try_run(args: Args) -> Result<(), StartError> {
         data_dir.display()
     );
 
-    tokio::select! {
-        name = signals.next() => tracing::info!("{name}: stopping when running requests are done"),
-        fault = server.store().poisoned() => exit_poisoned(&fault),
-    }
+    let store = server.store().clone();
+    let name = loop {
+        tokio::select! {
+            name = signals.next() => break name,
+            _ = hangup.recv() => reload(&mut server, &args).await,
+            fault = store.poisoned() => exit_poisoned(&fault),
+        }
+    };
+    tracing::info!("{name}: stopping when running requests are done");
 
     end_after(stop_limit + STOP_EXTRA / 2);
     tokio::select! {
@@ -140,6 +158,18 @@ async fn try_run(args: Args) -> Result<(), StartError> {
         }
     }
     Ok(())
+}
+
+/// Reads the configuration again and takes it into use. One that cannot be used changes nothing.
+async fn reload(server: &mut Server, args: &Args) {
+    let reloaded = match args.to_config() {
+        Ok(config) => server.reload(config).await,
+        Err(error) => Err(error),
+    };
+    match reloaded {
+        Ok(()) => tracing::info!("SIGHUP: the configuration was read again"),
+        Err(error) => tracing::error!("SIGHUP: the configuration stays as it was: {error}"),
+    }
 }
 
 /// Ends the process after `limit` even if every thread of the runtime hangs. A regular end is faster.
@@ -185,20 +215,29 @@ fn exit_poisoned(fault: &str) -> ! {
     std::process::exit(EXIT_POISONED)
 }
 
-/// The signals that ask for a stop.
+/// The signals that a server listens to.
 struct Signals {
+    stop: StopSignals,
+    hangup: Signal,
+}
+
+/// The signals that ask for a stop.
+struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Signals {
     fn new() -> Self {
-        Self {
+        let stop = StopSignals {
             terminate: caught(SignalKind::terminate()),
             interrupt: caught(SignalKind::interrupt()),
-        }
+        };
+        Self { stop, hangup: caught(SignalKind::hangup()) }
     }
+}
 
+impl StopSignals {
     /// Waits for the next signal and returns its name.
     async fn next(&mut self) -> &'static str {
         tokio::select! {
@@ -209,5 +248,5 @@ impl Signals {
 }
 
 fn caught(kind: SignalKind) -> Signal {
-    signal(kind).expect("SIGTERM and SIGINT can be caught")
+    signal(kind).expect("SIGTERM, SIGINT and SIGHUP can be caught")
 }

@@ -1,0 +1,187 @@
+//! TLS in front of a listener, with a certificate that can be replaced while the server runs.
+//!
+//! # Purpose
+//!
+//! A proxy usually does TLS. A server without one reads a certificate chain and a key from two PEM files
+//! ([`TlsFiles`]). [`Tls::reload`] reads them again: connections that begin afterwards get the new
+//! certificate, running ones keep theirs. Files that cannot be used change nothing.
+//!
+//! The handshake is part of a connection's first read, so that it stands under the same timeout as
+//! the first byte of a connection without TLS, and a slow client delays no other.
+//!
+//! # Locking
+//!
+//! The certificate is behind a lock that is taken once for each handshake and each reload.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use parking_lot::RwLock;
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use thiserror::Error;
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+use tokio_rustls::{Accept, TlsAcceptor};
+
+/// The two PEM files of a TLS listener.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TlsFiles {
+    /// The certificate of the server, followed by those that lead to a known authority.
+    pub cert: PathBuf,
+    /// The private key of the first certificate.
+    pub key: PathBuf,
+}
+
+impl TlsFiles {
+    /// Names a certificate chain and its key.
+    pub fn new(cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        Self { cert: cert.into(), key: key.into() }
+    }
+}
+
+/// Reasons why the files of a TLS listener cannot be used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum BadTlsFiles {
+    /// A file cannot be read, or is no PEM file with what belongs into it.
+    #[error("{what} cannot be read from {}: {source}", path.display())]
+    Unreadable {
+        /// The key of the configuration.
+        what: &'static str,
+        /// The path of the file.
+        path: PathBuf,
+        /// The refusal of the parser, or of the operating system.
+        source: pem::Error,
+    },
+    /// The key is of a kind that is not supported, or is not the certificate's.
+    #[error("tls.key is not the key of tls.cert, or of an unknown kind: {0}")]
+    Mismatch(rustls::Error),
+    /// No protocol version can be offered.
+    #[error("TLS cannot be offered: {0}")]
+    Unavailable(rustls::Error),
+}
+
+/// The TLS side of a listener. Clones share the certificate.
+#[derive(Clone)]
+pub struct Tls {
+    certificate: Arc<Certificate>,
+    acceptor: TlsAcceptor,
+}
+
+/// The certificate that new connections get.
+#[derive(Debug)]
+struct Certificate(RwLock<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for Certificate {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0.read()))
+    }
+}
+
+impl Tls {
+    /// Reads the files and offers TLS 1.2 and 1.3 with them, for HTTP/1.1.
+    pub fn open(files: &TlsFiles) -> Result<Self, BadTlsFiles> {
+        let certificate = Arc::new(Certificate(RwLock::new(Arc::new(read(files)?))));
+        let resolver: Arc<dyn ResolvesServerCert> = Arc::<Certificate>::clone(&certificate);
+
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(BadTlsFiles::Unavailable)?
+            .with_no_client_auth()
+            .with_cert_resolver(resolver);
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+
+        Ok(Self { certificate, acceptor: Arc::new(config).into() })
+    }
+
+    /// Reads the files again, for connections that begin from now on.
+    pub fn reload(&self, files: &TlsFiles) -> Result<(), BadTlsFiles> {
+        let read = Arc::new(read(files)?);
+        *self.certificate.0.write() = read;
+        Ok(())
+    }
+
+    /// Begins the server's side of a connection. No byte is read here.
+    pub(super) fn accept(&self, stream: TcpStream) -> TlsConnection {
+        TlsConnection::Handshaking(self.acceptor.accept(stream))
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").finish_non_exhaustive()
+    }
+}
+
+fn read(files: &TlsFiles) -> Result<CertifiedKey, BadTlsFiles> {
+    let chain = CertificateDer::pem_file_iter(&files.cert)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .and_then(|chain| if chain.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(chain) })
+        .map_err(|source| unreadable("tls.cert", &files.cert, source))?;
+    let key = PrivateKeyDer::from_pem_file(&files.key)
+        .map_err(|source| unreadable("tls.key", &files.key, source))?;
+
+    CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(BadTlsFiles::Mismatch)
+}
+
+fn unreadable(what: &'static str, path: &Path, source: pem::Error) -> BadTlsFiles {
+    BadTlsFiles::Unreadable { what, path: path.to_owned(), source }
+}
+
+/// One connection, from its handshake on.
+pub(super) enum TlsConnection {
+    /// The handshake is under way, driven by the first read.
+    Handshaking(Accept<TcpStream>),
+    /// Bytes pass.
+    Open(TlsStream<TcpStream>),
+    /// The handshake failed.
+    Failed,
+}
+
+impl TlsConnection {
+    /// Tells whether the handshake is done.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self, Self::Open(_))
+    }
+
+    /// Finishes the handshake, and returns the stream of bytes.
+    pub(super) fn poll_open(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<Pin<&mut TlsStream<TcpStream>>>> {
+        if let Self::Handshaking(accept) = self {
+            *self = match ready!(Pin::new(accept).poll(cx)) {
+                Ok(stream) => Self::Open(stream),
+                Err(error) => {
+                    *self = Self::Failed;
+                    return Poll::Ready(Err(error));
+                }
+            };
+        }
+
+        Poll::Ready(match self {
+            Self::Open(stream) => Ok(Pin::new(stream)),
+            Self::Handshaking(_) | Self::Failed => Err(io::ErrorKind::NotConnected.into()),
+        })
+    }
+}
+
+impl fmt::Debug for TlsConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Handshaking(_) => "Handshaking",
+            Self::Open(_) => "Open",
+            Self::Failed => "Failed",
+        })
+    }
+}
