@@ -9,6 +9,9 @@ use crate::transport::Call;
 
 const BINDINGS: &str = "organization-storage-bindings";
 
+/// The most bytes of a list of bindings, which has no pages: about a million of them.
+const LIST_LIMIT_BYTES: usize = 256 << 20;
+
 /// The bindings of organizations to providers; [`Client::bindings`] gives access to them.
 ///
 /// ```no_run
@@ -67,6 +70,7 @@ impl Bindings<'_> {
         if let Some(organization_id) = organization_id.into() {
             request = request.query(&[("organizationId", organization_id)]);
         }
-        self.client.json(Call::repeatable(request)).await
+        let call = Call::repeatable(request).limit_bytes(LIST_LIMIT_BYTES);
+        self.client.json(call).await
     }
 }

@@ -135,9 +135,29 @@ impl Error {
             | ErrorKind::Busy
             | ErrorKind::Provider => true,
             ErrorKind::Server => self.is_gateway_failure(),
-            ErrorKind::Conflict => self.code() == Some(&ErrorCode::IdempotencyInProgress),
+            ErrorKind::Conflict => self.is_running_twin(),
             _ => false,
         }
+    }
+
+    /// Returns true if the request may have been carried out although no reply says so.
+    pub(crate) fn may_have_arrived(&self) -> bool {
+        match self.kind() {
+            ErrorKind::Timeout | ErrorKind::Interrupted => self.status().is_none(),
+            ErrorKind::Server => self.is_gateway_failure(),
+            _ => false,
+        }
+    }
+
+    /// Returns true if the service says that it did nothing: it is busy, or limits the rate.
+    pub(crate) fn changed_nothing(&self) -> bool {
+        let says_so = self.code() == Some(&ErrorCode::Busy) || self.status() == Some(429);
+        self.kind() == ErrorKind::Busy && self.problem().is_some() && says_so
+    }
+
+    /// Returns true if an earlier request with the same idempotency key still runs.
+    pub(crate) fn is_running_twin(&self) -> bool {
+        self.code() == Some(&ErrorCode::IdempotencyInProgress)
     }
 
     /// Returns true if a proxy got no valid reply from the server (502), or none in time (504).

@@ -1,6 +1,7 @@
 //! How a client is configured.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -53,13 +54,15 @@ pub struct ClientBuilder {
 
 /// The proxy of requests to the server.
 enum ProxyChoice {
-    /// As the environment says (`HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`).
+    /// As the environment says (`HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`); none for a server on this
+    /// machine.
     System,
     None,
     Given(Box<reqwest::Proxy>),
 }
 
 /// The configuration that a built client keeps.
+#[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) base: Url,
     /// Name of the server, for messages.
@@ -248,6 +251,8 @@ impl ClientBuilder {
     fn own_http(&mut self, tls: rustls::ClientConfig) -> reqwest::ClientBuilder {
         let http = self.transport(tls).user_agent(std::mem::take(&mut self.user_agent));
         let http = match std::mem::replace(&mut self.proxy, ProxyChoice::System) {
+            // No proxy can reach this machine's own loopback addresses.
+            ProxyChoice::System if is_loopback(&self.base) => http.no_proxy(),
             ProxyChoice::System => http,
             ProxyChoice::None => http.no_proxy(),
             ProxyChoice::Given(proxy) => http.proxy(*proxy),
@@ -300,6 +305,15 @@ fn parse_base(text: &str) -> Result<Url> {
     Ok(base)
 }
 
+/// Tests whether a URL names the machine that this process runs on (RFC 6761 section 6.3 for names).
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_end_matches('.');
+    match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    }
+}
+
 fn authorization(key: Option<&str>) -> Result<HeaderMap> {
     let mut headers = HeaderMap::new();
     if let Some(key) = key {
@@ -333,6 +347,23 @@ mod tests {
     fn the_api_prefix_does_not_belong_to_the_base() {
         assert!(parse_base("http://host/x/api/v1/").is_err());
         assert_eq!(parse_base("http://host/x/").unwrap().as_str(), "http://host/x");
+    }
+
+    #[test]
+    fn a_server_on_this_machine_is_recognized() {
+        for url in [
+            "http://127.0.0.1:8080",
+            "http://127.9.9.9",
+            "http://[::1]:8080",
+            "http://[::ffff:127.0.0.1]",
+            "http://localhost",
+            "http://files.localhost.:8080",
+        ] {
+            assert!(is_loopback(&Url::parse(url).unwrap()), "{url}");
+        }
+        for url in ["http://10.0.0.1", "http://localhost.example.org", "http://[::2]"] {
+            assert!(!is_loopback(&Url::parse(url).unwrap()), "{url}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ pub(crate) mod builder;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use filestore_core::api::{DeleteReply, FileRecord, HealthReply, PREFIX, ReadyReply};
 use reqwest::{Method, RequestBuilder, Url};
@@ -12,7 +13,8 @@ use builder::{ClientBuilder, Settings};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::transport::Call;
-use crate::transport::reply::{JSON_LIMIT_BYTES, Reply};
+use crate::transport::reply::{JSON_LIMIT_BYTES, Reply, expect_same_id};
+use crate::transport::retry::{Attempts, Repeat, RetryPolicy};
 
 /// A connection pool to one filestore server. Cheap to clone; clones share the pool.
 ///
@@ -70,6 +72,47 @@ impl Client {
         ClientBuilder::new(base_url.as_ref())
     }
 
+    /// Returns a client whose transfers may stand still for `idle`. It shares the connections of this
+    /// one.
+    ///
+    /// A limit on a call as a whole is `tokio::time::timeout` around its future: a call that is dropped
+    /// is cancelled.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    ///
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// let hasty = client.with_idle_timeout(Duration::from_secs(2));
+    /// hasty.info("01JD0000000000000000000000").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_idle_timeout(&self, idle: Duration) -> Self {
+        self.with_settings(|settings| settings.idle_timeout = idle)
+    }
+
+    /// Returns a client whose uploads wait for their reply for `reply` at most; see
+    /// [`ClientBuilder::reply_timeout`]. It shares the connections of this one.
+    #[must_use]
+    pub fn with_reply_timeout(&self, reply: Duration) -> Self {
+        self.with_settings(|settings| settings.reply_timeout = reply)
+    }
+
+    /// Returns a client that repeats failed calls by another policy. It shares the connections of this
+    /// one.
+    #[must_use]
+    pub fn with_retry(&self, policy: RetryPolicy) -> Self {
+        self.with_settings(|settings| settings.retry = policy)
+    }
+
+    fn with_settings(&self, change: impl FnOnce(&mut Settings)) -> Self {
+        let Inner { http, bare, settings } = &*self.inner;
+        let mut settings = settings.clone();
+        change(&mut settings);
+        Self::assemble(http.clone(), bare.clone(), settings)
+    }
+
     /// Reads the record of a file, with the ETag that [`Change::if_match`](crate::Change::if_match)
     /// takes. A deleted file still has one until it is purged.
     ///
@@ -82,11 +125,16 @@ impl Client {
     /// ```
     pub async fn info(&self, file_id: impl AsRef<str>) -> Result<Reply<FileRecord>> {
         let request = self.file_request(Method::GET, file_id.as_ref(), &["info"])?;
-        self.perform(Call::repeatable(request)).await?.reply()
+        let reply: Reply<FileRecord> = self.perform(Call::repeatable(request)).await?.reply()?;
+        expect_same_id(file_id.as_ref(), &reply.value.file_id)?;
+        Ok(reply)
     }
 
     /// Deletes a file: the file is unreadable at once, and its bytes are purged in the background. A
     /// second call answers the same until the record is gone, then [`ErrorKind::NotFound`].
+    ///
+    /// A deletion whose reply is lost is repeated. If the file is gone by then, that is a success: its
+    /// reply has `purge_pending` false, and a storage location of `UNKNOWN`.
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
@@ -96,8 +144,20 @@ impl Client {
     /// # }
     /// ```
     pub async fn delete(&self, file_id: impl AsRef<str>) -> Result<DeleteReply> {
-        let request = self.file_request(Method::DELETE, file_id.as_ref(), &[])?;
-        self.json(Call::repeatable(request)).await
+        let file_id = file_id.as_ref();
+        let request = self.file_request(Method::DELETE, file_id, &[])?;
+
+        let mut attempts = Attempts::new(self.settings().retry, Repeat::Always);
+        match self.attempt(Call::repeatable(request), &mut attempts).await {
+            Err(error) if error.kind() == ErrorKind::NotFound && attempts.lost_a_reply() => {
+                Ok(DeleteReply::purged(file_id))
+            }
+            outcome => {
+                let reply: DeleteReply = outcome?.json()?;
+                expect_same_id(file_id, &reply.file_id)?;
+                Ok(reply)
+            }
+        }
     }
 
     /// Takes a deletion back. [`ErrorKind::Conflict`] once the purge has claimed the file.
@@ -111,7 +171,10 @@ impl Client {
     /// ```
     pub async fn restore(&self, file_id: impl AsRef<str>) -> Result<FileRecord> {
         let request = self.file_request(Method::POST, file_id.as_ref(), &["restore"])?;
-        self.json(Call::once(request)).await
+        // A file that is not deleted is restored already.
+        let record: FileRecord = self.json(Call::repeatable(request)).await?;
+        expect_same_id(file_id.as_ref(), &record.file_id)?;
+        Ok(record)
     }
 
     /// Asks if the server's process answers.
@@ -163,6 +226,10 @@ impl Client {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.inner.settings
+    }
+
+    pub(crate) fn http(&self) -> &reqwest::Client {
+        &self.inner.http
     }
 
     /// Starts a request without anything of ours, for a presigned URL.

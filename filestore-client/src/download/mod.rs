@@ -18,12 +18,14 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio_util::io::StreamReader;
 
 use partial::PartialFile;
+use piece::Piece;
 use transfer::Transfer;
 use wanted::Wanted;
 
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::progress::{OnProgress, Progress};
+use crate::transport::retry::{Attempts, Repeat};
 
 /// A download that has not started yet; [`Client::download`] makes one.
 ///
@@ -49,7 +51,10 @@ pub struct Download {
     pub(crate) file_id: String,
     pub(crate) wanted: Wanted,
     pub(crate) disposition: Option<Disposition>,
+    pub(crate) if_match: Option<String>,
     pub(crate) on_progress: Option<OnProgress>,
+    /// The first reply, if it is there already.
+    begun: Option<Piece>,
 }
 
 /// A finished download.
@@ -82,6 +87,42 @@ impl Download {
     pub fn disposition(mut self, disposition: Disposition) -> Self {
         self.disposition = Some(disposition);
         self
+    }
+
+    /// Downloads the file only if it still has this ETag, else
+    /// [`ErrorKind::PreconditionFailed`](crate::ErrorKind::PreconditionFailed).
+    pub fn if_match(mut self, etag: impl Into<String>) -> Self {
+        self.if_match = Some(etag.into());
+        self
+    }
+
+    /// Connects, and returns the download if the file has changed since it had this ETag, the one of
+    /// [`Client::info`]: `"<sha256>"` with the quotes, wherever the bytes are. `None` if it is the same.
+    ///
+    /// ```no_run
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// let (id, etag) = ("01JD0000000000000000000000", "\"9f86d081884c7d65…\"");
+    /// match client.download(id).if_changed(etag).await? {
+    ///     Some(download) => println!("{} bytes", download.to_path("copy.jpg").await?.len_bytes),
+    ///     None => println!("the copy is up to date"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn if_changed(self, etag: &str) -> Result<Option<Self>> {
+        let mut attempts = Attempts::new(self.client.settings().retry, Repeat::Always);
+        let transfer = Transfer::new(self);
+
+        loop {
+            match transfer.connect_unless(Some(etag)).await {
+                Ok(Some(piece)) => {
+                    let begun = Some(piece);
+                    return Ok(Some(Self { begun, ..transfer.into_download() }));
+                }
+                Ok(None) => return Ok(None),
+                Err(error) => attempts.pause(error).await?,
+            }
+        }
     }
 
     /// Calls back as bytes are delivered.
@@ -183,7 +224,9 @@ impl Client {
             file_id: file_id.as_ref().to_owned(),
             wanted: Wanted::Whole,
             disposition: None,
+            if_match: None,
             on_progress: None,
+            begun: None,
         }
     }
 }

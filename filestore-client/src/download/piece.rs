@@ -92,6 +92,13 @@ pub(super) fn redirect_target(redirect: &Response) -> Result<Url> {
         .ok_or_else(|| Error::protocol("the redirect to the storage provider leads nowhere"))
 }
 
+/// Tests whether a redirect leads to where the service itself was asked: a proxy in front of it wants
+/// another scheme, or a login. Only a provider elsewhere has bytes.
+pub(super) fn leads_back(asked: &Url, target: &Url) -> bool {
+    let is_same_port = asked.port_or_known_default() == target.port_or_known_default();
+    asked.host_str() == target.host_str() && (is_same_port || asked.path() == target.path())
+}
+
 /// Makes the error for a request to the provider that got no reply.
 pub(super) fn unreachable_provider(peer: &str, error: reqwest::Error) -> Error {
     let error = Error::transport(peer, error);
@@ -108,10 +115,12 @@ pub(super) fn unreachable_provider(peer: &str, error: reqwest::Error) -> Error {
 /// Makes the error for a refusal of the provider.
 ///
 /// An expired or outdated URL is cured by asking the service again, as are the provider's own bad
-/// moments, so all of these are worth another attempt; but a range it does not have is not.
+/// moments, so all of these are worth another attempt; but a range it does not have is not. No
+/// presigned URL is answered with 401: that is a login on the way.
 pub(super) fn refused_by_provider(peer: &str, status: StatusCode) -> Error {
     let kind = match status {
         StatusCode::RANGE_NOT_SATISFIABLE => ErrorKind::Invalid,
+        StatusCode::UNAUTHORIZED => ErrorKind::Protocol,
         status if status.is_redirection() => ErrorKind::Protocol,
         _ => ErrorKind::Provider,
     };
@@ -122,6 +131,19 @@ pub(super) fn refused_by_provider(peer: &str, status: StatusCode) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_redirect_to_the_service_itself_is_recognized() {
+        let asked = Url::parse("http://files.example/api/v1/files/01").unwrap();
+        for (target, back) in [
+            ("https://files.example/api/v1/files/01", true),
+            ("http://files.example/login?next=x", true),
+            ("http://files.example:9000/bucket/key", false),
+            ("https://s3.example/bucket/key", false),
+        ] {
+            assert_eq!(leads_back(&asked, &Url::parse(target).unwrap()), back, "{target}");
+        }
+    }
 
     #[test]
     fn a_content_range_names_bytes_within_the_file() {

@@ -7,19 +7,21 @@
 
 use bytes::Bytes;
 use filestore_core::api::FileRecord;
-use reqwest::header::{CONTENT_TYPE, ETAG, HeaderName, IF_RANGE, RANGE};
+use reqwest::header::{CONTENT_TYPE, ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH, IF_RANGE, RANGE};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
 
-use super::piece::{Origin, Piece, redirect_target, refused_by_provider, unreachable_provider};
+use super::piece::{
+    Origin, Piece, leads_back, redirect_target, refused_by_provider, unreachable_provider,
+};
 use super::wanted::Wanted;
 use super::{Download, Downloaded};
 use crate::digest::{Digest, from_hex, from_repr_digest, to_hex};
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Progress;
 use crate::transport::Call;
-use crate::transport::reply::{header, silent};
+use crate::transport::reply::{header, silent, unexpected_redirect};
 use crate::transport::retry::{Attempts, Repeat};
 
 /// A download under way. [`Transfer::next`] yields its bytes, then [`Transfer::conclude`] checks
@@ -59,6 +61,11 @@ impl Transfer {
             delivered_before: 0,
             hasher: Sha256::new(),
         }
+    }
+
+    /// Gives the download back, of a transfer that has delivered nothing.
+    pub(crate) fn into_download(self) -> Download {
+        self.download
     }
 
     /// Returns the next bytes, or `None` after the last; connects anew where that may help.
@@ -103,7 +110,10 @@ impl Transfer {
     /// Reads on where the last piece ended, over a new connection if there is none.
     async fn attempt(&mut self) -> Result<Option<Bytes>> {
         if self.piece.is_none() {
-            let mut piece = self.connect().await?;
+            let mut piece = match self.download.begun.take() {
+                Some(piece) => piece,
+                None => self.connect().await?,
+            };
             piece.skip = self.admit(&piece)? - piece.start;
             self.piece = Some(piece);
         }
@@ -147,15 +157,34 @@ impl Transfer {
 
     /// Asks the service, and follows its redirect once.
     async fn connect(&self) -> Result<Piece> {
+        let piece = self.connect_unless(None).await?;
+        piece.ok_or_else(|| Error::protocol("the server answered 304 to an unconditional request"))
+    }
+
+    /// Connects as [`connect`](Self::connect) does; `None` if the file still has this ETag.
+    pub(crate) async fn connect_unless(&self, etag: Option<&str>) -> Result<Option<Piece>> {
         self.download.wanted.check()?;
 
         let client = &self.download.client;
-        let idle = client.settings().idle_timeout;
-        let response = client.exchange(self.request()?, Some(idle)).await?;
-        if response.status().is_redirection() && response.status() != StatusCode::NOT_MODIFIED {
-            return self.follow(&response).await;
+        let mut request = self.request()?;
+        if let Some(etag) = etag {
+            request = request.header(IF_NONE_MATCH, etag);
         }
 
+        let idle = client.settings().idle_timeout;
+        let response = client.exchange(request, Some(idle)).await?;
+        match response.status() {
+            StatusCode::NOT_MODIFIED => Ok(None),
+            StatusCode::FOUND | StatusCode::TEMPORARY_REDIRECT => {
+                self.follow(&response, etag).await
+            }
+            _ => Ok(Some(self.served(response).await?)),
+        }
+    }
+
+    /// Takes the bytes that the service itself sends.
+    async fn served(&self, response: Response) -> Result<Piece> {
+        let client = &self.download.client;
         let response = client.accept(response).await?;
         let repr_digest = header(response.headers(), &HeaderName::from_static("repr-digest"));
         let digest = match repr_digest.as_deref().and_then(from_repr_digest) {
@@ -167,7 +196,7 @@ impl Transfer {
     }
 
     fn request(&self) -> Result<RequestBuilder> {
-        let Download { client, file_id, disposition, .. } = &self.download;
+        let Download { client, file_id, disposition, if_match, .. } = &self.download;
         let mut request = client.file_request(Method::GET, file_id, &[])?;
 
         if let Some(disposition) = disposition {
@@ -177,6 +206,10 @@ impl Transfer {
             request = request.header(RANGE, range);
         }
 
+        if let Some(etag) = if_match {
+            request = request.header(IF_MATCH, etag);
+        }
+
         let resumed = self.pinned.as_ref().filter(|_| self.delivered > 0);
         if let Some(etag) = resumed.and_then(Pinned::if_range) {
             request = request.header(IF_RANGE, etag);
@@ -184,12 +217,26 @@ impl Transfer {
         Ok(request)
     }
 
-    async fn follow(&self, redirect: &Response) -> Result<Piece> {
+    /// Follows the service's redirect to a provider, unless the file still has the ETag `unless`. The
+    /// service ignores conditions there (RFC 9110 §13.2.1), so they are judged by the record.
+    async fn follow(&self, redirect: &Response, unless: Option<&str>) -> Result<Option<Piece>> {
         let client = &self.download.client;
         let target = redirect_target(redirect)?;
+        if leads_back(redirect.url(), &target) {
+            return Err(unexpected_redirect(redirect));
+        }
+
+        let digest = self.digest_by_record().await?;
+        if unless.is_some_and(|etag| names(etag, &digest)) {
+            return Ok(None);
+        }
+        if self.download.if_match.as_ref().is_some_and(|etag| !names(etag, &digest)) {
+            let message = "the file does not have the expected ETag any more";
+            return Err(Error::new(ErrorKind::PreconditionFailed, message));
+        }
+
         let host = target.host_str().unwrap_or("without a name");
         let peer = format!("the storage provider {host}");
-        let digest = self.digest_by_record().await?;
 
         let mut request = client.bare_request(target);
         if let Some(range) = self.range() {
@@ -203,7 +250,7 @@ impl Transfer {
         if !status.is_success() {
             return Err(refused_by_provider(&peer, status));
         }
-        Piece::new(response, peer, Origin::Provider, digest)
+        Ok(Some(Piece::new(response, peer, Origin::Provider, digest)?))
     }
 
     async fn digest_by_record(&self) -> Result<Digest> {
@@ -306,4 +353,9 @@ impl Pinned {
         let etag = self.etag.as_deref().filter(|etag| !etag.starts_with("W/"));
         etag.filter(|_| self.origin == Origin::Service)
     }
+}
+
+/// Tests whether the value of `If-Match` or `If-None-Match` names the file with this digest.
+fn names(etags: &str, digest: &Digest) -> bool {
+    etags.trim() == "*" || etags.contains(&format!("\"{}\"", to_hex(digest)))
 }

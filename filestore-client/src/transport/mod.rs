@@ -1,12 +1,13 @@
 //! The way a call takes: how it is sent, sent again, and answered.
 
+pub(crate) mod random;
 pub(crate) mod reply;
 pub(crate) mod retry;
 pub(crate) mod tls;
 
 use std::time::Duration;
 
-use reqwest::{RequestBuilder, Response};
+use reqwest::{Request, RequestBuilder, Response};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
@@ -22,16 +23,22 @@ impl Client {
 
     /// Sends a call, again where that is safe, and reads its whole reply.
     pub(crate) async fn perform(&self, call: Call) -> Result<Received> {
+        let mut attempts = Attempts::new(self.settings().retry, call.repeat);
+        self.attempt(call, &mut attempts).await
+    }
+
+    /// Sends a call as [`perform`](Self::perform) does. Afterwards `attempts` tells how it went.
+    pub(crate) async fn attempt(&self, call: Call, attempts: &mut Attempts) -> Result<Received> {
         let limit = match call.wait {
             Wait::Idle => Some(self.settings().idle_timeout),
             Wait::Endless => None,
         };
 
-        let mut attempts = Attempts::new(self.settings().retry, call.repeat);
+        let request = self.built(call.request)?;
 
         loop {
-            let request = call.request.try_clone().expect("a call's body is in memory");
-            let outcome = match self.exchange(request, limit).await {
+            let request = request.try_clone().expect("a call's body is in memory");
+            let outcome = match self.execute(request, limit).await {
                 Ok(response) => self.finish(response, call.limit_bytes).await,
                 Err(error) => Err(error),
             };
@@ -49,10 +56,22 @@ impl Client {
         request: RequestBuilder,
         limit: Option<Duration>,
     ) -> Result<Response> {
+        self.execute(self.built(request)?, limit).await
+    }
+
+    /// Finishes a request. [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if no header can hold one
+    /// of its values.
+    fn built(&self, request: RequestBuilder) -> Result<Request> {
+        request.build().map_err(|error| Error::transport(&self.settings().peer, error))
+    }
+
+    async fn execute(&self, request: Request, limit: Option<Duration>) -> Result<Response> {
         let peer = &self.settings().peer;
+        let sending = self.http().execute(request);
+
         let sent = match limit {
-            Some(limit) => timeout(limit, request.send()).await.map_err(|_| silent(peer, limit))?,
-            None => request.send().await,
+            Some(limit) => timeout(limit, sending).await.map_err(|_| silent(peer, limit))?,
+            None => sending.await,
         };
         sent.map_err(|error| Error::transport(peer, error))
     }
@@ -78,9 +97,9 @@ impl Call {
         Self { request, repeat: Repeat::Always, wait: Wait::Idle, limit_bytes: JSON_LIMIT_BYTES }
     }
 
-    /// Makes a call that is repeated only while it surely did not reach the server.
+    /// Makes a call that is repeated only while it surely changed nothing.
     pub(crate) fn once(request: RequestBuilder) -> Self {
-        Self { repeat: Repeat::IfNeverSent, ..Self::repeatable(request) }
+        Self { repeat: Repeat::IfNothingChanged, ..Self::repeatable(request) }
     }
 
     /// Waits for the reply without limit: the server works for as long as it takes.

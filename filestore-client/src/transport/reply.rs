@@ -16,6 +16,8 @@ use crate::error::{Error, ErrorKind, Result};
 pub(crate) const JSON_LIMIT_BYTES: usize = 16 << 20;
 /// The header with the id of a request in the server's log.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The mark of a reply that was stored with an idempotency key, and is given again.
+const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// The most bytes of a problem document that are read.
 const PROBLEM_LIMIT_BYTES: usize = 64 << 10;
 
@@ -46,6 +48,14 @@ pub struct Reply<T> {
     pub request_id: Option<String>,
     /// Headers, all of them.
     pub headers: HeaderMap,
+}
+
+impl<T> Reply<T> {
+    /// Returns true if this is the stored reply to an earlier request with the same idempotency key:
+    /// the file is as it was then, and may have been changed or deleted since.
+    pub fn is_replayed(&self) -> bool {
+        self.headers.get(IDEMPOTENCY_REPLAYED).is_some_and(|value| value == "true")
+    }
 }
 
 /// A whole successful reply, its body not yet understood.
@@ -134,6 +144,15 @@ impl Client {
     }
 }
 
+/// Refuses a reply about another file than the one asked for: what is done next, such as writing a
+/// file of that name, relies on the id.
+pub(crate) fn expect_same_id(asked: &str, answered: &str) -> Result<()> {
+    if asked == answered {
+        return Ok(());
+    }
+    Err(Error::protocol(format!("the server answered about another file than {asked}")))
+}
+
 /// Makes the error for a peer that said nothing for `idle`.
 pub(crate) fn silent(peer: &str, idle: Duration) -> Error {
     Error::new(ErrorKind::Timeout, format!("{peer} was silent for {idle:?}"))
@@ -181,7 +200,8 @@ fn kind_of(status: StatusCode, problem: Option<&Problem>) -> ErrorKind {
     }
 }
 
-fn unexpected_redirect(response: &Response) -> Error {
+/// Makes the error for a redirect that is not followed.
+pub(crate) fn unexpected_redirect(response: &Response) -> Error {
     // The query may hold a signature.
     let target = header(response.headers(), &LOCATION).unwrap_or_default();
     let target = target.split(['?', '#']).next().unwrap_or_default();

@@ -10,7 +10,7 @@ use reqwest::header::IF_MATCH;
 use crate::client::Client;
 use crate::error::Result;
 use crate::progress::{OnProgress, Progress};
-use crate::transport::reply::Reply;
+use crate::transport::reply::{Reply, expect_same_id};
 use crate::transport::retry::Repeat;
 use crate::upload::item::Item;
 use crate::upload::multipart::Form;
@@ -82,7 +82,7 @@ impl Change {
     fn repeat(&self) -> Repeat {
         match (&self.item, &self.if_match) {
             (None, None) => Repeat::Always,
-            _ => Repeat::IfNeverSent,
+            _ => Repeat::IfNothingChanged,
         }
     }
 }
@@ -140,7 +140,7 @@ impl Client {
         self.change(file_id, replacement.into()).await
     }
 
-    /// Applies a change. One with a file is not repeated once it may have reached the server.
+    /// Applies a change. One with a file is not repeated once the server may have carried it out.
     pub async fn change(
         &self,
         file_id: impl AsRef<str>,
@@ -162,7 +162,9 @@ impl Client {
         let target = Target { method: Method::PUT, path: &["files", "upload"], header };
 
         let (reply, _) = self.send_form(&target, form, repeat).await?;
-        reply.reply()
+        let reply: Reply<ChangeReply> = reply.reply()?;
+        expect_same_id(file_id.as_ref(), &reply.value.file_id)?;
+        Ok(reply)
     }
 }
 

@@ -21,7 +21,8 @@ use crate::digest::Digest;
 use crate::error::Result;
 use crate::organization::Place;
 use crate::progress::{OnProgress, Progress};
-use crate::transport::reply::Received;
+use crate::transport::random::random_u128;
+use crate::transport::reply::{Received, Reply};
 use crate::transport::retry::Repeat;
 use crate::upload::item::Item;
 use crate::upload::multipart::Form;
@@ -149,6 +150,24 @@ impl Place {
     /// Stores a file: an [`Item`], or an [`Upload`] with more to say. When this answers, the bytes
     /// are durable.
     pub async fn upload(&self, upload: impl Into<Upload>) -> Result<FileRecord> {
+        Ok(self.upload_reply(upload).await?.value)
+    }
+
+    /// Stores a file as [`upload`](Self::upload) does, and keeps the reply's headers beside the record.
+    ///
+    /// ```no_run
+    /// # async fn run(gallery: filestore_client::Place) -> filestore_client::Result<()> {
+    /// use filestore_client::Upload;
+    ///
+    /// let upload = Upload::from_path("photo.jpg")?.idempotency_key("import-7");
+    /// let reply = gallery.upload_reply(upload).await?;
+    /// if reply.is_replayed() {
+    ///     println!("stored before, and perhaps changed or deleted since: {}", reply.value.file_id);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn upload_reply(&self, upload: impl Into<Upload>) -> Result<Reply<FileRecord>> {
         let Upload { item, lifetime, sha256, key, on_progress } = upload.into();
 
         let mut form = self.form();
@@ -162,11 +181,11 @@ impl Place {
         form.on_progress(on_progress);
 
         let (reply, digests) = self.client.send_upload(&["files", "upload"], form, key).await?;
-        let record: FileRecord = reply.json()?;
+        let reply: Reply<FileRecord> = reply.reply()?;
         for digest in &digests {
-            check_stored(&record.file_id, &record.sha256, digest)?;
+            check_stored(&reply.value.file_id, &reply.value.sha256, digest)?;
         }
-        Ok(record)
+        Ok(reply)
     }
 
     /// Starts a form with the fields that name this place.
@@ -187,7 +206,7 @@ impl Client {
         key: IdempotencyKey,
     ) -> Result<(Received, Vec<Digest>)> {
         let key = key.resolve(&form);
-        let repeat = if key.is_some() { Repeat::Always } else { Repeat::IfNeverSent };
+        let repeat = if key.is_some() { Repeat::Always } else { Repeat::IfNothingChanged };
 
         let header = key.map(|key| (IDEMPOTENCY_KEY, key));
         let target = Target { method: Method::POST, path, header };
@@ -224,7 +243,7 @@ impl IdempotencyKey {
     pub(crate) fn resolve(self, form: &Form) -> Option<String> {
         match self {
             Self::Random if !form.is_repeatable() => None,
-            Self::Random => Some(format!("{:032x}", fastrand::u128(..))),
+            Self::Random => Some(format!("{:032x}", random_u128())),
             Self::Given(key) => Some(key),
             Self::Off => None,
         }

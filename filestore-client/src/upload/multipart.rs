@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 use crate::error::Result;
 use crate::progress::{OnProgress, Progress};
+use crate::transport::random::random_u128;
 use crate::upload::item::{Item, Source};
 use crate::upload::sending::{Pace, Sending};
 
@@ -62,7 +63,7 @@ impl Form {
 
     /// Prepares the body for one attempt.
     pub(crate) async fn encode(&mut self) -> Result<Encoded> {
-        let boundary = format!("filestore-{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
+        let boundary = format!("filestore-{:032x}", random_u128());
         let mut pieces = VecDeque::new();
 
         let mut texts = String::new();

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use filestore_client::api::{CreateBinding, UpdateBinding};
-use filestore_client::{Client, DryRun, ErrorKind, Fit, ListQuery, Upload};
+use filestore_client::{Change, Client, DryRun, ErrorKind, Fit, ListQuery, RetryPolicy, Upload};
 use futures_util::TryStreamExt;
 
-use crate::script::{Answer, ID, Script, When, content, quick, record};
+use crate::script::{Answer, ID, Script, Then, When, content, quick, record};
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_asked_for_in_words() {
@@ -163,4 +163,83 @@ async fn every_call_can_be_spawned() {
     let client = server.client();
     let download = tokio::spawn(async move { client.download("").to_path("unused").await });
     assert_eq!(download.await.unwrap().unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+#[tokio::test]
+async fn a_record_of_another_file_is_refused() {
+    let other = record(b"1").replace(ID, "../../.config/autostart/x.desktop");
+    let server = Script::with(vec![Answer::json("200 OK", &other)]).await;
+    for error in [server.client().info(ID).await.err(), server.client().restore(ID).await.err()] {
+        let error = error.expect("the reply is about another file");
+        assert_eq!(error.kind(), ErrorKind::Protocol);
+        assert!(!error.to_string().contains("autostart"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_deletion_whose_reply_was_lost_has_succeeded_when_the_file_is_gone() {
+    let gone = Answer::problem(404, "not_found", &[]);
+    let server = Script::with(vec![Answer::nothing(), gone.clone()]).await;
+    let reply = server.client().delete(ID).await.unwrap();
+    assert!(reply.deleted && !reply.purge_pending);
+    assert_eq!(server.requests().len(), 2);
+
+    let server = Script::with(vec![gone.clone()]).await;
+    assert_eq!(server.client().delete(ID).await.unwrap_err().kind(), ErrorKind::NotFound);
+
+    let busy = Answer::problem(503, "busy", &[]);
+    let server = Script::with(vec![busy, gone]).await;
+    assert_eq!(server.client().delete(ID).await.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn an_etag_that_no_header_can_hold_is_an_error_and_no_panic() {
+    let server = Script::with(vec![Answer::new("200 OK", &[], "")]).await;
+    let client = server.client();
+    let bad = "\"abc\"\n";
+
+    let variant = client.variant(ID, 400).if_changed(bad).await.unwrap_err();
+    assert_eq!(variant.kind(), ErrorKind::Invalid, "{variant}");
+    let download = client.download(ID).if_changed(bad).await.unwrap_err();
+    assert_eq!(download.kind(), ErrorKind::Invalid, "{download}");
+    let change = Change::ready().if_match(bad);
+    assert_eq!(client.change(ID, change).await.unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn what_a_busy_service_has_not_done_is_asked_for_again() {
+    let busy = Answer::problem(503, "busy", &[]);
+    let reply = r#"{"id":1,"organizationId":42,"organizationName":"x","isActive":true,"syncEnabled":true,
+        "storageProvider":"LOCAL","effectiveFrom":"2026-11-21T08:15:30.123Z","effectiveTo":null}"#;
+    let server = Script::with(vec![busy.clone(), Answer::json("201 Created", reply)]).await;
+    let binding = CreateBinding::new(42, "x", "LOCAL");
+    assert_eq!(server.client().bindings().create(&binding).await.unwrap().id, 1);
+    assert_eq!(server.requests().len(), 2);
+
+    // A page of a proxy does not say that nothing was done.
+    let page = Answer::new("503 Service Unavailable", &["content-type: text/html"], "<h1>no</h1>");
+    let server = Script::with(vec![page, Answer::json("201 Created", reply)]).await;
+    assert_eq!(
+        server.client().bindings().create(&binding).await.unwrap_err().kind(),
+        ErrorKind::Busy
+    );
+
+    let server = Script::with(vec![Answer::nothing(), Answer::json("200 OK", &record(b"1"))]).await;
+    server.client().restore(ID).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_with_other_limits_shares_the_rest() {
+    let idle = Duration::from_millis(50);
+    let server = Script::with(vec![Answer::nothing().then(Then::Hang)]).await;
+    let hasty = server.client().with_idle_timeout(idle).with_retry(RetryPolicy::none());
+    assert_eq!(hasty.info(ID).await.unwrap_err().kind(), ErrorKind::Timeout);
+    assert_eq!(server.requests().len(), 1);
+    assert_eq!(server.requests()[0].header("authorization"), Some("Bearer fsk_test"));
+
+    let client = server.client().with_reply_timeout(idle);
+    let upload = Upload::from_bytes("abc").without_idempotency_key();
+    let error = crate::script::place(&client).upload(upload).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
 }

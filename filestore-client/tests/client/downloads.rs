@@ -246,3 +246,40 @@ async fn a_reader_fails_rather_than_end_short() {
     assert_eq!(cause.kind(), ErrorKind::Interrupted);
     assert_eq!(read, bytes[..400]);
 }
+
+#[tokio::test]
+async fn a_file_that_did_not_change_is_not_sent_again() {
+    let bytes = content(1000);
+    let unchanged = Answer::new("304 Not Modified", &[], "");
+    let server = Script::with(vec![unchanged, whole(&bytes)]).await;
+    let client = server.client();
+    assert!(client.download(ID).if_changed("\"v1\"").await.unwrap().is_none());
+
+    let download = client.download(ID).if_changed("\"v0\"").await.unwrap().expect("it changed");
+    assert_eq!(download.bytes().await.unwrap(), bytes);
+    let requests = server.requests();
+    let conditions: Vec<_> =
+        requests.iter().map(|request| request.header("if-none-match")).collect();
+    assert_eq!(conditions, [Some("\"v1\""), Some("\"v0\"")]);
+}
+
+#[tokio::test]
+async fn a_changed_file_that_breaks_off_is_resumed_without_the_old_condition() {
+    let bytes = content(1000);
+    let answers = vec![Answer::nothing(), broken(&bytes, 400), part(&bytes, 400, 1000)];
+    let server = Script::with(answers).await;
+    let download = server.client().download(ID).if_changed("\"v0\"").await.unwrap().unwrap();
+    assert_eq!(download.bytes().await.unwrap(), bytes);
+    let last = &server.requests()[2];
+    assert_eq!(last.header("if-none-match"), None);
+    assert_eq!(last.header("if-range"), Some("\"v1\""));
+}
+
+#[tokio::test]
+async fn a_file_that_is_another_one_by_now_is_not_downloaded() {
+    let refused = Answer::problem(412, "precondition_failed", &[]);
+    let server = Script::with(vec![refused]).await;
+    let error = server.client().download(ID).if_match("\"v0\"").bytes().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::PreconditionFailed);
+    assert_eq!(server.requests()[0].header("if-match"), Some("\"v0\""));
+}

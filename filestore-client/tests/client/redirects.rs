@@ -1,6 +1,6 @@
 use filestore_client::ErrorKind;
 
-use crate::script::{Answer, ID, Request, Script, content, record};
+use crate::script::{Answer, ID, Request, Script, content, record, sha256_hex};
 
 const OBJECT_ETAG: &str = "etag: \"object\"";
 
@@ -124,4 +124,47 @@ async fn a_redirect_of_anything_else_is_reported_without_its_query() {
     assert_eq!(error.kind(), ErrorKind::Protocol);
     assert!(error.to_string().contains("/login") && !format!("{error:?}").contains("s3cret"));
     assert_eq!(elsewhere.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_proxys_redirect_of_a_download_is_not_taken_for_a_provider() {
+    for status in ["301 Moved Permanently", "302 Found", "307 Temporary Redirect"] {
+        let server = Script::start(move |_, request: &Request| {
+            let host = request.header("host").unwrap_or_default();
+            Answer::new(status, &[&format!("location: http://{host}/login?token=s3cret")], "")
+        })
+        .await;
+        let error = server.client().download(ID).bytes().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Protocol, "{error}");
+        assert!(error.to_string().contains("/login"), "{error}");
+        assert!(!format!("{error:?}").contains("s3cret"), "{error:?}");
+        assert_eq!(server.requests().len(), 1, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_login_behind_a_redirect_is_not_asked_again_and_again() {
+    let login = Script::with(vec![Answer::new("401 Unauthorized", &[], "")]).await;
+    let service = service(login.url.clone(), content(10)).await;
+    let error = service.client().download(ID).bytes().await.unwrap_err();
+    assert_eq!((error.kind(), error.status()), (ErrorKind::Protocol, Some(401)));
+    assert_eq!(login.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_condition_on_a_redirected_file_is_judged_by_its_record() {
+    let bytes = content(1000);
+    let provider = Script::with(vec![Answer::new("200 OK", &[OBJECT_ETAG], &bytes)]).await;
+    let service = service(provider.url.clone(), bytes.clone()).await;
+    let client = service.client();
+    let etag = format!("\"{}\"", sha256_hex(&bytes));
+
+    assert!(client.download(ID).if_changed(&etag).await.unwrap().is_none());
+    let failed = client.download(ID).if_match("\"0\"").bytes().await.unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::PreconditionFailed);
+    assert_eq!(provider.requests().len(), 0);
+
+    let changed = client.download(ID).if_changed("\"0\"").await.unwrap().expect("it changed");
+    assert_eq!(changed.bytes().await.unwrap(), bytes);
+    assert_eq!(client.download(ID).if_match(etag).bytes().await.unwrap(), bytes);
 }

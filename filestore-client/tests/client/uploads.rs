@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use filestore_client::{Batch, Change, ErrorCode, ErrorKind, Item, Upload};
+use filestore_client::{Batch, Change, ErrorCode, ErrorKind, Item, RetryPolicy, Upload};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::script::{Answer, ID, Script, Then, When, content, place, quick, record};
@@ -72,11 +72,45 @@ async fn a_lost_reply_is_asked_for_again_only_under_a_key() {
 #[tokio::test]
 async fn a_running_request_with_the_same_key_is_waited_for() {
     let running = Answer::problem(409, "idempotency_in_progress", &[]);
-    let server = Script::with(vec![Answer::nothing(), running, created(b"abc")]).await;
+    // More often than there are attempts: the server notices a lost connection late.
+    let mut answers = vec![running; 20];
+    answers.insert(0, Answer::nothing());
+    answers.push(created(b"abc"));
+    let server = Script::with(answers).await;
     server.place().upload(Upload::from_bytes("abc").idempotency_key("mine")).await.unwrap();
     let requests = server.requests();
-    assert_eq!(requests.len(), 3);
+    assert_eq!(requests.len(), 22);
     assert!(requests.iter().all(|request| request.header("idempotency-key") == Some("mine")));
+}
+
+#[tokio::test]
+async fn a_twin_that_never_ends_is_given_up() {
+    let running = Answer::problem(409, "idempotency_in_progress", &["retry-after: 1"]);
+    let server = Script::with(vec![running]).await;
+    let policy = RetryPolicy { max_twin_wait: Duration::ZERO, ..RetryPolicy::default() };
+    let client = quick(&server.url).retry(policy).build().unwrap();
+    let error = place(&client).upload(Upload::from_bytes("abc")).await.unwrap_err();
+    assert_eq!(error.code(), Some(&ErrorCode::IdempotencyInProgress));
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_stored_reply_that_is_given_again_is_told_apart() {
+    let again = ["content-type: application/json", "idempotency-replayed: true"];
+    let replayed = Answer::new("201 Created", &again, record(b"abc"));
+    let server = Script::with(vec![replayed, created(b"abc")]).await;
+    let upload = || Upload::from_bytes("abc").idempotency_key("mine");
+    assert!(server.place().upload_reply(upload()).await.unwrap().is_replayed());
+    assert!(!server.place().upload_reply(upload()).await.unwrap().is_replayed());
+}
+
+#[tokio::test]
+async fn a_busy_server_gets_a_keyless_upload_again() {
+    let busy = Answer::problem(503, "busy", &[]);
+    let server = Script::with(vec![busy, created(b"abc")]).await;
+    let upload = Upload::from_bytes("abc").without_idempotency_key();
+    server.place().upload(upload).await.unwrap();
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[tokio::test]

@@ -108,4 +108,14 @@ impl DeleteReply {
             purge_pending: true,
         }
     }
+
+    /// Makes the reply for a file whose bytes and record are gone already.
+    pub fn purged(file_id: impl Into<String>) -> Self {
+        Self {
+            file_id: file_id.into(),
+            deleted: true,
+            storage_location: "UNKNOWN".into(),
+            purge_pending: false,
+        }
+    }
 }

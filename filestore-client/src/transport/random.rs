@@ -1,0 +1,13 @@
+//! Random numbers that nobody can guess, from the cryptography beneath TLS.
+
+use rustls::crypto::ring;
+
+/// Returns 128 random bits.
+pub(crate) fn random_u128() -> u128 {
+    let mut bytes = [0; 16];
+    ring::default_provider()
+        .secure_random
+        .fill(&mut bytes)
+        .expect("the operating system has random bytes");
+    u128::from_le_bytes(bytes)
+}
