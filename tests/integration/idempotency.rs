@@ -13,6 +13,8 @@ async fn the_same_upload_with_the_same_key_returns_the_stored_reply() {
     assert_eq!(first.json(), second.json());
     assert_eq!(first.only("location"), second.only("location"));
     assert_eq!(first.only("etag"), second.only("etag"));
+    assert_eq!(second.only("idempotency-replayed"), "true");
+    assert_eq!(first.header("idempotency-replayed"), None);
     assert_eq!(server.listed().await.len(), 1);
 }
 

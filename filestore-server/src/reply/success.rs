@@ -6,7 +6,7 @@ use bytes::Bytes;
 use filestore_core::{Error, FileRecord};
 use futures_util::Stream;
 use http::header::{CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LOCATION};
-use http::{HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 use warp::Reply as _;
 use warp::reply::Response;
@@ -14,6 +14,9 @@ use warp::reply::Response;
 use super::document;
 use super::error::Failure;
 use crate::http::etag::EntityTag;
+
+/// The mark of a stored reply that is given again.
+const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// Replies 200 with a document of `value`.
 pub(crate) fn ok(value: &impl Serialize) -> Result<Response, Failure> {
@@ -59,9 +62,12 @@ pub(crate) fn created(value: &impl Serialize) -> Result<Response, Failure> {
     Ok(document::of_value(StatusCode::CREATED, value)?)
 }
 
-/// Replies 201 with the JSON text that was stored when the resource was created, byte for byte.
+/// Replies 201 with the JSON text that was stored when the resource was created, byte for byte. A
+/// header tells it apart: the resource may have been changed or deleted since.
 pub(crate) fn created_again(json: Vec<u8>) -> Response {
-    document::of_text(StatusCode::CREATED, json.into())
+    let mut response = document::of_text(StatusCode::CREATED, json.into());
+    response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
+    response
 }
 
 /// Turns a 200 that carries a part of the bytes into a 206. `range` is the value of Content-Range.

@@ -8,8 +8,10 @@
 //! # Status
 //!
 //! Work reports [`Progress::accepted`] once all its checks have passed. A failure before is a refusal
-//! with a status as usual. After it, the head of a 200 is out, and a failure cuts the reply.
+//! with a status as usual. After it, the head of a 200 is out, and a failure cuts the reply. Work that
+//! reports nothing, because it is quick as a rule, counts as accepted after the first second.
 
+use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,7 +22,7 @@ use futures_util::stream::{self, Stream};
 use serde::Serialize;
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinError, JoinHandle};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 use warp::reply::Response;
 
 use crate::reply::{self, Failure, RequestId};
@@ -47,6 +49,8 @@ pub(super) enum Departure {
     Stop,
     /// The work is cancelled at once, because it only reads.
     Abort,
+    /// The work goes on to its end: it is quick as a rule, and would leave claims or objects behind.
+    Finish,
 }
 
 /// The client's interest in the work. Dropping it ends the work as [`Departure`] says.
@@ -61,6 +65,7 @@ impl Drop for Waiting {
         match self.departure {
             Departure::Stop => self.stop.0.store(true, Ordering::Relaxed),
             Departure::Abort => self.task.abort(),
+            Departure::Finish => {}
         }
     }
 }
@@ -94,18 +99,48 @@ where
     F: Future<Output = Result<T>> + Send + 'static,
 {
     let stop = Stop::default();
-    let (accepted, mut acceptance) = oneshot::channel();
-    let mut running =
-        tokio::spawn(work(stop.clone(), Arc::new(Acceptance(Mutex::new(Some(accepted))))));
-    let waiting = Waiting { departure, stop, task: running.abort_handle() };
+    let (accepted, acceptance) = oneshot::channel();
+    let acceptance = async {
+        // Work that ends without it is joined first.
+        if acceptance.await.is_err() {
+            pending::<()>().await;
+        }
+    };
 
+    let accepted = Arc::new(Acceptance(Mutex::new(Some(accepted))));
+    let running = tokio::spawn(work(stop.clone(), accepted));
+    let waiting = Waiting { departure, stop, task: running.abort_handle() };
+    first_of(call.id, running, waiting, acceptance).await
+}
+
+/// Runs `work` to its end in a task of its own, whether or not the client waits, and replies with its
+/// report. A failure within the first second has a status as usual; a later one cuts the reply.
+pub(super) async fn reply_once_done<T>(
+    call: &Call,
+    work: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<Response, Failure>
+where
+    T: Serialize + Send + 'static,
+{
+    let running = tokio::spawn(work);
+    let task = running.abort_handle();
+    let waiting = Waiting { departure: Departure::Finish, stop: Stop::default(), task };
+    first_of(call.id, running, waiting, sleep(BEAT)).await
+}
+
+/// Replies with the outcome of the work, or with a head and line feeds once the work is accepted.
+async fn first_of<T: Serialize + Send + 'static>(
+    id: RequestId,
+    mut running: JoinHandle<Result<T>>,
+    waiting: Waiting,
+    acceptance: impl Future<Output = ()>,
+) -> Result<Response, Failure> {
     tokio::select! {
         biased;
         ended = &mut running => return reply::ok(&joined(ended)?),
-        Ok(()) = &mut acceptance => {}
+        () = acceptance => {}
     }
-
-    Ok(reply::ok_streamed(report(call.id, running, waiting)))
+    Ok(reply::ok_streamed(report(id, running, waiting)))
 }
 
 /// Streams line feeds until the work is done, then the report.
@@ -139,4 +174,42 @@ fn report<T: Serialize + Send + 'static>(
 
 fn joined<T>(ended: Result<Result<T>, JoinError>) -> Result<T> {
     ended.map_err(|e| Error::internal("running background work", e))?
+}
+
+#[cfg(test)]
+mod tests {
+    use filestore_core::ErrorKind;
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    /// Replies with the outcome of `work`, as a request to a route without acceptance does.
+    async fn reply_to(
+        work: impl Future<Output = Result<u32>> + Send + 'static,
+    ) -> Result<Response, Failure> {
+        let running = tokio::spawn(work);
+        let task = running.abort_handle();
+        let waiting = Waiting { departure: Departure::Finish, stop: Stop::default(), task };
+        first_of(RequestId::fresh(), running, waiting, sleep(BEAT)).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slow_work_is_heard_of_before_its_report() {
+        let reply = reply_to(async {
+            sleep(BEAT * 90).await;
+            Ok(7)
+        });
+        let body = reply.await.unwrap().into_body().collect().await.unwrap().to_bytes();
+        assert!(body.starts_with(b"\n\n") && body.ends_with(b"\n7"), "{body:?}");
+        assert_eq!(serde_json::from_slice::<u32>(&body).unwrap(), 7);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn quick_work_has_a_status_of_its_own() {
+        let body = reply_to(async { Ok(7) }).await.unwrap().into_body().collect().await;
+        assert_eq!(body.unwrap().to_bytes(), "7");
+
+        let refused = reply_to(async { Err(Error::new(ErrorKind::NoActiveBinding, "none")) });
+        assert!(matches!(refused.await, Err(Failure::Core(_))), "a refusal keeps its status");
+    }
 }

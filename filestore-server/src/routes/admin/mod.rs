@@ -9,7 +9,7 @@ mod sync;
 use std::sync::Arc;
 
 use filestore_core::api::{PurgeReport, PurgeRunRequest, StatusReply, VariantCacheReport};
-use filestore_core::{Error, OrganizationNumber, Result};
+use filestore_core::{OrganizationNumber, Result};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
@@ -80,8 +80,10 @@ async fn variants_status(call: Arc<Call>) -> Result<Response, Failure> {
 async fn variants_prune(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     expect_nothing(&call, body).await?;
     let store = call.store().clone();
-    let report = to_the_end(async move { Ok(store.admin().prune_variants().await) }).await?;
-    reply::ok(&VariantCacheReport::from(report))
+    long_run::reply_once_done(&call, async move {
+        Ok(VariantCacheReport::from(store.admin().prune_variants().await))
+    })
+    .await
 }
 
 /// Reads a body that may only be absent, empty or `{}`.
@@ -95,12 +97,4 @@ async fn expect_nothing(call: &Call, body: Body) -> Result<(), Failure> {
 /// Reads the organization that a request must name.
 fn organization(object: &Object) -> Result<OrganizationNumber> {
     required("organizationId", object.integer("organizationId")?)?.try_into()
-}
-
-/// Runs the work in a task of its own. If the client disconnects, the work still goes on to its end,
-/// and leaves no claims that block others until they expire.
-async fn to_the_end<T: Send + 'static>(
-    work: impl Future<Output = Result<T>> + Send + 'static,
-) -> Result<T> {
-    tokio::spawn(work).await.map_err(|e| Error::internal("running background work", e))?
 }

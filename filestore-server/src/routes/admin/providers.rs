@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
-use super::expect_nothing;
+use super::{expect_nothing, long_run};
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::request::incoming::{Body, body};
@@ -35,7 +35,11 @@ async fn list(call: Arc<Call>) -> Result<Response, Failure> {
 
 async fn check(code: Segment, call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     expect_nothing(&call, body).await?;
-    let code = percent_decode_str(&code.0).decode_utf8_lossy();
-    let check = call.store().admin().check_provider(&code).await?;
-    reply::ok(&ProviderCheckReport::from(&check))
+    let code = percent_decode_str(&code.0).decode_utf8_lossy().into_owned();
+    let store = call.store().clone();
+    long_run::reply_once_done(&call, async move {
+        let check = store.admin().check_provider(&code).await?;
+        Ok(ProviderCheckReport::from(&check))
+    })
+    .await
 }

@@ -8,7 +8,7 @@ use warp::reply::Response;
 use warp::{Filter, Rejection};
 
 use super::long_run::{self, Departure};
-use super::{expect_nothing, organization, to_the_end};
+use super::{expect_nothing, organization};
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::request::incoming::Body;
@@ -39,8 +39,10 @@ async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
 async fn enqueue(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let organization = named(&read_json(&call, body).await?)?;
     let store = call.store().clone();
-    let queued = to_the_end(async move { store.admin().sync_enqueue(organization).await }).await?;
-    reply::ok(&SyncQueueReport::new(queued))
+    long_run::reply_once_done(&call, async move {
+        store.admin().sync_enqueue(organization).await.map(SyncQueueReport::new)
+    })
+    .await
 }
 
 fn named(json: &[u8]) -> Result<OrganizationNumber> {
@@ -51,8 +53,10 @@ async fn retry(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let json = read_optional_json(&call, body).await?;
     let organization = json.as_deref().map_or(Ok(None), maybe_named)?;
     let store = call.store().clone();
-    let queued = to_the_end(async move { store.admin().sync_retry(organization).await }).await?;
-    reply::ok(&SyncQueueReport::new(queued))
+    long_run::reply_once_done(&call, async move {
+        store.admin().sync_retry(organization).await.map(SyncQueueReport::new)
+    })
+    .await
 }
 
 fn maybe_named(json: &[u8]) -> Result<Option<OrganizationNumber>> {
