@@ -5,7 +5,8 @@ Output: data goes to stdout and everything else to stderr. --json gives one JSON
 command (`list --all` gives one record per line). --quiet gives ids only, for scripts.
 
 Exit status: 0 done; 1 refused or not found; 2 wrong usage, or something failed (no
-connection, a full disk, a fault of the server).
+connection, a full disk, a fault of the server); 130 stopped by Ctrl-C, 143 by SIGTERM.
+Whichever of the two ends a download, no part of a file is left behind.
 
 Examples:
   filestore upload photo.jpg --org 42 --sub gallery
@@ -20,8 +21,8 @@ When the command succeeds the files are stored durably: they survive a crash and
 out, and stores every file under its own name. What is acknowledged goes to a journal at once,
 so an upload that is interrupted is finished by running the same command again: files in the
 journal are skipped as long as their size and time are the same. A file that changed since is
-uploaded as a new file. An upload whose answer was lost is not stored twice if it is repeated
-within 24 hours.
+uploaded as a new file, also if it is what it was before an earlier change. An upload whose
+answer was lost is not stored twice if it is repeated within 24 hours.
 
 Examples:
   filestore upload photo.jpg --org 42 --sub gallery

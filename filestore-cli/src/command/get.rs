@@ -32,7 +32,8 @@ async fn download(args: &GetArgs, target: &dyn Target, out: Output) -> Result<Ex
         Chosen::File(path) => Destination::File(path, overwrite(&args.output)),
         Chosen::Within(dir) => {
             let record = target.info(&args.id).await?;
-            let name = safe_name(&record.original_name).unwrap_or(record.file_id);
+            // Not the record's id: that is the server's word, and would be a path.
+            let name = safe_name(&record.original_name).unwrap_or_else(|| args.id.clone());
             Destination::File(dir.join(name), overwrite(&args.output))
         }
     };

@@ -72,10 +72,14 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Makes the key under which this content of this file is stored once.
-    pub(super) fn of(&self, relative: &Path, sha256: &str) -> String {
+    /// Makes the key under which this content of this file is stored once, after the upload `previous`
+    /// of the same file. Without the id of the previous upload, a file that returns to an older content
+    /// would get the stored reply to its older upload, which may be deleted by now.
+    pub(super) fn of(&self, relative: &Path, sha256: &str, previous: Option<&str>) -> String {
+        let parts = [self.journal.as_bytes(), relative.as_os_str().as_bytes(), sha256.as_bytes()];
+
         let mut hasher = Sha256::new();
-        for part in [self.journal.as_bytes(), relative.as_os_str().as_bytes(), sha256.as_bytes()] {
+        for part in parts.into_iter().chain(previous.map(str::as_bytes)) {
             hasher.update((part.len() as u64).to_le_bytes());
             hasher.update(part);
         }
@@ -181,11 +185,17 @@ impl Journal {
 
 /// Opens the file of a journal, or creates it, and locks it for this run.
 fn open_locked(path: &Path) -> Result<File> {
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).map_err(|e| cannot_use(path, &e))?;
-    }
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let missing = parent.ancestors().take_while(|dir| !named(dir).exists()).count();
+    std::fs::create_dir_all(parent).map_err(|e| cannot_use(path, &e))?;
     let opened = OpenOptions::new().read(true).append(true).create(true).open(path);
     let file = opened.map_err(|e| cannot_use(path, &e))?;
+
+    // The name of the journal must not be lost either, nor that of a new directory.
+    for dir in parent.ancestors().take(missing + 1) {
+        let synced = File::open(named(dir)).and_then(|dir| dir.sync_all());
+        synced.map_err(|e| cannot_use(path, &e))?;
+    }
 
     match file.try_lock() {
         Ok(()) => Ok(file),
@@ -195,6 +205,11 @@ fn open_locked(path: &Path) -> Result<File> {
         }
         Err(TryLockError::Error(error)) => Err(cannot_use(path, &error)),
     }
+}
+
+/// Names the working directory, which is an empty path among the ancestors of a relative one.
+fn named(dir: &Path) -> &Path {
+    if dir.as_os_str().is_empty() { Path::new(".") } else { dir }
 }
 
 fn cannot_use(path: &Path, error: &std::io::Error) -> Failure {
@@ -305,7 +320,7 @@ mod tests {
         let path = dir.path().join("deep/er/j.jsonl");
         let entries = [entry("é\"\n.txt".as_bytes()), entry(b"\xFF\xFE.bin")];
         let mut journal = Journal::open(&path, &subject()).unwrap();
-        let key = journal.keys().of(Path::new("a"), "00");
+        let key = journal.keys().of(Path::new("a"), "00", None);
 
         for entry in &entries {
             journal.add(entry.clone()).unwrap();
@@ -316,7 +331,7 @@ mod tests {
         for entry in &entries {
             assert_eq!(journal.entry(&entry.found.relative), Some(entry));
         }
-        assert_eq!(journal.keys().of(Path::new("a"), "00"), key);
+        assert_eq!(journal.keys().of(Path::new("a"), "00", None), key);
     }
 
     #[test]
@@ -383,13 +398,14 @@ mod tests {
     }
 
     #[test]
-    fn the_key_depends_on_path_content_and_journal() {
+    fn the_key_depends_on_path_content_previous_upload_and_journal() {
         let dir = tempfile::tempdir().unwrap();
         let one = Journal::open(&dir.path().join("1"), &subject()).unwrap();
         let two = Journal::open(&dir.path().join("2"), &subject()).unwrap();
-        let key = one.keys().of(Path::new("a"), "00");
-        assert_ne!(key, one.keys().of(Path::new("b"), "00"));
-        assert_ne!(key, one.keys().of(Path::new("a"), "01"));
-        assert_ne!(key, two.keys().of(Path::new("a"), "00"));
+        let key = one.keys().of(Path::new("a"), "00", None);
+        assert_ne!(key, one.keys().of(Path::new("b"), "00", None));
+        assert_ne!(key, one.keys().of(Path::new("a"), "01", None));
+        assert_ne!(key, one.keys().of(Path::new("a"), "00", Some("01J")));
+        assert_ne!(key, two.keys().of(Path::new("a"), "00", None));
     }
 }

@@ -15,6 +15,7 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 use filestore_core::api::DryRun;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -33,6 +34,8 @@ use crate::target::{self, Absent, Opened};
 pub(crate) async fn run(cli: Cli) -> ExitCode {
     let out = Output::new(&cli.global);
     let stop = watch::Sender::new(false);
+    // Before the command, which may leave something to clean up from its first step on.
+    let signals = Signals::new();
     let exit = tokio::select! {
         outcome = carry_out(cli, out, &stop) => outcome.unwrap_or_else(|failure| {
             out.failure(&failure);
@@ -40,21 +43,46 @@ pub(crate) async fn run(cli: Cli) -> ExitCode {
         }),
         // Dropping the command discards what is not acknowledged: staged bytes, unfinished
         // downloads.
-        () = interrupted(&stop) => Exit::Interrupted,
+        signal = interrupted(signals, &stop) => signal,
     };
 
     exit.into()
 }
 
-/// Resolves when the command is to be dropped: at the first Ctrl-C, or at the second one if the
-/// command listens to the first.
-async fn interrupted(stop: &watch::Sender<bool>) {
-    // Where there can be no signal handler the signal ends the process, as it does without one.
-    let _ = tokio::signal::ctrl_c().await;
+/// Resolves when the command is to be dropped: at the first Ctrl-C or SIGTERM, or at the second one if
+/// the command listens to the first.
+async fn interrupted(mut signals: Signals, stop: &watch::Sender<bool>) -> Exit {
+    let first = signals.next().await;
     // `send` fails if nobody listens.
-    if stop.send(true).is_ok() {
-        let _ = tokio::signal::ctrl_c().await;
+    if stop.send(true).is_ok() { signals.next().await } else { first }
+}
+
+/// The signals that ask for the end. SIGHUP is none of them: `nohup` has it ignored, and a handler would
+/// undo that.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> Self {
+        Self {
+            interrupt: caught(SignalKind::interrupt()),
+            terminate: caught(SignalKind::terminate()),
+        }
     }
+
+    /// Waits for the next of them.
+    async fn next(&mut self) -> Exit {
+        tokio::select! {
+            _ = self.interrupt.recv() => Exit::Interrupted,
+            _ = self.terminate.recv() => Exit::Terminated,
+        }
+    }
+}
+
+fn caught(kind: SignalKind) -> Signal {
+    signal(kind).expect("SIGINT and SIGTERM can be caught")
 }
 
 /// Sends the log of core and client to stderr; `FILESTORE_LOG` says how much of it.

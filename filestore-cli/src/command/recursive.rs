@@ -14,7 +14,7 @@ use super::walk::{Found, Tree, modified_ns, walk};
 use crate::args::UploadArgs;
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Meter, Output, counted, size};
-use crate::target::{Input, Item, Lifetime, Opened, Place, Target, Upload};
+use crate::target::{Acknowledged, Input, Item, Lifetime, Opened, Place, Target, Upload};
 
 /// The counts of a run.
 #[derive(Debug, Default, Serialize)]
@@ -200,29 +200,56 @@ impl Sender<'_> {
         keys: &Keys,
     ) -> Result<Sent> {
         let (found, sha256) = digest(path.clone(), relative).await?;
+        let mut previous = known.as_ref().map(|known| known.file_id.clone());
         if let Some(Entry { file_id, .. }) = known.filter(|known| known.sha256 == sha256) {
             self.meter.add(found.size_bytes);
             return Ok(Sent::Known(Entry { found, sha256, file_id }));
         }
 
+        // Ends with an upload that is stored now, or one made before that still stands.
+        loop {
+            let key = keys.of(&found.relative, &sha256, previous.as_deref());
+            let Acknowledged { record, is_replay } =
+                self.upload(&path, found.size_bytes, &sha256, key).await?;
+
+            if !is_replay || self.is_stored(&record.file_id, &sha256).await? {
+                return Ok(Sent::Uploaded(Entry { found, sha256, file_id: record.file_id }));
+            }
+            previous = Some(record.file_id);
+        }
+    }
+
+    async fn upload(
+        &self,
+        path: &Path,
+        size_bytes: u64,
+        sha256: &str,
+        key: String,
+    ) -> Result<Acknowledged> {
         let upload = Upload {
             place: self.place.clone(),
-            item: Item::new(Input::File(path, found.size_bytes)),
+            item: Item::new(Input::File(path.to_owned(), size_bytes)),
             lifetime: Lifetime::Lasting,
-            sha256: Some(sha256.clone()),
-            idempotency_key: Some(keys.of(&found.relative, &sha256)),
+            sha256: Some(sha256.to_owned()),
+            idempotency_key: Some(key),
         };
 
-        let record =
-            self.target.upload(upload, &self.meter.part()).await.map_err(
-                |failure| match failure.code() {
-                    Some(ErrorCode::DigestMismatch) => {
-                        failure.hint("it changed while it was read; run the command again")
-                    }
-                    _ => failure,
-                },
-            )?;
-        Ok(Sent::Uploaded(Entry { found, sha256, file_id: record.file_id }))
+        let uploaded = self.target.upload(upload, &self.meter.part()).await;
+        uploaded.map_err(|failure| match failure.code() {
+            Some(ErrorCode::DigestMismatch) => {
+                failure.hint("it changed while it was read; run the command again")
+            }
+            _ => failure,
+        })
+    }
+
+    /// Tests whether the file of an upload made before is still there, with the same bytes.
+    async fn is_stored(&self, file_id: &str, sha256: &str) -> Result<bool> {
+        match self.target.info(file_id).await {
+            Ok(record) => Ok(record.purge_status.is_none() && record.sha256 == sha256),
+            Err(failure) if failure.code() == Some(&ErrorCode::NotFound) => Ok(false),
+            Err(failure) => Err(failure),
+        }
     }
 }
 

@@ -64,7 +64,7 @@ async fn upload_one(
         idempotency_key: args.idempotency_key.clone(),
     };
 
-    target.upload(upload, &meter).await
+    Ok(target.upload(upload, &meter).await?.record)
 }
 
 /// `batch`: uploads all files or none.

@@ -13,6 +13,8 @@ use filestore_core as core;
 use filestore_core::api::ErrorCode;
 use serde_json::{Value, json};
 
+use crate::output::plain;
+
 /// The result of every command.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
@@ -27,6 +29,8 @@ pub(crate) enum Exit {
     Failed,
     /// The user pressed Ctrl-C.
     Interrupted,
+    /// Another process asked for the end.
+    Terminated,
 }
 
 impl From<Exit> for ExitCode {
@@ -35,8 +39,9 @@ impl From<Exit> for ExitCode {
             Exit::Done => 0,
             Exit::Refused => 1,
             Exit::Failed => 2,
-            // What a shell reports of a command that SIGINT ended.
+            // What a shell reports of a command that SIGINT or SIGTERM ended.
             Exit::Interrupted => 130,
+            Exit::Terminated => 143,
         })
     }
 }
@@ -151,11 +156,13 @@ impl Failure {
         })
     }
 
-    /// Returns the lines that people read.
+    /// Returns the lines that people read. Names of files and a server's words are in them, so nothing
+    /// is left that a terminal would obey.
     pub(crate) fn explain(&self) -> String {
+        let error = lines(&self.to_string());
         match &self.0.hint {
-            Some(hint) => format!("error: {self}\n  hint: {hint}"),
-            None => format!("error: {self}"),
+            Some(hint) => format!("error: {error}\n  hint: {}", lines(hint)),
+            None => format!("error: {error}"),
         }
     }
 }
@@ -226,6 +233,11 @@ impl From<client::Error> for Failure {
 
         failure
     }
+}
+
+/// Keeps the lines of a text, and indents all but the first: none of them passes for a line of ours.
+fn lines(text: &str) -> String {
+    text.lines().map(plain).collect::<Vec<_>>().join("\n    ")
 }
 
 /// Sorts kinds as the HTTP status classes do: a kind that would be 4xx is refused, one of 5xx failed.
@@ -306,6 +318,18 @@ mod tests {
         assert!(text.contains("organization_id"), "{text}");
         assert!(text.contains("\n  hint: "), "{text}");
         assert_eq!(failure.exit(), Exit::Refused);
+    }
+
+    #[test]
+    fn neither_a_name_nor_a_servers_words_command_the_terminal() {
+        let failure = Failure::refused("no\u{1b}]0;owned\u{7}\nerror: all is lost")
+            .doing("cannot upload a\u{9b}31m")
+            .hint("call\u{1b}[2J\u{202E}me");
+        assert_eq!(
+            failure.explain(),
+            "error: cannot upload a\u{FFFD}31m: no\u{FFFD}]0;owned\u{FFFD}\n    error: all is lost\n  \
+             hint: call\u{FFFD}[2J\u{FFFD}me"
+        );
     }
 
     #[test]

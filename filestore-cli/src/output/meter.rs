@@ -9,7 +9,7 @@ use filestore_core::Progress;
 use indicatif::style::ProgressTracker;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use super::show::size;
+use super::show::{plain, size};
 
 /// One transfer's share of a bar. Clones are the same transfer; [`Meter::part`] is another one on
 /// the same bar. The bar is removed when the last of them is dropped.
@@ -32,7 +32,7 @@ impl Drop for Bar {
 }
 
 impl Meter {
-    pub(super) fn bytes(target: ProgressDrawTarget, label: String, total: Option<u64>) -> Self {
+    pub(super) fn bytes(target: ProgressDrawTarget, label: &str, total: Option<u64>) -> Self {
         let template = match total {
             Some(_) => {
                 "{prefix} [{bar:28}] {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta} {msg}"
@@ -42,15 +42,15 @@ impl Meter {
         Self::new(target, label, total, template)
     }
 
-    pub(super) fn count(target: ProgressDrawTarget, label: String) -> Self {
+    pub(super) fn count(target: ProgressDrawTarget, label: &str) -> Self {
         Self::new(target, label, None, "{prefix} {spinner} {elapsed}")
     }
 
-    fn new(target: ProgressDrawTarget, label: String, total: Option<u64>, template: &str) -> Self {
+    fn new(target: ProgressDrawTarget, label: &str, total: Option<u64>, template: &str) -> Self {
         let hidden = target.is_hidden();
         let bar = ProgressBar::with_draw_target(total, target);
         bar.set_style(style(template));
-        bar.set_prefix(label);
+        bar.set_prefix(plain(label));
         if !hidden {
             bar.enable_steady_tick(Duration::from_millis(120));
         }
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn an_upload_that_starts_again_takes_its_share_back() {
-        let meter = Meter::bytes(ProgressDrawTarget::hidden(), String::new(), Some(100));
+        let meter = Meter::bytes(ProgressDrawTarget::hidden(), "", Some(100));
         let (first, second) = (meter.part(), meter.part());
         first.set(40);
         second.set(10);

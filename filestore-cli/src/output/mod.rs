@@ -4,6 +4,7 @@ mod table;
 mod show;
 mod meter;
 
+use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 
 use indicatif::ProgressDrawTarget;
@@ -12,6 +13,7 @@ use serde_json::json;
 
 use crate::args::GlobalArgs;
 use crate::failure::{Exit, Failure, Result};
+use show::is_command;
 
 pub(crate) use meter::Meter;
 pub(crate) use show::{age, counted, files, more_files, plain, record, size, when};
@@ -55,7 +57,7 @@ impl Output {
         match self.form {
             Form::Json => self.line(&to_json(value)),
             Form::People => self.line(people(value).trim_end_matches('\n')),
-            Form::Ids => Self::lines(ids(value)),
+            Form::Ids => Self::ids(ids(value)),
         }
     }
 
@@ -69,7 +71,7 @@ impl Output {
     ) -> Result<()> {
         match self.form {
             Form::Json => Self::lines(values.iter().map(to_json)),
-            Form::Ids => Self::lines(values.iter().map(id)),
+            Form::Ids => Self::ids(values.iter().map(id)),
             Form::People => self.line(people(values).trim_end_matches('\n')),
         }
     }
@@ -84,7 +86,7 @@ impl Output {
     /// Prints a note that is not data; people alone see it.
     pub(crate) fn note(self, text: impl AsRef<str>) {
         if self.form == Form::People {
-            say(text.as_ref());
+            say(&plain(text.as_ref()));
         }
     }
 
@@ -92,24 +94,35 @@ impl Output {
     pub(crate) fn failure(self, failure: &Failure) {
         match self.form {
             _ if failure.exit() == Exit::Done => {}
-            Form::Json => say(&json!({ "error": failure.to_json() }).to_string()),
+            Form::Json => say(&to_json(&json!({ "error": failure.to_json() }))),
             Form::People | Form::Ids => say(&failure.explain()),
         }
     }
 
     /// Makes a progress bar that counts bytes.
-    pub(crate) fn bytes_meter(self, label: impl Into<String>, total: Option<u64>) -> Meter {
-        Meter::bytes(self.draw_target(), label.into(), total)
+    pub(crate) fn bytes_meter(self, label: impl AsRef<str>, total: Option<u64>) -> Meter {
+        Meter::bytes(self.draw_target(), label.as_ref(), total)
     }
 
     /// Makes a progress bar that counts files.
-    pub(crate) fn count_meter(self, label: impl Into<String>) -> Meter {
-        Meter::count(self.draw_target(), label.into())
+    pub(crate) fn count_meter(self, label: impl AsRef<str>) -> Meter {
+        Meter::count(self.draw_target(), label.as_ref())
     }
 
     fn draw_target(self) -> ProgressDrawTarget {
         let wanted = self.form == Form::People && std::io::stderr().is_terminal();
         if wanted { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
+    }
+
+    /// Writes ids, one per line. Other commands get them as arguments, so a text that could be an
+    /// option, a path or several words is refused.
+    fn ids<'a>(ids: impl IntoIterator<Item = &'a str>) -> Result<()> {
+        let ids: Vec<_> = ids.into_iter().collect();
+        match ids.iter().find(|id| !is_id(id)) {
+            Some(bad) => Err(Failure::failed(format!("this is no id, nothing is listed: {bad}"))
+                .hint("is --server the URL of a filestore server?")),
+            None => Self::lines(ids),
+        }
     }
 
     /// Writes a page of lines at once: with one write for each, a long listing would be slow.
@@ -130,11 +143,61 @@ impl Output {
     }
 }
 
+/// Tests whether a text can be the id of a file or the code of a provider.
+fn is_id(text: &str) -> bool {
+    let has_only_its_characters =
+        text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
+    !text.is_empty() && !text.starts_with('-') && has_only_its_characters
+}
+
 /// Writes a line to stderr. If nobody reads that either, there is nobody to tell.
 fn say(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
 fn to_json<T: Serialize>(value: &T) -> String {
-    serde_json::to_string(value).expect("the wire types have string keys and no failing parts")
+    let json =
+        serde_json::to_string(value).expect("the wire types have string keys and no failing parts");
+    escaped(json)
+}
+
+/// Escapes what serde_json leaves as it is and a terminal would obey. Such characters are within
+/// strings, where `\u` means the same (RFC 8259 section 7).
+fn escaped(json: String) -> String {
+    if !json.chars().any(is_command) {
+        return json;
+    }
+
+    let mut escaped = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if is_command(c) {
+            write!(escaped, "\\u{:04x}", u32::from(c)).expect("a string takes everything");
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_means_the_same_and_commands_no_terminal() {
+        let name = "a\u{1b}[2J\u{9b}31m\u{7f}\u{202E}gpj.exe é";
+        let json = to_json(&name);
+        assert!(!json.chars().any(is_command), "{json:?}");
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), name);
+    }
+
+    #[test]
+    fn an_id_is_no_option_no_path_and_one_word() {
+        for id in ["01JD8QZ4T6X3M2V9B7K5N1R0CE", "LOCAL", "s3-eu.1", "_x"] {
+            assert!(is_id(id), "{id}");
+        }
+        for text in ["", "--data-dir", "-", "../x", "/etc", "a b", "a\n", "\u{1b}]0;x", "ü"] {
+            assert!(!is_id(text), "{text:?}");
+        }
+    }
 }

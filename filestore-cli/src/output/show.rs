@@ -52,9 +52,12 @@ pub(crate) fn when(time: &str) -> String {
 
 /// Replaces the characters of a stranger's text that a terminal would obey.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() || is_bidi_control(c) { '\u{FFFD}' } else { c })
-        .collect()
+    text.chars().map(|c| if is_command(c) { '\u{FFFD}' } else { c }).collect()
+}
+
+/// Tests whether a terminal would obey the character instead of showing it.
+pub(super) fn is_command(c: char) -> bool {
+    c.is_control() || is_bidi_control(c)
 }
 
 /// Finds the controls that reorder text (UAX #9 §2), which let a name pass for another one.

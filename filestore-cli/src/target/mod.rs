@@ -19,4 +19,6 @@ pub(crate) use item::{Input, Item};
 pub(crate) use open::{Absent, Opened, open};
 pub(crate) use operations::Target;
 pub(crate) use range::ByteRange;
-pub(crate) use request::{Batch, Change, IfMatch, Lifetime, Migration, Place, Upload};
+pub(crate) use request::{
+    Acknowledged, Batch, Change, IfMatch, Lifetime, Migration, Place, Upload,
+};

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::destination::Destination;
 use super::range::ByteRange;
-use super::request::{Batch, Change, IfMatch, Migration, Upload, Variant};
+use super::request::{Acknowledged, Batch, Change, IfMatch, Migration, Upload, Variant};
 use crate::failure::Result;
 use crate::output::Meter;
 
@@ -25,7 +25,7 @@ pub(crate) type Stop = watch::Receiver<bool>;
 /// report to the meter they are given as bytes move.
 #[async_trait]
 pub(crate) trait Target: Send + Sync {
-    async fn upload(&self, upload: Upload, meter: &Meter) -> Result<FileRecord>;
+    async fn upload(&self, upload: Upload, meter: &Meter) -> Result<Acknowledged>;
     async fn batch(&self, batch: Batch, meter: &Meter) -> Result<Vec<FileRecord>>;
     async fn change(
         &self,

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use bytes::Bytes;
+use filestore_core::api::FileRecord;
 
 use super::item::Item;
 
@@ -22,6 +23,14 @@ pub(crate) struct Upload {
     /// The SHA-256 that the bytes must have, in hex.
     pub(crate) sha256: Option<String>,
     pub(crate) idempotency_key: Option<String>,
+}
+
+/// An upload that the target has acknowledged.
+#[derive(Debug)]
+pub(crate) struct Acknowledged {
+    pub(crate) record: FileRecord,
+    /// True if the record is that of an earlier upload under the same idempotency key, as it was then.
+    pub(crate) is_replay: bool,
 }
 
 /// The time that an uploaded file stays.

@@ -6,4 +6,5 @@ mod clouds;
 mod recursive;
 mod process;
 mod stopped;
+mod hostile;
 mod documented;

@@ -156,3 +156,56 @@ fn without_a_journal_option_it_is_kept_with_the_users_state() {
     assert!(journal.starts_with(bench.path(".state/filestore").to_str().unwrap()), "{journal}");
     assert_eq!(counts(&bench.json(&UPLOAD[..7])), [0, 2, 0]);
 }
+
+/// A store where a deleted file is gone with the next purge.
+fn without_grace(way: Way) -> Bench {
+    Bench::with(way, |config| config.store.purge_grace = std::time::Duration::ZERO)
+}
+
+/// Deletes a file, and waits until the purge has removed its record.
+fn purge(bench: &Bench, id: &str) {
+    bench.ok(&["delete", id]);
+    while bench.run(&["info", id]).status.success() {
+        bench.ok(&["purge", "run"]);
+    }
+}
+
+/// The id that the journal has last for its one file.
+fn last_id(bench: &Bench) -> String {
+    file_id(text(&bench.read("j.jsonl")).lines().last().unwrap())
+}
+
+#[test]
+fn a_file_that_returns_to_an_older_content_is_stored_again() {
+    for way in [Way::Direct, Way::Url] {
+        let bench = without_grace(way);
+        bench.write("photos/a.txt", "first");
+        bench.ok(&UPLOAD);
+        let outdated = last_id(&bench);
+        bench.write("photos/a.txt", "second");
+        bench.ok(&UPLOAD);
+        purge(&bench, &outdated);
+
+        bench.write("photos/a.txt", "first");
+        assert_eq!(counts(&bench.json(&UPLOAD)), [1, 0, 0]);
+        let id = last_id(&bench);
+        assert_eq!(bench.ok(&["get", &id, "-o", "-"]), "first", "{way:?}");
+    }
+}
+
+#[test]
+fn an_upload_that_was_deleted_before_its_answer_was_noted_is_made_again() {
+    for way in [Way::Direct, Way::Url] {
+        let bench = without_grace(way);
+        bench.write("photos/a.txt", "first");
+        bench.ok(&UPLOAD);
+        let lost = last_id(&bench);
+        let header = text(&bench.read("j.jsonl")).lines().next().unwrap().to_owned();
+        bench.write("j.jsonl", header + "\n");
+        purge(&bench, &lost);
+
+        assert_eq!(counts(&bench.json(&UPLOAD)), [1, 0, 0]);
+        assert_ne!(last_id(&bench), lost);
+        assert_eq!(bench.ok(&["get", &last_id(&bench), "-o", "-"]), "first", "{way:?}");
+    }
+}

@@ -18,13 +18,15 @@ use crate::output::Meter;
 use crate::target::destination::{Delivery, Destination};
 use crate::target::item::Item;
 use crate::target::range::ByteRange;
-use crate::target::request::{Batch, Change, IfMatch, Lifetime, Place, Upload, Variant};
+use crate::target::request::{
+    Acknowledged, Batch, Change, IfMatch, Lifetime, Place, Upload, Variant,
+};
 
 /// Bytes read from the source at once.
 const PIECE_BYTES: usize = 256 << 10;
 
 impl Direct {
-    pub(super) async fn upload_one(&self, upload: Upload, meter: &Meter) -> Result<FileRecord> {
+    pub(super) async fn upload_one(&self, upload: Upload, meter: &Meter) -> Result<Acknowledged> {
         let (organization_id, sub_system) = parse_place(&upload.place)?;
         let guard = upload
             .idempotency_key
@@ -38,10 +40,15 @@ impl Direct {
         new.given = self.given(&upload.item);
 
         let staged = self.stage(&upload.item, meter).await?;
-        match self.store.uploads().commit_upload(new, staged).await? {
-            Uploaded::New(record) => Ok((&record).into()),
-            Uploaded::Replayed(reply) => FileRecord::try_from(&reply).map_err(|e| unreadable(&e)),
-        }
+        let committed = self.store.uploads().commit_upload(new, staged).await?;
+        let is_replay = matches!(committed, Uploaded::Replayed(_));
+        let record = match committed {
+            Uploaded::New(record) => (&record).into(),
+            Uploaded::Replayed(reply) => {
+                FileRecord::try_from(&reply).map_err(|e| unreadable(&e))?
+            }
+        };
+        Ok(Acknowledged { record, is_replay })
     }
 
     pub(super) async fn upload_all(&self, batch: Batch, meter: &Meter) -> Result<Vec<FileRecord>> {

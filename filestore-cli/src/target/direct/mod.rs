@@ -20,7 +20,7 @@ use filestore_core::{FileId, FileStore, MigrateOptions, ProviderCode, Scope};
 use super::destination::Destination;
 use super::operations::{Stop, Target};
 use super::range::ByteRange;
-use super::request::{Batch, Change, IfMatch, Migration, Upload, Variant};
+use super::request::{Acknowledged, Batch, Change, IfMatch, Migration, Upload, Variant};
 use crate::failure::{Failure, Result};
 use crate::output::Meter;
 
@@ -46,7 +46,7 @@ fn parse_id(id: &str) -> Result<FileId> {
 
 #[async_trait]
 impl Target for Direct {
-    async fn upload(&self, upload: Upload, meter: &Meter) -> Result<FileRecord> {
+    async fn upload(&self, upload: Upload, meter: &Meter) -> Result<Acknowledged> {
         self.upload_one(upload, meter).await
     }
 

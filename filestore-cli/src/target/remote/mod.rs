@@ -16,7 +16,9 @@ use super::destination::{Delivery, Destination};
 use super::item::{Input, Item};
 use super::operations::{Stop, Target};
 use super::range::ByteRange;
-use super::request::{Batch, Change, IfMatch, Lifetime, Migration, Place, Upload, Variant};
+use super::request::{
+    Acknowledged, Batch, Change, IfMatch, Lifetime, Migration, Place, Upload, Variant,
+};
 use crate::failure::Result;
 use crate::output::Meter;
 
@@ -41,7 +43,7 @@ impl Remote {
 
 #[async_trait]
 impl Target for Remote {
-    async fn upload(&self, upload: Upload, meter: &Meter) -> Result<FileRecord> {
+    async fn upload(&self, upload: Upload, meter: &Meter) -> Result<Acknowledged> {
         let Upload { place, item, lifetime, sha256, idempotency_key } = upload;
         let mut request = client::Upload::new(to_send(item).await?).on_progress(sent(meter));
         if lifetime == Lifetime::Temporary {
@@ -54,7 +56,8 @@ impl Target for Remote {
             request = request.idempotency_key(key);
         }
 
-        Ok(self.place(place)?.upload(request).await?)
+        let reply = self.place(place)?.upload_reply(request).await?;
+        Ok(Acknowledged { is_replay: reply.is_replayed(), record: reply.value })
     }
 
     async fn batch(&self, batch: Batch, meter: &Meter) -> Result<Vec<FileRecord>> {
