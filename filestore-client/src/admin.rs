@@ -3,8 +3,8 @@
 use filestore_core::api::{
     AdminProvider, DryRun, MigratePlan, MigrateReport, MigrateRunRequest, MigrateStatus,
     MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, ProviderCheckReport,
-    PurgeReport, PurgeRunRequest, StatusReply, SyncQueueReport, SyncQueueRequest, SyncReport,
-    SyncStatusReport, VariantCacheReport,
+    PurgeReport, PurgeRunRequest, SigningSecretReply, StatusReply, SyncQueueReport,
+    SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport,
 };
 use reqwest::{Method, RequestBuilder};
 
@@ -173,6 +173,24 @@ impl Admin<'_> {
     pub async fn variants_prune(&self) -> Result<VariantCacheReport> {
         let request = self.request(Method::POST, &["variants", "prune"]);
         self.client.json(Call::once(request).endless()).await
+    }
+
+    /// Lists the secrets that sign URLs: their names and lives, not the secrets.
+    pub async fn signing_secrets(&self) -> Result<Vec<SigningSecretReply>> {
+        let request = self.client.request(Method::GET, &["admin", "signing-secrets"]);
+        self.client.json(Call::repeatable(request)).await
+    }
+
+    /// Makes a new secret sign URLs from now on; those of the one before stay good until they expire.
+    pub async fn signing_rotate(&self) -> Result<Vec<SigningSecretReply>> {
+        let request = self.request(Method::POST, &["signing-secrets", "rotate"]);
+        self.client.json(Call::once(request)).await
+    }
+
+    /// Forgets a secret of the data directory: all URLs that it signed are refused at once.
+    pub async fn signing_revoke(&self, kid: &str) -> Result<Vec<SigningSecretReply>> {
+        let path = ["admin", "signing-secrets", kid, "revoke"];
+        self.client.json(Call::once(self.client.request(Method::POST, &path))).await
     }
 
     fn request(self, method: Method, path: &[&str; 2]) -> RequestBuilder {

@@ -33,6 +33,7 @@ mod upload;
 mod download;
 mod variant;
 mod list;
+mod sign;
 mod bindings;
 mod providers;
 mod admin;

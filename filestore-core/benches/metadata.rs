@@ -142,6 +142,7 @@ fn insert_of(records: Vec<FileRecord>) -> InsertFiles {
         binding: BindingSeen { organization: None, active: None },
         quota_bytes: None,
         idempotency: None,
+        permit: None,
     }
 }
 

@@ -36,6 +36,7 @@
 //! | everyday work: upload, read, list, variants, delete | [`FileStore`] |
 //! | options | [`FileStoreBuilder`], [`StoreConfig`] |
 //! | uploads in steps, idempotency keys, quotas | [`FileStore::uploads`] |
+//! | URLs that work without a key | [`FileStore::signing`] |
 //! | where an organization's files go | [`FileStore::bindings`] |
 //! | purge, sync, migration, providers, the variant cache | [`FileStore::admin`] |
 //! | background work | [`Workers`] |
@@ -127,7 +128,7 @@ pub use self::{
         backlog::{ProviderBacklog, Waiting},
         binding::{Binding, BindingChange, NewBinding},
         clock::{Clock, ManualClock, Timestamp},
-        config::{Durability, Limits, StoreConfig, SyncConfig, VariantConfig},
+        config::{Durability, Limits, SigningConfig, StoreConfig, SyncConfig, VariantConfig},
         damage::{Damage, DamagedRow},
         disposition::Disposition,
         error::{Details, Error, ErrorKind, Result},
@@ -146,12 +147,14 @@ pub use self::{
             WorkFailure,
         },
         scope::Scope,
+        signature::{SignedMethod, SigningSecret},
+        signed_url::{SignFile, SignUpload, SignedUrl, SigningSecretInfo, UploadPermit},
         status::{Location, PurgeStatus, Status, SyncStatus},
     },
     service::{
         BatchItem, Bindings, ByteStream, Change, Changed, FilePage, FileStore, FileStoreBuilder,
         GivenName, Health, IdempotencyGuard, IfMatch, ListRequest, NewBatch, NewUpload, Opened,
-        PartHints, QuotaReservation, Replacement, Uploaded, Uploads, VariantRequest,
+        PartHints, QuotaReservation, Replacement, Signing, Uploaded, Uploads, VariantRequest,
     },
     storage::{
         CheckOutcome, CheckStep, DataDir, PresignMethod, ProviderCheck, ProviderRegistry,

@@ -158,3 +158,20 @@ pub(crate) enum VariantsCommand {
     #[command(after_help = examples::VARIANTS_PRUNE)]
     Prune,
 }
+
+/// `signing`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SigningCommand {
+    /// List the secrets that sign URLs
+    #[command(after_help = examples::SIGNING_LIST)]
+    List,
+    /// Sign with a new secret; URLs of the old one stay good until they expire
+    #[command(after_help = examples::SIGNING_ROTATE)]
+    Rotate,
+    /// Refuse all URLs of a secret at once
+    #[command(after_help = examples::SIGNING_REVOKE)]
+    Revoke {
+        /// The name of the secret, see `signing list`
+        kid: String,
+    },
+}

@@ -238,6 +238,46 @@ Examples:
   filestore variants prune
   filestore --data-dir /var/lib/filestore variants prune";
 
+pub(super) const SIGN: &str = "\
+The URL needs no key and cannot be changed into one of another file or size. URLs that are made
+within a few minutes of each other are equal, so that caches recognise them. On a server that
+does not know its public URL, --data-dir prints the path alone.
+
+Examples:
+  filestore sign 01JD8QZ4T6X3M2V9B7K5N1R0CE
+  filestore sign 01JD8QZ4T6X3M2V9B7K5N1R0CE --size 200 --expires-in 600
+  filestore sign 01JD8QZ4T6X3M2V9B7K5N1R0CE --disposition attachment --json | jq -r .url";
+
+pub(super) const SIGN_UPLOAD: &str = "\
+A browser or a script sends a form with the field `file` to the URL, without a key. Owner, type
+and largest size are fixed by the URL. Each URL is good for one file.
+
+Examples:
+  filestore sign-upload --org 42 --sub avatars --max-size 2097152 --type image/png
+  curl -F file=@me.png \"$(filestore sign-upload --org 42 --sub avatars --quiet)\"";
+
+pub(super) const SIGNING_LIST: &str = "\
+A secret that was rotated out verifies the URLs that it signed until the last of them expires.
+
+Examples:
+  filestore signing list
+  filestore signing list --json | jq -r '.[] | select(.signs) | .kid'";
+
+pub(super) const SIGNING_ROTATE: &str = "\
+Nothing that was handed out breaks. A secret that may be known to others is to be revoked as
+well: `filestore signing revoke`.
+
+Examples:
+  filestore signing rotate
+  filestore --data-dir /var/lib/filestore signing rotate";
+
+pub(super) const SIGNING_REVOKE: &str = "\
+All URLs that the secret signed are refused from now on, whenever they would have expired. A
+secret of the configuration is revoked there.
+
+Examples:
+  filestore signing revoke 3f9a0c51b2d4";
+
 pub(super) const STATUS: &str = "\
 Examples:
   filestore status --server https://files.example.org

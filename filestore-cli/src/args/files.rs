@@ -1,10 +1,11 @@
 //! Arguments of the commands on files.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use filestore_core::api::{Fit, PurgeStatus, Status, VARIANT_SIZES};
+use filestore_core::api::{Disposition, Fit, PurgeStatus, Status, VARIANT_SIZES};
 
 use crate::target::{ByteRange, IfMatch};
 
@@ -246,6 +247,58 @@ pub(crate) struct DeleteArgs {
     /// The files' ids
     #[arg(required = true, value_name = "ID")]
     pub(crate) ids: Vec<String>,
+}
+
+/// `sign`.
+#[derive(Debug, Args)]
+pub(crate) struct SignArgs {
+    /// The file's id
+    pub(crate) id: String,
+    /// A variant of this many pixels a side, rather than the file itself
+    #[arg(long, value_parser = PossibleValuesParser::new(SIZES).map(|size| parse_size(&size)))]
+    pub(crate) size: Option<u32>,
+    /// Fill the square and crop, or show the whole picture
+    #[arg(
+        long,
+        requires = "size",
+        value_parser = PossibleValuesParser::new(["cover", "inside"]).map(|fit| parse_word::<Fit>(&fit))
+    )]
+    pub(crate) fit: Option<Fit>,
+    /// What a browser does with the file
+    #[arg(
+        long,
+        conflicts_with = "size",
+        value_parser = PossibleValuesParser::new(["attachment", "inline"])
+            .map(|how| parse_word::<Disposition>(&how))
+    )]
+    pub(crate) disposition: Option<Disposition>,
+    /// How long the URL is good, at most 604800 (7 days) [default: 3600]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) expires_in: Option<u64>,
+}
+
+/// `sign-upload`.
+#[derive(Debug, Args)]
+pub(crate) struct SignUploadArgs {
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+    /// The most bytes the file may have
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) max_size: Option<u64>,
+    /// The media type the file will have
+    #[arg(long = "type", value_name = "TYPE", id = "mime")]
+    pub(crate) mime: Option<String>,
+    /// Temporary: expires unless it is made ready or a thumbnail
+    #[arg(long)]
+    pub(crate) temp: bool,
+    /// How long the URL is good, at most 604800 (7 days) [default: 3600]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) expires_in: Option<u64>,
+}
+
+/// Reads a word that clap has checked.
+fn parse_word<T: FromStr>(text: &str) -> T {
+    text.parse().ok().expect("clap takes only these words")
 }
 
 #[cfg(test)]

@@ -14,12 +14,12 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::target::Address;
 
 pub(crate) use admin::{
-    BindingCommand, MigrateCommand, MigrateTarget, ProviderCommand, PurgeCommand, SyncCommand,
-    VariantsCommand,
+    BindingCommand, MigrateCommand, MigrateTarget, ProviderCommand, PurgeCommand, SigningCommand,
+    SyncCommand, VariantsCommand,
 };
 pub(crate) use files::{
     BatchArgs, DeleteArgs, GetArgs, IdArgs, ListArgs, OutputArgs, PlaceArgs, ReadyArgs,
-    ReplaceArgs, UploadArgs, VariantArgs,
+    ReplaceArgs, SignArgs, SignUploadArgs, UploadArgs, VariantArgs,
 };
 
 /// The server that commands go to if nothing else is said.
@@ -104,6 +104,15 @@ pub(crate) enum Command {
     /// Take a deletion back
     #[command(after_help = examples::RESTORE)]
     Restore(IdArgs),
+    /// Print a URL under which anybody can read a file for some time
+    #[command(after_help = examples::SIGN)]
+    Sign(SignArgs),
+    /// Print a URL to which anybody can upload one file for some time
+    #[command(after_help = examples::SIGN_UPLOAD)]
+    SignUpload(SignUploadArgs),
+    /// The secrets that sign URLs
+    #[command(subcommand)]
+    Signing(SigningCommand),
     /// The places where bytes can be stored
     #[command(subcommand)]
     Provider(ProviderCommand),

@@ -9,6 +9,7 @@ mod file;
 mod binding;
 mod admin;
 mod migrate;
+mod sign;
 mod status;
 
 use std::process::ExitCode;
@@ -140,6 +141,9 @@ async fn on_target(
         Command::Replace(args) => file::replace(args, target, out).await,
         Command::Delete(args) => file::delete(&args.ids, target, out).await,
         Command::Restore(args) => file::restore(&args.id, target, out).await,
+        Command::Sign(args) => sign::file(&args, target, out).await,
+        Command::SignUpload(args) => sign::upload(args, target, out).await,
+        Command::Signing(command) => sign::secrets(command, target, out).await,
         Command::Provider(ProviderCommand::List { all: false }) => {
             binding::providers(target, out).await
         }

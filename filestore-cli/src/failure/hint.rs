@@ -100,6 +100,7 @@ fn by_field(field: &str) -> Option<String> {
         "original_name" | "organizationName" => {
             "--name takes at least one character and no control characters"
         }
+        "expires_in_s" => "--expires-in takes 1 to 604800 seconds",
         "mime_type" => "--type takes a media type such as image/jpeg",
         "sha256" => "--sha256 takes 64 hexadecimal digits, as `sha256sum FILE` prints them",
         "file_id" => "an id has 26 upper-case letters and digits, as `filestore list` shows them",

@@ -252,6 +252,9 @@ fn exit_of(kind: core::ErrorKind) -> Exit {
         | Kind::MalformedBody
         | Kind::Unauthorized
         | Kind::Forbidden
+        | Kind::SignatureInvalid
+        | Kind::SignatureExpired
+        | Kind::SignatureUsed
         | Kind::NotFound
         | Kind::InvalidTransition
         | Kind::Conflict

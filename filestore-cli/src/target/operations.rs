@@ -4,8 +4,9 @@ use async_trait::async_trait;
 use filestore_core::api::{
     AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply,
     DryRun, FileRecord, Fit, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
-    MigrateVerifyReport, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, StatusReply,
-    SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
+    MigrateVerifyReport, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, SignRequest,
+    SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply, SyncReport,
+    SyncStatusReport, UpdateBinding, VariantCacheReport,
 };
 use tokio::sync::watch;
 
@@ -49,6 +50,11 @@ pub(crate) trait Target: Send + Sync {
     async fn list(&self, query: &ListQuery) -> Result<ListReply>;
     async fn delete(&self, id: &str) -> Result<DeleteReply>;
     async fn restore(&self, id: &str) -> Result<FileRecord>;
+    async fn sign(&self, id: &str, request: &SignRequest) -> Result<SignedUrlReply>;
+    async fn sign_upload(&self, request: &SignUploadRequest) -> Result<SignedUrlReply>;
+    async fn signing_secrets(&self) -> Result<Vec<SigningSecretReply>>;
+    async fn signing_rotate(&self) -> Result<Vec<SigningSecretReply>>;
+    async fn signing_revoke(&self, kid: &str) -> Result<Vec<SigningSecretReply>>;
 
     async fn providers(&self) -> Result<Vec<ProviderReply>>;
     async fn all_providers(&self) -> Result<Vec<AdminProvider>>;

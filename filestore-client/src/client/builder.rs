@@ -65,6 +65,8 @@ enum ProxyChoice {
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) base: Url,
+    /// Base for URLs that the server gives as paths; `None` over a Unix socket, which others cannot reach.
+    pub(crate) reachable_base: Option<Url>,
     /// Name of the server, for messages.
     pub(crate) peer: String,
     /// Headers of every request to the server, the key among them.
@@ -227,6 +229,7 @@ impl ClientBuilder {
         };
 
         let settings = Settings {
+            reachable_base: self.unix_socket.is_none().then(|| self.base.clone()),
             base: self.base,
             peer,
             headers,

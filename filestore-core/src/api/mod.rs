@@ -12,6 +12,7 @@ mod list;
 mod binding;
 mod health;
 mod problem;
+mod sign;
 mod admin;
 #[cfg(feature = "store")]
 mod convert;
@@ -31,6 +32,7 @@ pub use health::{HealthReply, ReadyProvider, ReadyReply};
 pub use id::{FileId, InvalidId, OrganizationId, SubSystem};
 pub use list::{ListQuery, ListReply};
 pub use problem::Problem;
+pub use sign::{SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply};
 pub use vocabulary::{
     BreakerState, CheckOutcome, Disposition, DryRun, ErrorCode, Fit, PurgeStatus, Status,
     StorageLocation, SyncStatus, UnknownWord,

@@ -13,6 +13,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::domain::config::StoreConfig;
+use crate::domain::signature::{MAX_WINDOW, SigningSecret};
 
 pub use self::tables::KEYS;
 
@@ -37,6 +38,14 @@ pub enum ConfigFileError {
         key: &'static str,
         /// The fault of its value.
         problem: &'static str,
+    },
+    /// A signing secret cannot be configured so.
+    #[error("the configuration is invalid: signing secret {at}: {problem}")]
+    Secret {
+        /// The secret's place in the file, from 1 on.
+        at: usize,
+        /// The fault, without any value.
+        problem: String,
     },
     /// A provider cannot be configured so.
     #[error("the configuration is invalid: provider {provider}: {problem}")]
@@ -134,17 +143,27 @@ impl StoreConfig {
                 "must be 1 to 604800",
             ));
         }
+
+        if !(Duration::from_secs(1)..=MAX_WINDOW).contains(&self.signing.window) {
+            return Err(ConfigFileError::value("signing.window_secs", "must be 1 to 3600"));
+        }
+        let mut kids: Vec<_> = self.signing.secrets.iter().map(SigningSecret::kid).collect();
+        kids.sort_unstable();
+        if kids.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(ConfigFileError::value("signing.secrets", "must have a kid each"));
+        }
         Ok(())
     }
 }
 
 /// Describes what TOML says is wrong, with the line it is in; without the line from the first
-/// provider on, where a line may hold a secret.
+/// provider or secret on, where a line may hold a secret.
 fn without_secrets(error: &toml::de::Error, text: &str) -> String {
     let Some(span) = error.span() else { return masked(error.message()) };
     let (before, after) = text.split_at(text.floor_char_boundary(span.start));
     let last_line = after.split('\n').next().unwrap_or_default();
-    if !before.contains("provider") && !last_line.contains("provider") {
+    let may_hold_a_secret = |text: &str| text.contains("provider") || text.contains("secret");
+    if !may_hold_a_secret(before) && !may_hold_a_secret(last_line) {
         return error.to_string();
     }
     let (line, column) = (
@@ -249,6 +268,21 @@ mod tests {
             ),
             ("providers = [{code = \"eu\", options = {key = hush}}]".to_owned(), "line 1"),
             ("[[provider]]".to_owned(), "provider"),
+            (
+                "[[signing.secrets]]\nkid = \"a\"".to_owned(),
+                "signing secret 1: the key secret is missing",
+            ),
+            ("[[signing.secrets]]\nsecret = \"hush\"".to_owned(), "signing secret 1: the key kid"),
+            (
+                "[[signing.secrets]]\nkid = \"a\"\nsecret = \"hush\"".to_owned(),
+                "signing secret 1: a signing secret has at least 32 bytes",
+            ),
+            (
+                "[[signing.secrets]]\nkid = \"a\"\nsecret = \"${NOWHERE}\"".to_owned(),
+                "signing secret 1: the key secret names the environment variable NOWHERE",
+            ),
+            ("[[signing.secrets]]\nkid = \"a\"\nsecret = hush".to_owned(), "line 3"),
+            ("[signing]\nwindow_secs = 0".to_owned(), "signing.window_secs"),
             ("durability = \"none\"".to_owned(), "durability"),
         ] {
             let error = read(&text).unwrap_err();

@@ -86,8 +86,8 @@ fn wrong(provider: &impl Display, problem: impl Into<String>) -> ConfigFileError
 }
 
 /// Fills `text` in: the value of `NAME` for each `${NAME}`, and `${` for each `$${`. `Err`
-/// continues "the option ... ".
-fn filled_in(text: &str, env: Env<'_>) -> Result<String, String> {
+/// continues "the option ... " or "the key ... ".
+pub(super) fn filled_in(text: &str, env: Env<'_>) -> Result<String, String> {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("${") {

@@ -8,7 +8,10 @@ use serde::de::IgnoredAny;
 
 use super::ConfigFileError;
 use super::providers::{self, OptionInFile};
-use crate::domain::config::{Durability, Limits, StoreConfig, SyncConfig, VariantConfig};
+use crate::domain::config::{
+    Durability, Limits, SigningConfig, StoreConfig, SyncConfig, VariantConfig,
+};
+use crate::domain::signature::SigningSecret;
 use crate::domain::variant::{Fit, VariantSize};
 
 /// A table of the file: all keys optional, listed in `KEYS` for the test of the documentation.
@@ -41,6 +44,7 @@ tables! {
         lifetimes: LifetimesTable,
         variants: VariantsTable,
         sync: SyncTable,
+        signing: SigningTable,
         providers: Vec<ProviderTable>,
         ..listen,
         ..data_dir,
@@ -92,6 +96,16 @@ tables! {
         max_attempts: u32,
         first_pause_secs: u32,
     }
+    /// The table `[signing]`.
+    SigningTable {
+        window_secs: u32,
+        secrets: Vec<SecretTable>,
+    }
+    /// One table of `[[signing.secrets]]`.
+    SecretTable {
+        kid: String,
+        secret: String,
+    }
     /// One table of `[[providers]]`.
     ProviderTable {
         code: String,
@@ -136,6 +150,7 @@ impl File {
         self.variants.unwrap_or_default().apply(&mut config.variants)?;
         self.sync.unwrap_or_default().apply(&mut config.sync);
 
+        self.signing.unwrap_or_default().apply(&mut config.signing, env)?;
         config.providers = providers::into_configs(self.providers.unwrap_or_default(), env)?;
         Ok(config)
     }
@@ -172,6 +187,36 @@ impl SyncTable {
         put(&mut sync.concurrency, self.concurrency);
         put(&mut sync.max_attempts, self.max_attempts);
         put_secs(&mut sync.first_pause, self.first_pause_secs);
+    }
+}
+
+impl SigningTable {
+    fn apply(
+        self,
+        signing: &mut SigningConfig,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(), ConfigFileError> {
+        put_secs(&mut signing.window, self.window_secs);
+        for (at, table) in self.secrets.unwrap_or_default().into_iter().enumerate() {
+            signing.secrets.push(table.into_secret(at + 1, env)?);
+        }
+        Ok(())
+    }
+}
+
+impl SecretTable {
+    /// Reads a secret. The error has neither the secret nor the name of a variable's value.
+    fn into_secret(
+        self,
+        at: usize,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<SigningSecret, ConfigFileError> {
+        let wrong = |problem: String| ConfigFileError::Secret { at, problem };
+        let kid = self.kid.ok_or_else(|| wrong("the key kid is missing".into()))?;
+        let text = self.secret.ok_or_else(|| wrong("the key secret is missing".into()))?;
+        let text = providers::filled_in(&text, env)
+            .map_err(|problem| wrong(format!("the key secret {problem}")))?;
+        SigningSecret::new(kid, text.into_bytes()).map_err(|error| wrong(error.to_string()))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::provider::ProviderConfig;
+use super::signature::SigningSecret;
 use super::variant::{Fit, VariantSize};
 
 /// The faults that an acknowledged write survives.
@@ -45,6 +46,8 @@ pub struct StoreConfig {
     pub reserve_bytes: u64,
     /// Limits of sizes and counts.
     pub limits: Limits,
+    /// Settings of signed URLs.
+    pub signing: SigningConfig,
     /// Settings of the variant engine.
     pub variants: VariantConfig,
     /// The providers besides the data directory.
@@ -66,6 +69,7 @@ impl Default for StoreConfig {
             idempotency_ttl: Duration::from_hours(24),
             reserve_bytes: 8 << 20,
             limits: Limits::default(),
+            signing: SigningConfig::default(),
             variants: VariantConfig::default(),
             providers: Vec::new(),
         }
@@ -132,6 +136,23 @@ pub struct SyncConfig {
 impl Default for SyncConfig {
     fn default() -> Self {
         Self { concurrency: 8, max_attempts: 12, first_pause: Duration::from_secs(1) }
+    }
+}
+
+/// Settings of signed URLs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SigningConfig {
+    /// The window to whose end expiries are rounded up. URLs made within one window are equal, and
+    /// caches keep what they lead to until it ends.
+    pub window: Duration,
+    /// Secrets besides those of the data directory. The first one signs; all verify.
+    pub secrets: Vec<SigningSecret>,
+}
+
+impl Default for SigningConfig {
+    fn default() -> Self {
+        Self { window: Duration::from_mins(5), secrets: Vec::new() }
     }
 }
 

@@ -47,6 +47,12 @@ kinds! {
     Unauthorized => "unauthorized",
     /// The key may not act on that organization.
     Forbidden => "forbidden",
+    /// The signature of a URL is none of the service for this request.
+    SignatureInvalid => "signature_invalid",
+    /// The signed URL has expired.
+    SignatureExpired => "signature_expired",
+    /// The one upload that the signed URL was for has been made.
+    SignatureUsed => "signature_used",
     /// Nothing is there, or nothing that this caller may see.
     NotFound => "not_found",
     /// The state does not allow the change; details carry from, to and allowed.

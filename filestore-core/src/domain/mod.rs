@@ -18,6 +18,8 @@ pub mod report;
 pub mod backlog;
 pub mod reply;
 pub mod scope;
+pub mod signature;
+pub mod signed_url;
 pub mod listing;
 pub mod variant;
 pub mod clock;

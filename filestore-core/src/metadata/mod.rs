@@ -24,8 +24,8 @@ use async_trait::async_trait;
 
 pub use types::{
     AfterFailure, BindingOutcome, BindingSeen, DroppedBlob, DueBlob, Expected, Holding,
-    IdempotencyEntry, InsertFiles, Inserted, Lease, PurgeBacklog, PurgeClaim, SyncClaim,
-    SyncCounts, UpdateFile, Updated, WriteIntent,
+    IdempotencyEntry, InsertFiles, Inserted, Lease, PurgeBacklog, PurgeClaim, StoredSecret,
+    SyncClaim, SyncCounts, UpdateFile, Updated, WriteIntent,
 };
 
 use crate::domain::backlog::ProviderBacklog;
@@ -39,8 +39,9 @@ use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
+use crate::domain::signature::SigningSecret;
 
-/// The metadata of a store, in six groups.
+/// The metadata of a store, in seven groups.
 ///
 /// | group | methods |
 /// |---|---|
@@ -49,6 +50,7 @@ use crate::domain::scope::Scope;
 /// | purges | expiry, claims of deleted files, dropped blobs |
 /// | syncs | settling, claims of files to copy, queueing, counts |
 /// | writes | objects on their way to a provider, and the holders of files |
+/// | signatures | secrets that sign URLs, signed uploads that were made |
 /// | engine | settings, health and closing |
 ///
 /// # Claims
@@ -289,6 +291,32 @@ pub trait Metadata: Send + Sync + 'static {
 
     /// Lists up to `limit` blobs that `provider` holds, with their sizes. May read every file.
     async fn blobs_at(&self, provider: &ProviderCode, limit: usize) -> Result<Vec<(BlobKey, u64)>>;
+
+    // ----------------------------------------------------------------------------------- Signatures
+
+    /// Returns all secrets that sign or verify URLs, the oldest first.
+    async fn signing_secrets(&self) -> Result<Vec<StoredSecret>>;
+
+    /// Lets `new` sign from `now` on, and the one that signed before verify until `old_until`.
+    async fn rotate_signing_secret(
+        &self,
+        new: SigningSecret,
+        now: Timestamp,
+        old_until: Timestamp,
+    ) -> Result<()>;
+
+    /// Forgets a secret at once; returns false if there is none of the name.
+    async fn revoke_signing_secret(&self, kid: &str) -> Result<bool>;
+
+    /// Forgets the secrets that are not valid any more at `now`; returns how many.
+    async fn forget_signing_secrets(&self, now: Timestamp) -> Result<u64>;
+
+    /// Tells if an upload with the permit was made.
+    async fn is_permit_used(&self, nonce: &str) -> Result<bool>;
+
+    /// Forgets up to `limit` spent permits that no upload is taken with any more at `now`; returns how
+    /// many.
+    async fn forget_permits(&self, now: Timestamp, limit: usize) -> Result<u64>;
 
     // --------------------------------------------------------------------------------------- Engine
 

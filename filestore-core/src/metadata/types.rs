@@ -7,6 +7,8 @@ use crate::domain::lifecycle::FileState;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
+use crate::domain::signature::SigningSecret;
+use crate::domain::signed_url::UploadPermit;
 use crate::domain::status::{Status, SyncStatus};
 
 /// The state a change was decided from.
@@ -48,6 +50,8 @@ pub struct InsertFiles {
     pub quota_bytes: Option<u64>,
     /// The reply to remember, committed with the records.
     pub idempotency: Option<IdempotencyEntry>,
+    /// The permit that the upload spends, committed with the records.
+    pub permit: Option<UploadPermit>,
 }
 
 /// The outcome of an insert.
@@ -62,6 +66,19 @@ pub enum Inserted {
     OverQuota,
     /// Another request committed the same idempotency key first; nothing was inserted.
     IdempotencyTaken,
+    /// The permit was spent before, or is not valid any more; nothing was inserted.
+    PermitSpent,
+}
+
+/// A secret that signs URLs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredSecret {
+    /// The secret with its name.
+    pub secret: SigningSecret,
+    /// The instant at which the secret was made.
+    pub created_at: Timestamp,
+    /// The instant from which its URLs are refused; `None` for the one that signs.
+    pub valid_until: Option<Timestamp>,
 }
 
 /// A remembered reply.

@@ -20,6 +20,7 @@ use super::placement::{MayLeave, Placement};
 use super::quota::over_quota;
 use super::request::{GivenName, Uploaded};
 use super::settled::until_settled;
+use super::signing::permit_spent;
 use super::staged::{Held, Staged};
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
@@ -28,6 +29,7 @@ use crate::domain::lifecycle::FileState;
 use crate::domain::path::BlobKey;
 use crate::domain::record::FileRecord;
 use crate::domain::reply::StoredReply;
+use crate::domain::signed_url::UploadPermit;
 use crate::domain::status::Location;
 use crate::metadata::{IdempotencyEntry, InsertFiles, Inserted};
 use crate::storage::StagedBlob;
@@ -44,6 +46,7 @@ pub(super) struct StagedFiles<B = StagedBlob> {
     pub(super) temp: bool,
     pub(super) files: OneOrMore<NewFile<B>>,
     pub(super) reply: ReplyShape,
+    pub(super) permit: Option<UploadPermit>,
 }
 
 /// One file on its way to becoming a record.
@@ -154,6 +157,7 @@ impl FileStore {
             binding: place.seen.clone(),
             quota_bytes: self.inner.config.quota_bytes,
             idempotency,
+            permit: files.permit.clone(),
         };
         Ok(Prepared { records, objects, insert, keyed: keyed.cloned() })
     }
@@ -194,6 +198,7 @@ impl FileStore {
             Ok(Inserted::OverQuota) => {
                 (Err(over_quota(quota_bytes.unwrap_or_default())), held.release())
             }
+            Ok(Inserted::PermitSpent) => (Err(permit_spent()), held.release()),
             Ok(Inserted::IdempotencyTaken) => (self.replay_taken(keyed).await, held.release()),
             Err(error) => {
                 self.inner.discard_uncommitted(held.ids(), &error).await;
@@ -292,6 +297,7 @@ impl StagedFiles {
             temp: self.temp,
             files: OneOrMore { first, rest },
             reply: self.reply,
+            permit: self.permit,
         };
         (files, staged)
     }

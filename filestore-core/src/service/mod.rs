@@ -33,6 +33,7 @@ mod commit;
 mod publish;
 mod idempotency;
 mod quota;
+mod signing;
 mod change;
 mod read;
 mod listing;
@@ -78,6 +79,7 @@ pub use read::Opened;
 pub use request::{
     BatchItem, Change, GivenName, IfMatch, NewBatch, NewUpload, PartHints, Replacement, Uploaded,
 };
+pub use signing::Signing;
 pub use upload::Uploads;
 pub use variant::VariantRequest;
 
@@ -143,6 +145,8 @@ pub(crate) struct Inner {
     pub(crate) standing: Standing,
     idempotency: Arc<idempotency::KeysInUse>,
     quota: Arc<quota::Ledger>,
+    /// The secrets that sign URLs.
+    signing: signing::Keyring,
     /// The room for bytes that are staged without a commit.
     staged: Arc<StagedLedger>,
 }

@@ -9,6 +9,7 @@ use super::last_used::{self, Age, Opener};
 use super::migrations::Migrations;
 use super::provider_identity::MarkedProviders;
 use super::publish::PublishQueue;
+use super::signing::Keyring;
 use super::traffic::Traffic;
 use super::wake::Wake;
 use super::{FileStore, Inner, idempotency, quota, recovery};
@@ -171,6 +172,7 @@ impl FileStoreBuilder {
         check_identity(&dir, &metadata).await?;
         let standing = last_used::settle(&metadata, &mut config, opener, age).await?;
 
+        let signing = Keyring::load(&metadata, &config.signing).await?;
         let staged = StagedLedger::new(StagedLimits::from(&config.limits));
         let metadata: Arc<dyn Metadata> = Arc::new(metadata);
         let ledger = MarkedProviders::ledger(Arc::clone(&metadata));
@@ -196,6 +198,7 @@ impl FileStoreBuilder {
                 standing,
                 idempotency: Arc::new(idempotency::KeysInUse::default()),
                 quota: Arc::new(quota::Ledger::default()),
+                signing,
                 staged,
             }),
         };

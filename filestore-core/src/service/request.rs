@@ -5,6 +5,7 @@ use crate::domain::id::{OrganizationId, Sha256, SubSystem};
 use crate::domain::media;
 use crate::domain::record::FileRecord;
 use crate::domain::reply::StoredReply;
+use crate::domain::signed_url::UploadPermit;
 use crate::storage::StagedBlob;
 
 use super::idempotency::IdempotencyGuard;
@@ -37,6 +38,8 @@ pub struct NewUpload {
     pub sha256: Option<Sha256>,
     /// The claim on an idempotency key, which makes the upload safe to send twice.
     pub idempotency: Option<IdempotencyGuard>,
+    /// The permit of a signed URL, which the upload spends.
+    pub permit: Option<UploadPermit>,
 }
 
 impl NewUpload {
@@ -49,6 +52,7 @@ impl NewUpload {
             temp: false,
             sha256: None,
             idempotency: None,
+            permit: None,
         }
     }
 
@@ -91,6 +95,13 @@ impl NewUpload {
     #[must_use]
     pub fn with_idempotency(mut self, guard: IdempotencyGuard) -> Self {
         self.idempotency = Some(guard);
+        self
+    }
+
+    /// Lets the upload spend the permit of a signed URL.
+    #[must_use]
+    pub fn with_permit(mut self, permit: UploadPermit) -> Self {
+        self.permit = Some(permit);
         self
     }
 }

@@ -187,7 +187,8 @@ impl Uploads<'_> {
         writer.finish().await
     }
 
-    /// Makes a file of staged bytes. `DigestMismatch` leaves nothing behind.
+    /// Makes a file of staged bytes. `DigestMismatch` leaves nothing behind, and `SignatureUsed` if the
+    /// permit of the upload was spent before.
     pub async fn commit_upload(
         self,
         new: NewUpload,
@@ -205,6 +206,7 @@ impl Uploads<'_> {
             temp: new.temp,
             files: OneOrMore::one(NewFile { index: None, given: new.given, bytes: staged }),
             reply: ReplyShape::Record,
+            permit: new.permit,
         };
         Ok(match self.store.commit(files, new.idempotency).await? {
             Uploaded::New(records) => Uploaded::New(records.first),
@@ -233,6 +235,7 @@ impl Uploads<'_> {
             temp: false,
             files,
             reply: ReplyShape::List,
+            permit: None,
         };
         Ok(match self.store.commit(files, batch.idempotency).await? {
             Uploaded::New(records) => Uploaded::New(records.into_vec()),

@@ -13,6 +13,7 @@
 #[cfg(any(test, feature = "internals"))]
 pub mod simulation;
 
+use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
@@ -65,6 +66,17 @@ pub fn random_part() -> u128 {
     }
 
     ulid::Ulid::generate().random()
+}
+
+/// Draws 256 bits that nobody can guess, from the generator of the operating system's seed; within a
+/// simulation they follow from its own.
+pub fn random_secret() -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    for _ in 0..4 {
+        // 80 random bits each: more than the digest has.
+        hasher.update(random_part().to_le_bytes());
+    }
+    hasher.finalize().into()
 }
 
 /// Draws a name that nothing else has: 20 hexadecimal digits.

@@ -1,5 +1,5 @@
 //! Upkeep: renames that failed after their commit, the reserve file, writes to providers that broke off,
-//! forgotten idempotency keys.
+//! forgotten idempotency keys, and spent permits and retired secrets of signed URLs.
 
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ impl FileStore {
         inner.stores.local().refill_reserve().await;
         if self.may_remove() {
             withdraw_stale_writes(self, inner.now().minus(WRITE_AGE)).await;
+            self.forget_signatures().await?;
         }
         while inner.metadata.forget_idempotency(inner.now(), 500).await? == 500 {}
         published

@@ -51,6 +51,7 @@ tables! {
         ..lifetimes,
         ..variants,
         ..sync,
+        ..signing,
         ..providers,
     }
     /// The table `[tls]`: two PEM files.

@@ -56,7 +56,9 @@ const fn status_of(kind: ErrorKind) -> StatusCode {
         | ErrorKind::RepeatedField
         | ErrorKind::MalformedBody => StatusCode::BAD_REQUEST,
         ErrorKind::Unauthorized => StatusCode::UNAUTHORIZED,
-        ErrorKind::Forbidden => StatusCode::FORBIDDEN,
+        ErrorKind::Forbidden | ErrorKind::SignatureInvalid | ErrorKind::SignatureExpired => {
+            StatusCode::FORBIDDEN
+        }
 
         ErrorKind::NotFound | ErrorKind::NoActiveBinding => StatusCode::NOT_FOUND,
         ErrorKind::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
@@ -66,7 +68,8 @@ const fn status_of(kind: ErrorKind) -> StatusCode {
         | ErrorKind::BindingRequired
         | ErrorKind::BindingAlreadyActive
         | ErrorKind::ProviderInactive
-        | ErrorKind::IdempotencyInProgress => StatusCode::CONFLICT,
+        | ErrorKind::IdempotencyInProgress
+        | ErrorKind::SignatureUsed => StatusCode::CONFLICT,
 
         ErrorKind::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
         ErrorKind::TooLarge | ErrorKind::TooManyItems | ErrorKind::QuotaExceeded => {

@@ -12,8 +12,9 @@ use async_trait::async_trait;
 use filestore_core::api::{
     AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply,
     DryRun, FileRecord, Fit, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
-    MigrateVerifyReport, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, StatusReply,
-    SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
+    MigrateVerifyReport, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, SignRequest,
+    SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply, SyncReport,
+    SyncStatusReport, UpdateBinding, VariantCacheReport,
 };
 use filestore_core::{FileId, FileStore, MigrateOptions, ProviderCode, Scope};
 
@@ -95,6 +96,31 @@ impl Target for Direct {
 
     async fn restore(&self, id: &str) -> Result<FileRecord> {
         Ok((&*self.store.restore(parse_id(id)?, &Scope::All).await?).into())
+    }
+
+    async fn sign(&self, id: &str, request: &SignRequest) -> Result<SignedUrlReply> {
+        let (id, request) = (parse_id(id)?, request.try_into()?);
+        let url = self.store.signing().file(id, &Scope::All, &request).await?;
+        Ok(SignedUrlReply::new(url.path_and_query, url.expires_at.to_string()))
+    }
+
+    async fn sign_upload(&self, request: &SignUploadRequest) -> Result<SignedUrlReply> {
+        let url = self.store.signing().upload(&request.try_into()?).await?;
+        Ok(SignedUrlReply::new(url.path_and_query, url.expires_at.to_string()))
+    }
+
+    async fn signing_secrets(&self) -> Result<Vec<SigningSecretReply>> {
+        Ok(self.store.signing().secrets().into_iter().map(Into::into).collect())
+    }
+
+    async fn signing_rotate(&self) -> Result<Vec<SigningSecretReply>> {
+        self.store.signing().rotate().await?;
+        self.signing_secrets().await
+    }
+
+    async fn signing_revoke(&self, kid: &str) -> Result<Vec<SigningSecretReply>> {
+        self.store.signing().revoke(kid).await?;
+        self.signing_secrets().await
     }
 
     async fn providers(&self) -> Result<Vec<ProviderReply>> {

@@ -8,8 +8,8 @@ use filestore_core::api::{
     AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply,
     DryRun, FileRecord, Fit, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
     MigrateVerifyReport, OrganizationId, ProviderCheckReport, ProviderReply, PurgeReport,
-    ReadyReply, StatusReply, SubSystem, SyncReport, SyncStatusReport, UpdateBinding,
-    VariantCacheReport,
+    ReadyReply, SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply,
+    SubSystem, SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
 };
 
 use super::destination::{Delivery, Destination};
@@ -136,6 +136,26 @@ impl Target for Remote {
 
     async fn restore(&self, id: &str) -> Result<FileRecord> {
         Ok(self.client.restore(id).await?)
+    }
+
+    async fn sign(&self, id: &str, request: &SignRequest) -> Result<SignedUrlReply> {
+        Ok(self.client.sign(id, request).await?)
+    }
+
+    async fn sign_upload(&self, request: &SignUploadRequest) -> Result<SignedUrlReply> {
+        Ok(self.client.sign_upload(request).await?)
+    }
+
+    async fn signing_secrets(&self) -> Result<Vec<SigningSecretReply>> {
+        Ok(self.client.admin().signing_secrets().await?)
+    }
+
+    async fn signing_rotate(&self) -> Result<Vec<SigningSecretReply>> {
+        Ok(self.client.admin().signing_rotate().await?)
+    }
+
+    async fn signing_revoke(&self, kid: &str) -> Result<Vec<SigningSecretReply>> {
+        Ok(self.client.admin().signing_revoke(kid).await?)
     }
 
     async fn providers(&self) -> Result<Vec<ProviderReply>> {

@@ -27,6 +27,7 @@ pub(crate) mod purge;
 pub(crate) mod sync;
 pub(crate) mod copies;
 pub(crate) mod writes;
+pub(crate) mod signatures;
 pub(crate) mod as_a_whole;
 
 /// Makes a test of each function of the suite. `$make` is the absolute path of a function that
@@ -128,6 +129,13 @@ macro_rules! contract_tests {
                 a_withdrawn_write_becomes_a_dropped_blob,
                 old_writes_are_withdrawn_up_to_the_limit,
                 a_renewed_write_is_young_again,
+            }
+            signatures {
+                a_new_secret_signs_and_the_one_before_verifies_for_its_time,
+                a_revoked_secret_is_gone_at_once,
+                a_permit_is_spent_with_the_file_that_it_was_for,
+                of_two_concurrent_uploads_with_one_permit_one_is_done,
+                a_permit_that_came_too_late_is_refused_and_forgotten,
             }
             as_a_whole {
                 it_answers,
@@ -257,6 +265,7 @@ pub(crate) fn insert(records: impl Into<Vec<FileRecord>>) -> InsertFiles {
         binding: BindingSeen { organization: None, active: None },
         quota_bytes: None,
         idempotency: None,
+        permit: None,
     }
 }
 

@@ -14,16 +14,17 @@ use crate::domain::id::{BlobId, FileId, OrganizationId, OrganizationNumber, Stor
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
+use crate::domain::signature::SigningSecret;
 
 use crate::metadata::{
     AfterFailure, BindingOutcome, DueBlob, Holding, IdempotencyEntry, InsertFiles, Inserted, Lease,
-    ListFilter, Metadata, PurgeBacklog, PurgeClaim, Scope, SyncClaim, SyncCounts, UpdateFile,
-    Updated, WriteIntent,
+    ListFilter, Metadata, PurgeBacklog, PurgeClaim, Scope, StoredSecret, SyncClaim, SyncCounts,
+    UpdateFile, Updated, WriteIntent,
 };
 
 use super::{
     SqliteMetadata, backlog, bindings, dropped, files, holdings, idempotency, intents, listing,
-    purge, settings, sync, waits,
+    purge, settings, signing, sync, waits,
 };
 
 #[async_trait]
@@ -408,6 +409,43 @@ impl Metadata for SqliteMetadata {
 
     async fn sync_counts(&self) -> Result<SyncCounts> {
         self.readers.run("counting files", sync::counts).await
+    }
+
+    async fn signing_secrets(&self) -> Result<Vec<StoredSecret>> {
+        self.readers.run("reading the signing secrets", signing::all).await
+    }
+
+    async fn rotate_signing_secret(
+        &self,
+        new: SigningSecret,
+        now: Timestamp,
+        old_until: Timestamp,
+    ) -> Result<()> {
+        self.writer
+            .run("rotating the signing secret", move |tx| {
+                signing::rotate(tx.sql, &new, now, old_until)
+            })
+            .await
+    }
+
+    async fn revoke_signing_secret(&self, kid: &str) -> Result<bool> {
+        let kid = kid.to_owned();
+        self.writer.run("revoking a signing secret", move |tx| signing::revoke(tx.sql, &kid)).await
+    }
+
+    async fn forget_signing_secrets(&self, now: Timestamp) -> Result<u64> {
+        self.writer.run("forgetting secrets", move |tx| signing::forget(tx.sql, now)).await
+    }
+
+    async fn is_permit_used(&self, nonce: &str) -> Result<bool> {
+        let nonce = nonce.to_owned();
+        self.readers.run("looking up a permit", move |sql| signing::is_used(sql, &nonce)).await
+    }
+
+    async fn forget_permits(&self, now: Timestamp, limit: usize) -> Result<u64> {
+        self.writer
+            .run("forgetting permits", move |tx| signing::forget_used(tx.sql, now, limit))
+            .await
     }
 
     fn damage(&self) -> Damage {

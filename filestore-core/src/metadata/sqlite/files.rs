@@ -11,7 +11,7 @@ use crate::metadata::{BindingSeen, Expected, InsertFiles, Inserted, UpdateFile, 
 use super::fault::Fault;
 use super::row::{self, COLUMNS, columns, id};
 use super::writer::WriteTx;
-use super::{bindings, dropped, idempotency, intents};
+use super::{bindings, dropped, idempotency, intents, signing};
 
 pub(super) const BY_ID: &str = concat!("SELECT ", columns!(), " FROM files WHERE file_id = ?1");
 
@@ -74,6 +74,11 @@ pub(super) fn insert(tx: &WriteTx<'_>, insert: &InsertFiles) -> Result<Inserted,
     {
         return Ok(Inserted::IdempotencyTaken);
     }
+    if let Some(permit) = &insert.permit
+        && signing::is_spent(tx.sql, permit, first.created_at)?
+    {
+        return Ok(Inserted::PermitSpent);
+    }
 
     if !still_holds(tx.sql, &insert.binding)? {
         return Ok(Inserted::PlacementStale);
@@ -97,6 +102,9 @@ pub(super) fn insert(tx: &WriteTx<'_>, insert: &InsertFiles) -> Result<Inserted,
     }
     if let Some(entry) = &insert.idempotency {
         idempotency::put(tx.sql, entry)?;
+    }
+    if let Some(permit) = &insert.permit {
+        signing::spend(tx.sql, permit)?;
     }
     Ok(Inserted::Done)
 }

@@ -57,6 +57,7 @@ mod sync;
 mod holdings;
 mod intents;
 mod settings;
+mod signing;
 mod waits;
 mod engine;
 #[cfg(test)]

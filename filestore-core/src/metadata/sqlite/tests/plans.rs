@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::super::{
     backlog, bindings, damage, dropped, files, holdings, idempotency, intents, listing, purge,
-    settings, sync,
+    settings, signing, sync,
 };
 use super::*;
 use crate::domain::listing::ListFilter;
@@ -118,6 +118,9 @@ async fn no_query_scans_or_sorts() {
         intents::RENEW,
         intents::OLD,
         settings::ONE,
+        signing::REVOKE,
+        signing::IS_USED,
+        signing::FORGET_USED,
     ];
     let queries: Vec<String> = fixed.into_iter().map(str::to_owned).chain(listings()).collect();
     let plans = move |sql: &Connection| {

@@ -1,0 +1,63 @@
+//! Signed URLs.
+
+use std::time::Duration;
+
+use crate::api;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::signed_url::{SignFile, SignUpload, SigningSecretInfo};
+use crate::domain::variant::{Fit, VariantSize};
+
+impl TryFrom<&api::SignRequest> for SignFile {
+    type Error = Error;
+
+    /// `InvalidField` for a size that no variant has, or a fit without a size.
+    fn try_from(request: &api::SignRequest) -> Result<Self> {
+        let mut sign = Self::content();
+        if let Some(side) = request.size {
+            let fit = request.fit.map(Fit::from).unwrap_or_default();
+            sign.variant = Some((VariantSize::try_from(side)?, fit));
+        } else if request.fit.is_some() {
+            return Err(Error::invalid("fit", "only a variant has a fit: fit goes with size"));
+        }
+
+        sign.disposition = request.disposition.map(Into::into);
+        sign.expires_in = request.expires_in_s.map(Duration::from_secs);
+        Ok(sign)
+    }
+}
+
+impl TryFrom<&api::SignUploadRequest> for SignUpload {
+    type Error = Error;
+
+    fn try_from(request: &api::SignUploadRequest) -> Result<Self> {
+        let required = |field: &'static str, text: &str| {
+            let message = format!("a required key is missing: {field}");
+            if text.is_empty() {
+                Err(Error::new(ErrorKind::MissingField, message).with_field(field))
+            } else {
+                Ok(())
+            }
+        };
+        required("organization_id", &request.organization_id)?;
+        required("sub_system", &request.sub_system)?;
+
+        let mut sign = Self::new(request.organization_id.parse()?, request.sub_system.parse()?);
+        sign.max_size = request.max_size;
+        sign.mime_type.clone_from(&request.mime_type);
+        sign.temp = request.upload_temp.unwrap_or(false);
+        sign.expires_in = request.expires_in_s.map(Duration::from_secs);
+        Ok(sign)
+    }
+}
+
+impl From<SigningSecretInfo> for api::SigningSecretReply {
+    fn from(info: SigningSecretInfo) -> Self {
+        Self {
+            kid: info.kid,
+            configured: info.is_configured,
+            signs: info.signs,
+            created_at: info.created_at.map(|at| at.to_string()),
+            valid_until: info.valid_until.map(|at| at.to_string()),
+        }
+    }
+}
