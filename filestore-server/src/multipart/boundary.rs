@@ -99,6 +99,8 @@ mod tests {
         }
 
         let long = format!("multipart/form-data; boundary={}", "a".repeat(71));
+        let crowd: String = (0..10_000).map(|n| format!(";{n:x}=a")).collect();
+        let crowded = format!("multipart/form-data{crowd}; boundary=a");
 
         for value in [
             "multipart/form-data",
@@ -110,6 +112,7 @@ mod tests {
             "multipart/form-data; boundary=\"a\r\nb\"",
             "multipart/form-data; boundary=ä",
             &long,
+            &crowded,
         ] {
             assert_eq!(boundary_of(value), Err(BoundaryError::BadBoundary), "{value}");
         }

@@ -6,7 +6,7 @@
 //! # Limits
 //!
 //! [`Limits`] bounds everything that a client can make grow: the bytes before the first boundary, the
-//! header block of a part, the number of parts, the bytes after the last boundary. Part bodies are
+//! header block of a part, its parameters, the number of parts, the bytes after the last boundary. Part bodies are
 //! handed on as slices of the chunks they came in and never collected, so the memory of a parser is
 //! one header block, whatever the client sends. No byte is searched twice.
 //!

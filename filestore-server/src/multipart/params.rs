@@ -6,6 +6,10 @@
 
 use filestore_core::web::media::is_token_byte;
 
+/// The most parameters of one value. Browsers and curl send at most three; each parameter is compared
+/// with all before it, so a header full of them would cost a quarter of a second.
+const MAX_PARAMS: usize = 16;
+
 /// One parameter. Names compare without case and are kept in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Param {
@@ -18,7 +22,8 @@ pub(super) struct Param {
 }
 
 /// Reads the parameters in `text`, which starts at the first `;` or is blank. `unquoted` tests the
-/// bytes of a value without quotes. Text outside the grammar and repeated names are refused.
+/// bytes of a value without quotes. Text outside the grammar, repeated names and more than
+/// [`MAX_PARAMS`] parameters are refused.
 pub(super) fn parse(text: &[u8], unquoted: fn(u8) -> bool) -> Result<Vec<Param>, &'static str> {
     let mut rest = text.trim_ascii_start();
     let mut params: Vec<Param> = Vec::new();
@@ -32,6 +37,9 @@ pub(super) fn parse(text: &[u8], unquoted: fn(u8) -> bool) -> Result<Vec<Param>,
             continue;
         }
 
+        if params.len() == MAX_PARAMS {
+            return Err("there are more than 16 parameters");
+        }
         let (param, after) = one(rest, unquoted)?;
         if params.iter().any(|known| known.name == param.name) {
             return Err("a parameter is repeated");
@@ -127,6 +135,13 @@ mod tests {
         ] {
             assert_eq!(pairs(text), Ok(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn a_seventeenth_parameter_is_refused() {
+        let of = |count: usize| (0..count).map(|n| format!(";p{n}=x")).collect::<String>();
+        assert_eq!(pairs(&of(MAX_PARAMS)).unwrap().len(), MAX_PARAMS);
+        assert_eq!(pairs(&of(MAX_PARAMS + 1)), Err("there are more than 16 parameters"));
     }
 
     #[test]

@@ -63,6 +63,7 @@ async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
 struct BatchForm {
     organization_id: Once<OrganizationId>,
     sub_system: Once<SubSystem>,
+    charset: Once<()>,
     items: BTreeMap<u32, Item>,
     received_bytes: u64,
     flushing: JoinSet<(u32, Result<StagedBlob>)>,
@@ -89,7 +90,7 @@ impl BatchForm {
             }
             "sub_system" => self.sub_system.read(part, fields::parsed).await,
 
-            CHARSET_FIELD => fields::pass_over(part).await,
+            CHARSET_FIELD => self.charset.read(part, fields::ignored).await,
             name => {
                 let (index, field) = item_field(name)?;
                 self.take_item(call, part, index, field).await.map_err(|e| e.with_item(index))

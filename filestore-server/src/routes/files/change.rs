@@ -70,6 +70,7 @@ struct ChangeForm {
     make_as_ready: Once<bool>,
     original_name: Once<Option<String>>,
     mime_type: Once<Option<String>>,
+    charset: Once<()>,
     file: Once<(StagedBlob, PartHints)>,
     room: Option<QuotaReservation>,
 }
@@ -93,7 +94,7 @@ impl ChangeForm {
             "mime_type" => self.mime_type.read(part, fields::mime_type).await,
             "file" => self.take_file(call, part, if_match).await,
 
-            CHARSET_FIELD => fields::pass_over(part).await,
+            CHARSET_FIELD => self.charset.read(part, fields::ignored).await,
             name => Err(fields::unknown(name, &FIELDS)),
         }
     }

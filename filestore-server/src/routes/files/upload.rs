@@ -98,6 +98,7 @@ struct UploadForm {
     mime_type: Once<Option<String>>,
     upload_temp: Once<bool>,
     sha256: Once<Sha256>,
+    charset: Once<()>,
     file: Once<(StagedBlob, PartHints)>,
     claims: Option<UploadClaims>,
 }
@@ -123,7 +124,7 @@ impl UploadForm {
             "upload_temp" => self.upload_temp.read(part, fields::flag).await,
             "sha256" => self.sha256.read(part, fields::parsed).await,
 
-            CHARSET_FIELD => fields::pass_over(part).await,
+            CHARSET_FIELD => self.charset.read(part, fields::ignored).await,
             name => Err(fields::unknown(name, &FIELDS)),
         }
     }
