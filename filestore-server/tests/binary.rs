@@ -95,6 +95,7 @@ fn what_cannot_be_used_is_exit_2_and_says_why() {
         (&["--config", "c.toml"], "lisen"),
         (&["--config", "absent.toml"], "absent.toml"),
         (&["--public-url", "ftp://x"], "public_url"),
+        (&["--public-url", "https://files.example.org"], "--insecure-no-auth"),
         (&["--unknown"], "--unknown"),
     ] {
         let output = command(&dir).args(args).output().unwrap();

@@ -15,8 +15,13 @@ use serde_json::Value;
 const REFERENCE: &str = include_str!("../docs/reference.md");
 
 /// Codes of failures that never reach the core.
-const SERVER_CODES: [&str; 4] =
-    ["malformed_request", "method_not_allowed", "range_not_satisfiable", "unsupported_media_type"];
+const SERVER_CODES: [&str; 5] = [
+    "malformed_request",
+    "method_not_allowed",
+    "misdirected_request",
+    "range_not_satisfiable",
+    "unsupported_media_type",
+];
 
 /// Methods by path, from every `METHOD /api/v1/...` of the text.
 fn documented() -> BTreeMap<String, BTreeSet<String>> {

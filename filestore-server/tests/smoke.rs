@@ -311,9 +311,11 @@ async fn a_request_id_is_the_servers_own() {
 
 #[tokio::test]
 async fn a_public_prefix_is_in_locations_and_accepted_in_paths() {
-    let running =
-        Running::start_with(|config| config.public_url = Some("https://x.example/a/b/".into()))
-            .await;
+    let running = Running::start_with(|config| {
+        config.public_url = Some("https://x.example/a/b/".into());
+        config.insecure_no_auth = true;
+    })
+    .await;
     let form = form().part("file", Part::bytes(&b"x"[..]).file_name("x"));
     let created = running.send_form(Method::POST, "/a/b/api/v1/files/upload", form).await;
     let location = header(&created, "location").to_owned();
@@ -338,7 +340,7 @@ async fn an_announced_body_too_large_is_refused_before_it_is_sent() {
     let running = Running::start().await;
     let reply = running
         .raw(
-            "POST /api/v1/files/upload HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\n\
+            "POST /api/v1/files/upload HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n\
              content-type: multipart/form-data; boundary=b\r\ncontent-length: 99999999999\r\n\r\n",
         )
         .await;
@@ -352,7 +354,7 @@ async fn a_client_that_stops_sending_is_told_so_and_leaves_nothing() {
     let running = Running::start_with(|config| config.body.idle = Duration::from_millis(50)).await;
     let reply = running
         .raw(
-            "POST /api/v1/files/upload HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\
+            "POST /api/v1/files/upload HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\
              content-type: multipart/form-data; boundary=b\r\n\r\n\
              --b\r\nContent-Disposition: form-data; name=file; filename=f\r\n\r\npart of it",
         )
@@ -418,7 +420,7 @@ async fn the_admin_socket_speaks_the_same_api_and_goes_with_the_server() {
     let running = Running::start().await;
     let path = running.server.store().data_dir().admin_socket();
     let mut socket = UnixStream::connect(&path).await.unwrap();
-    let request = "POST /api/v1/admin/purge/run HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+    let request = "POST /api/v1/admin/purge/run HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
                    content-type: application/json\r\ncontent-length: 16\r\n\r\n{\"dry_run\":true}";
     socket.write_all(request.as_bytes()).await.unwrap();
     let mut reply = String::new();
@@ -438,7 +440,7 @@ async fn stopping_lets_a_running_upload_finish() {
     let (start, rest) = body.split_at(100);
     let mut socket = TcpStream::connect(running.server.local_addr()).await.unwrap();
     let head = format!(
-        "POST /api/v1/files/upload HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\n\
+        "POST /api/v1/files/upload HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n\
          content-type: multipart/form-data; boundary=b\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );

@@ -264,7 +264,8 @@ async fn a_path_cannot_climb_out() {
         "/api/v1/files/%00",
         "//etc/passwd",
     ] {
-        let reply = server.exchange(&format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n")).await;
+        let reply =
+            server.exchange(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")).await;
         assert!([400, 404].contains(&reply.status), "{path}: {}", reply.status);
         assert!(!String::from_utf8_lossy(&reply.body).contains("root:"));
     }
@@ -306,7 +307,7 @@ async fn a_413_known_from_the_length_is_answered_before_reading_and_is_readable(
     let server = TestServer::start_with(|config| config.store.limits.max_file_size = 1 << 20).await;
     let mut wire = server.wire().await;
     wire.send(
-        "POST /api/v1/files/upload HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 4000000000\r\n\r\n",
+        "POST /api/v1/files/upload HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 4000000000\r\n\r\n",
     )
     .await;
     let reply = wire.reply().await;
@@ -316,7 +317,7 @@ async fn a_413_known_from_the_length_is_answered_before_reading_and_is_readable(
     // A browser reads the reply only once its body is sent: it must still be there.
     let mut browser = server.wire().await;
     browser
-        .send("POST /api/v1/files/upload HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 4000000\r\n\r\n")
+        .send("POST /api/v1/files/upload HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 4000000\r\n\r\n")
         .await;
 
     let piece = fixtures::noise(1, 100_000);
@@ -339,7 +340,7 @@ async fn expect_100_continue_is_not_answered_with_100_when_the_length_is_too_lar
     let server = TestServer::start_with(|config| config.store.limits.max_file_size = 1000).await;
     let mut wire = server.wire().await;
     wire.send(
-        "POST /api/v1/files/upload HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 4000000\r\n\r\n",
+        "POST /api/v1/files/upload HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 4000000\r\n\r\n",
     )
     .await;
     let status = wire.status_line().await;
@@ -352,7 +353,9 @@ async fn a_header_block_that_is_too_large_is_431() {
     let mut wire = server.wire().await;
     let huge = "x".repeat(1 << 20);
     let _ = wire
-        .try_send(format!("GET /api/v1/health-checks HTTP/1.1\r\nHost: x\r\nX-Big: {huge}\r\n\r\n"))
+        .try_send(format!(
+            "GET /api/v1/health-checks HTTP/1.1\r\nHost: localhost\r\nX-Big: {huge}\r\n\r\n"
+        ))
         .await;
     assert_eq!(wire.reply().await.status, 431);
 }
@@ -389,7 +392,7 @@ async fn ambiguous_lengths_are_refused() {
     ] {
         let mut wire = server.wire().await;
         wire.send(format!(
-            "POST /api/v1/organization-storage-bindings/create HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{framing}\r\n\r\n{{}}xyz0\r\n\r\n"
+            "POST /api/v1/organization-storage-bindings/create HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{framing}\r\n\r\n{{}}xyz0\r\n\r\n"
         ))
         .await;
         let reply = wire.reply_or_end().await;
@@ -418,8 +421,8 @@ async fn a_request_without_exactly_one_host_is_400() {
 async fn requests_on_one_connection_are_answered_in_turn() {
     let server = TestServer::start().await;
     let mut wire = server.wire().await;
-    let get = "GET /api/v1/health-checks HTTP/1.1\r\nHost: x\r\n\r\n";
-    let missing = "GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n";
+    let get = "GET /api/v1/health-checks HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let missing = "GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n";
     wire.send(format!("{get}{missing}{get}")).await;
     let statuses =
         [wire.reply().await.status, wire.reply().await.status, wire.reply().await.status];

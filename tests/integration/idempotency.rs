@@ -126,7 +126,7 @@ async fn a_request_with_the_key_of_a_running_one_is_409_until_that_is_done() {
 
     let mut wire = server.wire().await;
     wire.send(format!(
-        "POST /api/v1/files/upload HTTP/1.1\r\nHost: x\r\nIdempotency-Key: k-1\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
+        "POST /api/v1/files/upload HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: k-1\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
         body.len()
     ))
     .await;
@@ -159,7 +159,7 @@ async fn a_retry_after_a_lost_reply_stores_nothing_twice() {
         let (content_type, body) = (form.content_type(), form.finish());
         let mut wire = server.wire().await;
         wire.send(format!(
-            "POST /api/v1/files/upload HTTP/1.1\r\nHost: x\r\nIdempotency-Key: {key}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
+            "POST /api/v1/files/upload HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: {key}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
             body.len()
         ))
         .await;

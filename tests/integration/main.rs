@@ -19,6 +19,7 @@ mod health;
 mod admin;
 mod clouds;
 mod errors;
+mod guard;
 mod limits;
 mod races;
 mod recovery;

@@ -170,7 +170,7 @@ async fn an_upload_whose_connection_breaks_leaves_nothing() {
     let form = form().bytes("file", &fixtures::noise(7, 300_000));
     let (content_type, body) = (form.content_type(), form.finish());
     let head = format!(
-        "POST /api/v1/files/upload HTTP/1.1\r\nHost: x\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
+        "POST /api/v1/files/upload HTTP/1.1\r\nHost: localhost\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
 
@@ -190,7 +190,7 @@ async fn an_upload_may_come_in_chunks_of_unknown_number() {
 
     let mut wire = server.wire().await;
     wire.send(format!(
-        "POST /api/v1/files/upload HTTP/1.1\r\nHost: x\r\nContent-Type: {content_type}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "POST /api/v1/files/upload HTTP/1.1\r\nHost: localhost\r\nContent-Type: {content_type}\r\nTransfer-Encoding: chunked\r\n\r\n"
     ))
     .await;
     for piece in form.finish().chunks(7919) {

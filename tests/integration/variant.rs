@@ -368,7 +368,7 @@ async fn a_client_that_goes_away_leaves_the_work_to_the_other_that_waits_for_it(
     let blob = blob.await;
 
     let mut first = server.wire().await;
-    first.send(format!("GET /api/v1/files/{id}/400/400 HTTP/1.1\r\nhost: here\r\n\r\n")).await;
+    first.send(format!("GET /api/v1/files/{id}/400/400 HTTP/1.1\r\nhost: localhost\r\n\r\n")).await;
     eventually("the beginning of the work", async || is_open(&blob).then_some(())).await;
 
     // Who has it open reads it to its end, and nobody opens it again: it is decoded once or never.

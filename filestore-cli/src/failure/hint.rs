@@ -24,6 +24,9 @@ pub(super) fn of(code: &Code, field: Option<&str>, allowed: &[String]) -> Option
 
         Code::Unauthorized => "give a valid key with --key or FILESTORE_KEY",
         Code::Forbidden => "use a key with the scope and organization for it",
+        Code::MisdirectedRequest => {
+            "name the server by its address, or put this name into its `allowed_hosts`"
+        }
         Code::PreconditionFailed => {
             "somebody else changed it: look at it with `filestore info`, then repeat with its new sha256"
         }

@@ -133,6 +133,7 @@ impl Failure {
             Some(
                 ErrorCode::Unauthorized
                     | ErrorCode::Forbidden
+                    | ErrorCode::MisdirectedRequest
                     | ErrorCode::BindingRequired
                     | ErrorCode::StorageFull
                     | ErrorCode::Locked

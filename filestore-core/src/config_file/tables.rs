@@ -50,6 +50,7 @@ tables! {
         ..data_dir,
         ..public_url,
         ..trusted_proxies,
+        ..allowed_hosts,
         ..insecure_no_auth,
         ..check_providers,
         ..http,

@@ -39,6 +39,7 @@ tables! {
         data_dir: PathBuf,
         public_url: String,
         trusted_proxies: Vec<String>,
+        allowed_hosts: Vec<String>,
         insecure_no_auth: bool,
         check_providers: bool,
         http: HttpTable,
@@ -88,6 +89,7 @@ impl File {
         config.trusted_proxies =
             proxies.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
 
+        put(&mut config.allowed_hosts, self.allowed_hosts);
         put(&mut config.insecure_no_auth, self.insecure_no_auth);
         put(&mut config.check_providers, self.check_providers);
         self.http.unwrap_or_default().apply(&mut config.http, &mut config.body);

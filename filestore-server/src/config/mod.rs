@@ -29,7 +29,10 @@ pub struct Config {
     pub public_url: Option<String>,
     /// Proxies whose `X-Forwarded-For` is believed, in logs.
     pub trusted_proxies: Vec<IpRange>,
-    /// Permission to listen without keys on an address that others can reach.
+    /// Host names and addresses, without ports, that are the server's own besides loopback, the address
+    /// it listens on and that of the public URL. A server without keys answers to no other.
+    pub allowed_hosts: Vec<String>,
+    /// Permission to be reached by others without keys, at the address or the public URL.
     pub insecure_no_auth: bool,
     /// A check of each active provider at the start, with a warning for one that cannot serve. The
     /// check writes and removes an object under `.filestore-check/`.
@@ -51,6 +54,7 @@ impl Default for Config {
             data_dir: PathBuf::from("./filestore-data"),
             public_url: None,
             trusted_proxies: Vec::new(),
+            allowed_hosts: Vec::new(),
             insecure_no_auth: false,
             check_providers: true,
             store: StoreConfig::default(),
@@ -136,6 +140,10 @@ impl Config {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         self.store.check()?;
 
+        if self.allowed_hosts.iter().any(|host| !is_host(host)) {
+            let problem = "must be names or addresses, without scheme and port";
+            return Err(ConfigError::Value { key: "allowed_hosts", problem });
+        }
         if !(1..=1_000_000).contains(&self.http.max_connections) {
             let problem = "must be 1 to 1000000";
             return Err(ConfigError::Value { key: "http.max_connections", problem });
@@ -146,6 +154,12 @@ impl Config {
         }
         Ok(())
     }
+}
+
+fn is_host(text: &str) -> bool {
+    let is_name = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
+    let is_address = text.parse::<std::net::IpAddr>().is_ok();
+    is_address || (!text.is_empty() && text.bytes().all(is_name))
 }
 
 #[cfg(test)]
@@ -245,6 +259,8 @@ mod tests {
             ("listen = 8080", "listen"),
             ("durability = \"none\"", "durability"),
             ("trusted_proxies = [\"x\"]", "trusted_proxies"),
+            ("allowed_hosts = [\"http://x\"]", "allowed_hosts"),
+            ("allowed_hosts = [\"x:80\"]", "allowed_hosts"),
             ("[limits]\nmax_batch_items = 0", "limits.max_batch_items"),
             ("[limits]\nmax_file_size = -1", "max_file_size"),
             ("[http]\nbuffer_bytes = 1", "http.buffer_bytes"),

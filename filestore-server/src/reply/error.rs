@@ -29,6 +29,8 @@ pub(crate) enum Failure {
     Core(Error),
     /// The request has no Host header, or several.
     WithoutOneHost,
+    /// The request names a host that is not this server's.
+    Misdirected,
     /// No resource has that path.
     UnknownPath,
     /// The resource does not know the method; carries the value of `Allow`.
@@ -117,6 +119,7 @@ impl Failure {
         match self {
             Self::Core(error) => status_of(error.kind()),
             Self::WithoutOneHost => StatusCode::BAD_REQUEST,
+            Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             Self::UnknownPath => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::UnsupportedMediaType(_) | Self::UnsupportedCoding => {
@@ -130,6 +133,7 @@ impl Failure {
         match self {
             Self::Core(error) => error.kind().into(),
             Self::WithoutOneHost => ErrorCode::MalformedRequest,
+            Self::Misdirected => ErrorCode::MisdirectedRequest,
             Self::UnknownPath => ErrorCode::NotFound,
             Self::MethodNotAllowed(_) => ErrorCode::MethodNotAllowed,
             Self::UnsupportedMediaType(_) | Self::UnsupportedCoding => {
@@ -143,6 +147,11 @@ impl Failure {
         match self {
             Self::Core(error) => error.message().into(),
             Self::WithoutOneHost => "a request has exactly one Host header".into(),
+            Self::Misdirected => {
+                "a server without keys answers to its own hosts only: loopback, its address, \
+                public_url's host, allowed_hosts"
+                    .into()
+            }
             Self::UnknownPath => "no such path".into(),
             Self::MethodNotAllowed(allow) => format!("this path answers only {allow}").into(),
             Self::UnsupportedMediaType(expected) => format!("the body must be {expected}").into(),
@@ -165,6 +174,7 @@ impl Failure {
             }
             Self::UnsupportedMediaType(expected) => details.allowed = vec![(*expected).to_owned()],
             Self::UnsupportedCoding => details.field = Some("Content-Encoding".to_owned()),
+            Self::Misdirected => details.field = Some("Host".to_owned()),
             Self::WithoutOneHost | Self::UnknownPath | Self::RangeNotSatisfiable(_) => {}
         }
         details
@@ -209,7 +219,10 @@ impl Failure {
             Self::UnsupportedCoding => {
                 headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
             }
-            Self::WithoutOneHost | Self::UnknownPath | Self::UnsupportedMediaType(_) => {}
+            Self::WithoutOneHost
+            | Self::Misdirected
+            | Self::UnknownPath
+            | Self::UnsupportedMediaType(_) => {}
         }
     }
 

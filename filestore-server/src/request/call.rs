@@ -10,6 +10,7 @@ use super::base::Base;
 use crate::config::Config;
 use crate::http::query::Query;
 use crate::reply::RequestId;
+use crate::server::guard::Guard;
 
 /// The state that all requests share.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(crate) struct App {
     pub(crate) config: Config,
     /// The path prefix that clients see.
     pub(crate) base: Base,
+    /// The hosts and origins that are the server's own.
+    pub(crate) guard: Guard,
 }
 
 /// The caller on whose behalf a request acts.

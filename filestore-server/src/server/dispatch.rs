@@ -38,13 +38,12 @@ pub(super) fn service(
         let entry = LogEntry::of(&parts);
         parts.extensions.insert(Arc::clone(&call));
 
-        let reply = has_one_host(parts.version, &call.headers)
-            .then(|| routes.call(Request::from_parts(parts, body)));
+        let reply = check(&call, &parts).map(|()| routes.call(Request::from_parts(parts, body)));
 
         async move {
             let mut response = match reply {
-                Some(reply) => reply.await?,
-                None => Failure::WithoutOneHost.into_response(&call.id),
+                Ok(reply) => reply.await?,
+                Err(refused) => refused.into_response(&call.id),
             };
 
             response.headers_mut().insert(X_REQUEST_ID, call.id.to_header());
@@ -54,6 +53,14 @@ pub(super) fn service(
             Ok(response)
         }
     })
+}
+
+/// Refuses a request before any route sees it.
+fn check(call: &Call, parts: &Parts) -> Result<(), Failure> {
+    if !has_one_host(parts.version, &call.headers) {
+        return Err(Failure::WithoutOneHost);
+    }
+    call.app.guard.check(call, parts)
 }
 
 /// Tests whether the request has exactly one Host. Others are answered 400 (RFC 9112 section 3.2):

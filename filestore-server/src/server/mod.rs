@@ -2,6 +2,7 @@
 
 mod admin_socket;
 mod dispatch;
+pub(crate) mod guard;
 mod reload;
 
 use std::io;
@@ -17,6 +18,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
+use self::guard::Guard;
 use crate::config::{Config, ConfigError};
 use crate::listen::{self, BadTlsFiles, Listener, Options, Tls};
 use crate::request::base::{BadPublicUrl, Base};
@@ -67,6 +69,12 @@ pub enum StartError {
          all files; listen on a loopback address, or say --insecure-no-auth if something in front authenticates"
     )]
     Exposed(SocketAddr),
+    /// A public URL leads others to the server, which asks for no key.
+    #[error(
+        "refusing to be published as {0} without authentication: everybody who can reach it could read and \
+         delete all files; say --insecure-no-auth if something in front authenticates"
+    )]
+    Published(String),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Bind {
@@ -93,6 +101,7 @@ impl StartError {
             Self::Config(_)
             | Self::PublicUrl(_)
             | Self::Exposed(_)
+            | Self::Published(_)
             | Self::Tls(_)
             | Self::Providers(_) => true,
             Self::Bind { .. } | Self::Store(_) => false,
@@ -106,7 +115,7 @@ impl Server {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         Self::check_config(&config)?;
         let base = Base::of(config.public_url.as_deref())?;
-        check_exposure(&config)?;
+        guard::check_exposure(&config)?;
         let tls = config.tls.as_ref().map(Tls::open).transpose()?;
 
         let (listener, address) = bind(config.listen)
@@ -118,7 +127,8 @@ impl Server {
 
         let options = config.http;
         let check_providers = config.check_providers;
-        let app = Arc::new(App { store: store.clone(), config, base });
+        let guard = Guard::of(&config);
+        let app = Arc::new(App { store: store.clone(), config, base, guard });
 
         let (stopping, stopped) = watch::channel(false);
         let listener = match &tls {
@@ -205,17 +215,6 @@ fn warn_of_risks(config: &StoreConfig) {
             "blob_grace_secs is less than presign_ttl_secs: URLs may outlive what they lead to"
         );
     }
-}
-
-fn check_exposure(config: &Config) -> Result<(), StartError> {
-    if config.listen.ip().to_canonical().is_loopback() {
-        return Ok(());
-    }
-    if !config.insecure_no_auth {
-        return Err(StartError::Exposed(config.listen));
-    }
-    tracing::warn!(listen = %config.listen, "no authentication: whoever reaches this address can read and delete all files");
-    Ok(())
 }
 
 fn accept(

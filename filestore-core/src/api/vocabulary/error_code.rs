@@ -83,6 +83,8 @@ open_word! {
         Internal = "internal",
         /// The request is not HTTP as the service takes it: it has no or several `Host` headers.
         MalformedRequest = "malformed_request",
+        /// The request names a host that is not this server's; a server without keys answers to its own.
+        MisdirectedRequest = "misdirected_request",
         /// The path exists, but not with this method; `allowed` lists its methods.
         MethodNotAllowed = "method_not_allowed",
         /// The body has another type or a content encoding; `allowed` lists the type.
