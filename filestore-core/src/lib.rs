@@ -132,7 +132,10 @@ pub use self::{
         damage::{Damage, DamagedRow},
         disposition::Disposition,
         error::{Details, Error, ErrorKind, Result},
-        id::{BlobId, FileId, OrganizationId, OrganizationNumber, Sha256, StoreId, SubSystem},
+        id::{
+            BlobId, FileId, KeyId, OrganizationId, OrganizationNumber, Sha256, StoreId, SubSystem,
+        },
+        key::{ApiKey, KeyDigest, KeyScope, KeyScopes, KeySecret, NewKey},
         lifecycle::FileState,
         listing::ListFilter,
         overview::{Advice, DiskSpace, Overview, ProviderStatus, Unfinished},
@@ -153,8 +156,9 @@ pub use self::{
     },
     service::{
         BatchItem, Bindings, ByteStream, Change, Changed, FilePage, FileStore, FileStoreBuilder,
-        GivenName, Health, IdempotencyGuard, IfMatch, ListRequest, NewBatch, NewUpload, Opened,
-        PartHints, QuotaReservation, Replacement, Signing, Uploaded, Uploads, VariantRequest,
+        GivenName, Health, IdempotencyGuard, IfMatch, Keys, ListRequest, NewBatch, NewUpload,
+        Opened, PartHints, QuotaReservation, Replacement, Signing, Uploaded, Uploads,
+        VariantRequest,
     },
     storage::{
         CheckOutcome, CheckStep, DataDir, PresignMethod, ProviderCheck, ProviderRegistry,

@@ -24,7 +24,8 @@ const MAY_NAME: [(&str, &[&str]); 10] = [
 ];
 
 /// Libraries that one folder alone may name.
-const AT_HOME_IN: [(&str, &str); 7] = [
+const AT_HOME_IN: [(&str, &str); 8] = [
+    ("getrandom", "tasks"),
     ("rusqlite", "metadata/sqlite"),
     ("r2d2", "metadata/sqlite"),
     ("opendal", "storage/cloud"),

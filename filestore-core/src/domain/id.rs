@@ -86,6 +86,28 @@ impl FromStr for StoreId {
     }
 }
 
+/// The id of a key of the API. Shown in lists and logs; the key itself is a secret, its id is none.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyId(Ulid);
+
+impl KeyId {
+    /// Creates a new id whose time part is `now`.
+    pub fn generate(now: Timestamp) -> Self {
+        Self(fresh_ulid(now))
+    }
+}
+
+impl FromStr for KeyId {
+    type Err = Error;
+
+    /// Accepts an upper-case ULID of 26 characters, nothing else.
+    fn from_str(text: &str) -> Result<Self> {
+        parse_ulid(text).map(Self).ok_or_else(|| {
+            Error::invalid("key_id", "a key's id is an upper-case ULID of 26 characters")
+        })
+    }
+}
+
 macro_rules! ulid_text {
     ($($name:ident),*) => {$(
         impl fmt::Display for $name {
@@ -102,7 +124,7 @@ macro_rules! ulid_text {
         }
     )*};
 }
-ulid_text!(FileId, BlobId, StoreId);
+ulid_text!(FileId, BlobId, StoreId, KeyId);
 
 fn fresh_ulid(now: Timestamp) -> Ulid {
     Ulid::from_parts(u64::try_from(now.as_millis()).unwrap_or(0), tasks::random_part())

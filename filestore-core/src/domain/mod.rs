@@ -18,6 +18,7 @@ pub mod report;
 pub mod backlog;
 pub mod reply;
 pub mod scope;
+pub mod key;
 pub mod signature;
 pub mod signed_url;
 pub mod listing;

@@ -24,8 +24,8 @@ use async_trait::async_trait;
 
 pub use types::{
     AfterFailure, BindingOutcome, BindingSeen, DroppedBlob, DueBlob, Expected, Holding,
-    IdempotencyEntry, InsertFiles, Inserted, Lease, PurgeBacklog, PurgeClaim, StoredSecret,
-    SyncClaim, SyncCounts, UpdateFile, Updated, WriteIntent,
+    IdempotencyEntry, InsertFiles, Inserted, KeyChange, KeyOutcome, Lease, PurgeBacklog,
+    PurgeClaim, StoredKey, StoredSecret, SyncClaim, SyncCounts, UpdateFile, Updated, WriteIntent,
 };
 
 use crate::domain::backlog::ProviderBacklog;
@@ -33,7 +33,7 @@ use crate::domain::binding::{Binding, BindingChange, NewBinding};
 use crate::domain::clock::Timestamp;
 use crate::domain::damage::Damage;
 use crate::domain::error::Result;
-use crate::domain::id::{BlobId, FileId, OrganizationId, OrganizationNumber, StoreId};
+use crate::domain::id::{BlobId, FileId, KeyId, OrganizationId, OrganizationNumber, StoreId};
 use crate::domain::listing::ListFilter;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
@@ -41,12 +41,13 @@ use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
 use crate::domain::signature::SigningSecret;
 
-/// The metadata of a store, in seven groups.
+/// The metadata of a store, in eight groups.
 ///
 /// | group | methods |
 /// |---|---|
 /// | files | look-up, listing, insert, change, remembered replies, usage |
 /// | bindings | look-up, creation, change |
+/// | keys | reading all, creation, change, uses |
 /// | purges | expiry, claims of deleted files, dropped blobs |
 /// | syncs | settling, claims of files to copy, queueing, counts |
 /// | writes | objects on their way to a provider, and the holders of files |
@@ -134,6 +135,24 @@ pub trait Metadata: Send + Sync + 'static {
         active_providers: &[ProviderCode],
         now: Timestamp,
     ) -> Result<BindingOutcome>;
+
+    // ----------------------------------------------------------------------------------------- Keys
+
+    /// Lists all keys, revoked and expired ones included, oldest first.
+    async fn keys(&self) -> Result<Vec<StoredKey>>;
+
+    /// Tells if a key was ever made. Rows that cannot be read count as well.
+    async fn has_keys(&self) -> Result<bool>;
+
+    /// Makes a key. Where there are `most` already, the oldest that is revoked or has expired by the
+    /// key's `created_at` makes room.
+    async fn insert_key(&self, key: StoredKey, most: usize) -> Result<KeyOutcome>;
+
+    /// Changes a key.
+    async fn change_key(&self, id: KeyId, change: KeyChange) -> Result<KeyOutcome>;
+
+    /// Notes when keys were last used; earlier notes of a later use stay.
+    async fn note_key_uses(&self, uses: Vec<(KeyId, Timestamp)>) -> Result<()>;
 
     // --------------------------------------------------------------------------------------- Purges
 

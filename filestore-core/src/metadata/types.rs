@@ -2,7 +2,8 @@
 
 use crate::domain::binding::Binding;
 use crate::domain::clock::Timestamp;
-use crate::domain::id::{BlobId, FileId, OrganizationId, OrganizationNumber};
+use crate::domain::id::{BlobId, FileId, KeyId, OrganizationId, OrganizationNumber};
+use crate::domain::key::{ApiKey, KeyDigest};
 use crate::domain::lifecycle::FileState;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
@@ -96,6 +97,49 @@ pub struct IdempotencyEntry {
     pub reply: Vec<u8>,
     /// The instant from which the reply is forgotten.
     pub expires_at: Timestamp,
+}
+
+/// A key as it is stored: with the digests of its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredKey {
+    /// The key.
+    pub key: ApiKey,
+    /// The digest of its text.
+    pub digest: KeyDigest,
+    /// The digest of its text before the last rotation, and the instant from which that is refused.
+    pub former: Option<(KeyDigest, Timestamp)>,
+}
+
+/// A change of one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyChange {
+    /// Refuses the key from `at` on. The first revocation stands.
+    Revoke {
+        /// The present instant.
+        at: Timestamp,
+    },
+    /// Gives the key another text.
+    Rotate {
+        /// The digest of the new text.
+        digest: KeyDigest,
+        /// The present instant.
+        at: Timestamp,
+        /// The instant from which the text before is refused.
+        former_until: Timestamp,
+    },
+}
+
+/// The outcome of making or changing a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyOutcome {
+    /// Done; carries the key as it is now, and the keys that made room for it.
+    Done(Box<StoredKey>, Vec<KeyId>),
+    /// No key has that id.
+    Unknown,
+    /// The key is revoked, and stays so.
+    Revoked,
+    /// There are as many keys as there may be, all of them good.
+    Full,
 }
 
 /// A change of one file.

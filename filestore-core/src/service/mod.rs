@@ -40,6 +40,7 @@ mod listing;
 mod variant;
 mod delete;
 mod bindings;
+mod keys;
 mod providers;
 mod overview;
 mod provider_identity;
@@ -72,6 +73,7 @@ pub use crate::storage::ByteStream;
 pub use bindings::Bindings;
 pub use change::Changed;
 pub use idempotency::IdempotencyGuard;
+pub use keys::Keys;
 pub use listing::{FilePage, ListRequest};
 pub use open::FileStoreBuilder;
 pub use quota::QuotaReservation;
@@ -143,6 +145,7 @@ pub(crate) struct Inner {
     pub(crate) migrations: Migrations,
     /// The right of this opener to run the work of the background.
     pub(crate) standing: Standing,
+    keys: keys::KeyRing,
     idempotency: Arc<idempotency::KeysInUse>,
     quota: Arc<quota::Ledger>,
     /// The secrets that sign URLs.
@@ -237,6 +240,9 @@ impl FileStore {
     /// Finishes queued writes and closes the database. Other clones fail from then on.
     pub async fn close(&self) {
         self.inner.publishing.idle().await;
+        if let Err(error) = self.note_key_uses().await {
+            tracing::warn!(error = %error.chain(), "the last uses of keys were not written");
+        }
         self.inner.metadata.close().await;
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::commit::leaves_nothing;
+use super::keys::KeyRing;
 use super::last_used::{self, Age, Opener};
 use super::migrations::Migrations;
 use super::provider_identity::MarkedProviders;
@@ -178,6 +179,7 @@ impl FileStoreBuilder {
         let ledger = MarkedProviders::ledger(Arc::clone(&metadata));
         providers.identify(metadata.store_id(), &ledger);
 
+        let keys = KeyRing::read(&*metadata).await?;
         let leap_guard = LeapGuard::new(config.clock_settle);
         leap_guard.look(&clock);
         let store = FileStore {
@@ -196,6 +198,7 @@ impl FileStoreBuilder {
                 traffic: Traffic::default(),
                 migrations: Migrations::default(),
                 standing,
+                keys,
                 idempotency: Arc::new(idempotency::KeysInUse::default()),
                 quota: Arc::new(quota::Ledger::default()),
                 signing,

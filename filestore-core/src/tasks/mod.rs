@@ -13,7 +13,6 @@
 #[cfg(any(test, feature = "internals"))]
 pub mod simulation;
 
-use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
@@ -68,15 +67,17 @@ pub fn random_part() -> u128 {
     ulid::Ulid::generate().random()
 }
 
-/// Draws 256 bits that nobody can guess, from the generator of the operating system's seed; within a
-/// simulation they follow from its own.
+/// Draws 256 bits from the operating system, for a secret; within a simulation they follow from its
+/// seed.
 pub fn random_secret() -> [u8; 32] {
-    let mut hasher = Sha256::new();
-    for _ in 0..4 {
-        // 80 random bits each: more than the digest has.
-        hasher.update(random_part().to_le_bytes());
+    let mut bytes = [0; 32];
+    if is_simulated() {
+        let halves = [random_part().to_le_bytes(), random_part().to_le_bytes()];
+        bytes.copy_from_slice(halves.as_flattened());
+    } else {
+        getrandom::fill(&mut bytes).expect("the operating system has random bits once it runs");
     }
-    hasher.finalize().into()
+    bytes
 }
 
 /// Draws a name that nothing else has: 20 hexadecimal digits.

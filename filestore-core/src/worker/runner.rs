@@ -157,6 +157,24 @@ impl Worker for OutageWorker {
     }
 }
 
+/// Writes the last uses of keys.
+struct KeyUseWorker;
+
+#[async_trait]
+impl Worker for KeyUseWorker {
+    fn name(&self) -> String {
+        "uses of keys".to_owned()
+    }
+
+    fn every(&self) -> Duration {
+        Duration::from_mins(1)
+    }
+
+    async fn work(&self, store: &FileStore, _stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        store.note_key_uses().await
+    }
+}
+
 struct UpkeepWorker;
 
 #[async_trait]
@@ -181,6 +199,7 @@ fn workers_of(store: &FileStore) -> Vec<Arc<dyn Worker>> {
         Arc::new(SettleWorker),
         Arc::new(OutageWorker(Outages::default())),
         Arc::new(UpkeepWorker),
+        Arc::new(KeyUseWorker),
     ];
 
     for holder in store.holders() {

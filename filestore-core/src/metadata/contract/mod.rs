@@ -23,6 +23,7 @@ pub(crate) mod changes;
 pub(crate) mod listing;
 pub(crate) mod idempotency;
 pub(crate) mod bindings;
+pub(crate) mod keys;
 pub(crate) mod purge;
 pub(crate) mod sync;
 pub(crate) mod copies;
@@ -77,6 +78,14 @@ macro_rules! contract_tests {
                 resuming_needs_an_active_provider,
                 without_a_binding_there_is_nothing_to_change,
                 the_newest_terminated_binding_resumes,
+            }
+            keys {
+                a_key_reads_back_whole,
+                a_revoked_key_stays_revoked,
+                a_rotated_key_remembers_the_digest_before,
+                what_is_unknown_is_not_changed,
+                a_dead_key_makes_room_for_a_new_one,
+                the_last_use_only_moves_forward,
             }
             purge {
                 temp_files_expire_up_to_the_limit,

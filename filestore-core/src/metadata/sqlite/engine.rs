@@ -10,21 +10,21 @@ use crate::domain::binding::{Binding, BindingChange, NewBinding};
 use crate::domain::clock::Timestamp;
 use crate::domain::damage::Damage;
 use crate::domain::error::Result;
-use crate::domain::id::{BlobId, FileId, OrganizationId, OrganizationNumber, StoreId};
+use crate::domain::id::{BlobId, FileId, KeyId, OrganizationId, OrganizationNumber, StoreId};
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
 use crate::domain::signature::SigningSecret;
 
 use crate::metadata::{
-    AfterFailure, BindingOutcome, DueBlob, Holding, IdempotencyEntry, InsertFiles, Inserted, Lease,
-    ListFilter, Metadata, PurgeBacklog, PurgeClaim, Scope, StoredSecret, SyncClaim, SyncCounts,
-    UpdateFile, Updated, WriteIntent,
+    AfterFailure, BindingOutcome, DueBlob, Holding, IdempotencyEntry, InsertFiles, Inserted,
+    KeyChange, KeyOutcome, Lease, ListFilter, Metadata, PurgeBacklog, PurgeClaim, Scope, StoredKey,
+    StoredSecret, SyncClaim, SyncCounts, UpdateFile, Updated, WriteIntent,
 };
 
 use super::{
-    SqliteMetadata, backlog, bindings, dropped, files, holdings, idempotency, intents, listing,
-    purge, settings, signing, sync, waits,
+    SqliteMetadata, backlog, bindings, dropped, files, holdings, idempotency, intents, keys,
+    listing, purge, settings, signing, sync, waits,
 };
 
 #[async_trait]
@@ -125,6 +125,26 @@ impl Metadata for SqliteMetadata {
                 bindings::change(tx.sql, organization, &change, &providers, now)
             })
             .await
+    }
+
+    async fn keys(&self) -> Result<Vec<StoredKey>> {
+        self.readers.run("reading the keys", keys::list).await
+    }
+
+    async fn has_keys(&self) -> Result<bool> {
+        self.readers.run("looking for keys", keys::any).await
+    }
+
+    async fn insert_key(&self, key: StoredKey, most: usize) -> Result<KeyOutcome> {
+        self.writer.run("making a key", move |tx| keys::insert(tx.sql, &key, most)).await
+    }
+
+    async fn change_key(&self, id: KeyId, change: KeyChange) -> Result<KeyOutcome> {
+        self.writer.run("changing a key", move |tx| keys::change(tx.sql, id, change)).await
+    }
+
+    async fn note_key_uses(&self, uses: Vec<(KeyId, Timestamp)>) -> Result<()> {
+        self.writer.run("noting uses of keys", move |tx| keys::note_uses(tx.sql, &uses)).await
     }
 
     async fn expire_temp(&self, now: Timestamp, limit: usize) -> Result<u64> {

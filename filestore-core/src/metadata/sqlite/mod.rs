@@ -50,6 +50,7 @@ mod files;
 mod listing;
 mod idempotency;
 mod bindings;
+mod keys;
 mod dropped;
 mod purge;
 mod backlog;

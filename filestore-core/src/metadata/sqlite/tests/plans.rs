@@ -3,8 +3,8 @@
 use rusqlite::Connection;
 
 use super::super::{
-    backlog, bindings, damage, dropped, files, holdings, idempotency, intents, listing, purge,
-    settings, signing, sync,
+    backlog, bindings, damage, dropped, files, holdings, idempotency, intents, keys, listing,
+    purge, settings, signing, sync,
 };
 use super::*;
 use crate::domain::listing::ListFilter;
@@ -58,6 +58,11 @@ async fn no_query_scans_or_sorts() {
         bindings::NEWEST,
         bindings::LIST_OF_ONE,
         bindings::UPDATE,
+        keys::ONE,
+        keys::FORGET,
+        keys::REVOKE,
+        keys::ROTATE,
+        keys::NOTE_USE,
         purge::EXPIRE,
         purge::UNCLAIMED,
         purge::CLAIMED,

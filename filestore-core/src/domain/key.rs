@@ -1,0 +1,423 @@
+//! Keys of the API: the rights that callers show, and the secret texts that prove them.
+//!
+//! Of a key's text only its digest is kept. The text has 256 random bits, so that a digest of one round
+//! is enough: nobody can try them all.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use super::clock::Timestamp;
+use super::error::{Error, Result};
+use super::id::KeyId;
+use super::scope::Scope;
+
+/// One kind of work that a key allows. No scope implies another, but for [`Admin`](Self::Admin).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KeyScope {
+    /// Reading files, their records and listings.
+    Read,
+    /// Uploading, changing and restoring files.
+    Write,
+    /// Deleting files.
+    Delete,
+    /// All of the others; with all organizations, the administration of the service as well.
+    Admin,
+}
+
+impl KeyScope {
+    /// Every scope, in the order in which they are shown.
+    pub const ALL: &[Self] = &[Self::Read, Self::Write, Self::Delete, Self::Admin];
+
+    /// Returns the name of the scope.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Delete => "delete",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for KeyScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for KeyScope {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let found = Self::ALL.iter().copied().find(|scope| scope.as_str() == text);
+        found.ok_or_else(|| {
+            Error::invalid("scopes", "a scope is read, write, delete or admin")
+                .with_allowed(Self::ALL.iter().map(ToString::to_string))
+        })
+    }
+}
+
+/// The scopes of one key.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct KeyScopes(u8);
+
+impl KeyScopes {
+    /// Tests whether there is no scope at all.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Tests whether `scope` is one of these.
+    pub const fn contains(self, scope: KeyScope) -> bool {
+        self.0 & bit(scope) != 0
+    }
+
+    /// Returns the scopes in the order of [`KeyScope::ALL`].
+    pub fn iter(self) -> impl Iterator<Item = KeyScope> {
+        KeyScope::ALL.iter().copied().filter(move |scope| self.contains(*scope))
+    }
+}
+
+const fn bit(scope: KeyScope) -> u8 {
+    1 << scope as u8
+}
+
+impl FromIterator<KeyScope> for KeyScopes {
+    fn from_iter<I: IntoIterator<Item = KeyScope>>(scopes: I) -> Self {
+        Self(scopes.into_iter().fold(0, |all, scope| all | bit(scope)))
+    }
+}
+
+impl fmt::Debug for KeyScopes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+/// A key of the API, without its secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ApiKey {
+    /// The id, which logs and idempotency keys go by.
+    pub id: KeyId,
+    /// The name that people gave it. Several keys may have the same one.
+    pub name: String,
+    /// The organizations whose files the key reaches.
+    pub organizations: Arc<Scope>,
+    /// The kinds of work that the key allows.
+    pub scopes: KeyScopes,
+    /// The instant at which the key was made.
+    pub created_at: Timestamp,
+    /// The instant from which the key is refused.
+    pub expires_at: Option<Timestamp>,
+    /// The instant of the last new secret.
+    pub rotated_at: Option<Timestamp>,
+    /// The instant at which the key was revoked.
+    pub revoked_at: Option<Timestamp>,
+    /// The instant of the last request with the key, to the minute.
+    pub last_used_at: Option<Timestamp>,
+}
+
+impl ApiKey {
+    /// Tests whether the key is accepted at `now`.
+    pub fn is_good_at(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
+    }
+
+    /// Tests whether the key allows work of that kind for its organizations. `Admin` allows all.
+    pub fn allows(&self, scope: KeyScope) -> bool {
+        self.scopes.contains(scope) || self.scopes.contains(KeyScope::Admin)
+    }
+
+    /// Tests whether the key may administer the service as a whole.
+    pub fn administers_the_service(&self) -> bool {
+        self.scopes.contains(KeyScope::Admin) && *self.organizations == Scope::All
+    }
+}
+
+/// A key to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NewKey {
+    /// The name, for people: 1 to 255 characters.
+    pub name: String,
+    /// The organizations whose files the key shall reach, 100 at most unless all.
+    pub organizations: Scope,
+    /// The kinds of work that the key shall allow.
+    pub scopes: KeyScopes,
+    /// The time after which the key is refused; never, unless set.
+    pub expires_in: Option<Duration>,
+}
+
+/// The most organizations that one key names. Each request compares with them.
+const MAX_ORGANIZATIONS: usize = 100;
+
+/// The most characters of a key's name.
+const NAME_CHARS: usize = 255;
+
+impl NewKey {
+    /// Describes a key of that name.
+    pub fn new(
+        name: impl Into<String>,
+        organizations: Scope,
+        scopes: impl IntoIterator<Item = KeyScope>,
+    ) -> Self {
+        let scopes = scopes.into_iter().collect();
+        Self { name: name.into(), organizations, scopes, expires_in: None }
+    }
+
+    /// Checks the values that types leave open.
+    pub fn check(&self) -> Result<()> {
+        let chars = self.name.chars().count();
+        if chars == 0 || chars > NAME_CHARS || self.name.chars().any(char::is_control) {
+            let message = "a key's name is 1 to 255 characters without control characters";
+            return Err(Error::invalid("name", message).with_limit(NAME_CHARS as u64));
+        }
+
+        if self.scopes.is_empty() {
+            return Err(Error::invalid("scopes", "a key has at least one scope")
+                .with_allowed(KeyScope::ALL.iter().map(ToString::to_string)));
+        }
+
+        if let Scope::Organizations(list) = &self.organizations
+            && !(1..=MAX_ORGANIZATIONS).contains(&list.len())
+        {
+            let message = "a key names 1 to 100 organizations, or * for all";
+            return Err(
+                Error::invalid("organizations", message).with_limit(MAX_ORGANIZATIONS as u64)
+            );
+        }
+
+        if self.expires_in.is_some_and(|time| time < Duration::from_secs(1)) {
+            return Err(Error::invalid("expires_in_s", "a key lasts for at least 1 second"));
+        }
+        Ok(())
+    }
+}
+
+/// The text of a key: `fsk_`, 64 hexadecimal digits of chance, and 8 of a checksum.
+///
+/// The prefix and the checksum let scanners of leaked secrets tell a key from other text. The checksum
+/// is the first 32 bits of the SHA-256 of all before it. Shown once, when the key is made; `Debug` does
+/// not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct KeySecret(String);
+
+/// The start of every key's text.
+const PREFIX: &str = "fsk_";
+
+/// The characters of a key's text before its checksum.
+const UNCHECKED_CHARS: usize = PREFIX.len() + 64;
+
+/// The digits of the checksum.
+const CHECKSUM_CHARS: usize = 8;
+
+impl KeySecret {
+    /// Writes the text of a key with these random bits.
+    pub fn of(bits: [u8; 32]) -> Self {
+        let mut text = format!("{PREFIX}{}", super::id::Sha256(bits).to_hex());
+        text.push_str(&checksum(&text));
+        Self(text)
+    }
+
+    /// Returns the text, for the one time that it is shown.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// Computes the digest that is kept in the text's place.
+    pub fn digest(&self) -> KeyDigest {
+        KeyDigest::of(self.0.as_bytes())
+    }
+}
+
+fn checksum(text: &str) -> String {
+    let mut digits = KeyDigest::of(text.as_bytes()).to_hex();
+    digits.truncate(CHECKSUM_CHARS);
+    digits
+}
+
+impl FromStr for KeySecret {
+    type Err = Error;
+
+    /// Accepts a text with the right prefix, length and checksum.
+    fn from_str(text: &str) -> Result<Self> {
+        let is_key = text.is_ascii()
+            && text.len() == UNCHECKED_CHARS + CHECKSUM_CHARS
+            && text.starts_with(PREFIX)
+            && checksum(&text[..UNCHECKED_CHARS]) == text[UNCHECKED_CHARS..];
+        if !is_key {
+            let message =
+                "a key is fsk_ and 72 hexadecimal digits, the last 8 of which are a checksum";
+            return Err(Error::invalid("key", message));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for KeySecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeySecret(…)")
+    }
+}
+
+/// The SHA-256 of a key's text. Two of them are compared in a time that does not depend on where they
+/// differ.
+#[derive(Clone, Copy, Eq)]
+pub struct KeyDigest([u8; 32]);
+
+impl KeyDigest {
+    /// Computes the digest of a text that may be a key.
+    pub fn of(text: &[u8]) -> Self {
+        Self(Sha256::digest(text).into())
+    }
+
+    /// Takes a digest as it was stored.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the digest, to be stored.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Writes 64 lower-case hexadecimal digits.
+    pub fn to_hex(self) -> String {
+        super::id::Sha256(self.0).to_hex()
+    }
+}
+
+impl FromStr for KeyDigest {
+    type Err = Error;
+
+    /// Reads 64 hexadecimal digits.
+    fn from_str(text: &str) -> Result<Self> {
+        let digest: super::id::Sha256 = text.parse().map_err(|_| {
+            Error::invalid("key_hash", "a key's hash is the 64 hexadecimal digits of its SHA-256")
+        })?;
+        Ok(Self(digest.0))
+    }
+}
+
+impl PartialEq for KeyDigest {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl Hash for KeyDigest {
+    /// Hashes the whole digest: equal ones hash equally.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(&self.0);
+    }
+}
+
+impl fmt::Debug for KeyDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyDigest(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(scopes: &[KeyScope], organizations: Scope) -> ApiKey {
+        ApiKey {
+            id: KeyId::generate(Timestamp::from_millis(0)),
+            name: "k".into(),
+            organizations: Arc::new(organizations),
+            scopes: scopes.iter().copied().collect(),
+            created_at: Timestamp::from_millis(0),
+            expires_at: None,
+            rotated_at: None,
+            revoked_at: None,
+            last_used_at: None,
+        }
+    }
+
+    #[test]
+    fn no_scope_implies_another_but_admin_implies_all() {
+        for have in KeyScope::ALL {
+            for want in KeyScope::ALL {
+                let allowed = key(&[*have], Scope::All).allows(*want);
+                assert_eq!(allowed, have == want || *have == KeyScope::Admin, "{have} {want}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_service_is_administered_by_admin_of_all_organizations() {
+        let some = Scope::Organizations(vec!["7".parse().unwrap()]);
+        assert!(key(&[KeyScope::Admin], Scope::All).administers_the_service());
+        assert!(!key(&[KeyScope::Admin], some).administers_the_service());
+        let others = [KeyScope::Read, KeyScope::Write, KeyScope::Delete];
+        assert!(!key(&others, Scope::All).administers_the_service());
+    }
+
+    #[test]
+    fn a_key_is_good_until_it_expires_or_is_revoked() {
+        let at = Timestamp::from_millis;
+        let mut key = key(&[KeyScope::Read], Scope::All);
+        assert!(key.is_good_at(at(i64::MAX)));
+        key.expires_at = Some(at(10));
+        assert!(key.is_good_at(at(9)) && !key.is_good_at(at(10)));
+        key.revoked_at = Some(at(1));
+        assert!(!key.is_good_at(at(9)));
+    }
+
+    #[test]
+    fn a_secret_is_told_from_other_text_by_prefix_and_checksum() {
+        let secret = KeySecret::of([7; 32]);
+        let text = secret.expose();
+        assert_eq!(text.len(), 76);
+        assert_eq!(text.parse::<KeySecret>().unwrap(), secret);
+        // Computed with `printf %s TEXT | sha256sum`.
+        assert!(text.starts_with("fsk_0707"), "{text}");
+
+        let typo = text.replacen("07", "70", 1);
+        for other in ["", "fsk_", &typo, &text[1..], &format!("{text}0"), &text.to_uppercase()] {
+            assert!(other.parse::<KeySecret>().is_err(), "{other}");
+        }
+        assert!(!format!("{secret:?} {:?}", secret.digest()).contains("07"));
+    }
+
+    #[test]
+    fn digests_are_equal_when_all_their_bits_are() {
+        let digest = KeyDigest::of(b"x");
+        assert_eq!(digest.to_hex().parse::<KeyDigest>().unwrap(), digest);
+        for bit in 0..256 {
+            let mut bytes = *digest.as_bytes();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_ne!(KeyDigest::from_bytes(bytes), digest, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_bad_new_key_names_its_field() {
+        let good = NewKey::new("n", Scope::All, [KeyScope::Read]);
+        good.check().unwrap();
+        let many = vec!["7".parse().unwrap(); MAX_ORGANIZATIONS + 1];
+        for (field, bad) in [
+            ("name", NewKey { name: String::new(), ..good.clone() }),
+            ("name", NewKey { name: "x".repeat(256), ..good.clone() }),
+            ("name", NewKey { name: "a\nb".into(), ..good.clone() }),
+            ("scopes", NewKey { scopes: KeyScopes::default(), ..good.clone() }),
+            (
+                "organizations",
+                NewKey { organizations: Scope::Organizations(vec![]), ..good.clone() },
+            ),
+            ("organizations", NewKey { organizations: Scope::Organizations(many), ..good.clone() }),
+            ("expires_in_s", NewKey { expires_in: Some(Duration::ZERO), ..good.clone() }),
+        ] {
+            assert_eq!(bad.check().unwrap_err().details().field.as_deref(), Some(field));
+        }
+    }
+}
