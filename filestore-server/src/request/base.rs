@@ -33,6 +33,18 @@ impl Base {
         format!("{}{path}", self.prefix)
     }
 
+    /// Removes the prefix from a path; `None` if the path does not start with it.
+    pub(crate) fn strip<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let mut rest = path;
+        for segment in self.segments() {
+            rest = rest.strip_prefix('/')?.strip_prefix(segment)?;
+            if !rest.starts_with('/') {
+                return None;
+            }
+        }
+        Some(rest)
+    }
+
     /// Returns the segments of the prefix.
     pub(crate) fn segments(&self) -> impl Iterator<Item = &str> {
         self.prefix.split('/').filter(|segment| !segment.is_empty())
@@ -53,6 +65,16 @@ mod tests {
         ] {
             assert_eq!(Base::of(url).unwrap().public("/x"), path, "{url:?}");
         }
+    }
+
+    #[test]
+    fn the_prefix_is_removed_by_whole_segments() {
+        let base = Base::of(Some("https://x/a/b")).unwrap();
+        assert_eq!(base.strip("/a/b/c"), Some("/c"));
+        for path in ["/a/bc", "/a/b", "/b/a/c", "a/b/c", "/c"] {
+            assert_eq!(base.strip(path), None, "{path}");
+        }
+        assert_eq!(Base::default().strip("/c"), Some("/c"));
     }
 
     #[test]

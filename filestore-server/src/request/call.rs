@@ -10,6 +10,7 @@ use super::base::Base;
 use crate::config::Config;
 use crate::http::query::Query;
 use crate::reply::RequestId;
+use crate::routes::table::Route;
 use crate::server::guard::Guard;
 
 /// The state that all requests share.
@@ -48,6 +49,8 @@ pub(crate) struct Call {
     pub(crate) app: Arc<App>,
     /// The id, fresh for each request.
     pub(crate) id: RequestId,
+    /// The row of the table of routes; `None` for a path or a method that is not served.
+    pub(crate) route: Option<&'static Route>,
     /// The caller on whose behalf the request acts.
     pub(crate) caller: Caller,
     /// The client's address, seen through trusted proxies; `None` on the admin socket.

@@ -33,11 +33,15 @@ pub(super) fn not_allowed(
     call().map(move |call: Arc<Call>| Failure::MethodNotAllowed(allow).into_response(&call.id))
 }
 
-/// Turns the result of a handler into a reply.
+/// Turns the result of a handler into a reply. A request that is in no row of the table of routes is
+/// not handled: nobody has said what right it needs.
 pub(super) async fn answer(
     call: Arc<Call>,
     handled: impl Future<Output = Result<Response, Failure>>,
 ) -> Response {
+    if call.route.is_none() {
+        return Failure::UnknownPath.into_response(&call.id);
+    }
     handled.await.unwrap_or_else(|failure| failure.into_response(&call.id))
 }
 

@@ -4,6 +4,7 @@
 //! handler's refusal is a reply at once, so that a rejection means only "not my path". A path that no
 //! resource has is a 404.
 
+pub(crate) mod table;
 mod filters;
 mod path;
 mod files;

@@ -25,11 +25,13 @@ impl FromStr for IdSegment {
     type Err = Reserved;
 
     fn from_str(text: &str) -> Result<Self, Reserved> {
-        match text {
-            "upload" | "batch" => Err(Reserved),
-            text => Ok(Self(text.parse())),
-        }
+        if is_reserved(text) { Err(Reserved) } else { Ok(Self(text.parse())) }
     }
+}
+
+/// Tests whether a segment below `/files/` is the name of another resource, and so no file id.
+pub(super) fn is_reserved(segment: &str) -> bool {
+    matches!(segment, "upload" | "batch")
 }
 
 /// Any segment, as it was sent.

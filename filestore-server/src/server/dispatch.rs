@@ -18,7 +18,7 @@ use crate::http::forwarded;
 use crate::listen::{Peer, RequestBody};
 use crate::reply::{Failure, RequestId, X_REQUEST_ID};
 use crate::request::call::{App, Call, Caller};
-use crate::routes::routes;
+use crate::routes::{routes, table};
 
 /// Makes the API as hyper's service.
 pub(super) fn service(
@@ -86,6 +86,7 @@ fn call_of(app: &Arc<App>, parts: &mut Parts) -> Call {
     Call {
         app: Arc::clone(app),
         id: RequestId::fresh(),
+        route: table::find(&parts.method, &app.base, parts.uri.path()),
         caller: Caller::anyone(),
         client,
         method: parts.method.clone(),

@@ -1,0 +1,285 @@
+//! The table of routes: every method and path that is served, and the right that each needs.
+//!
+//! The filters beside this file say how a request is read and answered. The table says what it is:
+//! access, metrics and the description of the API go by its rows. Tests hold both to one another, and
+//! a handler without a row answers nothing.
+
+use filestore_core::KeyScope;
+use filestore_core::api::PREFIX;
+use http::Method;
+
+use super::path::is_reserved;
+use crate::request::base::Base;
+
+/// One row: a method on a path. A row of GET serves HEAD as well.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    /// The method, as the API describes it.
+    pub(crate) method: Method,
+    /// The path below `/api/v1`, with names in braces for the segments that vary.
+    pub(crate) template: &'static str,
+    /// The right that a caller must have.
+    pub(crate) need: Need,
+}
+
+/// The right that a route demands of its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// None: the route answers everybody.
+    Nothing,
+    /// A key with this scope, for the organizations that the request is about.
+    Scope(KeyScope),
+    /// A key with the scope `admin` for all organizations.
+    ServiceAdmin,
+}
+
+const READ: Need = Need::Scope(KeyScope::Read);
+const WRITE: Need = Need::Scope(KeyScope::Write);
+const DELETE: Need = Need::Scope(KeyScope::Delete);
+
+/// All routes, the hot paths first. No path matches two templates.
+pub(crate) static ROUTES: &[Route] = &[
+    Route::new(Method::GET, "/files/{file_id}/{width}/{height}", READ),
+    Route::new(Method::GET, "/files/{file_id}", READ),
+    Route::new(Method::DELETE, "/files/{file_id}", DELETE),
+    Route::new(Method::POST, "/files/upload", WRITE),
+    Route::new(Method::PUT, "/files/upload", WRITE),
+    Route::new(Method::POST, "/files/batch", WRITE),
+    Route::new(Method::GET, "/files", READ),
+    Route::new(Method::GET, "/files/{file_id}/info", READ),
+    Route::new(Method::POST, "/files/{file_id}/restore", WRITE),
+    Route::new(Method::GET, "/health-checks", Need::Nothing),
+    Route::new(Method::GET, "/health-checks/ready", Need::Nothing),
+    Route::new(Method::GET, "/openapi.json", Need::Nothing),
+    Route::new(Method::GET, "/docs", Need::Nothing),
+    Route::new(Method::GET, "/storage-providers", READ),
+    Route::new(Method::GET, "/organization-storage-bindings", Need::ServiceAdmin),
+    Route::new(Method::POST, "/organization-storage-bindings/create", Need::ServiceAdmin),
+    Route::new(Method::PUT, "/organization-storage-bindings/update", Need::ServiceAdmin),
+    Route::new(Method::GET, "/admin/status", Need::ServiceAdmin),
+    Route::new(Method::POST, "/admin/purge/run", Need::ServiceAdmin),
+    Route::new(Method::POST, "/admin/sync/run", Need::ServiceAdmin),
+    Route::new(Method::POST, "/admin/sync/enqueue", Need::ServiceAdmin),
+    Route::new(Method::POST, "/admin/sync/retry", Need::ServiceAdmin),
+    Route::new(Method::GET, "/admin/sync/status", Need::ServiceAdmin),
+    Route::new(Method::GET, "/admin/migrate/plan", Need::ServiceAdmin),
+    Route::new(Method::POST, "/admin/migrate/run", Need::ServiceAdmin),
+    Route::new(Method::POST, "/admin/migrate/stop", Need::ServiceAdmin),
+    Route::new(Method::GET, "/admin/migrate/status", Need::ServiceAdmin),
+    Route::new(Method::POST, "/admin/migrate/verify", Need::ServiceAdmin),
+    Route::new(Method::GET, "/admin/providers", Need::ServiceAdmin),
+    Route::new(Method::POST, "/admin/providers/{code}/check", Need::ServiceAdmin),
+    Route::new(Method::GET, "/admin/variants/status", Need::ServiceAdmin),
+    Route::new(Method::POST, "/admin/variants/prune", Need::ServiceAdmin),
+];
+
+/// Finds the route of a request; `path` may start with the base's prefix or not. `None` is a 404 or a
+/// 405. Allocates nothing.
+pub(crate) fn find(method: &Method, base: &Base, path: &str) -> Option<&'static Route> {
+    at(base, path)?.find(|route| route.answers(method))
+}
+
+/// Returns the routes of a path, one for each method; `None` if nothing is there.
+fn at<'p>(base: &Base, path: &'p str) -> Option<impl Iterator<Item = &'static Route> + 'p> {
+    let mut as_sent = below(path).peekable();
+    if as_sent.peek().is_some() {
+        return Some(as_sent);
+    }
+
+    let mut without_prefix = below(base.strip(path)?).peekable();
+    without_prefix.peek().is_some().then_some(without_prefix)
+}
+
+/// Returns the routes of a path that starts with `/api/v1`.
+fn below(path: &str) -> impl Iterator<Item = &'static Route> {
+    let rest = path.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix('/'));
+    rest.into_iter().flat_map(|rest| ROUTES.iter().filter(move |route| route.is_at(rest)))
+}
+
+impl Route {
+    const fn new(method: Method, template: &'static str, need: Need) -> Self {
+        Self { method, template, need }
+    }
+
+    fn answers(&self, method: &Method) -> bool {
+        self.method == *method || (*method == Method::HEAD && self.method == Method::GET)
+    }
+
+    /// Tests whether a path below `/api/v1/` has the form of the template. A slash at the end changes
+    /// nothing.
+    fn is_at(&self, path: &str) -> bool {
+        let mut sent = path.split('/');
+        let mut named = self.template.split('/').skip(1);
+
+        let all_match = named.all(|name| sent.next().is_some_and(|segment| fits(name, segment)));
+        all_match && matches!((sent.next(), sent.next()), (None | Some(""), None))
+    }
+}
+
+/// Tests whether a segment is the one that the template names, or may stand in its place.
+fn fits(name: &str, segment: &str) -> bool {
+    match name {
+        "{file_id}" => !segment.is_empty() && !is_reserved(segment),
+        _ if name.starts_with('{') => !segment.is_empty(),
+        _ => name == segment,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use filestore_core::FileStore;
+    use http::header::ALLOW;
+    use http::{HeaderMap, Request};
+    use http_body_util::Empty;
+    use hyper::service::Service as _;
+    use hyper_util::service::TowerToHyperService;
+    use warp::filters::BoxedFilter;
+    use warp::reply::Response;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::reply::RequestId;
+    use crate::request::call::{App, Call, Caller};
+    use crate::routes::routes;
+    use crate::server::guard::Guard;
+
+    async fn app(base: Base) -> (tempfile::TempDir, Arc<App>) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path()).await.unwrap();
+        let (config, guard) = (Config::default(), Guard::default());
+        (dir, Arc::new(App { store, config, base, guard }))
+    }
+
+    /// Sends a request that carries no route, straight to the filters.
+    async fn ask(
+        app: &Arc<App>,
+        api: &BoxedFilter<(Response,)>,
+        method: &str,
+        path: &str,
+    ) -> Response {
+        let mut request = Request::new(Empty::<bytes::Bytes>::new());
+        *request.method_mut() = method.parse().unwrap();
+        *request.uri_mut() = path.parse().unwrap();
+        let call = Call {
+            app: Arc::clone(app),
+            id: RequestId::fresh(),
+            route: None,
+            caller: Caller::anyone(),
+            client: None,
+            method: request.method().clone(),
+            headers: HeaderMap::new(),
+            query: String::new(),
+        };
+        request.extensions_mut().insert(Arc::new(call));
+
+        TowerToHyperService::new(warp::service(api.clone())).call(request).await.unwrap()
+    }
+
+    /// Returns the methods that the filters allow at a path, by asking with one that nothing has.
+    async fn allowed(
+        app: &Arc<App>,
+        api: &BoxedFilter<(Response,)>,
+        path: &str,
+    ) -> Option<BTreeSet<String>> {
+        let reply = ask(app, api, "PROPFIND", path).await;
+        match reply.status().as_u16() {
+            404 => None,
+            405 => {
+                let methods = reply.headers()[ALLOW].to_str().unwrap().split(", ");
+                Some(methods.map(str::to_owned).collect())
+            }
+            status => panic!("{path}: {status}"),
+        }
+    }
+
+    /// Returns the methods that the table has for a path.
+    fn listed(base: &Base, path: &str) -> Option<BTreeSet<String>> {
+        let mut methods: BTreeSet<_> =
+            at(base, path)?.map(|route| route.method.to_string()).collect();
+        if methods.contains("GET") {
+            methods.insert("HEAD".to_owned());
+        }
+        Some(methods)
+    }
+
+    /// Every word of a template, and words that are in none.
+    fn words() -> BTreeSet<&'static str> {
+        let named = ROUTES.iter().flat_map(|route| route.template.split('/'));
+        named.chain(["", "x", "200", ".", "%2F", "api", "v1"]).collect()
+    }
+
+    #[tokio::test]
+    async fn the_filters_answer_what_the_table_lists_and_nothing_else() {
+        for public_url in [None, Some("https://files.example.org/a/b"), Some("https://x/api/v1")] {
+            let base = Base::of(public_url).unwrap();
+            let (_dir, app) = app(base.clone()).await;
+            let api = routes(&base);
+            let words = words();
+            let roots: BTreeSet<_> =
+                ROUTES.iter().filter_map(|route| route.template.split('/').nth(1)).collect();
+
+            let mut paths: BTreeSet<String> =
+                ["/", "/api", "/api/v1", "/api/v2/files", "*", "//api/v1/files"]
+                    .map(str::to_owned)
+                    .into();
+            for root in roots {
+                paths.insert(format!("/{root}"));
+                for one in &words {
+                    paths.insert(format!("/{root}/{one}"));
+                    paths.extend(words.iter().map(|two| format!("/{root}/{one}/{two}")));
+                }
+            }
+            for route in ROUTES {
+                let path = route.template.replace(['{', '}'], "");
+                paths.extend(["", "/", "//", "/x"].map(|end| format!("{path}{end}")));
+            }
+
+            for path in paths {
+                for path in [path.clone(), format!("/api/v1{path}"), format!("/a/b/api/v1{path}")] {
+                    if path.parse::<http::Uri>().is_ok() {
+                        assert_eq!(
+                            allowed(&app, &api, &path).await,
+                            listed(&base, &path),
+                            "{path}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_handler_without_a_row_answers_nothing() {
+        let (_dir, app) = app(Base::default()).await;
+        let api = routes(&app.base);
+        assert_eq!(ask(&app, &api, "GET", "/api/v1/health-checks").await.status(), 404);
+    }
+
+    #[test]
+    fn a_path_belongs_to_one_template() {
+        for (number, route) in ROUTES.iter().enumerate() {
+            let again = ROUTES[number + 1..]
+                .iter()
+                .any(|other| (&other.method, other.template) == (&route.method, route.template));
+            assert!(!again, "{} {}", route.method, route.template);
+
+            let example = route.template.replace(['{', '}'], "");
+            let path = format!("{PREFIX}{example}");
+            let templates: BTreeSet<_> = below(&path).map(|found| found.template).collect();
+            assert_eq!(templates.into_iter().collect::<Vec<_>>(), [route.template]);
+        }
+    }
+
+    #[test]
+    fn reading_serves_head_and_other_methods_have_no_route() {
+        let base = Base::default();
+        let found = |method| find(&method, &base, "/api/v1/files/01ARZ3NDEKTSV4RRFFQ69G5FAV");
+        assert_eq!(found(Method::HEAD), found(Method::GET));
+        assert_eq!(found(Method::DELETE).unwrap().need, DELETE);
+        assert_eq!(found(Method::PATCH), None);
+        assert_eq!(find(&Method::GET, &base, "/api/v1/files/upload"), None);
+    }
+}
