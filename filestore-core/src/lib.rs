@@ -138,6 +138,7 @@ pub use self::{
         key::{ApiKey, KeyDigest, KeyScope, KeyScopes, KeySecret, NewKey},
         lifecycle::FileState,
         listing::ListFilter,
+        load::{Load, QueueLoad, VariantLoad},
         overview::{Advice, DiskSpace, Overview, ProviderStatus, Unfinished},
         path::BlobKey,
         provider::{OptionValue, Provider, ProviderCode, ProviderConfig},

@@ -22,6 +22,7 @@ pub mod key;
 pub mod signature;
 pub mod signed_url;
 pub mod listing;
+pub mod load;
 pub mod variant;
 pub mod clock;
 pub(crate) mod leap;

@@ -35,6 +35,7 @@ use crate::domain::damage::Damage;
 use crate::domain::error::Result;
 use crate::domain::id::{BlobId, FileId, KeyId, OrganizationId, OrganizationNumber, StoreId};
 use crate::domain::listing::ListFilter;
+use crate::domain::load::QueueLoad;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
@@ -343,6 +344,9 @@ pub trait Metadata: Send + Sync + 'static {
     /// over by every other call; a look-up of such a file fails with
     /// [`RecordDamaged`](crate::domain::error::ErrorKind::RecordDamaged).
     fn damage(&self) -> Damage;
+
+    /// Returns how many changes wait for the writer.
+    fn queued_writes(&self) -> QueueLoad;
 
     /// Returns the id of the store, which was made with its database and never changes.
     fn store_id(&self) -> StoreId;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::{FileStore, Opened};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::FileId;
+use crate::domain::load::VariantLoad;
 use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
 use crate::domain::status::Status;
@@ -102,6 +103,11 @@ impl FileStore {
     {
         let size = size.try_into().map_err(Into::into);
         VariantRequest { store: self, id, size, fit: Fit::default(), scope: &Scope::All }
+    }
+
+    /// Returns the load of the variants' engine.
+    pub(crate) fn variant_load(&self) -> VariantLoad {
+        self.inner.variants.load()
     }
 
     /// Reports what the variant cache holds.

@@ -8,6 +8,7 @@ use crate::FileStore;
 use crate::domain::backlog::ProviderBacklog;
 use crate::domain::error::Result;
 use crate::domain::id::OrganizationNumber;
+use crate::domain::load::Load;
 use crate::domain::overview::{Overview, ProviderStatus};
 use crate::domain::provider::ProviderCode;
 use crate::domain::report::{
@@ -102,6 +103,19 @@ impl Admin<'_> {
     /// ```
     pub async fn overview(self) -> Overview {
         self.store.overview().await
+    }
+
+    /// Looks at queues, caches and counters, and at nothing that takes long: for monitoring, which asks
+    /// every few seconds. [`backlog`](Self::backlog) has what waits for providers.
+    ///
+    /// ```no_run
+    /// # async fn example(store: &filestore_core::FileStore) {
+    /// let load = store.admin().load().await;
+    /// println!("{} changes wait for the database", load.writes.waiting);
+    /// # }
+    /// ```
+    pub async fn load(self) -> Load {
+        self.store.load().await
     }
 
     /// Lists every provider with how it answers and what waits for it, `LOCAL` first.

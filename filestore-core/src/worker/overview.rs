@@ -2,12 +2,32 @@
 
 use crate::FileStore;
 use crate::domain::error::Result;
+use crate::domain::load::Load;
 use crate::domain::overview::{Overview, ProviderStatus};
 
 impl FileStore {
     /// Lists every provider with how it answers and what waits for it.
     pub(crate) async fn provider_overview(&self) -> Result<Vec<ProviderStatus>> {
         Ok(self.provider_states(self.backlog().await?))
+    }
+
+    /// Looks at queues, caches and counters. Nothing is counted row by row or file by file.
+    pub(crate) async fn load(&self) -> Load {
+        let (copied_files, copied_bytes) = self.inner().traffic.totals();
+        let damage = self.damage();
+
+        Load {
+            at: self.inner().now(),
+            opened_at: self.inner().opened_at,
+            disk: self.disk_space().await,
+            unfinished: self.unfinished(),
+            writes: self.inner().metadata.queued_writes(),
+            variants: self.variant_load(),
+            copied_files,
+            copied_bytes,
+            damaged_rows: damage.damaged_rows,
+            missing_blobs: damage.missing_blobs,
+        }
     }
 
     /// Looks at everything. A part that cannot be counted because the database does not answer is left
@@ -72,6 +92,22 @@ mod tests {
         let [local, memory] = &overview.providers[..] else { panic!("{:?}", overview.providers) };
         assert_eq!((local.state(), local.backlog.purge.count), (None, 1));
         assert_eq!((memory.state(), memory.backlog.is_empty()), (Some(BreakerState::Closed), true));
+        store.close().await;
+    }
+
+    #[tokio::test]
+    async fn the_load_counts_where_variants_came_from() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path()).await.unwrap();
+        let new = NewUpload::new("7".parse().unwrap(), "docs".parse().unwrap());
+        let record = store.upload(new, &b"no picture"[..]).await.unwrap();
+        assert!(store.variant(record.file_id, 200).await.is_err());
+
+        let load = store.admin().load().await;
+        assert_eq!((load.variants.made, load.variants.failed), (0, 1));
+        assert!(load.variants.threads > 0 && load.variants.tasks.max > 0);
+        assert_eq!(load.writes.waiting, 0);
+        assert!(load.disk.is_some() && load.writes.max > 0);
         store.close().await;
     }
 

@@ -6,6 +6,7 @@ pub mod etag;
 pub mod conditional;
 pub mod range;
 pub mod query;
+pub mod trace;
 pub(crate) mod forwarded;
 
 use http::header::{AsHeaderName, HeaderMap};

@@ -1,5 +1,7 @@
 //! The activity of a connection: reported by its socket and its service, read by its timeouts.
 
+use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::task::{Context, Poll};
@@ -9,6 +11,7 @@ use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
 
 use super::Options;
+use super::traffic::Traffic;
 use crate::deadline::Deadline;
 
 /// The event that a connection waits for.
@@ -59,9 +62,15 @@ pub(super) struct Activity {
     /// True once the server stops.
     stopping: AtomicBool,
     waker: AtomicWaker,
+    traffic: Arc<Traffic>,
 }
 
 impl Activity {
+    /// Begins with a connection on which nothing has happened, counting in `traffic`.
+    pub(super) fn new(traffic: Arc<Traffic>) -> Self {
+        Self { traffic, ..Self::default() }
+    }
+
     /// Enters a phase, be it the same again: its time starts anew.
     pub(super) fn enter(&self, phase: Phase) {
         let count = self.phase.load(Relaxed) / Phase::COUNT;
@@ -69,8 +78,9 @@ impl Activity {
             .store((count.wrapping_add(1) % (1 << 29)) * Phase::COUNT + phase as u32, Relaxed);
     }
 
-    /// Records that bytes arrived: the start of a request, unless a request is running.
-    pub(super) fn received(&self) {
+    /// Records that `bytes` arrived: the start of a request, unless a request is running.
+    pub(super) fn received(&self, bytes: usize) {
+        self.traffic.received(bytes);
         match Phase::of(self.phase.load(Relaxed)) {
             Phase::New | Phase::Idle => self.enter(Phase::Header),
             Phase::Request => self.ahead.store(true, Relaxed),
@@ -82,6 +92,7 @@ impl Activity {
     pub(super) fn begin(&self) {
         self.ahead.store(false, Relaxed);
         self.answering.store(true, Relaxed);
+        self.traffic.request_began();
         self.enter(Phase::Request);
     }
 
@@ -93,6 +104,7 @@ impl Activity {
     /// Ends the request with its reply. Bytes behind it are the start of another one.
     pub(super) fn finish(&self) {
         self.answered();
+        self.traffic.request_ended();
         let begun = self.ahead.swap(false, Relaxed);
         self.enter(if begun { Phase::Header } else { Phase::Idle });
     }
@@ -120,7 +132,11 @@ impl Activity {
     }
 
     /// Records whether the client takes the bytes that are written: `written` is pending if not.
-    pub(super) fn wrote<T>(&self, written: &Poll<T>) {
+    pub(super) fn wrote(&self, written: &Poll<io::Result<usize>>) {
+        if let Poll::Ready(Ok(bytes)) = written {
+            self.traffic.sent(*bytes);
+        }
+
         let stalls = self.stalls.load(Relaxed);
         let was_stalled = stalls % 2 == 1;
 

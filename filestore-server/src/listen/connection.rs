@@ -17,13 +17,14 @@ use tokio::time::timeout;
 
 use super::activity::{Activity, PhaseTimeouts};
 use super::socket::{Peer, Stream};
+use super::traffic::Traffic;
 use super::watched::{RequestBody, WatchedService, WatchedSocket};
 use super::{BoxError, Options};
 
 /// The running connections, so that a stop can be announced to them.
-#[derive(Default)]
 pub(super) struct Connections {
     running: Mutex<Registry>,
+    traffic: Arc<Traffic>,
 }
 
 #[derive(Default)]
@@ -34,6 +35,11 @@ struct Registry {
 }
 
 impl Connections {
+    /// Starts without any, counting in `traffic`.
+    pub(super) fn new(traffic: Arc<Traffic>) -> Self {
+        Self { running: Mutex::default(), traffic }
+    }
+
     /// Tells every connection, and those still to be registered, that the server stops.
     pub(super) fn stop(&self) {
         let mut running = self.running.lock();
@@ -42,6 +48,7 @@ impl Connections {
     }
 
     fn register(&self, activity: &Arc<Activity>) -> Registered<'_> {
+        self.traffic.connection_began();
         let mut running = self.running.lock();
         let id = running.next;
         running.next += 1;
@@ -62,6 +69,7 @@ struct Registered<'a> {
 impl Drop for Registered<'_> {
     fn drop(&mut self) {
         self.connections.running.lock().activities.remove(&self.id);
+        self.connections.traffic.connection_ended();
     }
 }
 
@@ -88,7 +96,7 @@ pub(super) async fn run<S, B>(
     B: Body + 'static,
     B::Error: Into<BoxError>,
 {
-    let activity = Arc::new(Activity::default());
+    let activity = Arc::new(Activity::new(Arc::clone(&connections.traffic)));
     let _registered = connections.register(&activity);
 
     let service = WatchedService { service, peer, activity: activity.clone() };
@@ -123,7 +131,10 @@ pub(super) async fn run<S, B>(
             tracing::debug!(%error, ?peer, "a connection failed");
             error.is_parse()
         }
-        Ended::TimedOut => return,
+        Ended::TimedOut => {
+            connections.traffic.connection_timed_out();
+            return;
+        }
     };
 
     if refused || activity.body_unread() {

@@ -35,6 +35,7 @@ mod socket;
 mod tls;
 #[cfg(test)]
 mod tests;
+mod traffic;
 mod watched;
 
 use std::future::Future;
@@ -55,6 +56,7 @@ pub use descriptors::raise_descriptor_limit;
 use socket::Stream;
 pub use socket::{Listener, Peer};
 pub use tls::{BadTlsFiles, Tls, TlsFiles};
+pub use traffic::Traffic;
 pub use watched::RequestBody;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -124,9 +126,28 @@ where
     B::Data: Send,
     B::Error: Into<BoxError>,
 {
+    serve_counted(listener, service, options, Arc::default(), shutdown).await
+}
+
+/// Serves as [`serve`] does, and counts connections, requests and bytes in `traffic`.
+pub async fn serve_counted<S, B>(
+    listener: Listener,
+    service: S,
+    options: Options,
+    traffic: Arc<Traffic>,
+    shutdown: impl Future<Output = ()>,
+) -> usize
+where
+    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
     let mut shutdown = pin!(shutdown);
     let permits = Arc::new(Semaphore::new(options.max_connections));
-    let connections = Arc::new(Connections::default());
+    let connections = Arc::new(Connections::new(traffic));
     let mut failures = AcceptFailures::default();
     let mut tasks = JoinSet::new();
 

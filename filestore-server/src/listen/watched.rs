@@ -34,7 +34,7 @@ impl AsyncRead for WatchedSocket {
 
         let read = Pin::new(&mut this.stream).poll_read(cx, buf);
         if buf.filled().len() > before {
-            this.activity.received();
+            this.activity.received(buf.filled().len() - before);
         } else if matches!(read, Poll::Ready(Ok(())))
             && buf.remaining() > 0
             && this.activity.client_closed()

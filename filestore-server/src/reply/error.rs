@@ -230,9 +230,9 @@ impl Failure {
         let Self::Core(error) = self else { return };
         let status = status_of(error.kind());
         if status == StatusCode::SERVICE_UNAVAILABLE {
-            tracing::warn!(request_id = %id, code = error.kind().code(), error = %error.chain(), "turned away");
+            tracing::warn!(request_id = %id, trace_id = id.trace_id(), code = error.kind().code(), error = %error.chain(), "turned away");
         } else if status.is_server_error() {
-            tracing::error!(request_id = %id, code = error.kind().code(), error = %error.chain(), "request failed");
+            tracing::error!(request_id = %id, trace_id = id.trace_id(), code = error.kind().code(), error = %error.chain(), "request failed");
         }
     }
 }

@@ -5,29 +5,49 @@ use std::fmt;
 use http::{HeaderName, HeaderValue};
 use ulid::Ulid;
 
+use crate::http::trace::TraceParent;
+
 /// The header that carries the request's id on every reply.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// A ULID of the server's own, never one that a client sends.
+/// A ULID of the server's own, never one that a client sends, and the trace that the request belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RequestId([u8; 26]);
+pub(crate) struct RequestId {
+    text: [u8; 26],
+    trace: Option<TraceParent>,
+}
 
 impl RequestId {
     /// Makes a new id.
     pub(crate) fn fresh() -> Self {
+        Self::within(None)
+    }
+
+    /// Makes a new id of a request that belongs to `trace`.
+    pub(crate) fn within(trace: Option<TraceParent>) -> Self {
         let mut text = [0; 26];
         Ulid::generate().array_to_str(&mut text);
-        Self(text)
+        Self { text, trace }
+    }
+
+    /// Returns the trace that the request belongs to, if its client named one.
+    pub(crate) fn trace(&self) -> Option<&TraceParent> {
+        self.trace.as_ref()
+    }
+
+    /// Returns the id of that trace, for the log.
+    pub(crate) fn trace_id(&self) -> Option<&str> {
+        self.trace().map(TraceParent::trace_id)
     }
 
     /// Returns the value of `X-Request-Id`.
     pub(crate) fn to_header(self) -> HeaderValue {
-        HeaderValue::from_bytes(&self.0).expect("a ULID is ASCII letters and digits")
+        HeaderValue::from_bytes(&self.text).expect("a ULID is ASCII letters and digits")
     }
 }
 
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(str::from_utf8(&self.0).expect("a ULID is ASCII letters and digits"))
+        f.write_str(str::from_utf8(&self.text).expect("a ULID is ASCII letters and digits"))
     }
 }

@@ -43,7 +43,7 @@ async fn providers(call: &Call) -> Vec<ReadyProvider> {
     let all = match call.store().admin().provider_status().await {
         Ok(all) => all,
         Err(error) => {
-            tracing::error!(request_id = %call.id, error = %error.chain(), "what waits was not counted");
+            tracing::error!(request_id = %call.id, trace_id = call.id.trace_id(), error = %error.chain(), "what waits was not counted");
             return Vec::new();
         }
     };
@@ -58,7 +58,7 @@ fn state(call: &Call, checked: Result<()>, name: &str) -> String {
     match checked {
         Ok(()) => "ok".to_owned(),
         Err(error) => {
-            tracing::error!(request_id = %call.id, error = %error.chain(), "{name} is not ready");
+            tracing::error!(request_id = %call.id, trace_id = call.id.trace_id(), error = %error.chain(), "{name} is not ready");
             error.message().to_owned()
         }
     }

@@ -8,13 +8,14 @@ use std::time::Instant;
 
 use http::header::HOST;
 use http::request::Parts;
-use http::{HeaderMap, Request, Version};
+use http::{HeaderMap, HeaderValue, Request, Version};
 use hyper::service::{Service, service_fn};
 use hyper_util::service::TowerToHyperService;
 use tracing::Level;
 use warp::reply::Response;
 
 use crate::http::forwarded;
+use crate::http::trace::TraceParent;
 use crate::listen::{Peer, RequestBody};
 use crate::reply::{Failure, RequestId, X_REQUEST_ID};
 use crate::request::call::{App, Call, Caller};
@@ -83,9 +84,11 @@ fn call_of(app: &Arc<App>, parts: &mut Parts) -> Call {
         Some(Peer::Unix) | None => None,
     };
 
+    let trace = headers.get("traceparent").map(HeaderValue::as_bytes).and_then(TraceParent::parse);
+
     Call {
         app: Arc::clone(app),
-        id: RequestId::fresh(),
+        id: RequestId::within(trace),
         route: table::find(&parts.method, &app.base, parts.uri.path()),
         caller: Caller::anyone(),
         client,
@@ -115,6 +118,8 @@ impl LogEntry {
         tracing::debug!(
             target: "filestore_server::access",
             request_id = %call.id,
+            trace_id = call.id.trace_id(),
+            parent_id = call.id.trace().map(TraceParent::parent_id),
             client,
             method = %call.method,
             path = self.path,

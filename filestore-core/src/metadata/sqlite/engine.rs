@@ -11,6 +11,7 @@ use crate::domain::clock::Timestamp;
 use crate::domain::damage::Damage;
 use crate::domain::error::Result;
 use crate::domain::id::{BlobId, FileId, KeyId, OrganizationId, OrganizationNumber, StoreId};
+use crate::domain::load::QueueLoad;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
@@ -470,6 +471,10 @@ impl Metadata for SqliteMetadata {
 
     fn damage(&self) -> Damage {
         self.health.damaged.damage()
+    }
+
+    fn queued_writes(&self) -> QueueLoad {
+        self.writer.load()
     }
 
     fn store_id(&self) -> StoreId {

@@ -24,6 +24,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::domain::error::{Error, Result};
 use crate::domain::id::FileId;
+use crate::domain::load::QueueLoad;
 use crate::tasks;
 
 use super::cache::RecordCache;
@@ -163,6 +164,12 @@ impl Writer {
         // The writer ended in the middle of the job, perhaps after its COMMIT: not to be told as a
         // refusal, after which callers take the bytes away.
         answer.await.unwrap_or_else(|lost| Err(Error::internal(doing, lost)))
+    }
+
+    /// Returns how many jobs wait; those of the group that is being committed do not.
+    pub(super) fn load(&self) -> QueueLoad {
+        let queue = self.queue();
+        QueueLoad::new(queue.max_capacity() - queue.capacity(), queue.max_capacity())
     }
 
     /// Finishes what is queued, checkpoints, and ends the thread; later jobs are refused.

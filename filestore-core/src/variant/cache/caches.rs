@@ -16,6 +16,7 @@ use super::retained::RetainedCache;
 use crate::domain::config::VariantConfig;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::FileId;
+use crate::domain::load::VariantLoad;
 use crate::tasks;
 use crate::variant::key::{DigestedKey, KeyDigest};
 use crate::variant::pipeline::refusal::is_final;
@@ -174,6 +175,21 @@ impl Caches {
     /// Returns the most bytes that may be retained of one picture.
     pub(crate) fn max_retained_bytes(&self) -> u64 {
         self.retained.max_bytes()
+    }
+
+    /// Returns what is known of the contents of all caches, without a walk through the disk's part.
+    pub(crate) fn load(&self) -> VariantLoad {
+        let on_disk = self.disk.known();
+        let (memory_entries, memory_bytes) = self.memory.size();
+
+        VariantLoad {
+            disk_entries: on_disk.entries,
+            disk_bytes: on_disk.bytes,
+            memory_entries,
+            memory_bytes,
+            retained_bytes: self.retained.bytes(),
+            ..VariantLoad::default()
+        }
     }
 
     /// Counts the contents of all caches now.

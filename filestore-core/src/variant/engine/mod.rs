@@ -22,6 +22,7 @@ mod caller;
 mod eager_queue;
 mod shared;
 mod request;
+mod served;
 mod variant_engine;
 mod eager;
 

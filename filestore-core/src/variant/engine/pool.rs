@@ -23,6 +23,7 @@ use parking_lot::Mutex;
 
 use super::limits::busy;
 use crate::domain::error::{Error, Result};
+use crate::domain::load::QueueLoad;
 
 type Task = Box<dyn FnOnce() + Send>;
 
@@ -30,6 +31,14 @@ type Task = Box<dyn FnOnce() + Send>;
 #[derive(Clone)]
 pub(super) struct Pool {
     owner: Arc<Owner>,
+    threads: usize,
+}
+
+/// The tasks and threads of a pool, in numbers.
+pub(super) struct PoolLoad {
+    pub(super) tasks: QueueLoad,
+    pub(super) busy_threads: u64,
+    pub(super) threads: u64,
 }
 
 /// The share of all handles: with it end the threads.
@@ -59,7 +68,8 @@ impl Pool {
             idle: Vec::with_capacity(threads),
             closed: false,
         };
-        let pool = Self { owner: Arc::new(Owner { queues: Arc::new(Mutex::new(queues)) }) };
+        let owner = Arc::new(Owner { queues: Arc::new(Mutex::new(queues)) });
+        let pool = Self { owner, threads };
 
         for number in 0..threads {
             let queues = Arc::clone(&pool.owner.queues);
@@ -93,6 +103,16 @@ impl Pool {
         }
         queues.when_idle = queues.hand_over(Box::new(task));
         Ok(())
+    }
+
+    /// Counts the tasks that wait, and the threads that work.
+    pub(super) fn load(&self) -> PoolLoad {
+        let queues = self.owner.queues.lock();
+        PoolLoad {
+            tasks: QueueLoad::new(queues.waiting.len(), queues.most),
+            busy_threads: self.threads.saturating_sub(queues.idle.len()) as u64,
+            threads: self.threads as u64,
+        }
     }
 
     /// Returns true if tasks wait for a thread.
@@ -227,6 +247,9 @@ mod tests {
         let error = pool.submit(|| {}).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Busy);
         assert_eq!(error.details().retry_after_secs, Some(1));
+        let load = pool.load();
+        assert_eq!((load.tasks.waiting, load.tasks.max), (1, 1));
+        assert_eq!((load.busy_threads, load.threads), (1, 1));
         go.send(()).unwrap();
     }
 

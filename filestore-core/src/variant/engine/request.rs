@@ -37,9 +37,11 @@ impl Shared {
     ) -> Result<Variant> {
         // Another flight may have ended between the look-up and this one.
         if let Some(variant) = self.caches.in_memory(&entry.key) {
+            self.served.from_memory.bump();
             return Ok(variant);
         }
         if let Some(variant) = self.caches.on_disk(&entry).await {
+            self.served.from_disk.bump();
             self.caches.insert_in_memory(&entry, &variant);
             self.forget_unless_current(&entry, &currency).await;
             return Ok(variant);
@@ -49,8 +51,11 @@ impl Shared {
             return Err(Error::new(ErrorKind::Conflict, "the file was changed at the same moment"));
         }
         let made = self.make(&entry.key, open).await;
-        let Made { variant, retained } =
-            made.inspect_err(|error| self.caches.remember_refusal(&entry, error))?;
+        let Made { variant, retained } = made.inspect_err(|error| {
+            self.served.failed.bump();
+            self.caches.remember_refusal(&entry, error);
+        })?;
+        self.served.made.bump();
 
         if !currency.holds().await {
             return Ok(variant);

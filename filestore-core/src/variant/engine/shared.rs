@@ -11,6 +11,7 @@ use super::eager_queue::EagerQueue;
 use super::flight::Flights;
 use super::limits::{Limits, busy};
 use super::pool::Pool;
+use super::served::Served;
 use crate::domain::config::VariantConfig;
 use crate::domain::error::{Error, Result};
 use crate::domain::variant::{Fit, VariantSize};
@@ -29,6 +30,7 @@ pub(super) struct Shared {
     pub(super) limits: Limits,
     pub(super) pool: Pool,
     pub(super) eager: EagerQueue,
+    pub(super) served: Served,
 }
 
 impl Shared {
@@ -46,6 +48,7 @@ impl Shared {
             limits: Limits::new(places, config.decode_memory_bytes),
             pool: Pool::start(threads, places)?,
             eager: EagerQueue::default(),
+            served: Served::default(),
             config,
         })
     }

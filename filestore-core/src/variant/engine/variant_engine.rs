@@ -5,10 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::caller::Currency;
+use super::pool::PoolLoad;
 use super::shared::Shared;
 use crate::domain::config::VariantConfig;
 use crate::domain::error::Result;
 use crate::domain::id::FileId;
+use crate::domain::load::VariantLoad;
 use crate::variant::cache::CacheReport;
 use crate::variant::key::DigestedKey;
 use crate::variant::{Variant, VariantKey};
@@ -65,7 +67,11 @@ impl VariantEngine {
 
     /// Returns the variant if it is in memory: never blocks, never waits.
     pub fn cached(&self, key: &VariantKey) -> Option<Variant> {
-        self.shared.caches.in_memory(key)
+        let found = self.shared.caches.in_memory(key);
+        if found.is_some() {
+            self.shared.served.from_memory.bump();
+        }
+        found
     }
 
     /// Returns the variant, from memory or disk, else made now.
@@ -93,6 +99,7 @@ impl VariantEngine {
         }
         let entry = DigestedKey::from(key);
         if let Some(refusal) = self.shared.caches.refusal(&entry) {
+            self.shared.served.failed.bump();
             return Err(refusal);
         }
 
@@ -108,6 +115,24 @@ impl VariantEngine {
     /// served, since no key leads to it.
     pub async fn remove_file(&self, file_id: FileId) -> Result<()> {
         self.shared.caches.remove_file(file_id).await
+    }
+
+    /// Returns what is known of queues and caches without looking at the disk.
+    pub fn load(&self) -> VariantLoad {
+        let PoolLoad { tasks, busy_threads, threads } = self.shared.pool.load();
+        let served = &self.shared.served;
+
+        VariantLoad {
+            tasks,
+            busy_threads,
+            threads,
+            from_memory: served.from_memory.get(),
+            from_disk: served.from_disk.get(),
+            made: served.made.get(),
+            failed: served.failed.get(),
+            eager_waiting: self.shared.eager.waiting(),
+            ..self.shared.caches.load()
+        }
     }
 
     /// Counts the cache now.

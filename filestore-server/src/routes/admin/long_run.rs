@@ -161,7 +161,7 @@ fn report<T: Serialize + Send + 'static>(
                     serde_json::to_vec(&report).map_err(|e| Error::internal("encoding a reply", e))
                 });
                 if let Err(error) = &encoded {
-                    tracing::error!(request_id = %id, error = %error.chain(), "a reply was cut");
+                    tracing::error!(request_id = %id, trace_id = id.trace_id(), error = %error.chain(), "a reply was cut");
                 }
                 Some((encoded.map(Bytes::from), None))
             }

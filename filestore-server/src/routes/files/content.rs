@@ -198,7 +198,7 @@ fn cut_if_broken(
 ) -> Response {
     let id = call.id;
     let chunks = bytes.inspect_err(move |error| {
-        tracing::error!(request_id = %id, error = %error.chain(), "a reply was cut");
+        tracing::error!(request_id = %id, trace_id = id.trace_id(), error = %error.chain(), "a reply was cut");
     });
     warp::reply::stream(chunks).into_response()
 }

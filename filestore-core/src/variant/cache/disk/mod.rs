@@ -213,6 +213,11 @@ impl DiskCache {
         usage
     }
 
+    /// Returns the size as it is known; see [`Size`].
+    pub(super) fn known(&self) -> Usage {
+        self.size.lock().usage
+    }
+
     /// Counts the entries by walking all directories.
     pub(super) fn count(&self) -> Usage {
         let mut usage = Usage::default();
