@@ -78,6 +78,7 @@ fn store(bencher: Bencher, callers: usize) {
         durability: Durability::Full,
         reserve_bytes: 8 << 20,
         concurrent_uploads: 1024,
+        memory_bytes: 0,
     };
     let store = LocalStore::open(&DataDir::open(home.path()).unwrap(), options).unwrap();
 

@@ -66,6 +66,7 @@ tables! {
         staged_bytes: u64,
         staged_files_per_organization: usize,
         staged_bytes_per_organization: u64,
+        blob_cache_bytes: u64,
         write_through_secs: u32,
     }
     /// The table `[lifetimes]`.
@@ -168,6 +169,7 @@ impl LimitsTable {
         put(&mut limits.staged_bytes, self.staged_bytes);
         put(&mut limits.staged_files_per_organization, self.staged_files_per_organization);
         put(&mut limits.staged_bytes_per_organization, self.staged_bytes_per_organization);
+        put(&mut limits.blob_cache_bytes, self.blob_cache_bytes);
         put_secs(&mut limits.write_through, self.write_through_secs);
     }
 }

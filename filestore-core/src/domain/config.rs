@@ -99,6 +99,8 @@ pub struct Limits {
     pub staged_files_per_organization: usize,
     /// Bytes of such files of one organization.
     pub staged_bytes_per_organization: u64,
+    /// Bytes of small files (64 KiB at most) kept in memory for downloads; 0 for none.
+    pub blob_cache_bytes: u64,
     /// The time limit of writing an upload to its provider before the reply; a second more for each
     /// 128 KiB.
     pub write_through: Duration,
@@ -116,6 +118,7 @@ impl Default for Limits {
             staged_bytes: 32 << 30,
             staged_files_per_organization: 16_384,
             staged_bytes_per_organization: 8 << 30,
+            blob_cache_bytes: 32 << 20,
             write_through: Duration::from_mins(1),
         }
     }

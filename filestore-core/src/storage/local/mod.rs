@@ -31,6 +31,7 @@ use tokio::sync::Semaphore;
 use self::cached_read::CachedReads;
 use self::directories::Directories;
 use self::group_sync::GroupSync;
+use self::in_memory::InMemory;
 use self::space::Space;
 use self::staging::StagedName;
 use super::data_dir::DataDir;
@@ -49,6 +50,8 @@ mod staging;
 mod directories;
 mod rename;
 mod publish;
+mod blocks;
+mod in_memory;
 mod cached_read;
 mod read;
 mod store;
@@ -78,6 +81,8 @@ pub struct LocalOptions {
     /// Number of uploads that may receive bytes at once; each holds at most 1 MiB and one open
     /// file.
     pub concurrent_uploads: usize,
+    /// Bytes of small blobs kept in memory for reads; 0 for none.
+    pub memory_bytes: u64,
 }
 
 impl From<&StoreConfig> for LocalOptions {
@@ -86,6 +91,7 @@ impl From<&StoreConfig> for LocalOptions {
             durability: config.durability,
             reserve_bytes: config.reserve_bytes,
             concurrent_uploads: config.limits.concurrent_uploads,
+            memory_bytes: config.limits.blob_cache_bytes,
         }
     }
 }
@@ -131,6 +137,7 @@ struct Shared {
     directories: Directories,
     space: Space,
     uploads: Arc<Semaphore>,
+    in_memory: InMemory,
     cached_reads: CachedReads,
 }
 
@@ -155,6 +162,7 @@ impl LocalStore {
             uploads: Arc::new(Semaphore::new(
                 options.concurrent_uploads.clamp(1, Semaphore::MAX_PERMITS),
             )),
+            in_memory: InMemory::new(options.memory_bytes),
             cached_reads: CachedReads::default(),
             dir: dir.clone(),
             durability: options.durability,

@@ -17,7 +17,7 @@ use rustix::fs::{Mode, OFlags, fstat, openat};
 use rustix::io::{Errno, pread};
 use tokio::task::JoinHandle;
 
-use super::{LocalStore, Shared, pool};
+use super::{LocalStore, Shared, blocks, pool};
 use crate::domain::error::{Error, Result};
 use crate::domain::path::BlobKey;
 use crate::storage::BlobRead;
@@ -57,9 +57,7 @@ impl LocalStore {
         size_bytes: u64,
         range: Range<u64>,
     ) -> Result<Option<BlobRead>> {
-        let shared = &self.shared;
-        let cached = shared.cached_reads.read(&shared.blobs, key.as_str(), size_bytes, &range);
-        if let Some(bytes) = cached {
+        if let Some(bytes) = self.shared.read_cached(key, size_bytes, &range) {
             return Ok(Some(BlobRead::Small(bytes)));
         }
 
@@ -71,7 +69,9 @@ impl LocalStore {
             }
 
             let bytes = if range == (0..size_bytes) {
-                read_whole(&file, size_bytes)?
+                let bytes = read_whole(&file, size_bytes)?;
+                shared.in_memory.insert(key.blob_id(), &bytes);
+                bytes
             } else {
                 let blob = checked(file, size_bytes)?;
                 read_exact(&blob.file, &range).map_err(|error| Error::io(READING, error))?
@@ -83,6 +83,20 @@ impl LocalStore {
 }
 
 impl Shared {
+    /// Reads `range` of a blob if the bytes can be had at once: from our own memory, or from the
+    /// kernel's.
+    fn read_cached(&self, key: &BlobKey, size_bytes: u64, range: &Range<u64>) -> Option<Bytes> {
+        if let Some(bytes) = self.in_memory.get(key.blob_id(), size_bytes) {
+            return slice(&bytes, range);
+        }
+
+        let bytes = self.cached_reads.read(&self.blobs, key.as_str(), size_bytes, range)?;
+        if *range == (0..size_bytes) {
+            self.in_memory.insert(key.blob_id(), &bytes);
+        }
+        Some(bytes)
+    }
+
     /// Opens the file under either name of the blob.
     fn open(&self, key: &BlobKey) -> Result<Option<File>> {
         if let Some(file) = open(&self.blobs, key.as_str())? {
@@ -93,6 +107,12 @@ impl Shared {
         }
         open(&self.blobs, key.as_str())
     }
+}
+
+/// Returns `range` of `bytes`; `None` if it goes beyond them.
+fn slice(bytes: &Bytes, range: &Range<u64>) -> Option<Bytes> {
+    let (start, end) = (usize::try_from(range.start).ok()?, usize::try_from(range.end).ok()?);
+    (start <= end && end <= bytes.len()).then(|| bytes.slice(start..end))
 }
 
 fn open(dir: &File, name: &str) -> Result<Option<File>> {
@@ -139,12 +159,18 @@ fn read_whole(file: &File, size_bytes: u64) -> Result<Bytes> {
 fn read_exact(file: &File, range: &Range<u64>) -> io::Result<Bytes> {
     let length =
         usize::try_from(range.end.saturating_sub(range.start)).map_err(io::Error::other)?;
-    let mut bytes = Vec::with_capacity(length);
+    // A read fills all the room that it finds, so a shorter one takes a buffer of its own.
+    let is_block = length as u64 == READ_BLOCK_BYTES;
+    let mut bytes = if is_block { blocks::take() } else { Vec::with_capacity(length) };
     fill(file, &mut bytes, range.start, length)?;
 
-    // More than asked for is never read: an allocator may give more capacity than was requested.
+    // A buffer may have more room than was asked for.
     bytes.truncate(length);
-    if bytes.len() == length { Ok(bytes.into()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    match bytes.len() == length {
+        true if is_block => Ok(blocks::share(bytes)),
+        true => Ok(bytes.into()),
+        false => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
 }
 
 /// Reads into the spare capacity until at least `wanted` bytes are there or the file ends.

@@ -507,6 +507,7 @@ mod tests {
             durability: Durability::Process,
             reserve_bytes: 0,
             concurrent_uploads: 1,
+            memory_bytes: 0,
         };
         let store = LocalStore::open(&DataDir::open(home.path()).unwrap(), options).unwrap();
         let mut writer = store.stage(BlobId::generate(Timestamp::now()), u64::MAX).await.unwrap();

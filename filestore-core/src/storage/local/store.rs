@@ -30,7 +30,7 @@ impl BlobStore for LocalStore {
     }
 
     /// Reads a range of at most 256 KiB in one visit to the blocking pool, or in none if it has at
-    /// most 64 KiB and the kernel holds them in memory; opens the file for a larger one.
+    /// most 64 KiB and they are in memory, ours or the kernel's; opens the file for a larger one.
     async fn read(
         &self,
         key: &BlobKey,

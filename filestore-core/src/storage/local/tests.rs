@@ -17,8 +17,12 @@ use crate::domain::media::SNIFF_BYTES;
 use crate::storage::BlobStore;
 use crate::storage::contract::{content, fresh_key, get, keeps_the_contract, put};
 
-const OPTIONS: LocalOptions =
-    LocalOptions { durability: Durability::Full, reserve_bytes: 0, concurrent_uploads: 16 };
+const OPTIONS: LocalOptions = LocalOptions {
+    durability: Durability::Full,
+    reserve_bytes: 0,
+    concurrent_uploads: 16,
+    memory_bytes: 0,
+};
 const UNLIMITED: u64 = u64::MAX;
 
 struct Home {
@@ -200,6 +204,23 @@ async fn removing_takes_both_names_and_the_directories_that_are_empty_then() {
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
     assert_eq!(home.staged_names(), 0);
     assert_eq!(fs::read_dir(home.path.path().join("blobs")).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_small_blob_is_read_from_memory_until_it_is_removed() {
+    let home = Home::new(LocalOptions { memory_bytes: 1 << 20, ..OPTIONS });
+    let key = fresh_key();
+    put(&home.store, &key, b"0123456789").await.unwrap();
+    assert_eq!(get(&home.store, &key, 10, 0..10).await.unwrap().unwrap(), b"0123456789");
+
+    fs::rename(home.final_path(&key), home.final_path(&key).with_extension("away")).unwrap();
+    assert_eq!(get(&home.store, &key, 10, 0..10).await.unwrap().unwrap(), b"0123456789");
+    assert_eq!(get(&home.store, &key, 10, 3..5).await.unwrap().unwrap(), b"34");
+
+    for outcome in home.store.remove(vec![key.clone()]).await {
+        outcome.unwrap();
+    }
+    assert!(get(&home.store, &key, 10, 0..10).await.unwrap().is_none());
 }
 
 #[tokio::test]
