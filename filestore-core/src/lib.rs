@@ -158,7 +158,7 @@ pub use self::{
     service::{
         BatchItem, Bindings, ByteStream, Change, Changed, FilePage, FileStore, FileStoreBuilder,
         GivenName, Health, IdempotencyGuard, IfMatch, Keys, ListRequest, NewBatch, NewUpload,
-        Opened, PartHints, QuotaReservation, Replacement, Signing, Uploaded, Uploads,
+        Opened, PartHints, QuotaReservation, Reloaded, Replacement, Signing, Uploaded, Uploads,
         VariantRequest,
     },
     storage::{

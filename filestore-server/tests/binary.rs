@@ -126,6 +126,53 @@ fn a_configuration_can_be_checked_without_a_start() {
     }
 }
 
+/// Sends SIGHUP and waits until the log says what came of it.
+fn reload(child: &Child, log: &mut impl BufRead) -> String {
+    kill_process(Pid::from_child(child), Signal::HUP).unwrap();
+    let mut line = String::new();
+    while !line.contains("SIGHUP") {
+        line.clear();
+        assert_ne!(log.read_line(&mut line).unwrap(), 0, "the server ended");
+    }
+    line
+}
+
+#[tokio::test]
+async fn a_hangup_takes_a_changed_configuration_into_use_and_a_bad_one_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |text: &str| std::fs::write(dir.path().join("c.toml"), text).unwrap();
+    write("listen = \"127.0.0.1:0\"\n");
+    let (mut child, line) = start(command(&dir).args(["--config", "c.toml"]));
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let upload = || upload_of(url(&line), vec![0; 5]);
+    let providers = format!("{}/api/v1/storage-providers", url(&line));
+    assert_eq!(upload().await, 201);
+
+    write(
+        "listen = \"127.0.0.1:0\"\n[limits]\nmax_file_size = 4\n\
+         [[providers]]\ncode = \"mem\"\nscheme = \"memory\"\n",
+    );
+    assert!(reload(&child, &mut log).contains("read again"));
+    assert_eq!(upload().await, 413);
+    let shown = client().get(&providers).send().await.unwrap().text().await.unwrap();
+    assert!(shown.contains("\"mem\""), "{shown}");
+
+    write("[limits]\nmax_file_siz = 9\n");
+    assert!(reload(&child, &mut log).contains("stays as it was"));
+    assert_eq!(upload().await, 413);
+    let _ = stop(child, Signal::TERM);
+}
+
+/// Uploads bytes and returns the status.
+async fn upload_of(url: &str, bytes: Vec<u8>) -> u16 {
+    let form = Form::new()
+        .text("organization_id", "42")
+        .text("sub_system", "docs")
+        .part("file", Part::bytes(bytes));
+    let request = client().post(format!("{url}/api/v1/files/upload")).multipart(form);
+    request.send().await.unwrap().status().as_u16()
+}
+
 #[test]
 fn a_directory_in_use_is_exit_1() {
     let dir = tempfile::tempdir().unwrap();

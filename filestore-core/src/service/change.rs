@@ -290,7 +290,7 @@ impl FileStore {
             file_id: old.file_id,
             provider: old.blob.provider.clone(),
             key: old.blob.key.clone(),
-            not_before: now.plus(self.inner.config.blob_grace),
+            not_before: now.plus(self.inner.config().blob_grace),
         });
 
         UpdateFile {
@@ -298,7 +298,7 @@ impl FileStore {
             next: next.clone(),
             now,
             drop_blob,
-            quota_bytes: self.inner.config.quota_bytes,
+            quota_bytes: self.inner.config().quota_bytes,
             binding,
         }
     }

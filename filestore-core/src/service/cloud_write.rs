@@ -132,7 +132,7 @@ impl Inner {
     /// Returns the longest time that a client waits while `bytes` go to or come from a provider.
     pub(super) fn transfer_limit(&self, bytes: u64) -> Duration {
         let moving = Duration::from_secs(bytes / SLOWEST_BYTES_PER_SEC);
-        self.config.limits.write_through.saturating_add(moving)
+        self.config().limits.write_through.saturating_add(moving)
     }
 
     async fn begin_writes(&self, records: &[FileRecord]) -> Result<()> {
@@ -250,7 +250,7 @@ impl Inner {
     /// Returns how long a withdrawn object is waited for: readers' grace period, and at least until no
     /// attempt of its write can arrive any more at `provider`, or at any provider without one.
     pub(crate) fn late_write_grace(&self, provider: Option<&ProviderCode>) -> Duration {
-        self.config.blob_grace.max(self.stores.providers().late_write_limit(provider))
+        self.config().blob_grace.max(self.stores.providers().late_write_limit(provider))
     }
 
     /// Withdraws whole objects that no record will refer to: they are removed at once, if the
@@ -262,7 +262,7 @@ impl Inner {
                 tracing::debug!(%provider, error = %error.chain(), "an object that nobody needs stays for now");
             }
         }
-        self.hand_over(&keys, self.config.blob_grace).await;
+        self.hand_over(&keys, self.config().blob_grace).await;
     }
 }
 

@@ -155,7 +155,7 @@ impl FileStore {
         let insert = InsertFiles {
             records: listed,
             binding: place.seen.clone(),
-            quota_bytes: self.inner.config.quota_bytes,
+            quota_bytes: self.inner.config().quota_bytes,
             idempotency,
             permit: files.permit.clone(),
         };
@@ -249,7 +249,7 @@ impl FileStore {
             fingerprint: keyed.fingerprint,
             file_ids: reply.file_ids().to_vec(),
             reply: reply.into_json(),
-            expires_at: self.inner.now().plus(self.inner.config.idempotency_ttl),
+            expires_at: self.inner.now().plus(self.inner.config().idempotency_ttl),
         })
     }
 }

@@ -63,7 +63,7 @@ impl FileStore {
 
         let now = self.inner.now();
         if next.state.status() == Status::Temp && next.expires_at.is_none_or(|at| at <= now) {
-            next.expires_at = Some(now.plus(self.inner.config.temp_ttl));
+            next.expires_at = Some(now.plus(self.inner.config().temp_ttl));
         }
         next
     }

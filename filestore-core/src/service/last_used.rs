@@ -101,6 +101,11 @@ fn standing(used: Vec<ProviderCode>, config: &StoreConfig) -> Standing {
     if lacking.is_empty() { Standing::Full } else { Standing::Lacking(lacking) }
 }
 
+/// Puts the owner's changed settings on record.
+pub(super) async fn change(metadata: &dyn Metadata, config: &StoreConfig) -> Result<()> {
+    record(metadata, &metadata.settings().await?, config).await
+}
+
 /// Puts `config` on record, if that changes anything. On a full disk the old record stays.
 async fn record(metadata: &dyn Metadata, recorded: &Settings, config: &StoreConfig) -> Result<()> {
     let used = settings_of(config);

@@ -23,6 +23,7 @@
 mod request;
 mod open;
 mod last_used;
+mod reload;
 pub(crate) mod recovery;
 mod settled;
 mod placement;
@@ -52,6 +53,8 @@ pub(crate) mod wake;
 
 use std::sync::Arc;
 
+use parking_lot::RwLock;
+
 use crate::domain::clock::{Clock, Timestamp};
 use crate::domain::config::StoreConfig;
 use crate::domain::damage::Damage;
@@ -78,6 +81,7 @@ pub use listing::{FilePage, ListRequest};
 pub use open::FileStoreBuilder;
 pub use quota::QuotaReservation;
 pub use read::Opened;
+pub use reload::Reloaded;
 pub use request::{
     BatchItem, Change, GivenName, IfMatch, NewBatch, NewUpload, PartHints, Replacement, Uploaded,
 };
@@ -127,7 +131,8 @@ pub(crate) struct Inner {
     pub(crate) clock: Clock,
     /// The instant at which the store was opened.
     pub(crate) opened_at: Timestamp,
-    pub(crate) config: StoreConfig,
+    /// The configuration, which [`FileStore::reload`] replaces.
+    config: RwLock<Arc<StoreConfig>>,
     pub(crate) dir: DataDir,
     pub(crate) metadata: Arc<dyn Metadata>,
     pub(crate) stores: BlobStores,
@@ -159,6 +164,11 @@ impl Inner {
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
+
+    /// Returns the configuration as it is now. A use case that asks twice may get two answers.
+    pub(crate) fn config(&self) -> Arc<StoreConfig> {
+        Arc::clone(&self.config.read())
+    }
 }
 
 impl FileStore {
@@ -176,7 +186,7 @@ impl FileStore {
         match pace {
             Pace::Leapt(millis) => tracing::warn!(
                 by_secs = millis / 1000,
-                settle_secs = self.inner.config.clock_settle.as_secs(),
+                settle_secs = self.inner.config().clock_settle.as_secs(),
                 "the clock leapt forward: nothing is expired or removed until it is back or has settled"
             ),
             Pace::Settled => tracing::info!("the clock has settled: what is due is removed again"),
@@ -190,9 +200,9 @@ impl FileStore {
         self.inner.metadata.store_id()
     }
 
-    /// Returns the configuration that the store was opened with.
-    pub fn config(&self) -> &StoreConfig {
-        &self.inner.config
+    /// Returns the configuration as it is now; see [`reload`](Self::reload).
+    pub fn config(&self) -> Arc<StoreConfig> {
+        self.inner.config()
     }
 
     /// Returns the data directory that the store holds.
@@ -200,8 +210,8 @@ impl FileStore {
         &self.inner.dir
     }
 
-    /// Returns the providers that the store knows.
-    pub fn providers(&self) -> &ProviderRegistry {
+    /// Returns the providers that the store knows now; see [`reload`](Self::reload).
+    pub fn providers(&self) -> Arc<ProviderRegistry> {
         self.inner.stores.providers()
     }
 

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::RwLock;
+
 use super::commit::leaves_nothing;
 use super::keys::KeyRing;
 use super::last_used::{self, Age, Opener};
@@ -160,7 +162,7 @@ impl FileStoreBuilder {
     /// directory, not writable, a newer schema, no database beside blobs, another store's blobs).
     pub async fn open(self) -> Result<FileStore> {
         let Self { path, mut config, clock, opener } = self;
-        let providers = ProviderRegistry::open_with(&config.providers, &clock)?;
+        let mut providers = ProviderRegistry::open_with(&config.providers, &clock)?;
 
         let parts = {
             let (config, now) = (config.clone(), clock.now());
@@ -186,7 +188,7 @@ impl FileStoreBuilder {
             inner: Arc::new(Inner {
                 opened_at: clock.now(),
                 clock,
-                config,
+                config: RwLock::new(Arc::new(config)),
                 dir,
                 metadata,
                 stores: BlobStores::new(local, providers),

@@ -67,7 +67,7 @@ impl Inner {
             None => None,
         };
 
-        if active.is_none() && self.config.require_binding {
+        if active.is_none() && self.config().require_binding {
             return Err(Error::new(
                 ErrorKind::BindingRequired,
                 format!("uploads need an active storage binding of organization {organization}"),

@@ -17,7 +17,8 @@ impl FileStore {
     }
 
     fn shown(&self, provider: &Provider) -> ProviderInfo {
-        let configured = self.config().providers.iter().find(|config| config.code == provider.code);
+        let config = self.config();
+        let configured = config.providers.iter().find(|config| config.code == provider.code);
         let scheme = configured.map_or("local", |config| config.scheme.as_str());
         ProviderInfo {
             code: provider.code.clone(),
@@ -39,7 +40,8 @@ impl FileStore {
                 "LOCAL is the service's own disk: its health says how it is",
             ));
         }
-        Ok(self.providers().cloud(&code)?.check().await)
+        let cloud = self.providers().cloud(&code)?.clone();
+        Ok(cloud.check().await)
     }
 
     /// Finds the provider that `code` names, as an administrator's request spells it.
@@ -47,7 +49,8 @@ impl FileStore {
     pub(crate) fn provider_code(&self, code: &str) -> Result<ProviderCode> {
         let known = code.parse().ok().filter(|code| self.providers().get(code).is_some());
         known.ok_or_else(|| {
-            let all = self.providers().all();
+            let providers = self.providers();
+            let all = providers.all();
             Error::new(ErrorKind::UnknownProvider, "no provider has that code")
                 .with_allowed(all.iter().map(|provider| provider.code.as_str()))
         })

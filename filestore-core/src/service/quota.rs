@@ -43,7 +43,7 @@ impl Uploads<'_> {
         organization: &OrganizationId,
         bytes: u64,
     ) -> Result<Option<QuotaReservation>> {
-        let Some(quota) = self.store.inner.config.quota_bytes else { return Ok(None) };
+        let Some(quota) = self.store.inner.config().quota_bytes else { return Ok(None) };
         let stored = self.store.inner.metadata.stored_bytes(organization).await?;
 
         let ledger = &self.store.inner.quota;

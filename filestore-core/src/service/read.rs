@@ -112,7 +112,7 @@ impl FileStore {
         }
 
         let blob = &record.blob;
-        let cloud = self.providers().cloud(&blob.provider)?;
+        let cloud = self.providers().cloud(&blob.provider)?.clone();
 
         let how = serving::decide(&record.mime_type, blob.sniffed_type.as_deref(), requested);
         let stored = serving::decide(&record.mime_type, blob.sniffed_type.as_deref(), None);
@@ -122,7 +122,7 @@ impl FileStore {
         let disposition = how.disposition.to_value(&record.original_name);
         let request = PresignRequest {
             method,
-            expires_in: self.inner.config.presign_ttl,
+            expires_in: self.inner.config().presign_ttl,
             content_type: &how.content_type,
             // What the object was stored with needs no saying where it cannot be said.
             disposition: (can.overrides_disposition || !is_stored).then_some(&*disposition),

@@ -81,7 +81,7 @@ async fn look_up(inner: &Inner, page: &[BlobId]) -> Result<(Vec<BlobKey>, Vec<Bl
 async fn end_waits(store: &FileStore) -> Result<()> {
     let inner = store.inner();
     let retries = inner.now().plus(LONGEST_WAIT);
-    let blobs = inner.now().plus(LONGEST_WAIT.max(inner.config.blob_grace));
+    let blobs = inner.now().plus(LONGEST_WAIT.max(inner.config().blob_grace));
 
     inner.metadata.clear_leases().await?;
     inner.metadata.cap_waits(retries, blobs).await

@@ -210,7 +210,7 @@ impl Inner {
             file_id: record.file_id,
             provider: record.blob.provider.clone(),
             key: record.blob.key.clone(),
-            not_before: now.plus(self.config.blob_grace),
+            not_before: now.plus(self.config().blob_grace),
         };
 
         let update = UpdateFile {

@@ -130,7 +130,7 @@ impl FileStore {
     }
 
     pub(super) fn name_limit(&self) -> usize {
-        self.inner.config.limits.original_name_chars
+        self.inner.config().limits.original_name_chars
     }
 }
 
@@ -150,14 +150,14 @@ impl Uploads<'_> {
     /// [`Limits::staged_bytes`]: crate::domain::config::Limits::staged_bytes
     /// [`Limits::max_file_size`]: crate::domain::config::Limits::max_file_size
     pub async fn stage(self) -> Result<StagingWriter> {
-        self.stage_up_to(self.store.inner.config.limits.max_file_size).await
+        self.stage_up_to(self.store.inner.config().limits.max_file_size).await
     }
 
     /// Begins to receive at most `max_bytes` (what is left of a batch, say), never more than the
     /// limit of a file.
     pub async fn stage_up_to(self, max_bytes: u64) -> Result<StagingWriter> {
         let inner = &self.store.inner;
-        let max = max_bytes.min(inner.config.limits.max_file_size);
+        let max = max_bytes.min(inner.config().limits.max_file_size);
         let share = inner.staged.begin(self.organization)?;
         let writer = inner.stores.local().stage(BlobId::generate(inner.now()), max).await?;
         Ok(writer.counted_in(share))
@@ -248,7 +248,7 @@ impl Uploads<'_> {
             return Err(empty_batch());
         }
 
-        let limits = &self.store.inner.config.limits;
+        let limits = self.store.inner.config().limits;
         if items.len() > limits.max_batch_items {
             let message = format!("a batch has at most {} items", limits.max_batch_items);
             return Err(Error::new(ErrorKind::TooManyItems, message)

@@ -81,7 +81,8 @@ impl FileStore {
     /// Makes the configured variants (`variants.eager`) of a picture that has just arrived, in the
     /// background. TEMP files may never be looked at: theirs are made when they become READY.
     pub(super) fn prepare_variants(&self, record: &FileRecord) {
-        let eager = &self.inner.config.variants.eager;
+        let config = self.inner.config();
+        let eager = &config.variants.eager;
         if eager.is_empty()
             || record.blob.dimensions.is_none()
             || record.state.status() == Status::Temp

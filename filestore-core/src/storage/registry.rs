@@ -1,10 +1,12 @@
 //! The registry of providers: all there are, those that take new files, those that a binding may
 //! name.
 //!
-//! `LOCAL` is built in and always active. Providers of location CLOUD come from the configuration;
-//! a registry does not change while the store is open.
+//! `LOCAL` is built in and always active. Providers of location CLOUD come from the configuration.
+//! A registry does not change; a configuration that does makes another one, which shares the providers
+//! that are the same.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +23,23 @@ use crate::domain::status::Location;
 pub struct ProviderRegistry {
     providers: Vec<Provider>,
     clouds: BTreeMap<ProviderCode, Cloud>,
+    /// The configurations of the clouds, to tell which of them a change concerns.
+    configs: Vec<ProviderConfig>,
+    clock: Clock,
+    owner: Option<Owner>,
+}
+
+/// The store whose objects the providers hold.
+#[derive(Clone)]
+struct Owner {
+    id: StoreId,
+    ledger: Arc<dyn MarkerLedger>,
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Owner").field("id", &self.id).finish_non_exhaustive()
+    }
 }
 
 impl ProviderRegistry {
@@ -34,6 +53,9 @@ impl ProviderRegistry {
                 is_active: true,
             }],
             clouds: BTreeMap::new(),
+            configs: Vec::new(),
+            clock: Clock::system(),
+            owner: None,
         }
     }
 
@@ -47,7 +69,17 @@ impl ProviderRegistry {
 
     /// Registers as [`open`](Self::open) does; the providers go by `clock`.
     pub fn open_with(configs: &[ProviderConfig], clock: &Clock) -> Result<Self> {
+        Self { clock: clock.clone(), ..Self::local_only() }.changed_to(configs)
+    }
+
+    /// Registers the providers of a changed configuration. One that is configured as before, but for its
+    /// name and whether it is active, is the same provider: it keeps its turns, its breaker, and what
+    /// was found out about it. Fails as [`open`](Self::open) does.
+    pub fn changed_to(&self, configs: &[ProviderConfig]) -> Result<Self> {
         let mut registry = Self::local_only();
+        registry.clock = self.clock.clone();
+        registry.owner.clone_from(&self.owner);
+        registry.configs = configs.to_vec();
 
         for config in configs {
             let code = &config.code;
@@ -58,7 +90,7 @@ impl ProviderRegistry {
                 return Err(cloud::unusable(code, "the code is given to two providers"));
             }
 
-            registry.clouds.insert(code.clone(), Cloud::open(config, clock)?);
+            registry.clouds.insert(code.clone(), self.cloud_for(config)?);
             registry.providers.push(Provider {
                 code: code.clone(),
                 name: config.name.clone(),
@@ -70,12 +102,27 @@ impl ProviderRegistry {
         Ok(registry)
     }
 
+    fn cloud_for(&self, config: &ProviderConfig) -> Result<Cloud> {
+        let before = self.configs.iter().find(|before| before.code == config.code);
+        if before.is_some_and(|before| reaches_the_same(before, config)) {
+            return self.cloud(&config.code).cloned();
+        }
+
+        let cloud = Cloud::open(config, &self.clock)?;
+        if let Some(owner) = &self.owner {
+            cloud.identify(owner.id, Arc::clone(&owner.ledger));
+        }
+        Ok(cloud)
+    }
+
     /// Tells the providers of location CLOUD whose they are: from now on each makes sure that it is
-    /// the place that the store's records mean, and is marked when it is first used.
-    pub fn identify(&self, id: StoreId, ledger: &Arc<dyn MarkerLedger>) {
+    /// the place that the store's records mean, and is marked when it is first used. Those of a later
+    /// configuration are told as well.
+    pub fn identify(&mut self, id: StoreId, ledger: &Arc<dyn MarkerLedger>) {
         for cloud in self.clouds.values() {
             cloud.identify(id, Arc::clone(ledger));
         }
+        self.owner = Some(Owner { id, ledger: Arc::clone(ledger) });
     }
 
     /// Returns the longest time for which a write that was given up may still arrive at `provider`, or
@@ -165,6 +212,14 @@ impl ProviderRegistry {
             .with_allowed(self.active().into_iter().map(|provider| provider.code.as_str()))),
         }
     }
+}
+
+/// Tests whether two configurations of a code differ in nothing that its connections are made of.
+fn reaches_the_same(before: &ProviderConfig, now: &ProviderConfig) -> bool {
+    let mut before = before.clone();
+    before.name.clone_from(&now.name);
+    before.is_active = now.is_active;
+    before == *now
 }
 
 fn not_configured(code: &ProviderCode) -> Error {

@@ -1,9 +1,13 @@
 //! All stores of blobs, found by the provider that holds a blob.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use futures_util::future::join_all;
+use parking_lot::RwLock;
 
+use super::cloud::Cloud;
 use super::{BlobStore, LocalStore, ProviderRegistry};
 use crate::domain::error::Result;
 use crate::domain::path::BlobKey;
@@ -19,21 +23,42 @@ use crate::domain::status::Location;
 #[derive(Debug, Clone)]
 pub struct BlobStores {
     local: LocalStore,
-    providers: ProviderRegistry,
+    providers: Arc<RwLock<Arc<ProviderRegistry>>>,
+}
+
+/// The store that holds a blob: the service's own disk, or a provider, which stays usable for its
+/// holder even if it leaves the configuration.
+#[derive(Debug)]
+pub enum Holder<'a> {
+    /// The service's own disk.
+    Disk(&'a LocalStore),
+    /// A provider of location CLOUD.
+    Cloud(Cloud),
+}
+
+impl Deref for Holder<'_> {
+    type Target = dyn BlobStore;
+
+    fn deref(&self) -> &(dyn BlobStore + 'static) {
+        match self {
+            Self::Disk(disk) => *disk,
+            Self::Cloud(cloud) => cloud,
+        }
+    }
 }
 
 impl BlobStores {
     /// Joins the local store and the registered providers.
     pub fn new(local: LocalStore, providers: ProviderRegistry) -> Self {
-        Self { local, providers }
+        Self { local, providers: Arc::new(RwLock::new(Arc::new(providers))) }
     }
 
     /// Returns the store that holds the blobs of a provider: `ProviderUnavailable` if that provider
     /// is not configured, or no longer.
-    pub fn holder(&self, code: &ProviderCode) -> Result<&dyn BlobStore> {
+    pub fn holder(&self, code: &ProviderCode) -> Result<Holder<'_>> {
         match self.disk(code) {
-            Some(disk) => Ok(disk),
-            None => Ok(self.providers.cloud(code)?),
+            Some(disk) => Ok(Holder::Disk(disk)),
+            None => self.providers().cloud(code).cloned().map(Holder::Cloud),
         }
     }
 
@@ -71,7 +96,7 @@ impl BlobStores {
 
     /// Returns who serves the files of a provider; see [`ProviderRegistry::location`].
     pub fn location(&self, code: &ProviderCode) -> Location {
-        self.providers.location(code)
+        self.providers().location(code)
     }
 
     /// Returns the service's own disk, where every upload is staged.
@@ -79,9 +104,14 @@ impl BlobStores {
         &self.local
     }
 
-    /// Returns the registered providers.
-    pub fn providers(&self) -> &ProviderRegistry {
-        &self.providers
+    /// Returns the providers that are registered now.
+    pub fn providers(&self) -> Arc<ProviderRegistry> {
+        Arc::clone(&self.providers.read())
+    }
+
+    /// Registers other providers from now on.
+    pub fn replace_providers(&self, providers: ProviderRegistry) {
+        *self.providers.write() = Arc::new(providers);
     }
 }
 
@@ -110,7 +140,7 @@ mod tests {
 
         let blobs = [&local, &gone, &cloud, &local, &cloud].map(|code| (code.clone(), fresh_key()));
         for (code, key) in blobs.iter().filter(|(code, _)| *code != gone) {
-            put(stores.holder(code).unwrap(), key, b"x").await.unwrap();
+            put(&*stores.holder(code).unwrap(), key, b"x").await.unwrap();
         }
 
         let outcomes = stores.remove(blobs.to_vec()).await;
@@ -120,7 +150,7 @@ mod tests {
             } else {
                 outcome.unwrap();
                 let holder = stores.holder(code).unwrap();
-                assert!(get(holder, key, 1, 0..1).await.unwrap().is_none());
+                assert!(get(&*holder, key, 1, 0..1).await.unwrap().is_none());
             }
         }
         assert!(stores.remove(Vec::new()).await.is_empty());

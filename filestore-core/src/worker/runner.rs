@@ -1,5 +1,6 @@
 //! Runs the workers of a store until told to stop.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,13 @@ trait Worker: Send + Sync + 'static {
 
     /// Returns the pause after which due work is looked for although nothing asks for it.
     fn every(&self) -> Duration;
+
+    /// Tests whether the store has a place for the work: a provider's lane rests while the provider is not
+    /// configured.
+    fn is_wanted(&self, store: &FileStore) -> bool {
+        let _ = store;
+        true
+    }
 
     /// Begins to listen to what asks for the work, if anything does.
     fn listen(&self, store: &FileStore) -> Option<Listener> {
@@ -72,6 +80,10 @@ impl Worker for PurgeWorker {
         Some(store.inner().purge_wanted.listen())
     }
 
+    fn is_wanted(&self, store: &FileStore) -> bool {
+        store.holders().contains(&self.0)
+    }
+
     async fn work(&self, store: &FileStore, stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
         store.purge_files_of(&self.0, stop).await
     }
@@ -84,6 +96,10 @@ struct DroppedWorker(ProviderCode);
 impl Worker for DroppedWorker {
     fn name(&self) -> String {
         format!("dropped blobs of {}", self.0)
+    }
+
+    fn is_wanted(&self, store: &FileStore) -> bool {
+        store.holders().contains(&self.0)
     }
 
     fn every(&self) -> Duration {
@@ -124,6 +140,10 @@ struct SyncWorker(ProviderCode);
 impl Worker for SyncWorker {
     fn name(&self) -> String {
         format!("sync to {}", self.0)
+    }
+
+    fn is_wanted(&self, store: &FileStore) -> bool {
+        store.providers().active_clouds().contains(&self.0)
     }
 
     fn every(&self) -> Duration {
@@ -216,18 +236,29 @@ fn workers_of(store: &FileStore) -> Vec<Arc<dyn Worker>> {
 #[derive(Debug)]
 pub struct Workers {
     stop: watch::Sender<bool>,
+    /// The names of the workers that have been started.
+    started: HashSet<String>,
     tasks: Vec<JoinHandle<()>>,
 }
 
 impl Workers {
     /// Starts the workers on the current runtime.
     pub fn start(store: &FileStore) -> Self {
-        let (stop, stopped) = watch::channel(false);
-        let workers = workers_of(store).into_iter();
-        let tasks = workers
-            .map(|worker| tasks::spawn(run(worker, store.clone(), stopped.clone())))
-            .collect();
-        Self { stop, tasks }
+        let mut workers =
+            Self { stop: watch::channel(false).0, started: HashSet::new(), tasks: Vec::new() };
+        workers.refresh(store);
+        workers
+    }
+
+    /// Starts the lanes of providers that have come into the configuration. Those of providers that
+    /// have left it rest until the provider is back.
+    pub fn refresh(&mut self, store: &FileStore) {
+        for worker in workers_of(store) {
+            if self.started.insert(worker.name()) {
+                let stopped = self.stop.subscribe();
+                self.tasks.push(tasks::spawn(run(worker, store.clone(), stopped)));
+            }
+        }
     }
 
     /// Lets each worker finish what it does, then ends. Work that takes longer than `limit` (a
@@ -273,6 +304,9 @@ async fn run(worker: Arc<dyn Worker>, store: FileStore, mut stopped: watch::Rece
             _ = stopped.wait_for(|stop| *stop) => return,
             () = wanted(&mut listener) => {}
             _ = tick.tick() => {}
+        }
+        if !worker.is_wanted(&store) {
+            continue;
         }
 
         let name = worker.name();
@@ -332,7 +366,8 @@ mod tests {
             let _held = held;
             std::future::pending().await
         }));
-        let workers = Workers { stop: watch::channel(false).0, tasks: vec![task] };
+        let workers =
+            Workers { stop: watch::channel(false).0, started: HashSet::new(), tasks: vec![task] };
         workers.stop(Duration::from_millis(10)).await;
         assert!(dropped.await.is_err(), "the work is gone with what it held");
     }

@@ -118,8 +118,8 @@ fn known_provider<T>(call: &Call, done: Result<T>) -> Result<T> {
         if error.kind() != ErrorKind::UnknownProvider || !error.details().allowed.is_empty() {
             return error;
         }
-        let active = call.store().providers().active();
-        error.with_allowed(active.into_iter().map(|provider| provider.code.to_string()))
+        let providers = call.store().providers();
+        error.with_allowed(providers.active().into_iter().map(|provider| provider.code.to_string()))
     })
 }
 

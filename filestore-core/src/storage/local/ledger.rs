@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::domain::config::Limits;
 use crate::domain::error::{Error, ErrorKind, Result};
@@ -70,7 +70,7 @@ impl Tally {
 /// The count of what is staged without a commit.
 #[derive(Debug)]
 pub(crate) struct StagedLedger {
-    limits: StagedLimits,
+    limits: RwLock<StagedLimits>,
     staged: Mutex<Staged>,
 }
 
@@ -83,7 +83,7 @@ struct Staged {
 impl StagedLedger {
     /// Begins with nothing staged.
     pub(crate) fn new(limits: StagedLimits) -> Arc<Self> {
-        Arc::new(Self { limits, staged: Mutex::default() })
+        Arc::new(Self { limits: RwLock::new(limits), staged: Mutex::default() })
     }
 
     /// Counts one more file, of `organization` if that is known already. [`ErrorKind::Busy`] if there is
@@ -103,7 +103,12 @@ impl StagedLedger {
 
     /// Returns how much may be staged.
     pub(crate) fn limit(&self) -> Tally {
-        self.limits.all
+        self.limits.read().all
+    }
+
+    /// Changes how much may be staged. What is staged already stays, also where it is more.
+    pub(crate) fn limit_to(&self, limits: StagedLimits) {
+        *self.limits.write() = limits;
     }
 
     /// Returns how much is staged now.
@@ -142,7 +147,7 @@ impl StagedShare {
     }
 
     fn take(&mut self, more: Tally) -> Result<()> {
-        let limits = &self.ledger.limits;
+        let limits = *self.ledger.limits.read();
         let mut staged = self.ledger.staged.lock();
 
         let all = staged.all.plus(more);
@@ -167,7 +172,7 @@ impl StagedShare {
             return Ok(());
         }
 
-        let limit = self.ledger.limits.organization;
+        let limit = self.ledger.limits.read().organization;
         let mut staged = self.ledger.staged.lock();
         let own = staged.of(Some(organization)).plus(self.taken);
         if !own.fits(limit) {

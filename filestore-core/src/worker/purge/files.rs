@@ -128,7 +128,7 @@ impl<'a> FileLane<'a> {
         let inner = self.run.store.inner();
         let now = inner.now();
         let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
-        let before = now.minus(inner.config.purge_grace);
+        let before = now.minus(inner.config().purge_grace);
         inner.metadata.claim_purges(lease, self.holder, before, limit).await
     }
 

@@ -196,7 +196,7 @@ impl SyncLane {
 
     async fn fail(&mut self, claim: &SyncClaim, error: &Error) -> Result<()> {
         let SyncClaim { record, attempts, .. } = claim;
-        let config = &self.store.config().sync;
+        let config = self.store.config().sync;
         let now = self.store.inner().now();
         let pause = |provider| self.store.pause(provider, config.first_pause, *attempts);
 

@@ -105,7 +105,8 @@ impl BatchForm {
         index: u32,
         field: ItemField,
     ) -> Result<()> {
-        let limits = &call.store().config().limits;
+        let config = call.store().config();
+        let limits = &config.limits;
         match field {
             ItemField::OriginalName => {
                 let item = self.item(index, limits)?;
@@ -130,7 +131,8 @@ impl BatchForm {
     }
 
     async fn take_file(&mut self, call: &Call, part: &mut Part<'_>, index: u32) -> Result<()> {
-        let limits = &call.store().config().limits;
+        let config = call.store().config();
+        let limits = &config.limits;
         let name = part.name().to_owned();
         if let Some(item) = self.items.get(&index) {
             item.file.expect_first(&name)?;

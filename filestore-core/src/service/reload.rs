@@ -1,0 +1,189 @@
+//! Taking a changed configuration into use while the store is open.
+//!
+//! # Purpose
+//! Limits, lifetimes, the quota and the providers may change without a restart. What a running part was
+//! built with (threads, caches, the way of flushing) keeps its value until the next opening, and the
+//! report names it.
+//!
+//! # Locking
+//! The configuration and the registry of providers are each replaced as a whole. A use case under way
+//! ends with what it began with; in particular, an operation at a provider goes on after the provider
+//! has left the configuration.
+
+use std::sync::Arc;
+
+use super::{FileStore, Inner, last_used};
+use crate::domain::config::StoreConfig;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::storage::StagedLimits;
+
+/// What came of a changed configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reloaded {
+    /// Keys whose new value waits for the next opening.
+    pub waiting: Vec<&'static str>,
+}
+
+impl FileStore {
+    /// Takes a changed configuration into use: lifetimes, limits, the quota, the settings of the sync,
+    /// providers. A provider whose configuration is the same keeps its state; start the lanes of new ones
+    /// with [`Workers::refresh`](crate::Workers::refresh).
+    ///
+    /// All of it is taken into use or, with an error, nothing: `Unusable` for a value out of its range or
+    /// a provider that cannot be opened.
+    pub async fn reload(&self, mut config: StoreConfig) -> Result<Reloaded> {
+        config.check().map_err(|error| Error::new(ErrorKind::Unusable, error.to_string()))?;
+        let providers = self.providers().changed_to(&config.providers)?;
+        let waiting = self.inner.keep_fixed(&mut config);
+        last_used::change(&*self.inner.metadata, &config).await?;
+
+        self.inner.staged.limit_to(StagedLimits::from(&config.limits));
+        self.inner.stores.replace_providers(providers);
+        *self.inner.config.write() = Arc::new(config);
+
+        self.inner.purge_wanted.notify();
+        self.inner.sync_wanted.notify();
+        Ok(Reloaded { waiting })
+    }
+}
+
+impl Inner {
+    /// Puts the values back that only an opening takes; returns the keys that had changed.
+    fn keep_fixed(&self, config: &mut StoreConfig) -> Vec<&'static str> {
+        let now = self.config();
+        let mut waiting = Vec::new();
+        keep(&mut config.durability, &now.durability, "durability", &mut waiting);
+        keep(&mut config.reserve_bytes, &now.reserve_bytes, "reserve_bytes", &mut waiting);
+        keep(
+            &mut config.clock_settle,
+            &now.clock_settle,
+            "lifetimes.clock_settle_secs",
+            &mut waiting,
+        );
+        keep(
+            &mut config.limits.concurrent_uploads,
+            &now.limits.concurrent_uploads,
+            "limits.concurrent_uploads",
+            &mut waiting,
+        );
+        keep(&mut config.variants, &now.variants, "variants", &mut waiting);
+        waiting
+    }
+}
+
+fn keep<T: PartialEq + Clone>(
+    new: &mut T,
+    now: &T,
+    key: &'static str,
+    waiting: &mut Vec<&'static str>,
+) {
+    if new != now {
+        new.clone_from(now);
+        waiting.push(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::domain::binding::NewBinding;
+    use crate::domain::provider::{ProviderCode, ProviderConfig};
+    use crate::domain::scope::Scope;
+    use crate::domain::status::Location;
+    use crate::service::NewUpload;
+
+    fn upload() -> NewUpload {
+        NewUpload::new("42".parse().unwrap(), "docs".parse().unwrap())
+    }
+
+    fn with_provider(code: &str) -> StoreConfig {
+        let mut config = StoreConfig::default();
+        config.providers.push(ProviderConfig::new(code.parse().unwrap(), "memory"));
+        config
+    }
+
+    async fn bind(store: &FileStore, code: &str) {
+        let binding = NewBinding::new(42.try_into().unwrap(), "x", code.parse().unwrap());
+        store.bindings().create(binding).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn limits_hold_from_the_reload_on_and_others_wait_for_a_restart() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path()).await.unwrap();
+        store.upload(upload(), &b"12345"[..]).await.unwrap();
+
+        let mut config = StoreConfig::default();
+        config.limits.max_file_size = 4;
+        config.variants.threads = 7;
+        let reloaded = store.reload(config).await.unwrap();
+        assert_eq!(reloaded.waiting, ["variants"]);
+        assert_eq!(store.config().variants, StoreConfig::default().variants);
+
+        let error = store.upload(upload(), &b"12345"[..]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TooLarge);
+        store.upload(upload(), &b"1234"[..]).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_used_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path()).await.unwrap();
+
+        let mut bad = with_provider("mem");
+        bad.quota_bytes = Some(1);
+        bad.providers.push(ProviderConfig::new("odd".parse().unwrap(), "s4"));
+        assert_eq!(store.reload(bad).await.unwrap_err().kind(), ErrorKind::Unusable);
+        assert_eq!((store.providers().all().len(), store.config().quota_bytes), (1, None));
+
+        let mut bad = StoreConfig::default();
+        bad.limits.max_batch_items = 0;
+        assert_eq!(store.reload(bad).await.unwrap_err().kind(), ErrorKind::Unusable);
+        store.upload(upload(), &b"12345"[..]).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_provider_comes_and_goes_and_comes_back_without_a_restart() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path()).await.unwrap();
+        let code: ProviderCode = "mem".parse().unwrap();
+        assert!(store.providers().check_for_binding(&code).is_err());
+
+        store.reload(with_provider("mem")).await.unwrap();
+        bind(&store, "mem").await;
+        let record = store.upload(upload(), &b"far away"[..]).await.unwrap();
+        assert_eq!(record.state.location(), Location::Cloud);
+        assert_eq!(store.read(record.file_id, &Scope::All).await.unwrap(), "far away");
+
+        let mut renamed = with_provider("mem");
+        renamed.providers[0].name = "Memory".to_owned();
+        renamed.providers[0].is_active = false;
+        store.reload(renamed).await.unwrap();
+        let error = store.upload(upload(), &b"x"[..]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ProviderInactive);
+        assert_eq!(store.read(record.file_id, &Scope::All).await.unwrap(), "far away", "kept");
+
+        let held = store.providers().cloud(&code).unwrap().clone();
+        store.reload(StoreConfig::default()).await.unwrap();
+        let error = store.read(record.file_id, &Scope::All).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ProviderUnavailable);
+        assert_eq!(held.code(), &code, "what runs there can end");
+    }
+
+    #[tokio::test]
+    async fn a_guest_goes_by_what_was_reloaded() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path()).await.unwrap();
+        let mut config = StoreConfig::default();
+        config.purge_grace = Duration::from_hours(1);
+        store.reload(config).await.unwrap();
+        store.close().await;
+        drop(store);
+
+        let guest = FileStore::builder(dir.path()).follow_owner().open().await.unwrap();
+        assert_eq!(guest.config().purge_grace, Duration::from_hours(1));
+    }
+}
