@@ -68,6 +68,7 @@ impl Inner {
             &mut waiting,
         );
         keep(&mut config.variants, &now.variants, "variants", &mut waiting);
+        keep(&mut config.signing.secrets, &now.signing.secrets, "signing.secrets", &mut waiting);
         waiting
     }
 }

@@ -140,7 +140,7 @@ impl Signing<'_> {
 
     /// Returns how long a cache may keep what a URL leads to: until the present window ends.
     pub fn cacheable_for(self, expires_at: Timestamp) -> Duration {
-        cacheable_for(self.store.inner.now(), expires_at, self.store.inner.config.signing.window)
+        cacheable_for(self.store.inner.now(), expires_at, self.store.inner.config().signing.window)
     }
 
     /// Lists the secrets: those of the configuration, then those of the data directory, the oldest
@@ -172,7 +172,7 @@ impl Signing<'_> {
     }
 
     fn expiry(self, life: Duration) -> Timestamp {
-        expiry(self.store.inner.now(), life, self.store.inner.config.signing.window)
+        expiry(self.store.inner.now(), life, self.store.inner.config().signing.window)
     }
 
     /// Returns the secret that signs, made now if there is none.

@@ -47,9 +47,45 @@ async fn page(_: Arc<Call>) -> Result<Response, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::routes::table::{Need, ROUTES};
+
+    /// Spells what a route needs as the document does.
+    fn security(need: Need) -> Value {
+        match need {
+            Need::Nothing => json!([]),
+            Need::Scope(scope) => json!([{ "key": [scope.as_str()] }]),
+            Need::ServiceAdmin => json!([{ "key": ["admin:*"] }]),
+        }
+    }
+
+    #[test]
+    fn every_route_is_described_with_what_it_needs_and_nothing_else_is() {
+        let document: Value = serde_json::from_str(DOCUMENT).unwrap();
+        let mut described = BTreeMap::new();
+        for (path, methods) in document["paths"].as_object().unwrap() {
+            for (method, operation) in methods.as_object().unwrap() {
+                described.insert(
+                    format!("{} {path}", method.to_uppercase()),
+                    operation["security"].clone(),
+                );
+            }
+        }
+
+        let routes: BTreeMap<_, _> = ROUTES
+            .iter()
+            .map(|route| (format!("{} {}", route.method, route.template), security(route.need)))
+            .collect();
+
+        let undescribed: Vec<_> =
+            routes.keys().filter(|key| !described.contains_key(*key)).collect();
+        assert!(undescribed.is_empty(), "describe in openapi/src/operations: {undescribed:?}");
+        assert_eq!(described, routes);
+    }
 
     #[test]
     fn the_document_names_where_it_is_served() {
