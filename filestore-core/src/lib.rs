@@ -158,8 +158,8 @@ pub use self::{
     service::{
         BatchItem, Bindings, ByteStream, Change, Changed, FilePage, FileStore, FileStoreBuilder,
         GivenName, Health, IdempotencyGuard, IfMatch, Keys, ListRequest, NewBatch, NewUpload,
-        Opened, PartHints, QuotaReservation, Reloaded, Replacement, Signing, Uploaded, Uploads,
-        VariantRequest,
+        Opened, PartHints, Preconditions, QuotaReservation, Reloaded, Replacement, Signing,
+        Uploaded, Uploads, VariantRequest,
     },
     storage::{
         CheckOutcome, CheckStep, DataDir, PresignMethod, ProviderCheck, ProviderRegistry,

@@ -21,6 +21,7 @@ mod clouds;
 mod errors;
 mod guard;
 mod limits;
+mod preconditions;
 mod races;
 mod recovery;
 mod identity;

@@ -102,10 +102,13 @@ Examples:
 
 pub(super) const DELETE: &str = "\
 A deleted file cannot be read from that moment on. Its bytes go with the next purge; until
-then `restore` brings it back.
+then `restore` brings it back. With --if-match the file is deleted only if nobody replaced it:
+the value is the sha256 that `info` shows.
 
 Examples:
   filestore delete 01JD8QZ4T6X3M2V9B7K5N1R0CE
+  filestore delete 01JD8QZ4T6X3M2V9B7K5N1R0CE \\
+      --if-match \"$(filestore info 01JD8QZ4T6X3M2V9B7K5N1R0CE --json | jq -r .sha256)\"
   filestore list --org 42 --sub drafts --all --quiet | xargs filestore delete";
 
 pub(super) const RESTORE: &str = "\

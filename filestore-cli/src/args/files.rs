@@ -247,6 +247,9 @@ pub(crate) struct DeleteArgs {
     /// The files' ids
     #[arg(required = true, value_name = "ID")]
     pub(crate) ids: Vec<String>,
+    /// Only if the file's content has this SHA-256 now; for one file
+    #[arg(long, value_name = "SHA256")]
+    pub(crate) if_match: Option<IfMatch>,
 }
 
 /// `sign`.

@@ -2,8 +2,8 @@
 
 use filestore_core::api::{ChangeReply, FileRecord, ListQuery};
 
-use crate::args::{ListArgs, ReadyArgs, ReplaceArgs};
-use crate::failure::{Exit, Result};
+use crate::args::{DeleteArgs, ListArgs, ReadyArgs, ReplaceArgs};
+use crate::failure::{Exit, Failure, Result};
 use crate::output::{Output, files, more_files, plain, record};
 use crate::target::{Change, Input, Item, Target};
 
@@ -138,10 +138,16 @@ fn show_change(what: &str, reply: &ChangeReply, out: Output) -> Result<Exit> {
 }
 
 /// `delete`: deletes each file; stops only at a failure that the next would meet too.
-pub(super) async fn delete(ids: &[String], target: &dyn Target, out: Output) -> Result<Exit> {
+pub(super) async fn delete(args: DeleteArgs, target: &dyn Target, out: Output) -> Result<Exit> {
+    if args.if_match.is_some() && args.ids.len() > 1 {
+        return Err(Failure::failed("--if-match is for one file, not for several")
+            .hint("delete the files with one command each"));
+    }
+
     let (mut deleted, mut exit) = (Vec::new(), Exit::Done);
-    for id in ids {
-        match target.delete(id).await.map_err(|e| e.doing(format!("cannot delete {id}"))) {
+    for id in &args.ids {
+        let outcome = target.delete(id, args.if_match.clone()).await;
+        match outcome.map_err(|e| e.doing(format!("cannot delete {id}"))) {
             Ok(reply) => deleted.push(reply),
             Err(failure) => {
                 out.failure(&failure);

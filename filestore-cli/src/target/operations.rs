@@ -48,7 +48,7 @@ pub(crate) trait Target: Send + Sync {
     async fn variant(&self, id: &str, size: u32, fit: Fit) -> Result<Variant>;
     async fn info(&self, id: &str) -> Result<FileRecord>;
     async fn list(&self, query: &ListQuery) -> Result<ListReply>;
-    async fn delete(&self, id: &str) -> Result<DeleteReply>;
+    async fn delete(&self, id: &str, if_match: Option<IfMatch>) -> Result<DeleteReply>;
     async fn restore(&self, id: &str) -> Result<FileRecord>;
     async fn sign(&self, id: &str, request: &SignRequest) -> Result<SignedUrlReply>;
     async fn sign_upload(&self, request: &SignUploadRequest) -> Result<SignedUrlReply>;

@@ -24,6 +24,7 @@ in_every_way! {
     a_temporary_file_becomes_a_thumbnail_and_then_ready
     a_replacement_is_conditional_if_asked
     a_deleted_file_is_unreadable_and_can_be_restored
+    a_deletion_is_conditional_if_asked
     listings_filter_and_go_on
     a_variant_is_a_webp_and_a_small_image_passes_through
     bindings_are_made_changed_and_listed
@@ -175,6 +176,23 @@ fn a_replacement_is_conditional_if_asked(bench: &Bench) {
     assert_eq!(bench.ok(&["get", &id, "-o", "-"]), "one");
 
     bench.fails(2, &["replace", &id, "a.txt", "--if-match", "yesterday"]);
+}
+
+fn a_deletion_is_conditional_if_asked(bench: &Bench) {
+    let id = bench.upload("a.txt", "one", &[]);
+    let first = bench.json(&["info", &id])["sha256"].as_str().unwrap().to_owned();
+    bench.write("b.txt", "two");
+    bench.ok(&["replace", &id, "b.txt"]);
+
+    let said = bench.fails(1, &["delete", &id, "--if-match", &first]);
+    assert!(said.contains("cannot delete") && said.contains("filestore info"), "{said}");
+    assert_eq!(bench.count(), 1);
+    let said = bench.fails(2, &["delete", &id, &id, "--if-match", "*"]);
+    assert!(said.contains("for one file"), "{said}");
+
+    let second = bench.json(&["info", &id])["sha256"].as_str().unwrap().to_owned();
+    bench.ok(&["delete", &id, "--if-match", &second]);
+    assert_eq!(bench.count(), 0);
 }
 
 fn a_deleted_file_is_unreadable_and_can_be_restored(bench: &Bench) {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filestore_core::api::{DeleteReply, FileRecord, HealthReply, PREFIX, ReadyReply};
+use reqwest::header::IF_MATCH;
 use reqwest::{Method, RequestBuilder, Url};
 
 use builder::{ClientBuilder, Settings};
@@ -158,6 +159,26 @@ impl Client {
                 Ok(reply)
             }
         }
+    }
+
+    /// Deletes a file only if it still has this ETag, else [`ErrorKind::PreconditionFailed`]. A second
+    /// call answers as one of [`delete`](Self::delete) does.
+    ///
+    /// ```no_run
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// let id = "01JD0000000000000000000000";
+    /// let etag = client.info(id).await?.etag.unwrap_or_default();
+    /// client.delete_if_match(id, etag).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn delete_if_match(
+        &self,
+        file_id: impl AsRef<str>,
+        etag: impl AsRef<str>,
+    ) -> Result<DeleteReply> {
+        let request = self.file_request(Method::DELETE, file_id.as_ref(), &[])?;
+        self.json(Call::repeatable(request.header(IF_MATCH, etag.as_ref()))).await
     }
 
     /// Takes a deletion back. [`ErrorKind::Conflict`] once the purge has claimed the file.

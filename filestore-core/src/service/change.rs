@@ -18,7 +18,7 @@ use super::arrived::{Arrived, Naming};
 use super::cloud_write::{Objects, Refusal};
 use super::placement::{MayLeave, Placement};
 use super::quota::over_quota;
-use super::request::{Change, GivenName, IfMatch, Replacement};
+use super::request::{Change, GivenName, Preconditions, Replacement};
 use super::settled::until_settled;
 use super::staged::{Held, Staged};
 use crate::domain::clock::Timestamp;
@@ -49,7 +49,7 @@ pub struct Changed {
 impl FileStore {
     /// Changes a file of `scope`.
     ///
-    /// `NotFound` for unknown, foreign and deleted files; `PreconditionFailed` if `if_match` does not
+    /// `NotFound` for unknown, foreign and deleted files; `PreconditionFailed` if a condition does not
     /// hold; `InvalidTransition` with from, to and allowed; `Conflict` if another request changed the
     /// file at the same moment. New bytes are kept only if the change is made.
     pub async fn change(
@@ -57,15 +57,16 @@ impl FileStore {
         id: FileId,
         scope: &Scope,
         change: Change,
-        if_match: Option<IfMatch>,
+        conditions: impl Into<Preconditions>,
     ) -> Result<Changed> {
+        let conditions = conditions.into();
         if let Change::MakeReady(Some(new)) | Change::Replace(new) = &change {
             new.given.check(self.name_limit())?;
         }
 
         let (decision, staged) = change.take().await;
         let staged = Staged::new(staged.into_iter().collect());
-        let changed = self.decide(id, scope, &decision, &staged, if_match.as_ref()).await;
+        let changed = self.decide(id, scope, &decision, &staged, &conditions).await;
 
         self.inner.discard_rest(staged).await;
         changed
@@ -108,7 +109,7 @@ impl FileStore {
         scope: &Scope,
         reader: impl AsyncRead + Unpin,
     ) -> Result<Changed> {
-        self.check_change(id, scope, None).await?;
+        self.check_change(id, scope, &Preconditions::default()).await?;
         let staged = self.uploads().stage_from(reader).await?;
         self.change(id, scope, Change::Replace(Replacement::new(staged)), None).await
     }
@@ -119,10 +120,10 @@ impl FileStore {
         &self,
         id: FileId,
         scope: &Scope,
-        if_match: Option<&IfMatch>,
+        conditions: &Preconditions,
     ) -> Result<()> {
         let record = self.record(id, scope).await?;
-        if_match.map_or(Ok(()), |condition| condition.check(&record))
+        conditions.check(&record)
     }
 
     async fn decide(
@@ -131,7 +132,7 @@ impl FileStore {
         scope: &Scope,
         decision: &Decision,
         staged: &Staged,
-        if_match: Option<&IfMatch>,
+        conditions: &Preconditions,
     ) -> Result<Changed> {
         let first: OnceLock<Arc<FileRecord>> = OnceLock::new();
 
@@ -141,10 +142,7 @@ impl FileStore {
                 let message = "another request changed the file at the same moment";
                 return Err(Error::new(ErrorKind::Conflict, message));
             }
-            if let Some(condition) = if_match {
-                condition.check(&old)?;
-            }
-
+            conditions.check(&old)?;
             staged.belong_to(&old.organization_id)?;
             let changed = self.change_once(&old, decision, staged).await?;
             if changed.is_none() {

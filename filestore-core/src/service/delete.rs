@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::FileStore;
+use super::request::Preconditions;
 use super::settled::until_settled;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::FileId;
@@ -20,8 +21,31 @@ impl FileStore {
     /// Marks a file for purge; from then on its content is `NotFound`. A second call finds the mark
     /// and answers the same; after the record is gone the file is `NotFound`.
     pub async fn delete(&self, id: FileId, scope: &Scope) -> Result<Arc<FileRecord>> {
+        self.delete_if(id, scope, None).await
+    }
+
+    /// Deletes a file as [`delete`](Self::delete) does if the conditions hold, else
+    /// `PreconditionFailed`. A second call finds the mark, and the content that the file was deleted
+    /// with: it answers as the first did.
+    ///
+    /// ```no_run
+    /// # use filestore_core::{FileId, FileStore, IfMatch, Scope};
+    /// # async fn example(store: &FileStore, id: FileId) -> filestore_core::Result<()> {
+    /// let seen = store.info(id, &Scope::All).await?.blob.sha256;
+    /// store.delete_if(id, &Scope::All, IfMatch::OneOf(vec![seen])).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn delete_if(
+        &self,
+        id: FileId,
+        scope: &Scope,
+        conditions: impl Into<Preconditions>,
+    ) -> Result<Arc<FileRecord>> {
+        let conditions = &conditions.into();
         until_settled("the file", DECISIONS, || async {
             let old = self.info(id, scope).await?;
+            conditions.check(&old)?;
             if old.state.is_deleted() {
                 return Ok(Some(old));
             }

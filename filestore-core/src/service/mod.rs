@@ -83,7 +83,8 @@ pub use quota::QuotaReservation;
 pub use read::Opened;
 pub use reload::Reloaded;
 pub use request::{
-    BatchItem, Change, GivenName, IfMatch, NewBatch, NewUpload, PartHints, Replacement, Uploaded,
+    BatchItem, Change, GivenName, IfMatch, NewBatch, NewUpload, PartHints, Preconditions,
+    Replacement, Uploaded,
 };
 pub use signing::Signing;
 pub use upload::Uploads;

@@ -1,5 +1,6 @@
 //! Requests: what an application hands in with an upload, a batch or a change, and what it gets back.
 
+use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{OrganizationId, Sha256, SubSystem};
 use crate::domain::media;
@@ -248,16 +249,130 @@ pub enum IfMatch {
 }
 
 impl IfMatch {
-    /// Refuses a record whose content is none of the wanted with `PreconditionFailed`.
-    pub(super) fn check(&self, record: &FileRecord) -> Result<()> {
+    fn matches(&self, sha256: &Sha256) -> bool {
         match self {
-            Self::Any => Ok(()),
-            Self::OneOf(sums) if sums.contains(&record.blob.sha256) => Ok(()),
-            Self::OneOf(_) => Err(Error::new(
-                ErrorKind::PreconditionFailed,
-                "the file's content is another one by now",
-            )
-            .with_field("if_match")),
+            Self::Any => true,
+            Self::OneOf(sums) => sums.contains(sha256),
+        }
+    }
+}
+
+/// The conditions on which a file is changed or deleted (RFC 9110 §13.1). All of them hold, or nothing
+/// happens.
+///
+/// ```
+/// use filestore_core::{IfMatch, Preconditions, Sha256};
+///
+/// let seen = Sha256([7; 32]);
+/// let conditions = Preconditions::from(IfMatch::OneOf(vec![seen]));
+/// assert_eq!(conditions.unmodified_since, None);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Preconditions {
+    /// The content that the file must have.
+    pub if_match: Option<IfMatch>,
+    /// The instant after which the content must not have been stored, to the second. Ignored beside
+    /// `if_match` (§13.1.4).
+    pub unmodified_since: Option<Timestamp>,
+    /// The content that the file must not have; `Any` refuses every file that exists.
+    pub if_none_match: Option<IfMatch>,
+}
+
+impl Preconditions {
+    /// Refuses a record of which a condition does not hold with `PreconditionFailed`, in the order of
+    /// §13.2.2.
+    pub(super) fn check(&self, record: &FileRecord) -> Result<()> {
+        let blob = &record.blob;
+        if let Some(wanted) = &self.if_match {
+            if !wanted.matches(&blob.sha256) {
+                return Err(refused("if_match", "the file's content is another one by now"));
+            }
+        } else if let Some(since) = self.unmodified_since
+            && blob.stored_at.as_secs() > since.as_secs()
+        {
+            let message = "the file's content was stored after the given time";
+            return Err(refused("if_unmodified_since", message));
+        }
+
+        match &self.if_none_match {
+            Some(unwanted) if unwanted.matches(&blob.sha256) => {
+                Err(refused("if_none_match", "the file has content that it must not have"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl From<IfMatch> for Preconditions {
+    fn from(wanted: IfMatch) -> Self {
+        Self { if_match: Some(wanted), ..Self::default() }
+    }
+}
+
+impl From<Option<IfMatch>> for Preconditions {
+    fn from(wanted: Option<IfMatch>) -> Self {
+        Self { if_match: wanted, ..Self::default() }
+    }
+}
+
+fn refused(field: &str, message: &str) -> Error {
+    Error::new(ErrorKind::PreconditionFailed, message).with_field(field)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::{BlobId, FileId};
+    use crate::domain::lifecycle::FileState;
+    use crate::domain::path::BlobKey;
+    use crate::domain::provider::ProviderCode;
+    use crate::domain::record::Blob;
+    use crate::domain::status::Location;
+
+    const STORED: Timestamp = Timestamp::from_millis(1_795_248_930_500);
+
+    /// A file whose content has the digest of sevens.
+    fn sevens() -> FileRecord {
+        let (organization, sub_system) = ("7".parse().unwrap(), "s".parse().unwrap());
+        let key = BlobKey::new(&organization, &sub_system, STORED, BlobId::generate(STORED));
+        let blob = Blob::new(ProviderCode::local(), key, 1, Sha256([7; 32]), STORED);
+        let state = FileState::uploaded(Location::Local);
+        FileRecord::new(FileId::generate(STORED), organization, sub_system, state, blob)
+    }
+
+    #[test]
+    fn conditions_of_a_change_are_checked_in_the_order_of_section_13_2_2() {
+        let record = sevens();
+        let (own, other) =
+            (IfMatch::OneOf(vec![Sha256([7; 32])]), IfMatch::OneOf(vec![Sha256([8; 32])]));
+        let (before, within) = (Timestamp::from_millis(1_795_248_929_999), STORED);
+        let of = |if_match: Option<&IfMatch>, since, none: Option<&IfMatch>| Preconditions {
+            if_match: if_match.cloned(),
+            unmodified_since: since,
+            if_none_match: none.cloned(),
+        };
+
+        for (conditions, failed) in [
+            (of(None, None, None), None),
+            (of(Some(&own), None, None), None),
+            (of(Some(&IfMatch::Any), None, None), None),
+            (of(Some(&other), None, None), Some("if_match")),
+            (of(Some(&IfMatch::OneOf(vec![])), None, None), Some("if_match")),
+            (of(None, Some(within), None), None),
+            (of(None, Some(before), None), Some("if_unmodified_since")),
+            (of(Some(&own), Some(before), None), None),
+            (of(None, None, Some(&other)), None),
+            (of(None, None, Some(&own)), Some("if_none_match")),
+            (of(None, None, Some(&IfMatch::Any)), Some("if_none_match")),
+            (of(Some(&other), None, Some(&own)), Some("if_match")),
+            (of(Some(&own), None, Some(&own)), Some("if_none_match")),
+            (of(None, Some(before), Some(&own)), Some("if_unmodified_since")),
+        ] {
+            let refused = conditions.check(&record).err();
+            let field = refused.as_ref().and_then(|error| error.details().field.as_deref());
+            assert_eq!(field, failed, "{conditions:?}");
+            assert!(refused.is_none_or(|e| e.kind() == ErrorKind::PreconditionFailed));
         }
     }
 }

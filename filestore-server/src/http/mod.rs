@@ -12,7 +12,7 @@ pub(crate) mod forwarded;
 use http::header::{AsHeaderName, HeaderMap};
 
 /// Returns the value of a header that may occur once; `None` if it is absent, repeated or no text.
-fn single(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
+pub(crate) fn single(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     values.next().is_none().then_some(value)

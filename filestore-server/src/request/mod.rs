@@ -7,4 +7,5 @@ pub(crate) mod form;
 pub(crate) mod fields;
 pub(crate) mod json;
 pub(crate) mod object;
+pub(crate) mod preconditions;
 pub(crate) mod upload_claims;

@@ -79,8 +79,8 @@ impl Direct {
         if_match: Option<IfMatch>,
         meter: &Meter,
     ) -> Result<ChangeReply> {
-        let if_match = if_match.map(convert::if_match).transpose()?;
-        self.store.check_change(id, &Scope::All, if_match.as_ref()).await?;
+        let conditions = convert::preconditions(if_match)?;
+        self.store.check_change(id, &Scope::All, &conditions).await?;
         let change = match change {
             Change::Thumbnail => core::Change::MakeThumbnail,
             Change::Ready(None) => core::Change::MakeReady(None),
@@ -90,7 +90,7 @@ impl Direct {
             Change::Replace(item) => core::Change::Replace(self.replacement(&item, meter).await?),
         };
 
-        let changed = self.store.change(id, &Scope::All, change, if_match).await?;
+        let changed = self.store.change(id, &Scope::All, change, conditions).await?;
         Ok(ChangeReply::new(
             changed.record.file_id.to_string(),
             changed.shown_sync,

@@ -40,9 +40,11 @@ pub(super) fn binding_change(update: UpdateBinding) -> Result<BindingChange> {
     Ok(change)
 }
 
-pub(super) fn if_match(condition: IfMatch) -> Result<core::IfMatch> {
-    Ok(match condition {
-        IfMatch::Any => core::IfMatch::Any,
-        IfMatch::Sha256(hex) => core::IfMatch::OneOf(vec![hex.parse::<Sha256>()?]),
-    })
+pub(super) fn preconditions(condition: Option<IfMatch>) -> Result<core::Preconditions> {
+    let wanted = match condition {
+        None => None,
+        Some(IfMatch::Any) => Some(core::IfMatch::Any),
+        Some(IfMatch::Sha256(hex)) => Some(core::IfMatch::OneOf(vec![hex.parse::<Sha256>()?])),
+    };
+    Ok(wanted.into())
 }

@@ -89,8 +89,9 @@ impl Target for Direct {
         Ok(ListReply::new(items, page.next_cursor))
     }
 
-    async fn delete(&self, id: &str) -> Result<DeleteReply> {
-        let record = self.store.delete(parse_id(id)?, &Scope::All).await?;
+    async fn delete(&self, id: &str, if_match: Option<IfMatch>) -> Result<DeleteReply> {
+        let conditions = convert::preconditions(if_match)?;
+        let record = self.store.delete_if(parse_id(id)?, &Scope::All, conditions).await?;
         Ok(DeleteReply::pending(record.file_id.to_string(), record.state.location()))
     }
 

@@ -87,10 +87,7 @@ impl Target for Remote {
         };
 
         if let Some(condition) = if_match {
-            request = request.if_match(match condition {
-                IfMatch::Any => "*".to_owned(),
-                IfMatch::Sha256(hex) => format!("\"{hex}\""),
-            });
+            request = request.if_match(etag_of(condition));
         }
 
         Ok(self.client.change(id, request.on_progress(sent(meter))).await?.value)
@@ -130,8 +127,11 @@ impl Target for Remote {
         Ok(self.client.list(query).await?)
     }
 
-    async fn delete(&self, id: &str) -> Result<DeleteReply> {
-        Ok(self.client.delete(id).await?)
+    async fn delete(&self, id: &str, if_match: Option<IfMatch>) -> Result<DeleteReply> {
+        Ok(match if_match {
+            Some(condition) => self.client.delete_if_match(id, etag_of(condition)).await?,
+            None => self.client.delete(id).await?,
+        })
     }
 
     async fn restore(&self, id: &str) -> Result<FileRecord> {
@@ -245,6 +245,14 @@ impl Target for Remote {
     }
 
     async fn close(&self) {}
+}
+
+/// Writes a condition as the value of If-Match.
+fn etag_of(condition: IfMatch) -> String {
+    match condition {
+        IfMatch::Any => "*".to_owned(),
+        IfMatch::Sha256(hex) => format!("\"{hex}\""),
+    }
 }
 
 /// Turns an item into the client's: a file is read again for every attempt, anything else once.

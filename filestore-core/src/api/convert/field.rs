@@ -22,6 +22,8 @@ pub fn field_name(error: &Error) -> Option<String> {
         ("provider", _) => "storageProvider".to_owned(),
         ("idempotency_key", _) => "Idempotency-Key".to_owned(),
         ("if_match", _) => "If-Match".to_owned(),
+        ("if_none_match", _) => "If-None-Match".to_owned(),
+        ("if_unmodified_since", _) => "If-Unmodified-Since".to_owned(),
         _ => field.to_owned(),
     };
     Some(name)

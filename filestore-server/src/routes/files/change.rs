@@ -4,19 +4,17 @@ use std::sync::Arc;
 
 use filestore_core::api::ChangeReply;
 use filestore_core::{
-    Change, Error, FileId, IfMatch, PartHints, QuotaReservation, Replacement, Result, Sha256,
+    Change, Error, FileId, PartHints, Preconditions, QuotaReservation, Replacement, Result,
     StagedBlob,
 };
-use http::header::IF_MATCH;
-use http::{HeaderMap, HeaderValue};
 use warp::reply::Response;
 
-use crate::http::etag::EntityTags;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::request::fields::{self, CHARSET_FIELD, Once};
 use crate::request::form::{Part, open_form};
 use crate::request::incoming::Body;
+use crate::request::preconditions::preconditions;
 use crate::request::upload_claims::announced_bytes;
 
 const FIELDS: [&str; 6] =
@@ -25,41 +23,17 @@ const FIELDS: [&str; 6] =
 /// Answers PUT on `/files/upload`.
 pub(crate) async fn change(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let mut form = open_form(&call, body, 1, call.store().config().limits.max_file_size)?;
-    let if_match = if_match(&call.headers);
+    let conditions = preconditions(&call.headers);
     let mut fields = ChangeForm::default();
     while let Some(mut part) = form.next_part().await? {
-        fields.take(&call, &mut part, if_match.as_ref()).await?;
+        fields.take(&call, &mut part, &conditions).await?;
     }
 
     let (id, change, _room) = fields.finish()?;
-    let changed = call.store().change(id, &call.caller.scope, change, if_match).await?;
+    let changed = call.store().change(id, &call.caller.scope, change, conditions).await?;
     let shown =
         ChangeReply::new(id.to_string(), changed.shown_sync, changed.record.updated_at.to_string());
     Ok(reply::with_etag(reply::ok(&shown)?, &changed.record))
-}
-
-/// Reads the contents that If-Match names. Weak tags, tags that are no digest and malformed lists
-/// match nothing.
-fn if_match(headers: &HeaderMap) -> Option<IfMatch> {
-    if !headers.contains_key(IF_MATCH) {
-        return None;
-    }
-
-    let lines: Result<Vec<_>, _> =
-        headers.get_all(IF_MATCH).iter().map(HeaderValue::to_str).collect();
-    let tags = lines.ok().and_then(|lines| EntityTags::parse(&lines.join(", ")));
-    Some(match tags {
-        Some(EntityTags::Any) => IfMatch::Any,
-        Some(EntityTags::List(tags)) => {
-            IfMatch::OneOf(tags.iter().filter_map(|tag| digest_of(&tag.to_string())).collect())
-        }
-        None => IfMatch::OneOf(Vec::new()),
-    })
-}
-
-fn digest_of(tag: &str) -> Option<Sha256> {
-    let text = tag.strip_prefix('"')?.strip_suffix('"')?;
-    text.parse().ok().filter(|sum: &Sha256| sum.to_hex() == text)
 }
 
 /// The form as far as it has arrived.
@@ -81,7 +55,7 @@ impl ChangeForm {
         &mut self,
         call: &Call,
         part: &mut Part<'_>,
-        if_match: Option<&IfMatch>,
+        conditions: &Preconditions,
     ) -> Result<()> {
         match part.name() {
             "file_id" => self.file_id.read(part, fields::parsed).await,
@@ -92,7 +66,7 @@ impl ChangeForm {
                 self.original_name.read(part, fields::name(limit)).await
             }
             "mime_type" => self.mime_type.read(part, fields::mime_type).await,
-            "file" => self.take_file(call, part, if_match).await,
+            "file" => self.take_file(call, part, conditions).await,
 
             CHARSET_FIELD => self.charset.read(part, fields::ignored).await,
             name => Err(fields::unknown(name, &FIELDS)),
@@ -104,14 +78,14 @@ impl ChangeForm {
         &mut self,
         call: &Call,
         part: &mut Part<'_>,
-        if_match: Option<&IfMatch>,
+        conditions: &Preconditions,
     ) -> Result<()> {
         self.file.expect_first("file")?;
         let hints = fields::hints(part);
         let stage = async {
             self.check_flags(WithFile::Yes)?;
             if let Some(id) = self.file_id.get() {
-                self.room = admit(call, *id, if_match).await?;
+                self.room = admit(call, *id, conditions).await?;
             }
             call.store().uploads().stage().await
         };
@@ -186,10 +160,10 @@ fn refuse_without_file(name: &str, value: Option<&String>) -> Result<()> {
 async fn admit(
     call: &Call,
     id: FileId,
-    if_match: Option<&IfMatch>,
+    conditions: &Preconditions,
 ) -> Result<Option<QuotaReservation>> {
     let (store, scope) = (call.store(), &call.caller.scope);
-    store.check_change(id, scope, if_match).await?;
+    store.check_change(id, scope, conditions).await?;
     let record = store.record(id, scope).await?;
     let more = announced_bytes(call).saturating_sub(record.blob.size_bytes);
     store.uploads().reserve_quota(&record.organization_id, more).await
@@ -254,27 +228,5 @@ mod tests {
             ..with_id()
         };
         assert_eq!(refused(mime), (InvalidField, "mime_type".into()));
-    }
-
-    #[test]
-    fn if_match_takes_strong_digests_only() {
-        let sum = Sha256([0xAB; 32]);
-        let of = |lines: &[&str]| {
-            let mut headers = HeaderMap::new();
-            for line in lines {
-                headers.append(IF_MATCH, line.parse().unwrap());
-            }
-            if_match(&headers)
-        };
-        assert_eq!(of(&[]), None);
-        assert_eq!(of(&["*"]), Some(IfMatch::Any));
-        assert_eq!(of(&["\"x\"", &format!("\"{sum}\"")]), Some(IfMatch::OneOf(vec![sum])));
-
-        let upper = sum.to_hex().to_uppercase();
-
-        for nothing in [format!("W/\"{sum}\""), format!("\"{upper}\""), sum.to_hex(), String::new()]
-        {
-            assert_eq!(of(&[&nothing]), Some(IfMatch::OneOf(vec![])), "{nothing}");
-        }
     }
 }

@@ -18,6 +18,7 @@ use super::path::IdSegment;
 use crate::http::query::Query;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
+use crate::request::preconditions::preconditions;
 use crate::routes::filters::{READ_ONLY, answer, call, get, get_or_head, not_allowed};
 
 const FILTERS: [&str; 6] =
@@ -87,7 +88,8 @@ fn shown(record: &FileRecord) -> Result<Response, Failure> {
 
 /// Answers DELETE on `/files/{fileId}`.
 pub(super) async fn delete(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
-    let record = call.store().delete(id.id()?, &call.caller.scope).await?;
+    let conditions = preconditions(&call.headers);
+    let record = call.store().delete_if(id.id()?, &call.caller.scope, conditions).await?;
     let shown = DeleteReply::pending(record.file_id.to_string(), record.state.location());
     reply::ok(&shown)
 }

@@ -1,0 +1,109 @@
+//! The conditions of requests that change a file (RFC 9110 section 13), for the store to check at the
+//! moment of the change. Those of reads are in [`crate::http::conditional`].
+//!
+//! A condition that is not understood fails: what guards a write must fail closed.
+
+use filestore_core::{IfMatch, Preconditions, Sha256};
+use http::header::{IF_MATCH, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::http::etag::{EntityTag, EntityTags};
+use crate::http::{date, single};
+
+/// Reads the conditions of a change. A date that is none counts as absent (section 13.1.4).
+pub(crate) fn preconditions(headers: &HeaderMap) -> Preconditions {
+    let mut conditions = Preconditions::default();
+    conditions.if_match = named(headers, IF_MATCH, |tag| digest_of(&tag.to_string()))
+        .map(|tags| tags.unwrap_or_else(|| IfMatch::OneOf(Vec::new())));
+    conditions.unmodified_since = single(headers, IF_UNMODIFIED_SINCE).and_then(date::parse);
+    conditions.if_none_match =
+        named(headers, IF_NONE_MATCH, weak_digest_of).map(|tags| tags.unwrap_or(IfMatch::Any));
+    conditions
+}
+
+/// Reads the contents that a list of tags names; `None` without the header, `Some(None)` for text that
+/// is no list. Tags for which `digest` finds none match nothing.
+fn named(
+    headers: &HeaderMap,
+    name: HeaderName,
+    digest: impl Fn(&EntityTag) -> Option<Sha256>,
+) -> Option<Option<IfMatch>> {
+    headers.get(&name)?;
+
+    let lines: Result<Vec<_>, _> = headers.get_all(name).iter().map(HeaderValue::to_str).collect();
+    let tags = lines.ok().and_then(|lines| EntityTags::parse(&lines.join(", ")));
+    Some(tags.map(|tags| match tags {
+        EntityTags::Any => IfMatch::Any,
+        EntityTags::List(tags) => IfMatch::OneOf(tags.iter().filter_map(digest).collect()),
+    }))
+}
+
+/// Reads a strong tag of ours (If-Match compares strongly, section 13.1.1).
+fn digest_of(tag: &str) -> Option<Sha256> {
+    let text = tag.strip_prefix('"')?.strip_suffix('"')?;
+    text.parse().ok().filter(|sum: &Sha256| sum.to_hex() == text)
+}
+
+/// Reads a tag of ours, weak or not (If-None-Match compares weakly, section 13.1.2).
+fn weak_digest_of(tag: &EntityTag) -> Option<Sha256> {
+    let text = tag.to_string();
+    digest_of(text.strip_prefix("W/").unwrap_or(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use filestore_core::Timestamp;
+
+    const SUM: Sha256 = Sha256([0xAB; 32]);
+
+    fn read(lines: &[(HeaderName, &str)]) -> Preconditions {
+        let mut headers = HeaderMap::new();
+        for (name, line) in lines {
+            headers.append(name, line.parse().unwrap());
+        }
+        preconditions(&headers)
+    }
+
+    #[test]
+    fn if_match_takes_strong_digests_only() {
+        let of = |lines: &[&str]| {
+            let lines: Vec<_> = lines.iter().map(|line| (IF_MATCH, *line)).collect();
+            read(&lines).if_match
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&["*"]), Some(IfMatch::Any));
+        assert_eq!(of(&["\"x\"", &format!("\"{SUM}\"")]), Some(IfMatch::OneOf(vec![SUM])));
+
+        let upper = SUM.to_hex().to_uppercase();
+        for nothing in [format!("W/\"{SUM}\""), format!("\"{upper}\""), SUM.to_hex(), String::new()]
+        {
+            assert_eq!(of(&[&nothing]), Some(IfMatch::OneOf(vec![])), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn if_none_match_takes_weak_digests_too_and_fails_closed() {
+        let of = |line: &str| read(&[(IF_NONE_MATCH, line)]).if_none_match;
+        assert_eq!(read(&[]).if_none_match, None);
+        assert_eq!(of("*"), Some(IfMatch::Any));
+        for tag in [format!("\"{SUM}\""), format!("W/\"{SUM}\"")] {
+            assert_eq!(of(&tag), Some(IfMatch::OneOf(vec![SUM])), "{tag}");
+        }
+
+        assert_eq!(of("\"another\""), Some(IfMatch::OneOf(vec![])));
+        assert_eq!(
+            of("not a tag"),
+            Some(IfMatch::Any),
+            "nothing happens on what was not understood"
+        );
+    }
+
+    #[test]
+    fn a_date_is_read_if_it_is_one() {
+        let of = |line: &str| read(&[(IF_UNMODIFIED_SINCE, line)]).unmodified_since;
+        let at = Timestamp::from_millis(784_111_777_000);
+        assert_eq!(of("Sun, 06 Nov 1994 08:49:37 GMT"), Some(at));
+        assert_eq!(of("yesterday"), None);
+    }
+}
