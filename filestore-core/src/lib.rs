@@ -129,6 +129,7 @@ pub use self::{
         binding::{Binding, BindingChange, NewBinding},
         clock::{Clock, ManualClock, Timestamp},
         config::{Durability, Limits, SigningConfig, StoreConfig, SyncConfig, VariantConfig},
+        custom_metadata::CustomMetadata,
         damage::{Damage, DamagedRow},
         disposition::Disposition,
         error::{Details, Error, ErrorKind, Result},
@@ -156,10 +157,10 @@ pub use self::{
         status::{Location, PurgeStatus, Status, SyncStatus},
     },
     service::{
-        BatchItem, Bindings, ByteStream, Change, Changed, FilePage, FileStore, FileStoreBuilder,
-        GivenName, Health, IdempotencyGuard, IfMatch, Keys, ListRequest, NewBatch, NewUpload,
-        Opened, PartHints, Preconditions, QuotaReservation, Reloaded, Replacement, Signing,
-        Uploaded, Uploads, VariantRequest,
+        BatchItem, Bindings, ByteStream, Change, Changed, Edit, FilePage, FileStore,
+        FileStoreBuilder, GivenName, Health, IdempotencyGuard, IfMatch, Keys, ListRequest,
+        NewBatch, NewUpload, Opened, PartHints, Preconditions, QuotaReservation, Reloaded,
+        Replacement, Signing, Uploaded, Uploads, VariantRequest,
     },
     storage::{
         CheckOutcome, CheckStep, DataDir, PresignMethod, ProviderCheck, ProviderRegistry,

@@ -123,12 +123,139 @@ async fn a_known_parameter_with_a_bad_value_is_400_and_an_unknown_one_is_ignored
         ("organization_id", "007"),
         ("sub_system", "..%2F.."),
         ("cursor", "nonsense"),
+        ("created_after", "yesterday"),
+        ("created_before", "2026-02-30"),
+        ("created_before", "1795248930"),
+        ("mime_type", "png"),
+        ("mime_type", "text/plain;charset=utf-8"),
+        ("name_prefix", &*"x".repeat(256)),
     ] {
         let reply = server.get(&format!("/api/v1/files?{field}={bad}")).send().await;
         assert_eq!(reply.problem(400, "invalid_field").field.as_deref(), Some(field), "{bad}");
     }
 
     page(&server, "organization_id=acme&colour=red").await;
+}
+
+/// The names of a listing, page by page.
+async fn names(server: &TestServer, query: &str) -> Vec<String> {
+    let (mut names, mut next) = (Vec::new(), String::new());
+    loop {
+        let page = page(server, &format!("{query}{next}")).await;
+        let items = page["items"].as_array().expect("items").iter();
+        names.extend(items.map(|item| item["original_name"].as_str().unwrap().to_owned()));
+        match page["next_cursor"].as_str() {
+            Some(cursor) => next = format!("&cursor={cursor}"),
+            None => return names,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_name_prefix_lists_by_name_and_newest_first_within_one() {
+    let server = TestServer::start().await;
+    let mut ids = Vec::new();
+    for name in ["b-2", "b-1", "a", "b-10", "b-1", "B-1", "b", "c", "é", "100%"] {
+        ids.push(server.upload("x").name(name).ok().await.file_id);
+    }
+
+    for limit in ["", "&limit=1", "&limit=2"] {
+        let query = format!("organization_id=acme&name_prefix=b-{limit}");
+        assert_eq!(names(&server, &query).await, ["b-1", "b-1", "b-10", "b-2"], "{limit}");
+    }
+    let first = page(&server, "organization_id=acme&name_prefix=b-1").await;
+    assert_eq!(first["items"][0]["file_id"], *ids[4], "the newer one of two");
+
+    for (prefix, expected) in [
+        ("b", &["b", "b-1", "b-1", "b-10", "b-2"][..]),
+        ("%C3%A9", &["é"]),
+        ("100%25", &["100%"]),
+        ("nothing", &[]),
+    ] {
+        let query = format!("organization_id=acme&name_prefix={prefix}");
+        assert_eq!(names(&server, &query).await, expected, "{prefix}");
+    }
+    assert_eq!(names(&server, "organization_id=acme&name_prefix=").await.len(), 10, "any name");
+    assert_eq!(names(&server, "name_prefix=b-2").await, ["b-2"], "without an organization too");
+}
+
+#[tokio::test]
+async fn types_times_and_metadata_narrow_the_listing() {
+    let server = TestServer::start().await;
+    let upload =
+        |name, mime, object| server.upload("x").name(name).mime(mime).field("metadata", object);
+    upload("one", "text/plain", r#"{"customer":"7","paid":true}"#).ok().await;
+    upload("two", "TEXT/plain; charset=utf-8", r#"{"customer":7}"#).ok().await;
+    let last =
+        upload("three", "image/png", r#"{"customer":"8","paid":false,"a b":"é"}"#).ok().await;
+
+    let (after, before) =
+        ("created_after=2020-01-01", "created_before=2999-01-01T00:00:00%2B01:00");
+    for (query, expected) in [
+        ("mime_type=text/plain", &["two", "one"][..]),
+        ("mime_type=Text/Plain", &["two", "one"]),
+        ("mime_type=image/png&metadata.customer=8", &["three"]),
+        ("metadata.customer=7", &["two", "one"]),
+        ("metadata.customer=7&metadata.paid=true", &["one"]),
+        ("metadata.a%20b=%C3%A9", &["three"]),
+        ("metadata.customer=", &[]),
+        ("metadata.unknown=1", &[]),
+        ("metadata.customer=7&name_prefix=o", &["one"]),
+        (after, &["three", "two", "one"]),
+        (before, &["three", "two", "one"]),
+        ("created_before=2020-01-01", &[]),
+        ("created_after=2999-01-01", &[]),
+    ] {
+        for organization in ["organization_id=acme&", ""] {
+            let query = format!("{organization}{query}");
+            assert_eq!(names(&server, &query).await, expected, "{query}");
+        }
+    }
+
+    let made = &last.created_at;
+    let from = format!("organization_id=acme&created_after={made}");
+    assert!(names(&server, &from).await.contains(&"three".to_owned()), "from that instant on");
+    let until = format!("organization_id=acme&created_before={made}");
+    assert!(!names(&server, &until).await.contains(&"three".to_owned()), "up to that instant");
+}
+
+#[tokio::test]
+async fn deleted_files_are_found_by_name_and_metadata_when_asked_for() {
+    let server = TestServer::start_without_purge().await;
+    let upload = |name| server.upload("x").name(name).field("metadata", r#"{"k":"v"}"#);
+    upload("kept").ok().await;
+    let gone = upload("gone").ok().await.file_id;
+    server.delete(&gone).await.expect(200);
+
+    let of = |query: &str| format!("organization_id=acme&{query}");
+    assert_eq!(names(&server, &of("metadata.k=v")).await, ["kept"]);
+    assert_eq!(names(&server, &of("metadata.k=v&purge_status=SYSTEM_PURGE")).await, ["gone"]);
+    assert_eq!(names(&server, &of("name_prefix=g&purge_status=SYSTEM_PURGE")).await, ["gone"]);
+    server.restore(&gone).await.expect(200);
+    assert_eq!(names(&server, &of("metadata.k=v")).await, ["gone", "kept"]);
+}
+
+#[tokio::test]
+async fn the_client_lists_by_name_type_time_and_metadata() {
+    use filestore_client::ListQuery;
+    use futures_util::TryStreamExt;
+
+    let server = TestServer::start().await;
+    for number in 0..3 {
+        let object = format!(r#"{{"k & k":"{number}"}}"#);
+        server.upload("x").name(&format!("n{number}")).field("metadata", &object).ok().await;
+    }
+    let client = server.client();
+    let names = async |query: ListQuery| {
+        let all: Vec<_> = client.list_all(query.limit(1)).try_collect().await.unwrap();
+        all.into_iter().map(|record| record.original_name).collect::<Vec<_>>()
+    };
+
+    let of = || ListQuery::new().organization_id("acme");
+    assert_eq!(names(of().name_prefix("n")).await, ["n0", "n1", "n2"]);
+    assert_eq!(names(of().metadata("k & k", "1")).await, ["n1"]);
+    let all = of().mime_type("text/plain").created_after("2020-01-01").created_before("2999-01-01");
+    assert_eq!(names(all).await, ["n2", "n1", "n0"]);
 }
 
 #[tokio::test]

@@ -4,16 +4,20 @@
 //! raw HTTP to a server on a port of its own, each with its own data directory, all at once.
 
 mod records;
+mod names;
 mod bindings;
 mod lifecycle;
 mod upload;
 mod change;
+mod edit;
 mod batch;
 mod idempotency;
 mod content;
+mod rfc9110;
 mod variant;
 mod weapons;
 mod delete_restore;
+mod delete_many;
 mod listing;
 mod health;
 mod admin;

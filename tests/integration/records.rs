@@ -29,6 +29,7 @@ async fn an_upload_returns_every_field_of_a_record() {
       "file_path": "[file path]",
       "file_size": "[bytes]",
       "height": 200,
+      "metadata": {},
       "mime_type": "image/png",
       "organization_id": "42",
       "original_name": "Garden.PNG",

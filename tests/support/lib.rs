@@ -11,6 +11,7 @@
 //! | [`neighbour`] | organizations that must not notice what happens to another |
 //! | [`wire`] | plain TCP, for what no HTTP library would send |
 //! | [`fixtures`] | files of every kind, made in code |
+//! | [`names`] | file names of every kind, and the reader of a disposition |
 //! | [`scene`] | a photograph painted in code, upright or stored sideways |
 //! | [`s3`] | an S3 provider in this process, and everything that goes wrong with one |
 //! | [`eventually()`] | waiting for a condition, the only waiting there is |
@@ -25,6 +26,7 @@ pub mod http;
 pub mod form;
 pub mod wire;
 pub mod fixtures;
+pub mod names;
 pub mod scene;
 pub mod s3;
 pub mod remote;

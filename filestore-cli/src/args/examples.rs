@@ -71,6 +71,7 @@ One page is shown unless --all is given. With --json a page is {\"items\": [...]
 Examples:
   filestore list --org 42 --sub gallery
   filestore list --status TEMP --all
+  filestore list --org 42 --name-prefix invoice- --created-after 2026-11-01 --metadata customer=7
   filestore list --all --json | jq -r 'select(.file_size > 1000000) | .file_id'
   filestore list --purge-status SYSTEM_PURGE";
 
@@ -99,6 +100,14 @@ Examples:
   filestore replace 01JD8QZ4T6X3M2V9B7K5N1R0CE - --name notes.txt < notes.txt
   filestore replace 01JD8QZ4T6X3M2V9B7K5N1R0CE photo-2.jpg \\
       --if-match \"$(filestore info 01JD8QZ4T6X3M2V9B7K5N1R0CE --json | jq -r .sha256)\"";
+
+pub(super) const EDIT: &str = "\
+Bytes, digest and version stay. A new name changes no type, and a new type no name.
+
+Examples:
+  filestore edit 01JD8QZ4T6X3M2V9B7K5N1R0CE --name invoice-7.pdf
+  filestore edit 01JD8QZ4T6X3M2V9B7K5N1R0CE --type text/csv --metadata '{\"customer\": 7}'
+  filestore edit 01JD8QZ4T6X3M2V9B7K5N1R0CE --metadata '{}'";
 
 pub(super) const DELETE: &str = "\
 A deleted file cannot be read from that moment on. Its bytes go with the next purge; until

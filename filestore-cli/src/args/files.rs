@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use filestore_core::api::{Disposition, Fit, PurgeStatus, Status, VARIANT_SIZES};
+use filestore_core::api::{Disposition, Fit, Metadata, PurgeStatus, Status, VARIANT_SIZES};
 
 use crate::target::{ByteRange, IfMatch};
 
@@ -32,7 +32,7 @@ pub(crate) struct UploadArgs {
     #[arg(
         long,
         value_name = "DIR",
-        conflicts_with_all = ["files", "name", "mime", "temp", "sha256", "idempotency_key"]
+        conflicts_with_all = ["files", "name", "mime", "metadata", "temp", "sha256", "idempotency_key"]
     )]
     pub(crate) recursive: Option<PathBuf>,
     /// Files in flight at once, with --recursive
@@ -53,6 +53,9 @@ pub(crate) struct UploadArgs {
     /// The media type, rather than what the bytes say
     #[arg(long = "type", value_name = "TYPE", id = "mime")]
     pub(crate) mime: Option<String>,
+    /// An object to keep with the file, such as '{"customer": 7}', of at most 4 KiB
+    #[arg(long, value_name = "JSON", value_parser = object)]
+    pub(crate) metadata: Option<Metadata>,
     /// Temporary: expires unless it is made ready or a thumbnail
     #[arg(long)]
     pub(crate) temp: bool,
@@ -72,6 +75,9 @@ pub(crate) struct BatchArgs {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
+    /// An object to keep with each of the files
+    #[arg(long, value_name = "JSON", value_parser = object)]
+    pub(crate) metadata: Option<Metadata>,
     /// Makes a repeated batch answer the first one's records (24 h)
     #[arg(long, value_name = "KEY")]
     pub(crate) idempotency_key: Option<String>,
@@ -162,6 +168,21 @@ pub(crate) struct ListArgs {
     /// Only deleted files, which are left out otherwise
     #[arg(long, value_enum, value_name = "STATUS")]
     pub(crate) purge_status: Option<PurgeStatusArg>,
+    /// Only files whose name begins so; with --org they come by name
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) name_prefix: Option<String>,
+    /// Only files of this media type
+    #[arg(long = "type", value_name = "TYPE", id = "mime")]
+    pub(crate) mime: Option<String>,
+    /// Only files created at this time or later: a date, or as 2026-11-21T08:15:30Z
+    #[arg(long, value_name = "TIME")]
+    pub(crate) created_after: Option<String>,
+    /// Only files created before this time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) created_before: Option<String>,
+    /// Only files with this member in their metadata; can be repeated
+    #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = member)]
+    pub(crate) metadata: Vec<(String, String)>,
     /// How many files on a page, 1 to 1000 [default: 100]
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u32>,
@@ -171,6 +192,12 @@ pub(crate) struct ListArgs {
     /// All pages; with --json one record per line
     #[arg(long)]
     pub(crate) all: bool,
+}
+
+/// Reads `KEY=VALUE`; the first equals sign parts the two.
+fn member(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("it is a key and a value, as customer=7")?;
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 /// `list --status`.
@@ -218,6 +245,9 @@ pub(crate) struct ReadyArgs {
     /// The media type of FILE, rather than what the bytes say
     #[arg(long = "type", value_name = "TYPE", id = "mime", requires = "file")]
     pub(crate) mime: Option<String>,
+    /// The object to keep with FILE, rather than the one that the file has
+    #[arg(long, value_name = "JSON", value_parser = object, requires = "file")]
+    pub(crate) metadata: Option<Metadata>,
     /// Only if the file's content has this SHA-256 now
     #[arg(long, value_name = "SHA256")]
     pub(crate) if_match: Option<IfMatch>,
@@ -236,9 +266,38 @@ pub(crate) struct ReplaceArgs {
     /// The media type of FILE, rather than what the bytes say
     #[arg(long = "type", value_name = "TYPE", id = "mime")]
     pub(crate) mime: Option<String>,
+    /// The new object to keep with the file, rather than the one it has
+    #[arg(long, value_name = "JSON", value_parser = object)]
+    pub(crate) metadata: Option<Metadata>,
     /// Only if the file's content has this SHA-256 now
     #[arg(long, value_name = "SHA256")]
     pub(crate) if_match: Option<IfMatch>,
+}
+
+/// `edit`.
+#[derive(Debug, Args)]
+#[group(id = "edits", required = true, multiple = true, args = ["name", "mime", "metadata"])]
+pub(crate) struct EditArgs {
+    /// The file's id
+    pub(crate) id: String,
+    /// The new name
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// The new media type
+    #[arg(long = "type", value_name = "TYPE", id = "mime")]
+    pub(crate) mime: Option<String>,
+    /// The new object, in the place of the old one; '{}' removes it
+    #[arg(long, value_name = "JSON", value_parser = object)]
+    pub(crate) metadata: Option<Metadata>,
+    /// Only if the file's content has this SHA-256 now
+    #[arg(long, value_name = "SHA256")]
+    pub(crate) if_match: Option<IfMatch>,
+}
+
+/// Reads a JSON object.
+fn object(text: &str) -> Result<Metadata, String> {
+    serde_json::from_str(text)
+        .map_err(|e| format!("it is a JSON object, such as {{\"a\": 1}}: {e}"))
 }
 
 /// `delete`.

@@ -18,7 +18,7 @@ pub(crate) use admin::{
     SyncCommand, VariantsCommand,
 };
 pub(crate) use files::{
-    BatchArgs, DeleteArgs, GetArgs, IdArgs, ListArgs, OutputArgs, PlaceArgs, ReadyArgs,
+    BatchArgs, DeleteArgs, EditArgs, GetArgs, IdArgs, ListArgs, OutputArgs, PlaceArgs, ReadyArgs,
     ReplaceArgs, SignArgs, SignUploadArgs, UploadArgs, VariantArgs,
 };
 
@@ -86,7 +86,7 @@ pub(crate) enum Command {
     /// Show everything known of a file
     #[command(after_help = examples::INFO)]
     Info(IdArgs),
-    /// List files, newest first
+    /// List files, newest first, or by name
     #[command(after_help = examples::LIST)]
     List(ListArgs),
     /// Keep a temporary file as a thumbnail
@@ -98,6 +98,9 @@ pub(crate) enum Command {
     /// Give a file new bytes under the same id
     #[command(after_help = examples::REPLACE)]
     Replace(ReplaceArgs),
+    /// Change a file's name, type or metadata, and keep its bytes
+    #[command(after_help = examples::EDIT)]
+    Edit(EditArgs),
     /// Delete files
     #[command(after_help = examples::DELETE)]
     Delete(DeleteArgs),

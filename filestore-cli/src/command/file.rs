@@ -1,11 +1,13 @@
 //! Commands on files that are stored already.
 
-use filestore_core::api::{ChangeReply, FileRecord, ListQuery};
+use filestore_core::api::{
+    ChangeReply, DeleteFileResult, DeleteReply, FileRecord, ListQuery, MAX_DELETED_AT_ONCE,
+};
 
-use crate::args::{DeleteArgs, ListArgs, ReadyArgs, ReplaceArgs};
+use crate::args::{DeleteArgs, EditArgs, ListArgs, ReadyArgs, ReplaceArgs};
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Output, files, more_files, plain, record};
-use crate::target::{Change, Input, Item, Target};
+use crate::target::{Change, Edit, Input, Item, Target};
 
 /// `info`: shows a record.
 pub(super) async fn info(id: &str, target: &dyn Target, out: Output) -> Result<Exit> {
@@ -31,6 +33,11 @@ pub(super) async fn list(args: ListArgs, target: &dyn Target, out: Output) -> Re
     query.sub_system = args.sub;
     query.status = args.status.map(Into::into);
     query.purge_status = args.purge_status.map(Into::into);
+    query.name_prefix = args.name_prefix;
+    query.mime_type = args.mime;
+    query.created_after = args.created_after;
+    query.created_before = args.created_before;
+    query.metadata = args.metadata.into_iter().collect();
     query.limit = args.limit;
     query.cursor = args.cursor;
 
@@ -100,7 +107,12 @@ pub(super) async fn ready(args: ReadyArgs, target: &dyn Target, out: Output) -> 
 async fn make_ready(args: ReadyArgs, target: &dyn Target, out: Output) -> Result<ChangeReply> {
     let input = args.file.map(|path| Input::find(&path)).transpose()?;
     let meter = out.bytes_meter(&args.id, input.as_ref().and_then(Input::size_bytes));
-    let item = input.map(|input| Item { input, name: args.name, mime_type: args.mime });
+    let item = input.map(|input| Item {
+        input,
+        name: args.name,
+        mime_type: args.mime,
+        metadata: args.metadata,
+    });
     target.change(&args.id, Change::Ready(item), args.if_match, &meter).await
 }
 
@@ -118,7 +130,7 @@ async fn send_replacement(
 ) -> Result<ChangeReply> {
     let input = Input::find(&args.file)?;
     let meter = out.bytes_meter(&args.id, input.size_bytes());
-    let item = Item { input, name: args.name, mime_type: args.mime };
+    let item = Item { input, name: args.name, mime_type: args.mime, metadata: args.metadata };
     target.change(&args.id, Change::Replace(item), args.if_match, &meter).await
 }
 
@@ -137,24 +149,24 @@ fn show_change(what: &str, reply: &ChangeReply, out: Output) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// `edit`: gives a file another name, type or metadata.
+pub(super) async fn edit(args: EditArgs, target: &dyn Target, out: Output) -> Result<Exit> {
+    let edit = Edit { name: args.name, mime_type: args.mime, metadata: args.metadata };
+    let meter = out.bytes_meter(&args.id, None);
+    let changed = target.change(&args.id, Change::Edit(edit), args.if_match, &meter).await;
+    drop(meter);
+    show_change("edited", &changed.map_err(|e| e.doing(format!("cannot edit {}", args.id)))?, out)
+}
+
 /// `delete`: deletes each file; stops only at a failure that the next would meet too.
 pub(super) async fn delete(args: DeleteArgs, target: &dyn Target, out: Output) -> Result<Exit> {
-    if args.if_match.is_some() && args.ids.len() > 1 {
-        return Err(Failure::failed("--if-match is for one file, not for several")
-            .hint("delete the files with one command each"));
-    }
-
     let (mut deleted, mut exit) = (Vec::new(), Exit::Done);
-    for id in &args.ids {
-        let outcome = target.delete(id, args.if_match.clone()).await;
-        match outcome.map_err(|e| e.doing(format!("cannot delete {id}"))) {
+    for outcome in outcomes(args, target).await? {
+        match outcome {
             Ok(reply) => deleted.push(reply),
             Err(failure) => {
                 out.failure(&failure);
                 exit = exit.max(failure.exit());
-                if failure.hits_all() {
-                    break;
-                }
             }
         }
     }
@@ -170,4 +182,41 @@ pub(super) async fn delete(args: DeleteArgs, target: &dyn Target, out: Output) -
     )?;
 
     Ok(exit)
+}
+
+/// Deletes the files, many with one request; returns what became of each that was tried.
+async fn outcomes(args: DeleteArgs, target: &dyn Target) -> Result<Vec<Result<DeleteReply>>> {
+    if let [id] = &args.ids[..] {
+        let outcome = target.delete(id, args.if_match).await;
+        return Ok(vec![outcome.map_err(|e| e.doing(format!("cannot delete {id}")))]);
+    }
+    if args.if_match.is_some() {
+        return Err(Failure::failed("--if-match is for one file, not for several")
+            .hint("delete the files with one command each"));
+    }
+
+    let mut outcomes = Vec::with_capacity(args.ids.len());
+    for ids in args.ids.chunks(MAX_DELETED_AT_ONCE) {
+        match target.delete_many(ids).await {
+            Ok(results) => outcomes.extend(results.into_iter().map(reply_of)),
+            Err(failure) => {
+                outcomes.push(Err(failure.doing("cannot delete files")));
+                break;
+            }
+        }
+    }
+    Ok(outcomes)
+}
+
+/// Turns one result among several into what the deletion of one file answers.
+fn reply_of(result: DeleteFileResult) -> Result<DeleteReply> {
+    match (result.error, result.storage_location) {
+        (None, Some(location)) => Ok(DeleteReply::pending(result.id, location)),
+        (Some(error), _) => {
+            let failure = Failure::told(error.code, error.detail);
+            Err(failure.doing(format!("cannot delete {}", result.id)))
+        }
+        (None, None) => Err(Failure::failed("the server tells neither success nor failure")
+            .doing(format!("cannot delete {}", result.id))),
+    }
 }

@@ -139,6 +139,7 @@ async fn on_target(
         Command::Thumbnail(args) => file::thumbnail(&args.id, target, out).await,
         Command::Ready(args) => file::ready(args, target, out).await,
         Command::Replace(args) => file::replace(args, target, out).await,
+        Command::Edit(args) => file::edit(args, target, out).await,
         Command::Delete(args) => file::delete(args, target, out).await,
         Command::Restore(args) => file::restore(&args.id, target, out).await,
         Command::Sign(args) => sign::file(&args, target, out).await,

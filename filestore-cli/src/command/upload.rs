@@ -56,6 +56,7 @@ async fn upload_one(
     let mut item = Item::new(input);
     item.name.clone_from(&args.name);
     item.mime_type.clone_from(&args.mime);
+    item.metadata.clone_from(&args.metadata);
     let upload = Upload {
         place: args.place.clone().into(),
         item,
@@ -72,7 +73,7 @@ pub(super) async fn batch(args: BatchArgs, target: &dyn Target, out: Output) -> 
     let mut items = Vec::with_capacity(args.files.len());
     for path in &args.files {
         let input = Input::find(path).map_err(|e| e.doing("cannot upload the batch"))?;
-        items.push(Item::new(input));
+        items.push(Item { metadata: args.metadata.clone(), ..Item::new(input) });
     }
 
     let total = items.iter().map(|item| item.input.size_bytes()).sum();

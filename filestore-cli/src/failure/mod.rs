@@ -84,6 +84,14 @@ impl Failure {
         Self::new(Exit::Refused, message)
     }
 
+    /// Makes the failure that a target told with a stable code.
+    pub(crate) fn told(code: ErrorCode, message: impl Into<String>) -> Self {
+        let mut failure = Self::new(exit_of_code(&code), message);
+        failure.0.hint = hint::of(&code, None, &[]);
+        failure.0.code = Some(code);
+        failure
+    }
+
     /// Makes the failure of something that broke, or was asked for in a way that cannot work.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self::new(Exit::Failed, message)
@@ -287,6 +295,20 @@ fn exit_of(kind: core::ErrorKind) -> Exit {
     }
 }
 
+/// Sorts codes as [`exit_of`] sorts the kinds; a code of a later server counts as a refusal.
+fn exit_of_code(code: &ErrorCode) -> Exit {
+    match code {
+        ErrorCode::ProviderUnavailable
+        | ErrorCode::Busy
+        | ErrorCode::StorageFull
+        | ErrorCode::Locked
+        | ErrorCode::Unusable
+        | ErrorCode::RecordDamaged
+        | ErrorCode::Internal => Exit::Failed,
+        _ => Exit::Refused,
+    }
+}
+
 fn exit_without_reply(kind: client::ErrorKind) -> Exit {
     use client::ErrorKind as Kind;
 
@@ -334,6 +356,13 @@ mod tests {
             "error: cannot upload a\u{FFFD}31m: no\u{FFFD}]0;owned\u{FFFD}\n    error: all is lost\n  \
              hint: call\u{FFFD}[2J\u{FFFD}me"
         );
+    }
+
+    #[test]
+    fn a_code_and_a_kind_end_a_command_alike() {
+        for kind in core::ErrorKind::ALL {
+            assert_eq!(exit_of_code(&ErrorCode::from(*kind)), exit_of(*kind), "{kind:?}");
+        }
     }
 
     #[test]

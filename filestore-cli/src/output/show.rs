@@ -1,6 +1,6 @@
 //! Values as people read them.
 
-use filestore_core::api::{FileRecord, PurgeStatus};
+use filestore_core::api::{FileRecord, Metadata, PurgeStatus};
 
 use super::table::{Align, Table};
 
@@ -124,6 +124,7 @@ pub(crate) fn record(file: &FileRecord) -> String {
         ("version", Some(file.version.to_string())),
         ("created", Some(format!("{} UTC", when(&file.created_at)))),
         ("updated", Some(format!("{} UTC", when(&file.updated_at)))),
+        ("metadata", (!file.metadata.is_empty()).then(|| metadata(&file.metadata))),
         ("expires", file.expires_at.as_deref().map(|at| format!("{} UTC", when(at)))),
     ];
 
@@ -131,6 +132,11 @@ pub(crate) fn record(file: &FileRecord) -> String {
         .into_iter()
         .filter_map(|(label, value)| value.map(|value| format!("{label:<13} {value}\n")));
     shown.collect()
+}
+
+/// Writes custom metadata on one line, as JSON.
+fn metadata(members: &Metadata) -> String {
+    plain(&serde_json::to_string(members).expect("an object has string keys and plain values"))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use filestore_core::api::Metadata;
 use tokio::io::AsyncRead;
 
 use crate::failure::{Failure, Result};
@@ -24,12 +25,13 @@ pub(crate) struct Item {
     pub(crate) input: Input,
     pub(crate) name: Option<String>,
     pub(crate) mime_type: Option<String>,
+    pub(crate) metadata: Option<Metadata>,
 }
 
 impl Item {
     /// Makes an item of which nothing but the input is known.
     pub(crate) fn new(input: Input) -> Self {
-        Self { input, name: None, mime_type: None }
+        Self { input, name: None, mime_type: None, metadata: None }
     }
 }
 

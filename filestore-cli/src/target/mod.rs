@@ -20,5 +20,5 @@ pub(crate) use open::{Absent, Opened, open};
 pub(crate) use operations::Target;
 pub(crate) use range::ByteRange;
 pub(crate) use request::{
-    Acknowledged, Batch, Change, IfMatch, Lifetime, Migration, Place, Upload,
+    Acknowledged, Batch, Change, Edit, IfMatch, Lifetime, Migration, Place, Upload,
 };

@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 use filestore_core::api::{
-    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply,
-    DryRun, FileRecord, Fit, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
-    MigrateVerifyReport, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, SignRequest,
-    SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply, SyncReport,
-    SyncStatusReport, UpdateBinding, VariantCacheReport,
+    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteFileResult,
+    DeleteReply, DryRun, FileRecord, Fit, ListQuery, ListReply, MigratePlan, MigrateReport,
+    MigrateStatus, MigrateVerifyReport, ProviderCheckReport, ProviderReply, PurgeReport,
+    ReadyReply, SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply,
+    SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
 };
 use tokio::sync::watch;
 
@@ -49,6 +49,9 @@ pub(crate) trait Target: Send + Sync {
     async fn info(&self, id: &str) -> Result<FileRecord>;
     async fn list(&self, query: &ListQuery) -> Result<ListReply>;
     async fn delete(&self, id: &str, if_match: Option<IfMatch>) -> Result<DeleteReply>;
+    /// Deletes up to [`MAX_DELETED_AT_ONCE`](filestore_core::api::MAX_DELETED_AT_ONCE) files; the
+    /// results come in the order of the ids.
+    async fn delete_many(&self, ids: &[String]) -> Result<Vec<DeleteFileResult>>;
     async fn restore(&self, id: &str) -> Result<FileRecord>;
     async fn sign(&self, id: &str, request: &SignRequest) -> Result<SignedUrlReply>;
     async fn sign_upload(&self, request: &SignUploadRequest) -> Result<SignedUrlReply>;

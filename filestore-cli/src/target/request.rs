@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use bytes::Bytes;
-use filestore_core::api::FileRecord;
+use filestore_core::api::{FileRecord, Metadata};
 
 use super::item::Item;
 
@@ -59,6 +59,16 @@ pub(crate) enum Change {
     Ready(Option<Item>),
     /// Gives the file new bytes.
     Replace(Item),
+    /// Keeps the bytes, and gives the file another name, type or metadata.
+    Edit(Edit),
+}
+
+/// Another name, type or metadata; what is `None` stays.
+#[derive(Debug, Default)]
+pub(crate) struct Edit {
+    pub(crate) name: Option<String>,
+    pub(crate) mime_type: Option<String>,
+    pub(crate) metadata: Option<Metadata>,
 }
 
 /// The content that a change may be made to.

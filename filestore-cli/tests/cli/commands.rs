@@ -25,6 +25,9 @@ in_every_way! {
     a_replacement_is_conditional_if_asked
     a_deleted_file_is_unreadable_and_can_be_restored
     a_deletion_is_conditional_if_asked
+    an_edit_keeps_the_bytes
+    listings_ask_for_names_types_times_and_metadata
+    many_files_are_deleted_each_for_itself
     listings_filter_and_go_on
     a_variant_is_a_webp_and_a_small_image_passes_through
     bindings_are_made_changed_and_listed
@@ -176,6 +179,70 @@ fn a_replacement_is_conditional_if_asked(bench: &Bench) {
     assert_eq!(bench.ok(&["get", &id, "-o", "-"]), "one");
 
     bench.fails(2, &["replace", &id, "a.txt", "--if-match", "yesterday"]);
+}
+
+fn an_edit_keeps_the_bytes(bench: &Bench) {
+    let id = bench.upload("a.txt", "one", &["--metadata", r#"{"customer":7}"#]);
+    assert_eq!(bench.json(&["info", &id])["metadata"]["customer"], 7);
+    assert!(bench.ok(&["info", &id]).contains(r#"{"customer":7}"#));
+
+    bench.ok(&["edit", &id, "--name", "b.csv", "--type", "text/csv"]);
+    let record = bench.json(&["info", &id]);
+    assert_eq!((&record["original_name"], &record["ext"]), (&"b.csv".into(), &"csv".into()));
+    assert_eq!((&record["mime_type"], &record["version"]), (&"text/csv".into(), &1.into()));
+    assert_eq!(record["metadata"]["customer"], 7);
+
+    bench.ok(&["edit", &id, "--metadata", "{}"]);
+    assert_eq!(bench.json(&["info", &id])["metadata"], serde_json::json!({}));
+    assert_eq!(bench.ok(&["get", &id, "-o", "-"]), "one");
+
+    bench.fails(2, &["edit", &id]);
+    bench.fails(2, &["edit", &id, "--metadata", "[]"]);
+    let said = bench.fails(1, &["edit", &id, "--name", "a\nb"]);
+    assert!(said.contains("cannot edit") && said.contains("--name"), "{said}");
+    bench.fails(1, &["edit", &id, "--name", "c", "--if-match", &"0".repeat(64)]);
+
+    bench.write("b.txt", "two");
+    bench.ok(&["replace", &id, "b.txt", "--metadata", r#"{"k":"v"}"#]);
+    assert_eq!(bench.json(&["info", &id])["metadata"]["k"], "v");
+    let batch = ["batch", "b.txt", "--org", "42", "--sub", "s", "--metadata", r#"{"k":"w"}"#];
+    assert_eq!(bench.json(&batch)[0]["metadata"]["k"], "w");
+}
+
+fn listings_ask_for_names_types_times_and_metadata(bench: &Bench) {
+    for (name, customer) in [("b-2", "7"), ("b-1", "8"), ("a", "7")] {
+        bench.upload(name, "x", &["--metadata", &format!("{{\"customer\":{customer}}}")]);
+    }
+    let names = |args: &[&str]| {
+        let page = bench.json(&[&["list", "--org", "42"], args].concat());
+        let items = page["items"].as_array().unwrap().clone();
+        items
+            .iter()
+            .map(|item| item["original_name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+
+    assert_eq!(names(&["--name-prefix", "b"]), ["b-1", "b-2"]);
+    assert_eq!(names(&["--metadata", "customer=7"]), ["a", "b-2"]);
+    assert_eq!(names(&["--metadata", "customer=7", "--name-prefix", "b"]), ["b-2"]);
+    assert_eq!(names(&["--type", "text/plain", "--created-after", "2020-01-01"]).len(), 3);
+    assert_eq!(names(&["--created-before", "2020-01-01"]), [""; 0]);
+    bench.fails(1, &["list", "--created-before", "yesterday"]);
+    bench.fails(2, &["list", "--metadata", "customer"]);
+}
+
+fn many_files_are_deleted_each_for_itself(bench: &Bench) {
+    let (a, b) = (bench.upload("a.txt", "a", &[]), bench.upload("b.txt", "b", &[]));
+    let unknown = "01JD8QZ4T6X3M2V9B7K5N1R0CE";
+    let output = bench.run(&["delete", &a, unknown, "no id", &b, "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+
+    let deleted: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&deleted[0]["fileId"], &deleted[1]["fileId"]), (&a.into(), &b.into()));
+    let said = text(&output.stderr);
+    assert!(said.contains(&format!("cannot delete {unknown}: file not found")), "{said}");
+    assert!(said.contains("cannot delete no id") && said.contains("upper-case ULID"), "{said}");
+    assert_eq!(bench.count(), 0);
 }
 
 fn a_deletion_is_conditional_if_asked(bench: &Bench) {

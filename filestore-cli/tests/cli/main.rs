@@ -2,6 +2,7 @@
 
 mod support;
 mod commands;
+mod names;
 mod clouds;
 mod recursive;
 mod process;

@@ -6,7 +6,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use filestore_core::api::{DeleteReply, FileRecord, HealthReply, PREFIX, ReadyReply};
+use filestore_core::api::{
+    DeleteFileResult, DeleteFilesReply, DeleteFilesRequest, DeleteReply, FileRecord, HealthReply,
+    PREFIX, ReadyReply,
+};
 use reqwest::header::IF_MATCH;
 use reqwest::{Method, RequestBuilder, Url};
 
@@ -179,6 +182,32 @@ impl Client {
     ) -> Result<DeleteReply> {
         let request = self.file_request(Method::DELETE, file_id.as_ref(), &[])?;
         self.json(Call::repeatable(request.header(IF_MATCH, etag.as_ref()))).await
+    }
+
+    /// Deletes up to 1000 files, each for itself. The results come in the order of the ids, and say of
+    /// each that is not deleted why; a second call answers as for [`delete`](Self::delete).
+    ///
+    /// ```no_run
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// for result in client.delete_many(["01JD0000000000000000000000"]).await? {
+    ///     if let Some(error) = result.error {
+    ///         eprintln!("{} stays: {}", result.id, error.detail);
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn delete_many(
+        &self,
+        file_ids: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Result<Vec<DeleteFileResult>> {
+        let body = DeleteFilesRequest::new(file_ids);
+        let request = self.request(Method::POST, &["files", "delete"]).json(&body);
+        let reply: DeleteFilesReply = self.json(Call::repeatable(request)).await?;
+        if reply.results.len() != body.ids.len() {
+            return Err(Error::protocol("the reply has another number of results than ids"));
+        }
+        Ok(reply.results)
     }
 
     /// Takes a deletion back. [`ErrorKind::Conflict`] once the purge has claimed the file.

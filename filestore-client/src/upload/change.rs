@@ -1,4 +1,4 @@
-//! Changing a stored file: promoting it, replacing its bytes.
+//! Changing a stored file: promoting it, replacing its bytes, editing its name, type and metadata.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::progress::{OnProgress, Progress};
 use crate::transport::reply::{Reply, expect_same_id};
 use crate::transport::retry::Repeat;
-use crate::upload::item::Item;
+use crate::upload::item::{Item, Said, object};
 use crate::upload::multipart::Form;
 use crate::upload::sending::Target;
 
@@ -31,9 +31,11 @@ use crate::upload::sending::Target;
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Default)]
 pub struct Change {
     flag: Option<&'static str>,
     item: Option<Item>,
+    said: Said,
     if_match: Option<String>,
     on_progress: Option<OnProgress>,
 }
@@ -41,18 +43,58 @@ pub struct Change {
 impl Change {
     /// Makes a TEMP file a THUMBNAIL.
     pub fn thumbnail() -> Self {
-        Self { flag: Some("make_as_thumbnail"), item: None, if_match: None, on_progress: None }
+        Self { flag: Some("make_as_thumbnail"), ..Self::default() }
     }
 
     /// Makes a file of any status READY.
     pub fn ready() -> Self {
-        Self { flag: Some("make_as_ready"), item: None, if_match: None, on_progress: None }
+        Self { flag: Some("make_as_ready"), ..Self::default() }
     }
 
     /// Replaces the bytes with those of `item`; the status stays. A reader sees the old file or
     /// the new one, whole.
     pub fn replace(item: Item) -> Self {
-        Self { flag: None, item: Some(item), if_match: None, on_progress: None }
+        Self { item: Some(item), ..Self::default() }
+    }
+
+    /// Keeps bytes and version, and changes name, type or metadata: say which.
+    ///
+    /// ```no_run
+    /// use filestore_client::Change;
+    ///
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// let change = Change::edit().original_name("invoice-7.pdf").metadata([("customer", "7")]);
+    /// client.change("01JD0000000000000000000000", change).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn edit() -> Self {
+        Self::default()
+    }
+
+    /// Sets the new name. The file's extension is that of the new name; its type stays.
+    #[must_use]
+    pub fn original_name(mut self, name: impl Into<String>) -> Self {
+        self.said.original_name = Some(name.into());
+        self
+    }
+
+    /// Sets the new media type.
+    #[must_use]
+    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.said.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Sets the new custom metadata, in the place of all of the old.
+    #[must_use]
+    pub fn metadata<K, V>(mut self, members: impl IntoIterator<Item = (K, V)>) -> Self
+    where
+        K: Into<String>,
+        V: Into<serde_json::Value>,
+    {
+        self.said.metadata = Some(object(members));
+        self
     }
 
     /// Swaps the bytes in the same step.
@@ -77,8 +119,8 @@ impl Change {
         self
     }
 
-    /// A flag set twice is set once; a file swapped twice is two versions, and after the first
-    /// success `If-Match` fails.
+    /// A flag or a name that is set twice is set once; a file swapped twice is two versions, and after
+    /// the first success `If-Match` fails.
     fn repeat(&self) -> Repeat {
         match (&self.item, &self.if_match) {
             (None, None) => Repeat::Always,
@@ -147,18 +189,24 @@ impl Client {
         change: Change,
     ) -> Result<Reply<ChangeReply>> {
         let repeat = change.repeat();
+        let Change { flag, item, said, if_match, on_progress } = change;
 
         let mut form = Form::default();
         form.text("file_id", file_id.as_ref());
-        if let Some(flag) = change.flag {
+        if let Some(flag) = flag {
             form.text(flag, "true");
         }
-        if let Some(item) = change.item {
-            form.item("", item);
+        match item {
+            Some(item) => form.item("", item.with(said)),
+            None => {
+                for (field, value) in said.fields() {
+                    form.text(field, value);
+                }
+            }
         }
-        form.on_progress(change.on_progress);
+        form.on_progress(on_progress);
 
-        let header = change.if_match.map(|etag| (IF_MATCH, etag));
+        let header = if_match.map(|etag| (IF_MATCH, etag));
         let target = Target { method: Method::PUT, path: &["files", "upload"], header };
 
         let (reply, _) = self.send_form(&target, form, repeat).await?;

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use filestore_core::api::Metadata;
 use tokio::io::AsyncRead;
 
 use crate::error::{Error, Result};
@@ -28,9 +29,27 @@ const NAME_LIMIT_CHARS: usize = 255;
 /// ```
 pub struct Item {
     source: Source,
-    original_name: Option<String>,
     file_name: Option<String>,
-    mime_type: Option<String>,
+    said: Said,
+}
+
+/// The properties of a file that the application gives beside its bytes.
+#[derive(Default)]
+pub(crate) struct Said {
+    pub(crate) original_name: Option<String>,
+    pub(crate) mime_type: Option<String>,
+    pub(crate) metadata: Option<Metadata>,
+}
+
+impl Said {
+    /// Returns the text fields of a form that carry the properties.
+    pub(crate) fn fields(self) -> Vec<(&'static str, String)> {
+        let mut fields = Vec::new();
+        fields.extend(self.original_name.map(|name| ("original_name", name)));
+        fields.extend(self.mime_type.map(|kind| ("mime_type", kind)));
+        fields.extend(self.metadata.as_ref().map(|object| ("metadata", text_of(object))));
+        fields
+    }
 }
 
 /// The source of bytes.
@@ -82,19 +101,39 @@ impl Item {
     /// the name of the path.
     #[must_use]
     pub fn original_name(mut self, name: impl Into<String>) -> Self {
-        self.original_name = Some(name.into());
+        self.said.original_name = Some(name.into());
         self
     }
 
     /// Sets the media type to store. Otherwise the server looks at the bytes and the name.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
-        self.mime_type = Some(mime_type.into());
+        self.said.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Sets the custom metadata to store: an object of at most 4 KiB, given by its members.
+    #[must_use]
+    pub fn metadata<K, V>(mut self, members: impl IntoIterator<Item = (K, V)>) -> Self
+    where
+        K: Into<String>,
+        V: Into<serde_json::Value>,
+    {
+        self.said.metadata = Some(object(members));
         self
     }
 
     fn new(source: Source) -> Self {
-        Self { source, original_name: None, file_name: None, mime_type: None }
+        Self { source, file_name: None, said: Said::default() }
+    }
+
+    /// Adds what a change says of the file; it wins.
+    pub(crate) fn with(mut self, said: Said) -> Self {
+        let own = &mut self.said;
+        own.original_name = said.original_name.or(own.original_name.take());
+        own.mime_type = said.mime_type.or(own.mime_type.take());
+        own.metadata = said.metadata.or(own.metadata.take());
+        self
     }
 
     /// Returns the text fields that describe the item. The path's name goes as a field wherever a field may
@@ -102,17 +141,17 @@ impl Item {
     /// `%22` from a quote.
     pub(crate) fn fields(&self) -> Vec<(&'static str, String)> {
         let file_name = self.file_name.as_ref().filter(|name| fits_a_field(name));
-        let name = self.original_name.as_ref().or(file_name);
-
-        let mut fields = Vec::new();
-        fields.extend(name.map(|name| ("original_name", name.clone())));
-        fields.extend(self.mime_type.as_ref().map(|kind| ("mime_type", kind.clone())));
-        fields
+        let said = Said {
+            original_name: self.said.original_name.as_ref().or(file_name).cloned(),
+            mime_type: self.said.mime_type.clone(),
+            metadata: self.said.metadata.clone(),
+        };
+        said.fields()
     }
 
     /// Returns the file name of the multipart part.
     pub(crate) fn file_name(&self) -> Option<&str> {
-        self.original_name.as_deref().or(self.file_name.as_deref())
+        self.said.original_name.as_deref().or(self.file_name.as_deref())
     }
 
     /// Returns true if the bytes can be read more than once.
@@ -166,10 +205,22 @@ impl fmt::Debug for Item {
         };
         f.debug_struct("Item")
             .field("source", &source)
-            .field("original_name", &self.original_name)
-            .field("mime_type", &self.mime_type)
+            .field("original_name", &self.said.original_name)
+            .field("mime_type", &self.said.mime_type)
             .finish_non_exhaustive()
     }
+}
+
+/// Makes an object of its members.
+pub(crate) fn object<K: Into<String>, V: Into<serde_json::Value>>(
+    members: impl IntoIterator<Item = (K, V)>,
+) -> Metadata {
+    members.into_iter().map(|(key, value)| (key.into(), value.into())).collect()
+}
+
+/// Writes custom metadata as a form carries it.
+fn text_of(metadata: &Metadata) -> String {
+    serde_json::to_string(metadata).expect("an object has string keys and plain values")
 }
 
 /// Returns true for a name that the field `original_name` may hold.

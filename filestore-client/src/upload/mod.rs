@@ -101,6 +101,17 @@ impl Upload {
         self
     }
 
+    /// Sets the custom metadata to store; see [`Item::metadata`].
+    #[must_use]
+    pub fn metadata<K, V>(mut self, members: impl IntoIterator<Item = (K, V)>) -> Self
+    where
+        K: Into<String>,
+        V: Into<serde_json::Value>,
+    {
+        self.item = self.item.metadata(members);
+        self
+    }
+
     /// Stores it as TEMP: it expires unless it is made a thumbnail or ready.
     #[must_use]
     pub fn temp(mut self) -> Self {

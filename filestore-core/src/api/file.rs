@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::vocabulary::{PurgeStatus, Status, StorageLocation, SyncStatus};
+use super::vocabulary::{ErrorCode, PurgeStatus, Status, StorageLocation, SyncStatus};
+
+/// The members of a file's custom metadata.
+pub type Metadata = serde_json::Map<String, serde_json::Value>;
 
 /// The record of a file, as uploads, listings and `info` return it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +52,9 @@ pub struct FileRecord {
     pub expires_at: Option<String>,
     /// Mark of a deleted file; null for others.
     pub purge_status: Option<PurgeStatus>,
+    /// Object that the application keeps with the file; empty if it keeps none.
+    #[serde(default)]
+    pub metadata: Metadata,
 }
 
 /// The reply to PUT `/files/upload`.
@@ -75,6 +81,94 @@ impl ChangeReply {
             file_id: file_id.into(),
             sync_status: sync_status.into(),
             updated_at: updated_at.into(),
+        }
+    }
+}
+
+/// The request of POST `/files/delete`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct DeleteFilesRequest {
+    /// Ids of the files, 1 to 1000.
+    pub ids: Vec<String>,
+}
+
+impl DeleteFilesRequest {
+    /// Asks for the deletion of files.
+    pub fn new(ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { ids: ids.into_iter().map(Into::into).collect() }
+    }
+}
+
+/// The reply to POST `/files/delete`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct DeleteFilesReply {
+    /// Outcome for each id, in the order of the request.
+    pub results: Vec<DeleteFileResult>,
+}
+
+impl DeleteFilesReply {
+    /// Makes the reply of its results.
+    pub fn new(results: Vec<DeleteFileResult>) -> Self {
+        Self { results }
+    }
+}
+
+/// The outcome of the deletion of one file among several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct DeleteFileResult {
+    /// Id as it was sent.
+    pub id: String,
+    /// True if the file is deleted.
+    pub deleted: bool,
+    /// Side that holds the bytes of a deleted file until they are purged; null for others.
+    pub storage_location: Option<StorageLocation>,
+    /// True while the record of a deleted file exists.
+    pub purge_pending: bool,
+    /// Reason why the file is not deleted; null if it is.
+    pub error: Option<DeleteFileError>,
+}
+
+/// The reason why one file among several is not deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct DeleteFileError {
+    /// Stable code to branch on, as in a problem document.
+    pub code: ErrorCode,
+    /// Explanation of what is wrong with this id.
+    pub detail: String,
+}
+
+impl DeleteFileResult {
+    /// Makes the result of a file that is deleted, and still to be purged.
+    pub fn pending(id: impl Into<String>, storage_location: impl Into<StorageLocation>) -> Self {
+        Self {
+            id: id.into(),
+            deleted: true,
+            storage_location: Some(storage_location.into()),
+            purge_pending: true,
+            error: None,
+        }
+    }
+
+    /// Makes the result of a file that is not deleted.
+    pub fn failed(
+        id: impl Into<String>,
+        code: impl Into<ErrorCode>,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            deleted: false,
+            storage_location: None,
+            purge_pending: false,
+            error: Some(DeleteFileError { code: code.into(), detail: detail.into() }),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Listing on the wire: the query and its pages.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::file::FileRecord;
@@ -31,6 +33,19 @@ pub struct ListQuery {
     pub limit: Option<u32>,
     /// Position after the last page, from its `next_cursor`.
     pub cursor: Option<String>,
+    /// Text that names must begin with. With it, and with an organization, records come by name.
+    pub name_prefix: Option<String>,
+    /// Media type without parameters that files must have.
+    pub mime_type: Option<String>,
+    /// Time of the earliest upload shown, ISO 8601.
+    pub created_after: Option<String>,
+    /// Time before which uploads are shown, ISO 8601.
+    pub created_before: Option<String>,
+    /// Members of custom metadata that files must have, each as a parameter `metadata.<key>`: numbers
+    /// and booleans as JSON writes them.
+    #[serde(flatten, with = "members")]
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, String>"))]
+    pub metadata: BTreeMap<String, String>,
 }
 
 impl ListQuery {
@@ -74,11 +89,73 @@ impl ListQuery {
         self
     }
 
+    /// Keeps only records whose name begins with `text`.
+    #[must_use]
+    pub fn name_prefix(mut self, text: impl Into<String>) -> Self {
+        self.name_prefix = Some(text.into());
+        self
+    }
+
+    /// Keeps only records with this media type, whatever its parameters are.
+    #[must_use]
+    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Keeps only records created at this time or later: ISO 8601 with a zone, or a date.
+    #[must_use]
+    pub fn created_after(mut self, time: impl Into<String>) -> Self {
+        self.created_after = Some(time.into());
+        self
+    }
+
+    /// Keeps only records created before this time.
+    #[must_use]
+    pub fn created_before(mut self, time: impl Into<String>) -> Self {
+        self.created_before = Some(time.into());
+        self
+    }
+
+    /// Keeps only records whose custom metadata has this member; several calls ask for all of them.
+    #[must_use]
+    pub fn metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.metadata.insert(key.into(), value.into());
+        self
+    }
+
     /// Continues after the page that had this `next_cursor`. The other fields must be the same.
     #[must_use]
     pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
         self.cursor = Some(cursor.into());
         self
+    }
+}
+
+/// The parameters `metadata.<key>`.
+mod members {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    const PREFIX: &str = "metadata.";
+
+    pub(super) fn serialize<S: Serializer>(
+        members: &BTreeMap<String, String>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(members.iter().map(|(key, value)| (format!("{PREFIX}{key}"), value)))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<String, String>, D::Error> {
+        let all = BTreeMap::<String, serde_json::Value>::deserialize(deserializer)?;
+        let own = all.into_iter().filter_map(|(name, value)| {
+            let key = name.strip_prefix(PREFIX)?.to_owned();
+            Some((key, value.as_str()?.to_owned()))
+        });
+        Ok(own.collect())
     }
 }
 

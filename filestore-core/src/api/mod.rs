@@ -27,7 +27,10 @@ pub use admin::{
 pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply, UpdateBinding};
 #[cfg(feature = "store")]
 pub use convert::field_name;
-pub use file::{ChangeReply, DeleteReply, FileRecord};
+pub use file::{
+    ChangeReply, DeleteFileError, DeleteFileResult, DeleteFilesReply, DeleteFilesRequest,
+    DeleteReply, FileRecord, Metadata,
+};
 pub use health::{HealthReply, ReadyProvider, ReadyReply};
 pub use id::{FileId, InvalidId, OrganizationId, SubSystem};
 pub use list::{ListQuery, ListReply};
@@ -40,6 +43,9 @@ pub use vocabulary::{
 
 /// The path prefix every endpoint has.
 pub const PREFIX: &str = "/api/v1";
+
+/// The most files that one request may delete.
+pub const MAX_DELETED_AT_ONCE: usize = 1000;
 
 /// The sides a gallery variant may have, in pixels.
 pub const VARIANT_SIZES: [u32; 7] = [200, 250, 300, 400, 500, 700, 1000];

@@ -1,9 +1,12 @@
 //! Time as the service stores it: milliseconds since 1970-01-01 UTC, shown as ISO 8601.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
+
+use super::error::{Error, ErrorKind};
 
 /// An instant, in milliseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,6 +76,79 @@ impl fmt::Display for Timestamp {
             ms % 1000
         )
     }
+}
+
+impl FromStr for Timestamp {
+    type Err = Error;
+
+    /// Reads ISO 8601 as RFC 3339 profiles it: a date (midnight UTC), or date and time with a zone, such
+    /// as `2026-11-21T08:15:30.123Z` or `2026-11-21T09:15:30+01:00`. Digits after the milliseconds are
+    /// dropped. The error names no field.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        read_iso_8601(text).map(Self).ok_or_else(|| {
+            let message = "a time is ISO 8601 with a zone, such as 2026-11-21T08:15:30Z, or a date";
+            Error::new(ErrorKind::InvalidField, message)
+        })
+    }
+}
+
+fn read_iso_8601(text: &str) -> Option<i64> {
+    let (date, time) = match text.split_once(['T', 't']) {
+        Some((date, time)) => (date, Some(time)),
+        None => (text, None),
+    };
+
+    let mut parts = date.split('-');
+    let (year, month, day) =
+        (digits(parts.next()?, 4)?, digits(parts.next()?, 2)?, digits(parts.next()?, 2)?);
+    let days = days_from_civil(year, month, day);
+    let round = civil_from_days(days);
+    if parts.next().is_some()
+        || (round.0, i64::from(round.1), i64::from(round.2)) != (year, month, day)
+    {
+        return None;
+    }
+
+    let within_day = time.map_or(Some(0), millis_of_time)?;
+    Some(days * 86_400_000 + within_day)
+}
+
+/// Reads `08:15:30.123Z`, in milliseconds since midnight UTC of the date before it.
+fn millis_of_time(time: &str) -> Option<i64> {
+    let at = time.find(['Z', 'z', '+', '-'])?;
+    let (clock, zone) = time.split_at(at);
+    let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+    if fraction.is_empty() || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+
+    let mut parts = clock.split(':');
+    let (hour, minute, second) =
+        (digits(parts.next()?, 2)?, digits(parts.next()?, 2)?, digits(parts.next()?, 2)?);
+    // A leap second counts as the first one of the next minute.
+    if parts.next().is_some() || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+
+    let millis: i64 = format!("{fraction:0<3.3}").parse().ok()?;
+    Some(((hour * 60 + minute) * 60 + second) * 1000 + millis - offset_millis(zone)?)
+}
+
+/// Reads `Z` or `+01:00`.
+fn offset_millis(zone: &str) -> Option<i64> {
+    if zone.eq_ignore_ascii_case("z") {
+        return Some(0);
+    }
+    let sign = if zone.starts_with('-') { -1 } else { 1 };
+    let (hours, minutes) = zone.get(1..)?.split_once(':')?;
+    let (hours, minutes) = (digits(hours, 2)?, digits(minutes, 2)?);
+    (hours <= 23 && minutes <= 59).then_some(sign * (hours * 60 + minutes) * 60_000)
+}
+
+/// Reads exactly `count` decimal digits.
+fn digits(text: &str, count: usize) -> Option<i64> {
+    let plain = text.len() == count && text.bytes().all(|b| b.is_ascii_digit());
+    plain.then(|| text.parse().ok()).flatten()
 }
 
 /// The source of the time that a store goes by. Cheap to clone; clones of a manual clock show the same
@@ -212,6 +288,17 @@ fn civil_from_days(days: i64) -> (i64, u32, u32) {
     (year, u32::try_from(month).expect("1 to 12"), u32::try_from(day).expect("1 to 31"))
 }
 
+/// Converts a proleptic Gregorian date to days since 1970-01-01 (Hinnant, `days_from_civil`).
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = year - i64::from(month <= 2);
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let month_index = if month > 2 { month - 3 } else { month + 9 };
+    let day_of_year = (153 * month_index + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 719_468
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,6 +312,55 @@ mod tests {
             (4_107_542_399_999, "2100-02-28T23:59:59.999Z"),
         ] {
             assert_eq!(Timestamp::from_millis(millis).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn reads_what_it_shows_and_what_others_write() {
+        for millis in
+            [0, 951_827_696_789, 1_795_248_930_123, 4_107_542_399_999, 253_402_300_799_999]
+        {
+            let shown = Timestamp(millis);
+            assert_eq!(shown.to_string().parse::<Timestamp>().unwrap(), shown);
+        }
+        for text in [
+            "2026-11-21T08:15:30.123Z",
+            "2026-11-21t08:15:30.123z",
+            "2026-11-21T08:15:30.123999Z",
+            "2026-11-21T09:45:30.123+01:30",
+            "2026-11-20T23:15:30.123-09:00",
+        ] {
+            assert_eq!(text.parse::<Timestamp>().unwrap().0, 1_795_248_930_123, "{text}");
+        }
+        let millis = |text: &str| text.parse::<Timestamp>().unwrap().0;
+        assert_eq!(millis("2026-11-21"), 1_795_219_200_000);
+        assert_eq!(millis("1969-12-31T23:59:59.9Z"), -100);
+    }
+
+    #[test]
+    fn what_is_no_instant_is_refused() {
+        for text in [
+            "",
+            "now",
+            "1795248930",
+            "2026-11-21T08:15:30",
+            "2026-11-21 08:15:30Z",
+            "2026-02-29",
+            "2026-13-01",
+            "2026-00-10",
+            "2026-1-1",
+            "+2026-11-21",
+            "2026-11-21T24:00:00Z",
+            "2026-11-21T08:60:00Z",
+            "2026-11-21T08:15Z",
+            "2026-11-21T08:15:30.Z",
+            "2026-11-21T08:15:30+0100",
+            "2026-11-21T08:15:30Zx",
+            "2026-11-21T08:15:30+24:00",
+            "2026-11-21-01",
+        ] {
+            let error = text.parse::<Timestamp>().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidField, "{text}");
         }
     }
 }

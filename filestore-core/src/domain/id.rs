@@ -19,6 +19,18 @@ impl FileId {
         Self(fresh_ulid(now))
     }
 
+    /// Returns the least id whose time part is `at`, or the nearest time that an id can have.
+    pub fn first_at(at: Timestamp) -> Self {
+        let millis = u64::try_from(at.as_millis()).unwrap_or(0).min((1 << 48) - 1);
+        Self(Ulid::from_parts(millis, 0))
+    }
+
+    /// Returns the instant at which the id was made, by the clock of its store: the creation of the
+    /// file.
+    pub fn made_at(self) -> Timestamp {
+        Timestamp::from_millis(i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX))
+    }
+
     /// Writes the 26 characters, without allocating.
     pub fn encode(self, buffer: &mut [u8; 26]) -> &str {
         self.0.array_to_str(buffer)
@@ -364,6 +376,22 @@ mod tests {
         ] {
             assert!(bad.parse::<FileId>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn the_ids_of_an_instant_lie_between_two_bounds() {
+        let at = Timestamp::from_millis(1_795_248_930_123);
+        let (first, next) =
+            (FileId::first_at(at), FileId::first_at(Timestamp::from_millis(1_795_248_930_124)));
+        for id in (0..100).map(|_| FileId::generate(at)) {
+            assert!(first <= id && id < next);
+            assert!(first.to_string() <= id.to_string() && id.to_string() < next.to_string());
+            assert_eq!(id.made_at(), at);
+        }
+
+        let (past, future) = (Timestamp::from_millis(-1), Timestamp::from_millis(i64::MAX));
+        assert_eq!(FileId::first_at(past).to_string(), "0".repeat(26));
+        assert!(FileId::first_at(future).to_string().starts_with("7ZZZZZZZZZ"));
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub mod signature;
 pub mod signed_url;
 pub mod listing;
 pub mod load;
+pub mod custom_metadata;
 pub mod variant;
 pub mod clock;
 pub(crate) mod leap;

@@ -1,6 +1,7 @@
 //! The file record: all metadata of a file.
 
 use super::clock::Timestamp;
+use super::custom_metadata::CustomMetadata;
 use super::id::{FileId, OrganizationId, Sha256, SubSystem};
 use super::lifecycle::FileState;
 use super::path::BlobKey;
@@ -34,6 +35,11 @@ pub struct FileRecord {
     pub updated_at: Timestamp,
     /// The instant at which a TEMP file expires; `None` for every other status.
     pub expires_at: Option<Timestamp>,
+    /// The object that the application keeps with the file.
+    pub metadata: CustomMetadata,
+    /// The instant of the last edit, later than that of any edit before it; `None` without one. An edit
+    /// changes name, type or metadata and neither version nor blob.
+    pub edited_at: Option<Timestamp>,
 }
 
 impl FileRecord {
@@ -59,6 +65,8 @@ impl FileRecord {
             created_at,
             updated_at: created_at,
             expires_at: None,
+            metadata: CustomMetadata::default(),
+            edited_at: None,
         }
     }
 }

@@ -24,8 +24,9 @@ use async_trait::async_trait;
 
 pub use types::{
     AfterFailure, BindingOutcome, BindingSeen, DroppedBlob, DueBlob, Expected, Holding,
-    IdempotencyEntry, InsertFiles, Inserted, KeyChange, KeyOutcome, Lease, PurgeBacklog,
-    PurgeClaim, StoredKey, StoredSecret, SyncClaim, SyncCounts, UpdateFile, Updated, WriteIntent,
+    IdempotencyEntry, InsertFiles, Inserted, KeyChange, KeyOutcome, Lease, ListedFiles,
+    PurgeBacklog, PurgeClaim, StoredKey, StoredSecret, SyncClaim, SyncCounts, UpdateFile, Updated,
+    WriteIntent, Writes,
 };
 
 use crate::domain::backlog::ProviderBacklog;
@@ -34,7 +35,7 @@ use crate::domain::clock::Timestamp;
 use crate::domain::damage::Damage;
 use crate::domain::error::Result;
 use crate::domain::id::{BlobId, FileId, KeyId, OrganizationId, OrganizationNumber, StoreId};
-use crate::domain::listing::ListFilter;
+use crate::domain::listing::{ListFilter, ListPosition};
 use crate::domain::load::QueueLoad;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
@@ -74,15 +75,16 @@ pub trait Metadata: Send + Sync + 'static {
         None
     }
 
-    /// Lists up to `limit` files with ids below `before` (all, if `None`), newest first. Costs the
-    /// same in a large table as in a small one.
+    /// Lists up to `limit` files after `after` (from the first one on, if `None`), in the order that
+    /// [`ListFilter`] says. Costs the same in a large table as in a small one; so a filter that no index
+    /// answers may show fewer files than there are, and say where to go on.
     async fn list_files(
         &self,
         filter: &ListFilter,
         scope: &Scope,
-        before: Option<FileId>,
+        after: Option<&ListPosition>,
         limit: usize,
-    ) -> Result<Vec<FileRecord>>;
+    ) -> Result<ListedFiles>;
 
     /// Returns the LOCAL blob key that some record refers to with each of `ids`, for recovery and
     /// for completing a rename; ids that no record refers to are left out.

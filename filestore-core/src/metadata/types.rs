@@ -5,6 +5,7 @@ use crate::domain::clock::Timestamp;
 use crate::domain::id::{BlobId, FileId, KeyId, OrganizationId, OrganizationNumber};
 use crate::domain::key::{ApiKey, KeyDigest};
 use crate::domain::lifecycle::FileState;
+use crate::domain::listing::ListPosition;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
@@ -22,13 +23,30 @@ pub struct Expected {
     /// The record's blob: a move changes neither version nor, from one provider to another, the
     /// state.
     pub blob: BlobId,
+    /// The record's last edit, which changes nothing of the above.
+    pub edited_at: Option<Timestamp>,
 }
 
 impl Expected {
     /// Takes the state that `record` shows.
     pub fn of(record: &FileRecord) -> Self {
-        Self { version: record.version, state: record.state, blob: record.blob.key.blob_id() }
+        Self {
+            version: record.version,
+            state: record.state,
+            blob: record.blob.key.blob_id(),
+            edited_at: record.edited_at,
+        }
     }
+}
+
+/// A part of a listing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListedFiles {
+    /// The files, in the order of the listing.
+    pub records: Vec<FileRecord>,
+    /// The place to go on from; `None` if no file is left. There may be a place although fewer files
+    /// are shown than were asked for.
+    pub next: Option<ListPosition>,
 }
 
 /// The binding that placed an upload; the insert checks that it is still in force.
@@ -159,6 +177,18 @@ pub struct UpdateFile {
     pub quota_bytes: Option<u64>,
     /// As in [`InsertFiles::binding`]; checked if given.
     pub binding: Option<BindingSeen>,
+    /// The part of `next` that is written.
+    pub writes: Writes,
+}
+
+/// The part of a record that a change writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writes {
+    /// All of it. The change is lost if the file was edited since it was decided.
+    Record,
+    /// All but name, type, extension and custom metadata, which stay as they are by now, edited or not:
+    /// a move of bytes takes long, and an edit has nothing to do with it.
+    Bytes,
 }
 
 /// The outcome of an update.

@@ -1,4 +1,4 @@
-//! Changes of a file: make it a thumbnail, make it ready, replace its bytes.
+//! Changes of a file: make it a thumbnail, make it ready, replace its bytes, edit what is known of them.
 //!
 //! A change is decided from a record and applied as a compare-and-set. If a background worker was
 //! faster (it settled or moved the file) the change is decided again; if another request was, one of
@@ -10,6 +10,7 @@
 
 use std::slice;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tokio::io::AsyncRead;
 
@@ -18,17 +19,18 @@ use super::arrived::{Arrived, Naming};
 use super::cloud_write::{Objects, Refusal};
 use super::placement::{MayLeave, Placement};
 use super::quota::over_quota;
-use super::request::{Change, GivenName, Preconditions, Replacement};
+use super::request::{Change, Edit, GivenName, Preconditions, Replacement};
 use super::settled::until_settled;
 use super::staged::{Held, Staged};
 use crate::domain::clock::Timestamp;
+use crate::domain::custom_metadata::CustomMetadata;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::FileId;
 use crate::domain::path::BlobKey;
 use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
 use crate::domain::status::{Location, Status, SyncStatus};
-use crate::metadata::{BindingSeen, DroppedBlob, Expected, UpdateFile, Updated};
+use crate::metadata::{BindingSeen, DroppedBlob, Expected, UpdateFile, Updated, Writes};
 use crate::storage::StagedBlob;
 use crate::tasks;
 
@@ -60,8 +62,12 @@ impl FileStore {
         conditions: impl Into<Preconditions>,
     ) -> Result<Changed> {
         let conditions = conditions.into();
-        if let Change::MakeReady(Some(new)) | Change::Replace(new) = &change {
-            new.given.check(self.name_limit())?;
+        match &change {
+            Change::MakeReady(Some(new)) | Change::Replace(new) => {
+                new.given.check(self.name_limit())?;
+            }
+            Change::Edit(edit) => edit.check(self.name_limit())?,
+            Change::MakeThumbnail | Change::MakeReady(None) => {}
         }
 
         let (decision, staged) = change.take().await;
@@ -112,6 +118,23 @@ impl FileStore {
         self.check_change(id, scope, &Preconditions::default()).await?;
         let staged = self.uploads().stage_from(reader).await?;
         self.change(id, scope, Change::Replace(Replacement::new(staged)), None).await
+    }
+
+    /// Gives a file another name, type or custom metadata. Version, digest and bytes stay; a second call
+    /// changes nothing. Of two edits at the same moment each finds what the other one did. Errors as
+    /// [`change`](Self::change).
+    ///
+    /// ```no_run
+    /// # use filestore_core::{Edit, FileId, FileStore, Scope};
+    /// # async fn example(store: &FileStore, id: FileId) -> filestore_core::Result<()> {
+    /// let edit = Edit::default().with_name("invoice-7.pdf");
+    /// let changed = store.edit(id, &Scope::All, edit).await?;
+    /// assert_eq!(changed.record.ext, "pdf");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn edit(&self, id: FileId, scope: &Scope, edit: Edit) -> Result<Changed> {
+        self.change(id, scope, Change::Edit(edit), None).await
     }
 
     /// Refuses what [`change`](Self::change) would refuse whatever the new bytes are: for callers that
@@ -165,8 +188,8 @@ impl FileStore {
         };
 
         let objects = match (&decision.new, next.state.location()) {
-            (Some((_, arrived)), Location::Cloud) => {
-                let staged = next.blob.key.sibling(arrived.blob_id);
+            (Some(new), Location::Cloud) => {
+                let staged = next.blob.key.sibling(new.arrived.blob_id);
                 self.inner.write_through(slice::from_ref(&next), &[staged]).await?
             }
             _ => self.inner.no_objects(),
@@ -191,19 +214,22 @@ impl FileStore {
     ) -> Result<Option<(FileRecord, Option<BindingSeen>)>> {
         let now = self.inner.now().max(old.updated_at);
         let mut next = old.clone();
-        next.state = match decision.event {
+        next.state = match &decision.event {
             Event::MakeThumbnail => old.state.make_thumbnail()?,
             Event::MakeReady => old.state.make_ready()?,
-            Event::Replace => old.state,
+            Event::Replace | Event::Edit(_) => old.state,
         };
 
         let mut seen = None;
-        if let Some((given, arrived)) = &decision.new {
+        if let Some(new) = &decision.new {
             let may_leave = MayLeave::from(next.state.may_leave_local());
             let place = self.inner.place(&old.organization_id, may_leave).await?;
             next.state = next.state.replace_blob(place.location)?;
-            self.put_blob(&mut next, given, arrived, &place, now);
+            self.put_blob(&mut next, new, &place, now);
             seen = Some(place.seen);
+        }
+        if let Event::Edit(edit) = &decision.event {
+            edit.apply(&mut next);
         }
 
         if next == *old {
@@ -214,17 +240,15 @@ impl FileStore {
             next.expires_at = None;
         }
         next.updated_at = now;
+        if let Event::Edit(_) = &decision.event {
+            let edited_at = later_than(old.edited_at, now);
+            (next.updated_at, next.edited_at) = (edited_at, Some(edited_at));
+        }
         Ok(Some((next, seen)))
     }
 
-    fn put_blob(
-        &self,
-        next: &mut FileRecord,
-        given: &GivenName,
-        arrived: &Arrived,
-        place: &Placement,
-        now: Timestamp,
-    ) {
+    fn put_blob(&self, next: &mut FileRecord, new: &New, place: &Placement, now: Timestamp) {
+        let New { given, metadata, arrived } = new;
         let naming =
             Naming::choose(given, arrived, self.name_limit(), || next.original_name.clone());
         let blob_id = place.blob_id(arrived.blob_id, now);
@@ -233,6 +257,9 @@ impl FileStore {
         next.original_name = naming.original_name;
         next.mime_type = naming.mime_type;
         next.ext = naming.ext;
+        if let Some(metadata) = metadata {
+            next.metadata.clone_from(metadata);
+        }
         next.blob = arrived.blob(key, place.provider.clone(), now);
         next.version += 1;
     }
@@ -298,6 +325,7 @@ impl FileStore {
             drop_blob,
             quota_bytes: self.inner.config().quota_bytes,
             binding,
+            writes: Writes::Record,
         }
     }
 
@@ -322,14 +350,22 @@ impl FileStore {
 /// A change whose bytes have arrived.
 struct Decision {
     event: Event,
-    new: Option<(GivenName, Arrived)>,
+    new: Option<New>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 enum Event {
     MakeThumbnail,
     MakeReady,
     Replace,
+    Edit(Edit),
+}
+
+/// Bytes that have arrived, and what was said of them.
+struct New {
+    given: GivenName,
+    metadata: Option<CustomMetadata>,
+    arrived: Arrived,
 }
 
 impl Change {
@@ -339,14 +375,15 @@ impl Change {
             Self::MakeThumbnail => (Event::MakeThumbnail, None),
             Self::MakeReady(new) => (Event::MakeReady, new),
             Self::Replace(new) => (Event::Replace, Some(new)),
+            Self::Edit(edit) => (Event::Edit(edit), None),
         };
 
-        let Some(Replacement { staged, given }) = new else {
+        let Some(Replacement { staged, given, metadata }) = new else {
             return (Decision { event, new: None }, None);
         };
 
         let arrived = Arrived::of(&staged).await;
-        (Decision { event, new: Some((given, arrived)) }, Some(staged))
+        (Decision { event, new: Some(New { given, metadata, arrived }) }, Some(staged))
     }
 }
 
@@ -354,10 +391,15 @@ impl Decision {
     fn changed(&self, record: Arc<FileRecord>) -> Changed {
         let shown_sync = match self.event {
             Event::MakeReady => SyncStatus::None,
-            Event::MakeThumbnail | Event::Replace => record.state.sync(),
+            Event::MakeThumbnail | Event::Replace | Event::Edit(_) => record.state.sync(),
         };
         Changed { record, shown_sync }
     }
+}
+
+/// Returns `now`, or the first instant after `before` if that is later: no two edits have the same.
+fn later_than(before: Option<Timestamp>, now: Timestamp) -> Timestamp {
+    before.map_or(now, |before| now.max(before.plus(Duration::from_millis(1))))
 }
 
 /// Returns true if the difference between two records was made by a request rather than by a worker,

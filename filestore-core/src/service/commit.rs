@@ -23,6 +23,7 @@ use super::settled::until_settled;
 use super::signing::permit_spent;
 use super::staged::{Held, Staged};
 use crate::domain::clock::Timestamp;
+use crate::domain::custom_metadata::CustomMetadata;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{BlobId, FileId, OrganizationId, SubSystem};
 use crate::domain::lifecycle::FileState;
@@ -54,6 +55,7 @@ pub(super) struct NewFile<B = StagedBlob> {
     /// The item's number in its batch.
     pub(super) index: Option<u32>,
     pub(super) given: GivenName,
+    pub(super) metadata: CustomMetadata,
     pub(super) bytes: B,
 }
 
@@ -278,6 +280,11 @@ impl StagedFiles {
             print.field(file.given.mime_type.as_deref());
             print.field(file.given.hints.file_name.as_deref());
             print.field(Some(&file.bytes.sha256.to_hex()));
+            // Fingerprints that were stored before there was metadata have no such field, and what
+            // follows them, an index, never begins with a brace.
+            if !file.metadata.is_empty() {
+                print.field(Some(file.metadata.as_json()));
+            }
         }
         print.finish()
     }
@@ -307,7 +314,7 @@ impl NewFile {
     async fn arrive(self, staged: &mut Vec<StagedBlob>) -> NewFile<Arrived> {
         let bytes = Arrived::of(&self.bytes).await;
         staged.push(self.bytes);
-        NewFile { index: self.index, given: self.given, bytes }
+        NewFile { index: self.index, given: self.given, metadata: self.metadata, bytes }
     }
 }
 
@@ -356,6 +363,8 @@ impl StagedFiles<Arrived> {
             created_at: now,
             updated_at: now,
             expires_at: self.temp.then(|| now.plus(store.config().temp_ttl)),
+            metadata: file.metadata.clone(),
+            edited_at: None,
         }
     }
 }

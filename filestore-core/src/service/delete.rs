@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
+
 use super::FileStore;
 use super::request::Preconditions;
 use super::settled::until_settled;
@@ -11,7 +13,7 @@ use crate::domain::id::FileId;
 use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
 use crate::domain::status::Status;
-use crate::metadata::{Expected, UpdateFile, Updated};
+use crate::metadata::{Expected, UpdateFile, Updated, Writes};
 
 /// Times a mark is decided before it ends in `Conflict`; one that lost to another change is decided
 /// again.
@@ -61,6 +63,21 @@ impl FileStore {
         .await
     }
 
+    /// Deletes files as [`delete`](Self::delete) does, each for itself: one that is not there keeps no
+    /// other. The outcomes come in the order of the ids. All marks share a few commits.
+    ///
+    /// ```no_run
+    /// # use filestore_core::{FileId, FileStore, Scope};
+    /// # async fn example(store: &FileStore, ids: Vec<FileId>) {
+    /// let outcomes = store.delete_many(&ids, &Scope::All).await;
+    /// let gone = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+    /// println!("{gone} of {} deleted", ids.len());
+    /// # }
+    /// ```
+    pub async fn delete_many(&self, ids: &[FileId], scope: &Scope) -> Vec<Result<Arc<FileRecord>>> {
+        join_all(ids.iter().map(|id| self.delete(*id, scope))).await
+    }
+
     /// Takes the mark off again; a file without it stays as it is, so that a second call finds what
     /// the first has done. `AlreadyPurging` once the purge has claimed the file. An expired TEMP file
     /// gets a new time to live.
@@ -108,6 +125,7 @@ impl FileStore {
             drop_blob: None,
             quota_bytes: None,
             binding: None,
+            writes: Writes::Record,
         };
 
         match self.inner.metadata.update_file(update).await? {

@@ -83,7 +83,7 @@ pub use quota::QuotaReservation;
 pub use read::Opened;
 pub use reload::Reloaded;
 pub use request::{
-    BatchItem, Change, GivenName, IfMatch, NewBatch, NewUpload, PartHints, Preconditions,
+    BatchItem, Change, Edit, GivenName, IfMatch, NewBatch, NewUpload, PartHints, Preconditions,
     Replacement, Uploaded,
 };
 pub use signing::Signing;

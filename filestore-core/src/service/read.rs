@@ -118,7 +118,10 @@ impl FileStore {
         let stored = serving::decide(&record.mime_type, blob.sniffed_type.as_deref(), None);
 
         let can = cloud.capabilities();
-        let is_stored = can.stores_disposition && how == stored;
+        // An object keeps the name and type that its file had when the object was made.
+        let key_made_at = blob.key.blob_id().made_at();
+        let is_current = record.edited_at.is_none_or(|at| at < key_made_at);
+        let is_stored = can.stores_disposition && how == stored && is_current;
         let disposition = how.disposition.to_value(&record.original_name);
         let request = PresignRequest {
             method,

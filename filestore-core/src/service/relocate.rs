@@ -21,7 +21,7 @@ use crate::domain::id::BlobId;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::{Blob, FileRecord};
-use crate::metadata::{DroppedBlob, Expected, UpdateFile, Updated, WriteIntent};
+use crate::metadata::{DroppedBlob, Expected, UpdateFile, Updated, WriteIntent, Writes};
 use crate::storage::{ByteStream, Priority};
 use crate::tasks;
 
@@ -220,6 +220,7 @@ impl Inner {
             drop_blob: Some(dropped),
             quota_bytes: None,
             binding: None,
+            writes: Writes::Bytes,
         };
 
         match self.metadata.update_file(update).await? {

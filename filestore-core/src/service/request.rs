@@ -1,6 +1,7 @@
 //! Requests: what an application hands in with an upload, a batch or a change, and what it gets back.
 
 use crate::domain::clock::Timestamp;
+use crate::domain::custom_metadata::CustomMetadata;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{OrganizationId, Sha256, SubSystem};
 use crate::domain::media;
@@ -41,6 +42,8 @@ pub struct NewUpload {
     pub idempotency: Option<IdempotencyGuard>,
     /// The permit of a signed URL, which the upload spends.
     pub permit: Option<UploadPermit>,
+    /// The object that the application keeps with the file.
+    pub metadata: CustomMetadata,
 }
 
 impl NewUpload {
@@ -54,6 +57,7 @@ impl NewUpload {
             sha256: None,
             idempotency: None,
             permit: None,
+            metadata: CustomMetadata::default(),
         }
     }
 
@@ -75,6 +79,13 @@ impl NewUpload {
     #[must_use]
     pub fn with_given(mut self, given: GivenName) -> Self {
         self.given = given;
+        self
+    }
+
+    /// Sets the object that the application keeps with the file.
+    #[must_use]
+    pub fn with_metadata(mut self, metadata: CustomMetadata) -> Self {
+        self.metadata = metadata;
         self
     }
 
@@ -128,11 +139,15 @@ impl GivenName {
     /// Refuses a name of more than `name_chars` characters or with control characters, and a media
     /// type that is none, with `InvalidField`.
     pub(super) fn check(&self, name_chars: usize) -> Result<()> {
-        if let Some(name) = &self.name {
-            media::check_name(name, name_chars)?;
-        }
-        self.mime_type.as_ref().map_or(Ok(()), |mime| media::check_mime_type("mime_type", mime))
+        check_given(self.name.as_deref(), self.mime_type.as_deref(), name_chars)
     }
+}
+
+fn check_given(name: Option<&str>, mime_type: Option<&str>, name_chars: usize) -> Result<()> {
+    if let Some(name) = name {
+        media::check_name(name, name_chars)?;
+    }
+    mime_type.map_or(Ok(()), |mime| media::check_mime_type("mime_type", mime))
 }
 
 /// Hints of the transport about a file, used where the user gave no name or type.
@@ -179,12 +194,21 @@ pub struct BatchItem {
     pub index: u32,
     /// The file's name and type, as far as they were given.
     pub given: GivenName,
+    /// The object that the application keeps with the file.
+    pub metadata: CustomMetadata,
 }
 
 impl BatchItem {
     /// Describes the item with the number `index`, without a name.
     pub fn new(index: u32) -> Self {
-        Self { index, given: GivenName::default() }
+        Self { index, ..Self::default() }
+    }
+
+    /// Sets the object that the application keeps with the file.
+    #[must_use]
+    pub fn with_metadata(mut self, metadata: CustomMetadata) -> Self {
+        self.metadata = metadata;
+        self
     }
 
     /// Sets name, type and hints at once.
@@ -213,6 +237,70 @@ pub enum Change {
     MakeReady(Option<Replacement>),
     /// The file gets new bytes and keeps its status.
     Replace(Replacement),
+    /// The file keeps its bytes and gets another name, type or custom metadata.
+    Edit(Edit),
+}
+
+/// Another name, type or custom metadata for a file, whose bytes and version stay. What is `None` stays
+/// as it is.
+///
+/// ```
+/// use filestore_core::Edit;
+///
+/// let edit = Edit::default().with_name("invoice-7.pdf").with_mime_type("application/pdf");
+/// assert_eq!(edit.metadata, None);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Edit {
+    /// The new name; see [`media::check_name`]. The extension is that of the new name.
+    pub name: Option<String>,
+    /// The new media type; see [`media::check_mime_type`]. A new name alone changes no type.
+    pub mime_type: Option<String>,
+    /// The whole new object, in the place of the old one.
+    pub metadata: Option<CustomMetadata>,
+}
+
+impl Edit {
+    /// Sets the new name.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Sets the new media type.
+    #[must_use]
+    pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Sets the new custom metadata.
+    #[must_use]
+    pub fn with_metadata(mut self, metadata: CustomMetadata) -> Self {
+        self.metadata = Some(metadata);
+        self
+    }
+
+    /// Refuses what [`GivenName::check`] refuses.
+    pub(super) fn check(&self, name_chars: usize) -> Result<()> {
+        check_given(self.name.as_deref(), self.mime_type.as_deref(), name_chars)
+    }
+
+    /// Makes of `record` what the edit asks for.
+    pub(super) fn apply(&self, record: &mut FileRecord) {
+        if let Some(name) = &self.name {
+            record.ext = media::extension(name, record.blob.sniffed_type.as_deref());
+            record.original_name.clone_from(name);
+        }
+        if let Some(mime_type) = &self.mime_type {
+            record.mime_type.clone_from(mime_type);
+        }
+        if let Some(metadata) = &self.metadata {
+            record.metadata.clone_from(metadata);
+        }
+    }
 }
 
 /// New bytes for a file.
@@ -223,12 +311,21 @@ pub struct Replacement {
     pub staged: StagedBlob,
     /// The name and type that come with the bytes; without a name the file keeps its own.
     pub given: GivenName,
+    /// The custom metadata that comes with the bytes; without any the file keeps its own.
+    pub metadata: Option<CustomMetadata>,
 }
 
 impl Replacement {
     /// Replaces a file's bytes by `staged`.
     pub fn new(staged: StagedBlob) -> Self {
-        Self { staged, given: GivenName::default() }
+        Self { staged, given: GivenName::default(), metadata: None }
+    }
+
+    /// Sets the custom metadata that comes with the bytes.
+    #[must_use]
+    pub fn with_metadata(mut self, metadata: CustomMetadata) -> Self {
+        self.metadata = Some(metadata);
+        self
     }
 
     /// Sets name, type and hints at once.

@@ -105,7 +105,7 @@ impl FileStore {
         let mut items = Vec::new();
         for (index, (given, bytes)) in (0..).zip(files) {
             let staged = self.uploads().of(&batch.organization_id).stage_bytes(bytes).await?;
-            items.push((BatchItem { index, given }, staged));
+            items.push((BatchItem::new(index).with_given(given), staged));
         }
 
         match self.uploads().commit_batch(batch, items).await? {
@@ -204,7 +204,12 @@ impl Uploads<'_> {
             organization_id: new.organization_id,
             sub_system: new.sub_system,
             temp: new.temp,
-            files: OneOrMore::one(NewFile { index: None, given: new.given, bytes: staged }),
+            files: OneOrMore::one(NewFile {
+                index: None,
+                given: new.given,
+                metadata: new.metadata,
+                bytes: staged,
+            }),
             reply: ReplyShape::Record,
             permit: new.permit,
         };
@@ -225,6 +230,7 @@ impl Uploads<'_> {
         let files = items.into_iter().map(|(item, bytes)| NewFile {
             index: Some(item.index),
             given: item.given,
+            metadata: item.metadata,
             bytes,
         });
         let Some(files) = OneOrMore::from_iter(files) else { return Err(empty_batch()) };

@@ -1,5 +1,6 @@
 //! Schemas of the wire types: derived, then given the rules that a type of Rust does not say.
 
+use filestore_core::api::MAX_DELETED_AT_ONCE;
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Value, json};
@@ -134,6 +135,7 @@ fn add_rule(name: &str, property: &mut Value) {
         "sha256" => json!({ "pattern": SHA256 }),
         "organization_id" if is_text => json!({ "pattern": ORGANIZATION_ID }),
         "sub_system" => json!({ "pattern": SUB_SYSTEM }),
+        "ids" => json!({ "minItems": 1, "maxItems": MAX_DELETED_AT_ONCE }),
         "bytes_per_second" => json!({ "minimum": 1, "maximum": i64::MAX }),
         _ => return,
     };

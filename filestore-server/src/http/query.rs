@@ -11,8 +11,8 @@ pub struct Query {
 }
 
 impl Query {
-    /// Reads a query string (without `?`). A parameter among `known` may be there once and must be
-    /// UTF-8: else [`InvalidField`](filestore_core::ErrorKind::InvalidField) naming it. Others are
+    /// Reads a query string (without `?`). A parameter among `known` (one that ends in a dot stands for
+    /// all names that begin with it) may be there once and must be UTF-8: else [`InvalidField`](filestore_core::ErrorKind::InvalidField) naming it. Others are
     /// kept for [`pairs`](Self::pairs), with what is not UTF-8 replaced.
     pub fn parse(raw: &str, known: &[&str]) -> Result<Self> {
         let mut pairs: Vec<(String, String)> = Vec::new();
@@ -21,7 +21,7 @@ impl Query {
             let (name, value) =
                 (String::from_utf8_lossy(&decode(name)).into_owned(), decode(value));
 
-            let is_known = known.contains(&name.as_str());
+            let is_known = known.iter().any(|known| is_named(&name, known));
             if is_known && pairs.iter().any(|(earlier, _)| *earlier == name) {
                 return Err(Error::invalid(
                     &name,
@@ -54,6 +54,11 @@ impl Query {
     }
 }
 
+/// Tests whether a parameter is the known one, or of its family.
+fn is_named(name: &str, known: &str) -> bool {
+    name == known || known.ends_with('.') && name.starts_with(known)
+}
+
 fn decode(text: &str) -> Vec<u8> {
     let spaced: Vec<u8> = text.bytes().map(|b| if b == b'+' { b' ' } else { b }).collect();
     percent_decode(&spaced).collect()
@@ -82,6 +87,20 @@ mod tests {
 
         assert_eq!(Query::parse("a=1", &["a"]).unwrap().get("a"), Some("1"));
         assert_eq!(Query::parse("a=1", &["a"]).unwrap().get("b"), None);
+    }
+
+    #[test]
+    fn a_name_that_ends_in_a_dot_stands_for_its_family() {
+        for (raw, field) in [
+            ("m.a=1&m.a=2", "m.a"),
+            ("m.=1&m.=2", "m."),
+            ("m.b=%FF", "m.b"),
+            ("m.a=1&m.%61=2", "m.a"),
+        ] {
+            let error = Query::parse(raw, &["m."]).unwrap_err();
+            assert_eq!(error.details().field.as_deref(), Some(field), "{raw}");
+        }
+        assert_eq!(Query::parse("m.a=1&m.b=2&m=3&m=4", &["m."]).unwrap().pairs().count(), 4);
     }
 
     #[test]

@@ -115,6 +115,13 @@ impl Failure {
         response
     }
 
+    /// Says in one result among several what a reply of its own would say. Logs as
+    /// [`into_response`](Self::into_response) does.
+    pub(crate) fn told(self, id: &RequestId) -> (ErrorCode, String) {
+        self.log(id);
+        (self.code(), self.detail().into_owned())
+    }
+
     fn status(&self) -> StatusCode {
         match self {
             Self::Core(error) => status_of(error.kind()),

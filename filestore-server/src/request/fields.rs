@@ -4,7 +4,7 @@
 use std::str::FromStr;
 
 use filestore_core::web::media;
-use filestore_core::{Error, ErrorKind, PartHints, Result, StagingWriter};
+use filestore_core::{CustomMetadata, Error, ErrorKind, PartHints, Result, StagingWriter};
 
 use super::form::Part;
 
@@ -94,6 +94,14 @@ pub(crate) fn name(limit: usize) -> impl FnOnce(&str) -> Result<Option<String>> 
 /// Reads a media type; blank is none.
 pub(crate) fn mime_type(text: &str) -> Result<Option<String>> {
     given(text, |text| media::check_mime_type("mime_type", text))
+}
+
+/// Reads custom metadata, a JSON object; blank is none.
+pub(crate) fn metadata(text: &str) -> Result<Option<CustomMetadata>> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    text.parse().map(Some)
 }
 
 fn given(text: &str, check: impl FnOnce(&str) -> Result<()>) -> Result<Option<String>> {

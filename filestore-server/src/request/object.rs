@@ -51,6 +51,13 @@ impl Object {
         self.get(key, "a string", |value| value.as_str().map(str::to_owned))
     }
 
+    /// Returns an array of strings, if the key is present.
+    pub(crate) fn texts(&self, key: &str) -> Result<Option<Vec<String>>> {
+        self.get(key, "an array of strings", |value| {
+            value.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
+        })
+    }
+
     /// Returns a boolean, if the key is present.
     pub(crate) fn flag(&self, key: &str) -> Result<Option<bool>> {
         self.get(key, "true or false", Value::as_bool)
@@ -123,11 +130,12 @@ mod tests {
             object.text("t")?;
             object.flag("f")?;
             object.text_or_null("z")?;
+            object.texts("a")?;
             Ok(())
         };
 
         let error =
-            Object::parse(json.as_bytes(), &["n", "t", "f", "z"]).and_then(read).unwrap_err();
+            Object::parse(json.as_bytes(), &["n", "t", "f", "z", "a"]).and_then(read).unwrap_err();
         (error.kind(), error.details().field.clone())
     }
 
@@ -194,6 +202,8 @@ mod tests {
             (r#"{"f":"true"}"#, "f"),
             (r#"{"f":1}"#, "f"),
             (r#"{"z":1}"#, "z"),
+            (r#"{"a":"x"}"#, "a"),
+            (r#"{"a":["x",1]}"#, "a"),
         ] {
             assert_eq!(refused(json), (ErrorKind::InvalidField, Some(key.into())), "{json}");
         }

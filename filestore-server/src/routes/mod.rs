@@ -40,7 +40,7 @@ pub(crate) fn routes(base: &Base) -> BoxedFilter<(Response,)> {
     api().or(prefix.and(api())).unify().or(unknown).unify().boxed()
 }
 
-/// Joins the resources, the hot paths first. `/files/upload` and `/files/batch` are no file ids.
+/// Joins the resources, the hot paths first. `/files/upload` and the like are no file ids.
 fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     let files = files::variant::routes()
         .or(files::content::routes())
@@ -48,6 +48,8 @@ fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
         .or(files::upload::routes())
         .unify()
         .or(files::batch::routes())
+        .unify()
+        .or(files::delete::routes())
         .unify()
         .or(files::routes())
         .unify();

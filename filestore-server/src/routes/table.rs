@@ -45,6 +45,7 @@ pub(crate) static ROUTES: &[Route] = &[
     Route::new(Method::POST, "/files/upload", WRITE),
     Route::new(Method::PUT, "/files/upload", WRITE),
     Route::new(Method::POST, "/files/batch", WRITE),
+    Route::new(Method::POST, "/files/delete", DELETE),
     Route::new(Method::GET, "/files", READ),
     Route::new(Method::GET, "/files/{file_id}/info", READ),
     Route::new(Method::POST, "/files/{file_id}/restore", WRITE),

@@ -41,6 +41,8 @@ macro_rules! provider_suite {
                 a_cloud_file_is_read_by_redirect_or_stream,
                 a_redirect_is_cached_for_less_than_its_url_lives,
                 any_name_and_type_survive_the_redirect,
+                a_presigned_url_carries_any_name,
+                an_edited_file_is_redirected_to_its_new_name_and_type,
                 conditions_are_ignored_on_redirects,
                 variants_of_a_cloud_file_are_made_here,
                 the_client_downloads_and_resumes,

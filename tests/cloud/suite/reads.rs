@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use filestore_core::api::FileRecord;
 use filestore_workspace::fixtures::{jpeg, noise};
+use filestore_workspace::names::{OddName, name_of_disposition, odd_names};
 use filestore_workspace::{Remote, TestServer};
 use reqwest::Method;
 
@@ -82,6 +83,41 @@ pub(crate) async fn any_name_and_type_survive_the_redirect(remote: &Remote, _: &
         let mime = found.only("content-type");
         assert!(mime.starts_with(&record.mime_type), "{mime}");
     }
+}
+
+pub(crate) async fn a_presigned_url_carries_any_name(remote: &Remote, _: &Remote) {
+    let server = serve(&[remote]).await;
+    for OddName { what, name } in odd_names() {
+        let record = stored(&server, remote, b"plain text", &name).await;
+        for query in ["", "?disposition=attachment"] {
+            let path = format!("/api/v1/files/{}{query}", record.file_id);
+            let reply = server.get(&path).send().await.expect(302);
+            let location = reply.only("location");
+            assert!(location.bytes().all(|b| b.is_ascii_graphic()), "{what}: {location}");
+            let found = fetch(Method::GET, location).await.expect(200);
+            assert_eq!(name_of_disposition(found.only("content-disposition")), name, "{what}");
+        }
+    }
+}
+
+pub(crate) async fn an_edited_file_is_redirected_to_its_new_name_and_type(
+    remote: &Remote,
+    _: &Remote,
+) {
+    let server = serve(&[remote]).await;
+    let record = stored(&server, remote, b"plain text", "old.txt").await;
+    let id = &record.file_id;
+    let edit = server.change(id).field("original_name", "new.csv").field("mime_type", "text/csv");
+    edit.send().await.expect(200);
+
+    let edited = server.record(id).await;
+    assert_eq!((&edited.file_path, edited.version), (&record.file_path, 1));
+    let reply = server.content(id).send().await.expect(302);
+    let found = fetch(Method::GET, reply.only("location")).await.expect(200);
+    assert_eq!(name_of_disposition(found.only("content-disposition")), "new.csv");
+    assert!(found.only("content-disposition").starts_with("attachment"), "a csv is not shown");
+    assert!(found.only("content-type").starts_with("text/csv"));
+    assert_eq!(found.body, "plain text");
 }
 
 pub(crate) async fn conditions_are_ignored_on_redirects(remote: &Remote, _: &Remote) {

@@ -38,6 +38,7 @@ impl Direct {
         new.temp = upload.lifetime == Lifetime::Temporary;
         new.idempotency = guard;
         new.given = self.given(&upload.item);
+        new.metadata = convert::metadata(upload.item.metadata.as_ref())?.unwrap_or_default();
 
         let staged = self.stage(&upload.item, meter).await?;
         let committed = self.store.uploads().commit_upload(new, staged).await?;
@@ -60,7 +61,8 @@ impl Direct {
 
         let mut items = Vec::with_capacity(batch.items.len());
         for (index, item) in (0..).zip(&batch.items) {
-            let described = BatchItem::new(index).with_given(self.given(item));
+            let mut described = BatchItem::new(index).with_given(self.given(item));
+            described.metadata = convert::metadata(item.metadata.as_ref())?.unwrap_or_default();
             items.push((described, self.stage(item, &meter.part()).await?));
         }
 
@@ -88,6 +90,7 @@ impl Direct {
                 core::Change::MakeReady(Some(self.replacement(&item, meter).await?))
             }
             Change::Replace(item) => core::Change::Replace(self.replacement(&item, meter).await?),
+            Change::Edit(edit) => core::Change::Edit(convert::edit(edit)?),
         };
 
         let changed = self.store.change(id, &Scope::All, change, conditions).await?;
@@ -152,7 +155,10 @@ impl Direct {
 
     async fn replacement(&self, item: &Item, meter: &Meter) -> Result<Replacement> {
         let given = self.given(item);
-        Ok(Replacement::new(self.stage(item, meter).await?).with_given(given))
+        let metadata = convert::metadata(item.metadata.as_ref())?;
+        let mut new = Replacement::new(self.stage(item, meter).await?).with_given(given);
+        new.metadata = metadata;
+        Ok(new)
     }
 
     /// Reads all of the item's bytes and makes them durable in staging.

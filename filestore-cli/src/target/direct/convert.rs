@@ -1,10 +1,13 @@
 //! Turns requests of the command line and the wire into the core's types.
 
-use filestore_core::api::{CreateBinding, ListQuery, UpdateBinding};
-use filestore_core::{self as core, BindingChange, ListRequest, NewBinding, Sha256};
+use filestore_core::api::{CreateBinding, ListQuery, Metadata, UpdateBinding};
+use filestore_core::{
+    self as core, BindingChange, CustomMetadata, ListRequest, NewBinding, Sha256, Timestamp,
+};
+use serde_json::Value;
 
 use crate::failure::Result;
-use crate::target::request::IfMatch;
+use crate::target::request::{Edit, IfMatch};
 
 pub(super) fn list_request(query: &ListQuery) -> Result<ListRequest> {
     fn parsed<T: std::str::FromStr<Err = core::Error>>(text: Option<&String>) -> Result<Option<T>> {
@@ -17,9 +20,35 @@ pub(super) fn list_request(query: &ListQuery) -> Result<ListRequest> {
     request.filter.status = query.status.as_ref().map(TryFrom::try_from).transpose()?;
     request.filter.purge_status = query.purge_status.as_ref().map(TryFrom::try_from).transpose()?;
 
+    let filter = &mut request.filter;
+    filter.name_prefix.clone_from(&query.name_prefix);
+    filter.mime_type.clone_from(&query.mime_type);
+    filter.created_after = time("created_after", query.created_after.as_deref())?;
+    filter.created_before = time("created_before", query.created_before.as_deref())?;
+    filter.metadata = query.metadata.clone().into_iter().collect();
+
     request.limit = query.limit.map(|limit| limit as usize);
     request.cursor.clone_from(&query.cursor);
     Ok(request)
+}
+
+fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>> {
+    let parsed = text.map(|text| text.parse().map_err(|e: core::Error| e.with_field(field)));
+    Ok(parsed.transpose()?)
+}
+
+/// Reads custom metadata as the core does, so that a directory refuses what a server refuses.
+pub(super) fn metadata(given: Option<&Metadata>) -> Result<Option<CustomMetadata>> {
+    let text = given.map(|members| Value::Object(members.clone()).to_string());
+    Ok(text.map(|text| text.parse()).transpose()?)
+}
+
+pub(super) fn edit(edit: Edit) -> Result<core::Edit> {
+    let mut made = core::Edit::default();
+    made.metadata = metadata(edit.metadata.as_ref())?;
+    made.name = edit.name;
+    made.mime_type = edit.mime_type;
+    Ok(made)
 }
 
 pub(super) fn new_binding(binding: CreateBinding) -> Result<NewBinding> {

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use filestore_core::api::{
-    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply,
-    DryRun, FileRecord, Fit, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
-    MigrateVerifyReport, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, SignRequest,
-    SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply, SyncReport,
-    SyncStatusReport, UpdateBinding, VariantCacheReport,
+    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteFileResult,
+    DeleteReply, DryRun, FileRecord, Fit, ListQuery, ListReply, MigratePlan, MigrateReport,
+    MigrateStatus, MigrateVerifyReport, ProviderCheckReport, ProviderReply, PurgeReport,
+    ReadyReply, SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply,
+    SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
 };
 use filestore_core::{FileId, FileStore, MigrateOptions, ProviderCode, Scope};
 
@@ -93,6 +93,21 @@ impl Target for Direct {
         let conditions = convert::preconditions(if_match)?;
         let record = self.store.delete_if(parse_id(id)?, &Scope::All, conditions).await?;
         Ok(DeleteReply::pending(record.file_id.to_string(), record.state.location()))
+    }
+
+    async fn delete_many(&self, ids: &[String]) -> Result<Vec<DeleteFileResult>> {
+        let mut results = Vec::with_capacity(ids.len());
+        for id in ids {
+            let deleted = match id.parse() {
+                Ok(id) => self.store.delete(id, &Scope::All).await,
+                Err(error) => Err(error),
+            };
+            results.push(match deleted {
+                Ok(record) => DeleteFileResult::pending(id, record.state.location()),
+                Err(error) => DeleteFileResult::failed(id, error.kind(), error.message()),
+            });
+        }
+        Ok(results)
     }
 
     async fn restore(&self, id: &str) -> Result<FileRecord> {

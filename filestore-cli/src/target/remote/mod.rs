@@ -5,11 +5,11 @@ mod watching;
 use async_trait::async_trait;
 use filestore_client::{self as client, Client};
 use filestore_core::api::{
-    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteReply,
-    DryRun, FileRecord, Fit, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
-    MigrateVerifyReport, OrganizationId, ProviderCheckReport, ProviderReply, PurgeReport,
-    ReadyReply, SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply,
-    SubSystem, SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
+    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteFileResult,
+    DeleteReply, DryRun, FileRecord, Fit, ListQuery, ListReply, MigratePlan, MigrateReport,
+    MigrateStatus, MigrateVerifyReport, OrganizationId, ProviderCheckReport, ProviderReply,
+    PurgeReport, ReadyReply, SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply,
+    StatusReply, SubSystem, SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
 };
 
 use super::destination::{Delivery, Destination};
@@ -17,7 +17,7 @@ use super::item::{Input, Item};
 use super::operations::{Stop, Target};
 use super::range::ByteRange;
 use super::request::{
-    Acknowledged, Batch, Change, IfMatch, Lifetime, Migration, Place, Upload, Variant,
+    Acknowledged, Batch, Change, Edit, IfMatch, Lifetime, Migration, Place, Upload, Variant,
 };
 use crate::failure::Result;
 use crate::output::Meter;
@@ -84,6 +84,7 @@ impl Target for Remote {
             Change::Ready(None) => client::Change::ready(),
             Change::Ready(Some(item)) => client::Change::ready().with_file(to_send(item).await?),
             Change::Replace(item) => client::Change::replace(to_send(item).await?),
+            Change::Edit(edit) => to_change(edit),
         };
 
         if let Some(condition) = if_match {
@@ -132,6 +133,10 @@ impl Target for Remote {
             Some(condition) => self.client.delete_if_match(id, etag_of(condition)).await?,
             None => self.client.delete(id).await?,
         })
+    }
+
+    async fn delete_many(&self, ids: &[String]) -> Result<Vec<DeleteFileResult>> {
+        Ok(self.client.delete_many(ids).await?)
     }
 
     async fn restore(&self, id: &str) -> Result<FileRecord> {
@@ -255,6 +260,20 @@ fn etag_of(condition: IfMatch) -> String {
     }
 }
 
+fn to_change(edit: Edit) -> client::Change {
+    let mut change = client::Change::edit();
+    if let Some(name) = edit.name {
+        change = change.original_name(name);
+    }
+    if let Some(mime_type) = edit.mime_type {
+        change = change.mime_type(mime_type);
+    }
+    if let Some(metadata) = edit.metadata {
+        change = change.metadata(metadata);
+    }
+    change
+}
+
 /// Turns an item into the client's: a file is read again for every attempt, anything else once.
 async fn to_send(item: Item) -> Result<client::Item> {
     let mut sent = match &item.input {
@@ -269,6 +288,9 @@ async fn to_send(item: Item) -> Result<client::Item> {
     }
     if let Some(mime_type) = item.mime_type {
         sent = sent.mime_type(mime_type);
+    }
+    if let Some(metadata) = item.metadata {
+        sent = sent.metadata(metadata);
     }
 
     Ok(sent)

@@ -16,7 +16,9 @@ pub fn field_name(error: &Error) -> Option<String> {
 
     let name = match (field, details.item) {
         ("items", _) => "items[0].file".to_owned(),
-        ("original_name" | "mime_type", Some(item)) => format!("items[{item}].{field}"),
+        ("original_name" | "mime_type" | "metadata", Some(item)) => {
+            format!("items[{item}].{field}")
+        }
         ("organization", _) => "organizationId".to_owned(),
         ("organization_name", _) => "organizationName".to_owned(),
         ("provider", _) => "storageProvider".to_owned(),

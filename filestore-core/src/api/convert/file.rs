@@ -19,6 +19,9 @@ impl From<&FileRecord> for api::FileRecord {
             created_at,
             updated_at,
             expires_at,
+            metadata,
+            // Internal: `updated_at` moves with it.
+            edited_at: _,
         } = record;
 
         Self {
@@ -42,6 +45,7 @@ impl From<&FileRecord> for api::FileRecord {
             created_at: created_at.to_string(),
             expires_at: expires_at.map(|at| at.to_string()),
             purge_status: state.purge().map(Into::into),
+            metadata: metadata.members(),
         }
     }
 }

@@ -20,6 +20,8 @@ pub(crate) async fn an_update_changes_all_that_may_change(metadata: &dyn Metadat
         },
         state: FileState::uploaded(Location::Cloud),
         expires_at: None,
+        metadata: r#"{"a": 1}"#.parse().unwrap(),
+        edited_at: Some(at(4)),
         ..replaced(&old, 77, at(5))
     };
 
@@ -34,14 +36,15 @@ pub(crate) async fn an_update_from_another_state_is_lost(metadata: &dyn Metadata
     let (local, cloud) = (Location::Local, Location::Cloud);
     let record = put(metadata, ready("acme")).await;
     let actual = record.state;
-    let blob = record.blob.key.blob_id();
+    let seen = Expected::of(&record);
     let others = [
-        Expected { version: 2, state: actual, blob },
-        Expected { version: 1, state: row(Status::Thumbnail, SyncStatus::None, None, local), blob },
-        Expected { version: 1, state: row(Status::Ready, SyncStatus::None, None, local), blob },
-        Expected { version: 1, state: actual.delete(), blob },
-        Expected { version: 1, state: row(Status::Ready, SyncStatus::Pending, None, cloud), blob },
-        Expected { version: 1, state: actual, blob: BlobId::generate(at(0)) },
+        Expected { version: 2, ..seen },
+        Expected { state: row(Status::Thumbnail, SyncStatus::None, None, local), ..seen },
+        Expected { state: row(Status::Ready, SyncStatus::None, None, local), ..seen },
+        Expected { state: actual.delete(), ..seen },
+        Expected { state: row(Status::Ready, SyncStatus::Pending, None, cloud), ..seen },
+        Expected { blob: BlobId::generate(at(0)), ..seen },
+        Expected { edited_at: Some(at(0)), ..seen },
     ];
 
     let next = replaced(&record, 5, at(1));
@@ -67,6 +70,47 @@ pub(crate) async fn an_update_from_another_state_is_lost(metadata: &dyn Metadata
     let update = change(&record, next);
     assert_eq!(metadata.update_file(update).await.unwrap(), Updated::Lost, "deleted since");
     assert_eq!(dead.state.purge(), Some(PurgeStatus::SystemPurge));
+}
+
+pub(crate) async fn a_move_of_the_bytes_keeps_an_edit_that_it_has_not_seen(
+    metadata: &dyn Metadata,
+) {
+    let seen = put(metadata, ready("acme")).await;
+    let edited = FileRecord {
+        original_name: "edited".into(),
+        mime_type: "text/css".into(),
+        ext: "css".into(),
+        metadata: r#"{"a": 1}"#.parse().unwrap(),
+        edited_at: Some(at(9)),
+        updated_at: at(9),
+        ..seen.clone()
+    };
+    assert_eq!(metadata.update_file(change(&seen, edited.clone())).await.unwrap(), Updated::Done);
+
+    let next = FileRecord { updated_at: at(5), ..moved(&seen, "s3") };
+    note(metadata, &next).await;
+    let late = change(&seen, next.clone());
+    assert_eq!(metadata.update_file(late.clone()).await.unwrap(), Updated::Lost);
+
+    let flip = UpdateFile { writes: Writes::Bytes, ..late };
+    assert_eq!(metadata.update_file(flip).await.unwrap(), Updated::Done);
+    let both = FileRecord { blob: next.blob, state: next.state, ..edited };
+    assert_eq!(get(metadata, seen.file_id).await.as_deref(), Some(&both));
+}
+
+pub(crate) async fn of_two_concurrent_edits_one_is_done(metadata: &dyn Metadata) {
+    let record = put(metadata, ready("acme")).await;
+    let rename = |name: &str, millis| FileRecord {
+        original_name: name.into(),
+        edited_at: Some(at(millis)),
+        updated_at: at(millis),
+        ..record.clone()
+    };
+
+    let (first, second) = (rename("first", 1), rename("second", 2));
+    assert_eq!(metadata.update_file(change(&record, first.clone())).await.unwrap(), Updated::Done);
+    assert_eq!(metadata.update_file(change(&record, second)).await.unwrap(), Updated::Lost);
+    assert_eq!(get(metadata, record.file_id).await.as_deref(), Some(&first));
 }
 
 pub(crate) async fn of_two_concurrent_updates_one_is_done(metadata: &dyn Metadata) {

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use super::{
     BindingSeen, Expected, InsertFiles, Inserted, Lease, Metadata, Scope, UpdateFile, Updated,
-    WriteIntent,
+    WriteIntent, Writes,
 };
 use crate::domain::clock::Timestamp;
+use crate::domain::custom_metadata::CustomMetadata;
 use crate::domain::id::{BlobId, FileId, OrganizationId, OrganizationNumber, Sha256};
 use crate::domain::lifecycle::FileState;
 use crate::domain::path::BlobKey;
@@ -51,6 +52,8 @@ macro_rules! contract_tests {
             changes {
                 an_update_changes_all_that_may_change,
                 an_update_from_another_state_is_lost,
+                a_move_of_the_bytes_keeps_an_edit_that_it_has_not_seen,
+                of_two_concurrent_edits_one_is_done,
                 of_two_concurrent_updates_one_is_done,
                 an_update_that_grows_is_checked_against_the_quota,
                 an_update_placed_by_another_binding_is_refused,
@@ -59,6 +62,9 @@ macro_rules! contract_tests {
             }
             listing {
                 every_filter_and_scope_shows_exactly_its_files,
+                names_types_times_and_metadata_narrow_a_listing,
+                an_edited_file_is_found_by_what_it_is_now,
+                a_filter_that_few_files_pass_costs_a_page_and_says_where_to_go_on,
                 paging_goes_on_past_ties_and_deletions,
                 a_filter_outside_the_scope_shows_nothing,
             }
@@ -226,6 +232,8 @@ pub(crate) fn uploaded(organization: &str, now: Timestamp) -> FileRecord {
         created_at: now,
         updated_at: now,
         expires_at: None,
+        metadata: CustomMetadata::default(),
+        edited_at: None,
     }
 }
 
@@ -287,6 +295,7 @@ pub(crate) fn change(old: &FileRecord, next: FileRecord) -> UpdateFile {
         drop_blob: None,
         quota_bytes: None,
         binding: None,
+        writes: Writes::Record,
     }
 }
 

@@ -122,6 +122,7 @@ impl Weighter<FileId, Arc<FileRecord>> for ByBytes {
             + record.original_name.len()
             + record.mime_type.len()
             + record.ext.len()
+            + record.metadata.len_bytes()
             + record.blob.provider.as_str().len()
             + record.blob.key.as_str().len()
             + record.blob.sniffed_type.as_ref().map_or(0, String::len);

@@ -11,6 +11,7 @@ use crate::domain::clock::Timestamp;
 use crate::domain::damage::Damage;
 use crate::domain::error::Result;
 use crate::domain::id::{BlobId, FileId, KeyId, OrganizationId, OrganizationNumber, StoreId};
+use crate::domain::listing::ListPosition;
 use crate::domain::load::QueueLoad;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
@@ -19,8 +20,8 @@ use crate::domain::signature::SigningSecret;
 
 use crate::metadata::{
     AfterFailure, BindingOutcome, DueBlob, Holding, IdempotencyEntry, InsertFiles, Inserted,
-    KeyChange, KeyOutcome, Lease, ListFilter, Metadata, PurgeBacklog, PurgeClaim, Scope, StoredKey,
-    StoredSecret, SyncClaim, SyncCounts, UpdateFile, Updated, WriteIntent,
+    KeyChange, KeyOutcome, Lease, ListFilter, ListedFiles, Metadata, PurgeBacklog, PurgeClaim,
+    Scope, StoredKey, StoredSecret, SyncClaim, SyncCounts, UpdateFile, Updated, WriteIntent,
 };
 
 use super::{
@@ -49,12 +50,14 @@ impl Metadata for SqliteMetadata {
         &self,
         filter: &ListFilter,
         scope: &Scope,
-        before: Option<FileId>,
+        after: Option<&ListPosition>,
         limit: usize,
-    ) -> Result<Vec<FileRecord>> {
-        let (filter, scope) = (filter.clone(), scope.clone());
+    ) -> Result<ListedFiles> {
+        let (filter, scope, after) = (filter.clone(), scope.clone(), after.cloned());
         self.readers
-            .run("listing files", move |sql| listing::list(sql, &filter, &scope, before, limit))
+            .run("listing files", move |sql| {
+                listing::list(sql, &filter, &scope, after.as_ref(), limit)
+            })
             .await
     }
 

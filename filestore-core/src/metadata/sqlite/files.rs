@@ -2,16 +2,17 @@
 
 use rusqlite::{Connection, ToSql, params};
 
+use crate::domain::clock::Timestamp;
 use crate::domain::id::{BlobId, FileId, OrganizationId};
 use crate::domain::path::BlobKey;
 use crate::domain::record::FileRecord;
 use crate::domain::status::PurgeStatus;
-use crate::metadata::{BindingSeen, Expected, InsertFiles, Inserted, UpdateFile, Updated};
+use crate::metadata::{BindingSeen, Expected, InsertFiles, Inserted, UpdateFile, Updated, Writes};
 
 use super::fault::Fault;
-use super::row::{self, COLUMNS, columns, id};
+use super::row::{self, columns, id};
 use super::writer::WriteTx;
-use super::{bindings, dropped, idempotency, intents, signing};
+use super::{bindings, dropped, idempotency, intents, signing, terms};
 
 pub(super) const BY_ID: &str = concat!("SELECT ", columns!(), " FROM files WHERE file_id = ?1");
 
@@ -24,24 +25,38 @@ pub(super) const STORED_BYTES: &str =
 const INSERT: &str = concat!(
     "INSERT INTO files (",
     columns!(),
-    ", purge_marked_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    ", purge_marked_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 );
 
-/// The row of a file, if it is as a change expects it.
-pub(super) const EXPECTED: &str = "SELECT rowid, size_bytes, blob_key FROM files WHERE file_id = ?1 AND version = ?2
+/// The row of a file, if it is as a change expects it. `?9` is true if an edit meanwhile does not
+/// matter.
+pub(super) const EXPECTED: &str = "SELECT rowid, size_bytes, blob_key, metadata FROM files WHERE file_id = ?1 AND version = ?2
      AND status = ?3 AND sync_status = ?4 AND purge_status IS ?5 AND storage_location = ?6 AND purge_claimed = 0
-     AND blob_id = ?7";
+     AND blob_id = ?7 AND (?9 OR edited_at IS ?8)";
 
-/// `?1` … `?22` are the record's columns; ids, `sub_system` and `created_at` stay as they are.
-pub(super) const UPDATE: &str = "UPDATE files SET original_name = ?4, mime_type = ?5, ext = ?6, status = ?7,
+/// The assignments of a change. `?1` … `?24` are the record's columns; ids, `sub_system` and
+/// `created_at` stay as they are.
+macro_rules! bytes_and_state {
+    () => {
+        "UPDATE files SET status = ?7,
      sync_status = ?8, purge_status = ?9, storage_location = ?10, storage_provider = ?11, blob_key = ?12,
      size_bytes = ?13, sha256 = ?14, sniffed_type = ?15, width = ?16, height = ?17, stored_at = ?18, version = ?19,
-     updated_at = ?21, expires_at = ?22,
-     purge_marked_at = CASE WHEN ?9 IS NOT NULL THEN coalesce(purge_marked_at, ?24) END,
+     updated_at = max(updated_at, ?21), expires_at = ?22,
+     purge_marked_at = CASE WHEN ?9 IS NOT NULL THEN coalesce(purge_marked_at, ?26) END,
      sync_owner = CASE WHEN sync_status = ?8 AND blob_key = ?12 THEN sync_owner END,
      sync_attempts = CASE WHEN sync_status = ?8 AND blob_key = ?12 THEN sync_attempts ELSE 0 END,
-     sync_not_before = CASE WHEN sync_status = ?8 AND blob_key = ?12 THEN sync_not_before ELSE 0 END
-     WHERE rowid = ?23";
+     sync_not_before = CASE WHEN sync_status = ?8 AND blob_key = ?12 THEN sync_not_before ELSE 0 END"
+    };
+}
+
+/// The change of a whole record.
+pub(super) const UPDATE: &str = concat!(
+    bytes_and_state!(),
+    ", original_name = ?4, mime_type = ?5, ext = ?6, metadata = ?23, edited_at = ?24 WHERE rowid = ?25"
+);
+
+/// The change of a record that leaves alone what an edit changes.
+pub(super) const MOVE: &str = concat!(bytes_and_state!(), " WHERE rowid = ?25");
 
 pub(super) fn by_id(sql: &Connection, file_id: FileId) -> Result<Option<FileRecord>, Fault> {
     row::first(sql, BY_ID, [id(file_id)], row::record)
@@ -99,6 +114,7 @@ pub(super) fn insert(tx: &WriteTx<'_>, insert: &InsertFiles) -> Result<Inserted,
     for record in &insert.records {
         intents::end(tx.sql, &record.blob)?;
         insert_row(tx.sql, record)?;
+        terms::put(tx.sql, record)?;
     }
     if let Some(entry) = &insert.idempotency {
         idempotency::put(tx.sql, entry)?;
@@ -111,13 +127,12 @@ pub(super) fn insert(tx: &WriteTx<'_>, insert: &InsertFiles) -> Result<Inserted,
 
 fn insert_row(sql: &Connection, record: &FileRecord) -> Result<(), Fault> {
     let marked_at = record.state.purge().map(|_| record.updated_at.as_millis());
-    row::with_record(record, |columns| execute(sql, INSERT, columns, &[&marked_at]))
+    write(sql, INSERT, record, &[&marked_at])
 }
 
 pub(super) fn update(tx: &mut WriteTx<'_>, update: &UpdateFile) -> Result<Updated, Fault> {
     let next = &update.next;
-    let Some((rowid, old_size, old_key)) = expected_row(tx.sql, next.file_id, update.expected)?
-    else {
+    let Some(old) = expected_row(tx.sql, update)? else {
         return Ok(Updated::Lost);
     };
 
@@ -127,12 +142,12 @@ pub(super) fn update(tx: &mut WriteTx<'_>, update: &UpdateFile) -> Result<Update
         return Ok(Updated::PlacementStale);
     }
 
-    let grows_by = next.blob.size_bytes.saturating_sub(old_size);
+    let grows_by = next.blob.size_bytes.saturating_sub(old.size_bytes);
     if grows_by > 0 && exceeds(tx.sql, &next.organization_id, update.quota_bytes, grows_by)? {
         return Ok(Updated::OverQuota);
     }
 
-    if old_key != next.blob.key.as_str() {
+    if old.blob_key != next.blob.key.as_str() {
         if !intents::stands(tx.sql, &next.blob)? {
             return Ok(Updated::PlacementStale);
         }
@@ -140,7 +155,15 @@ pub(super) fn update(tx: &mut WriteTx<'_>, update: &UpdateFile) -> Result<Update
     }
 
     let now = update.now.as_millis();
-    row::with_record(next, |columns| execute(tx.sql, UPDATE, columns, &[&rowid, &now]))?;
+    match update.writes {
+        Writes::Bytes => write(tx.sql, MOVE, next, &[&old.rowid, &now])?,
+        Writes::Record => {
+            write(tx.sql, UPDATE, next, &[&old.rowid, &now])?;
+            if old.metadata.as_deref().unwrap_or("{}") != next.metadata.as_json() {
+                terms::replace(tx.sql, next)?;
+            }
+        }
+    }
     if let Some(blob) = &update.drop_blob {
         dropped::put(tx.sql, blob)?;
     }
@@ -148,23 +171,36 @@ pub(super) fn update(tx: &mut WriteTx<'_>, update: &UpdateFile) -> Result<Update
     Ok(Updated::Done)
 }
 
-fn expected_row(
-    sql: &Connection,
-    file: FileId,
-    expected: Expected,
-) -> Result<Option<(i64, u64, String)>, Fault> {
-    let state = expected.state;
+/// The row that a change is about to replace.
+struct OldRow {
+    rowid: i64,
+    size_bytes: u64,
+    blob_key: String,
+    metadata: Option<String>,
+}
+
+fn expected_row(sql: &Connection, update: &UpdateFile) -> Result<Option<OldRow>, Fault> {
+    let Expected { version, state, blob, edited_at } = update.expected;
     let params = params![
-        id(file),
-        row::integer(expected.version)?,
+        id(update.next.file_id),
+        row::integer(version)?,
         state.status().as_str(),
         state.sync().as_str(),
         state.purge().map(PurgeStatus::as_str),
         state.location().as_str(),
-        expected.blob.to_string(),
+        blob.to_string(),
+        edited_at.map(Timestamp::as_millis),
+        update.writes == Writes::Bytes,
     ];
 
-    row::first(sql, EXPECTED, params, |row| Ok((row.get(0)?, row::count(row, 1)?, row.get(2)?)))
+    row::first(sql, EXPECTED, params, |row| {
+        Ok(OldRow {
+            rowid: row.get(0)?,
+            size_bytes: row::count(row, 1)?,
+            blob_key: row.get(2)?,
+            metadata: row.get(3)?,
+        })
+    })
 }
 
 /// Tells if the binding that placed the files is still the active one.
@@ -185,14 +221,16 @@ fn exceeds(
 }
 
 /// Runs a statement on a record's columns and some values more.
-fn execute(
+fn write(
     sql: &Connection,
     statement: &str,
-    columns: &[&dyn ToSql; COLUMNS],
+    record: &FileRecord,
     more: &[&dyn ToSql],
 ) -> Result<(), Fault> {
-    let all = columns.iter().chain(more).copied();
-    let changed = row::execute(sql, statement, rusqlite::params_from_iter(all))?;
-    debug_assert_eq!(changed, 1, "one row, or an error");
-    Ok(())
+    row::with_record(record, |columns| {
+        let all = columns.iter().chain(more).copied();
+        let changed = row::execute(sql, statement, rusqlite::params_from_iter(all))?;
+        debug_assert_eq!(changed, 1, "one row, or an error");
+        Ok(())
+    })
 }

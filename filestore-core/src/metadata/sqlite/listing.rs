@@ -1,63 +1,99 @@
-//! Listings, newest first.
+//! Listings, newest first or by name.
 //!
-//! Every filter is answered from ranges of one index, each of which holds exactly the rows of one
-//! status (and organization, where the scope names several) in the order asked for. Where there are
-//! several ranges they are merged row by row, so a page costs its own length however large the
-//! table is and however the statuses are mixed.
+//! A listing is answered from ranges of one index, each of which holds rows of one status (and
+//! organization, where the scope names several) in the order asked for. Where there are several ranges
+//! they are merged row by row, so a page costs its own length however large the table is and however
+//! the statuses are mixed.
+//!
+//! | filter | index | order |
+//! |---|---|---|
+//! | `name_prefix`, in organizations that are known | `files_by_name` | name, newest first |
+//! | metadata, in organizations that are known | `file_terms` (the first member) | newest first |
+//! | `mime_type`, in organizations that are known | `files_by_type` | newest first |
+//! | organization, part, both, neither | `files_by_organization`, … | newest first |
+//!
+//! The first row that applies says which one; `created_after` and `created_before` bound the ids, which
+//! begin with their time. Filters that the index does not answer are tried on each record. A page looks
+//! at [`LOOKED_AT`] records at most and may be shorter for it, so that no filter costs more in a large
+//! table.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeSet, BinaryHeap};
 
+use rusqlite::types::Value;
 use rusqlite::{Connection, Rows, ToSql};
 
-use crate::domain::id::{FileId, OrganizationId, SubSystem};
-use crate::domain::listing::ListFilter;
+use crate::domain::id::{FileId, OrganizationId};
+use crate::domain::listing::{ListFilter, ListPosition, end_of_prefix};
 use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
 use crate::domain::status::{PurgeStatus, Status};
+use crate::metadata::ListedFiles;
 
 use super::damage;
 use super::fault::Fault;
 use super::row::{self, columns, id};
+use super::terms::term;
 
 /// Above every id: a ULID starts with a digit up to 7.
 const NO_BOUND: &str = "8";
 
-/// Lists up to `limit` records with ids below `before`.
+/// The most records that one page looks at beyond those it shows.
+const LOOKED_AT: usize = 5000;
+
+/// The index that answers a listing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Index {
+    /// `files_by_status`, `…_organization`, `…_sub_system` or `…_both`.
+    Plain,
+    Type,
+    Term,
+    /// The names after a given one.
+    Names,
+    /// One name.
+    Name,
+}
+
+/// One range of an index: a statement, and the values of its parameters.
+#[derive(Debug)]
+struct Range {
+    query: String,
+    values: Vec<(&'static str, Value)>,
+}
+
+/// Lists up to `limit` records after `after`.
 pub(super) fn list(
     sql: &Connection,
     filter: &ListFilter,
     scope: &Scope,
-    before: Option<FileId>,
+    after: Option<&ListPosition>,
     limit: usize,
-) -> Result<Vec<FileRecord>, Fault> {
+) -> Result<ListedFiles, Fault> {
     let organizations = organizations(filter, scope);
     let statuses = filter.status.as_ref().map_or(Status::ALL, std::slice::from_ref);
-    let before = before.map_or_else(|| NO_BOUND.to_owned(), id);
 
-    // One snapshot for all ranges.
-    let transaction = sql.unchecked_transaction()?;
     let mut ranges = Vec::new();
     for organization in &organizations {
         for &status in statuses {
-            let query = query(organization.as_ref(), filter, status);
-            ranges.push((transaction.prepare_cached(&query)?, organization));
+            ranges.extend(ranges_of(filter, organization.as_ref(), status, after));
         }
+    }
+
+    // One snapshot for all ranges.
+    let transaction = sql.unchecked_transaction()?;
+    let mut statements = Vec::with_capacity(ranges.len());
+    for range in &ranges {
+        statements.push(transaction.prepare_cached(&range.query)?);
     }
     let mut cursors = Vec::with_capacity(ranges.len());
-    for (statement, organization) in &mut ranges {
-        let mut params: Vec<(&str, &dyn ToSql)> = vec![(":before", &before)];
-        let organization = organization.as_ref().map(OrganizationId::as_str);
-        if let Some(organization) = &organization {
-            params.push((":organization", organization));
-        }
-        let sub_system = filter.sub_system.as_ref().map(SubSystem::as_str);
-        if let Some(sub_system) = &sub_system {
-            params.push((":sub_system", sub_system));
-        }
-        cursors.push(statement.query(params.as_slice())?);
+    for (statement, range) in statements.iter_mut().zip(&ranges) {
+        let values: Vec<(&str, &dyn ToSql)> =
+            range.values.iter().map(|(name, value)| (*name, value as &dyn ToSql)).collect();
+        cursors.push(statement.query(values.as_slice())?);
     }
-    merge(&mut cursors, limit)
+
+    let by_name = is_by_name(filter, organizations.first().and_then(Option::as_ref));
+    Merge { cursors, by_name }.page(filter, limit)
 }
 
 /// Returns the organizations to look at, each once; `None` stands for all of them.
@@ -73,16 +109,83 @@ fn organizations(filter: &ListFilter, scope: &Scope) -> Vec<Option<OrganizationI
     }
 }
 
+fn is_by_name(filter: &ListFilter, organization: Option<&OrganizationId>) -> bool {
+    filter.name_prefix.is_some() && organization.is_some()
+}
+
+/// Returns the ranges of one organization (of all, if `None`) and one status that a listing goes on with.
+fn ranges_of(
+    filter: &ListFilter,
+    organization: Option<&OrganizationId>,
+    status: Status,
+    after: Option<&ListPosition>,
+) -> Vec<Range> {
+    let range = |index, values| Range {
+        query: query(index, organization.is_some(), filter, status),
+        values,
+    };
+    let text = |text: &str| Value::Text(text.to_owned());
+    let before = after.map_or_else(|| NO_BOUND.to_owned(), |after| id(after.file_id));
+
+    let mut values: Vec<(&'static str, Value)> = Vec::new();
+    values.extend(organization.map(|organization| (":organization", text(organization.as_str()))));
+
+    if let Some(prefix) = filter.name_prefix.as_ref().filter(|_| organization.is_some()) {
+        // No text is after a blob.
+        let end = end_of_prefix(prefix).map_or(Value::Blob(Vec::new()), Value::Text);
+        let Some(name) = after.and_then(|after| after.name.as_ref()) else {
+            values.extend([(":from", text(prefix)), (":end", end)]);
+            return vec![range(Index::Names, values)];
+        };
+
+        let mut one = values.clone();
+        one.extend([(":name", text(name)), (":before", Value::Text(before))]);
+        // The least text after a name is the name with the least character behind it.
+        values.extend([(":from", Value::Text(format!("{name}\0"))), (":end", end)]);
+        return vec![range(Index::Name, one), range(Index::Names, values)];
+    }
+
+    let until = filter.created_before.map(|at| id(FileId::first_at(at)));
+    let before = until.map_or(before.clone(), |until| until.min(before));
+    let from = filter.created_after.map(|at| id(FileId::first_at(at))).unwrap_or_default();
+    values.extend([(":from", Value::Text(from)), (":before", Value::Text(before))]);
+
+    let index = index_of(filter, organization.is_some());
+    match (index, filter.metadata.first(), &filter.mime_type, &filter.sub_system) {
+        (Index::Term, Some((key, value)), ..) => {
+            values.push((":term", Value::Blob(term(key, value).to_vec())));
+        }
+        (Index::Type, _, Some(mime_type), _) => values.push((":media_type", text(mime_type))),
+        (Index::Plain, _, _, Some(part)) => values.push((":sub_system", text(part.as_str()))),
+        _ => {}
+    }
+    vec![range(index, values)]
+}
+
+/// Chooses the index of a listing that is not by name.
+fn index_of(filter: &ListFilter, in_one_organization: bool) -> Index {
+    match (in_one_organization, filter.metadata.is_empty(), &filter.mime_type) {
+        (true, false, _) => Index::Term,
+        (true, true, Some(_)) => Index::Type,
+        _ => Index::Plain,
+    }
+}
+
 /// Writes the statement of one range. The states are in its text so that each has a prepared
 /// statement of its own: several are open at once. Without LIMIT, as rows are only read when they
 /// are asked for: SQLite prepares a statement anew each time one is bound to its LIMIT, which took
 /// longer than the page.
 pub(super) fn query(
-    organization: Option<&OrganizationId>,
+    index: Index,
+    in_one_organization: bool,
     filter: &ListFilter,
     status: Status,
 ) -> String {
-    let (index, equal) = match (organization.is_some(), filter.sub_system.is_some()) {
+    let (purge, is_deleted) = match filter.purge_status {
+        None => ("IS NULL", 0),
+        Some(PurgeStatus::SystemPurge) => ("= 'SYSTEM_PURGE'", 1),
+    };
+    let (name, equal) = match (in_one_organization, filter.sub_system.is_some()) {
         (false, false) => ("files_by_status", ""),
         (true, false) => ("files_by_organization", "organization_id = :organization AND "),
         (false, true) => ("files_by_sub_system", "sub_system = :sub_system AND "),
@@ -90,27 +193,60 @@ pub(super) fn query(
             ("files_by_both", "organization_id = :organization AND sub_system = :sub_system AND ")
         }
     };
-    let purge = match filter.purge_status {
-        None => "IS NULL",
-        Some(PurgeStatus::SystemPurge) => "= 'SYSTEM_PURGE'",
-    };
 
-    format!(
-        "SELECT {} FROM files INDEXED BY {index} WHERE {equal}purge_status {purge} AND status = '{status}' \
-         AND file_id < :before ORDER BY file_id DESC",
-        columns!()
-    )
+    let state = format!("purge_status {purge} AND status = '{status}'");
+    let own = format!("organization_id = :organization AND {state}");
+    let newest = "AND file_id >= :from AND file_id < :before ORDER BY file_id DESC";
+    let rest = match index {
+        Index::Plain => format!("files INDEXED BY {name} WHERE {equal}{state} {newest}"),
+        Index::Type => {
+            format!(
+                "files INDEXED BY files_by_type WHERE {own} AND media_type = :media_type {newest}"
+            )
+        }
+        Index::Term => format!(
+            "file_terms CROSS JOIN files ON file_id = of_file WHERE of_organization = :organization AND term = :term \
+             AND is_deleted = {is_deleted} AND in_status = '{status}' AND of_file >= :from AND of_file < :before \
+             ORDER BY of_file DESC"
+        ),
+        Index::Names => format!(
+            "files INDEXED BY files_by_name WHERE {own} AND original_name >= :from AND original_name < :end \
+             ORDER BY original_name, file_id DESC"
+        ),
+        Index::Name => format!(
+            "files INDEXED BY files_by_name WHERE {own} AND original_name = :name AND file_id < :before \
+             ORDER BY file_id DESC"
+        ),
+    };
+    format!("SELECT {} FROM {rest}", columns!())
 }
 
 /// The next record of a cursor.
 struct Head {
     record: FileRecord,
+    by_name: bool,
     cursor: usize,
+}
+
+impl Head {
+    fn position(&self) -> ListPosition {
+        ListPosition {
+            name: self.by_name.then(|| self.record.original_name.clone()),
+            file_id: self.record.file_id,
+        }
+    }
+
+    /// Returns the key that is greatest for the record to be listed first. Names compare as their
+    /// index does, byte by byte.
+    fn key(&self) -> (Reverse<Option<&str>>, FileId) {
+        let name = self.by_name.then_some(self.record.original_name.as_str());
+        (Reverse(name), self.record.file_id)
+    }
 }
 
 impl Ord for Head {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.record.file_id.cmp(&other.record.file_id)
+        self.key().cmp(&other.key())
     }
 }
 
@@ -128,28 +264,45 @@ impl PartialEq for Head {
 
 impl Eq for Head {}
 
-/// Merges up to `limit` records of all cursors, each of which is newest first.
-fn merge(cursors: &mut [Rows<'_>], limit: usize) -> Result<Vec<FileRecord>, Fault> {
-    let mut heads = BinaryHeap::with_capacity(cursors.len());
-    for cursor in 0..cursors.len() {
-        heads.extend(next(cursors, cursor)?);
-    }
-
-    let mut merged = Vec::new();
-    while merged.len() < limit
-        && let Some(Head { record, cursor }) = heads.pop()
-    {
-        merged.push(record);
-        heads.extend(next(cursors, cursor)?);
-    }
-    Ok(merged)
+/// Cursors whose records are merged, each of which has them in the order of the listing.
+struct Merge<'s> {
+    cursors: Vec<Rows<'s>>,
+    by_name: bool,
 }
 
-fn next(cursors: &mut [Rows<'_>], cursor: usize) -> Result<Option<Head>, Fault> {
-    while let Some(row) = cursors[cursor].next()? {
-        if let Some(record) = damage::pass_over(row::record(row))? {
-            return Ok(Some(Head { record, cursor }));
+impl Merge<'_> {
+    /// Takes up to `limit` records that `filter` admits. Looks one further, so that a page that is the
+    /// last one says so.
+    fn page(mut self, filter: &ListFilter, limit: usize) -> Result<ListedFiles, Fault> {
+        let mut heads = BinaryHeap::with_capacity(self.cursors.len());
+        for cursor in 0..self.cursors.len() {
+            heads.extend(self.next(cursor)?);
         }
+
+        let (mut records, mut next, mut passed_over) = (Vec::new(), None, 0);
+        while let Some(head) = heads.pop() {
+            let is_shown = filter.admits(&head.record);
+            if is_shown && records.len() == limit || passed_over == LOOKED_AT {
+                return Ok(ListedFiles { records, next });
+            }
+
+            heads.extend(self.next(head.cursor)?);
+            next = Some(head.position());
+            if is_shown {
+                records.push(head.record);
+            } else {
+                passed_over += 1;
+            }
+        }
+        Ok(ListedFiles { records, next: None })
     }
-    Ok(None)
+
+    fn next(&mut self, cursor: usize) -> Result<Option<Head>, Fault> {
+        while let Some(row) = self.cursors[cursor].next()? {
+            if let Some(record) = damage::pass_over(row::record(row))? {
+                return Ok(Some(Head { record, by_name: self.by_name, cursor }));
+            }
+        }
+        Ok(None)
+    }
 }

@@ -48,6 +48,7 @@ mod cache;
 mod row;
 mod files;
 mod listing;
+mod terms;
 mod idempotency;
 mod bindings;
 mod keys;

@@ -18,13 +18,13 @@ macro_rules! columns {
     () => {
         "file_id, organization_id, sub_system, original_name, mime_type, ext, status, sync_status, \
          purge_status, storage_location, storage_provider, blob_key, size_bytes, sha256, sniffed_type, \
-         width, height, stored_at, version, created_at, updated_at, expires_at"
+         width, height, stored_at, version, created_at, updated_at, expires_at, metadata, edited_at"
     };
 }
 pub(super) use columns;
 
 /// The number of [`columns!`].
-pub(super) const COLUMNS: usize = 22;
+pub(super) const COLUMNS: usize = 24;
 
 /// Reads the record in the first [`COLUMNS`] columns.
 pub(super) fn record(row: &Row<'_>) -> Result<FileRecord, Fault> {
@@ -61,6 +61,8 @@ fn read_record(row: &Row<'_>) -> Result<FileRecord, Source> {
         created_at: Timestamp::from_millis(row.get(19)?),
         updated_at: Timestamp::from_millis(row.get(20)?),
         expires_at: row.get::<_, Option<i64>>(21)?.map(Timestamp::from_millis),
+        metadata: text(row, 22)?.map(str::parse).transpose()?.unwrap_or_default(),
+        edited_at: row.get::<_, Option<i64>>(23)?.map(Timestamp::from_millis),
     })
 }
 
@@ -103,6 +105,8 @@ pub(super) fn with_record<T>(
         &record.created_at.as_millis(),
         &record.updated_at.as_millis(),
         &record.expires_at.map(Timestamp::as_millis),
+        &(!record.metadata.is_empty()).then(|| record.metadata.as_json()),
+        &record.edited_at.map(Timestamp::as_millis),
     ])
 }
 

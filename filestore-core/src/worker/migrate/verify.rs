@@ -46,14 +46,13 @@ impl FileStore {
             ..ListFilter::default()
         };
 
-        let mut before = None;
+        let mut after = None;
         let mut checks = JoinSet::new();
         loop {
-            let page = self.inner().metadata.list_files(&filter, &Scope::All, before, PAGE).await?;
-            let Some(last) = page.last() else { break };
-            before = Some(last.file_id);
+            let metadata = &self.inner().metadata;
+            let page = metadata.list_files(&filter, &Scope::All, after.as_ref(), PAGE).await?;
 
-            for record in page {
+            for record in page.records {
                 if record.blob.provider != *to {
                     report.elsewhere += 1;
                     continue;
@@ -62,6 +61,11 @@ impl FileStore {
                     note(&mut report, &mut failures, checks.join_next().await, &progress)?;
                 }
                 checks.spawn(check(self.clone(), record, Arc::clone(&progress)));
+            }
+
+            after = page.next;
+            if after.is_none() {
+                break;
             }
         }
 

@@ -1,11 +1,14 @@
 //! Uploads, changes, reading, deleting.
 
-use filestore_core::api::{ChangeReply, DeleteReply, FileRecord, ListReply, PurgeStatus, Status};
+use filestore_core::api::{
+    ChangeReply, DeleteFilesReply, DeleteFilesRequest, DeleteReply, FileRecord, ListReply,
+    PurgeStatus, Status,
+};
 use serde_json::{Value, json};
 
 use super::forms;
 use crate::operation::{DELETE, Group, Operation, READ, WRITE};
-use crate::schemas::reply;
+use crate::schemas::{reply, request};
 use crate::shared::{organization_id, query, sub_system};
 
 pub(crate) fn group() -> Group {
@@ -21,10 +24,14 @@ pub(crate) fn group() -> Group {
             variant(),
             info(),
             delete(),
+            delete_many(),
             restore(),
         ],
     }
 }
+
+/// A media type without parameters.
+const MEDIA_TYPE: &str = "^[!#$%&'+.^_`|~0-9A-Za-z-]+/[!#$%&'+.^_`|~0-9A-Za-z-]+$";
 
 fn upload() -> Operation {
     Operation::post("/files/upload", "uploadFile", WRITE)
@@ -40,10 +47,10 @@ fn change() -> Operation {
     Operation::put("/files/upload", "changeFile", WRITE)
         .says(
             "Change a file",
-            "Makes it a thumbnail or ready, or replaces its bytes. The two flags exclude each other, and one \
-             of them or a file is needed. Readers see the whole old content or the whole new one.",
+            "Makes it a thumbnail or ready, or replaces its bytes; name, type or metadata alone are edited. The \
+             two flags exclude each other. Readers see the whole old content or the whole new one.",
         )
-        .takes(["IfMatch"])
+        .takes(["IfMatch", "IfNoneMatch", "IfUnmodifiedSince"])
         .form(forms::change())
         .replies(200, "What the change made of the file.", reply::<ChangeReply>)
         .with(["ETag"])
@@ -67,12 +74,38 @@ fn list() -> Operation {
     let marks = words(PurgeStatus::KNOWN.iter().map(PurgeStatus::as_str));
 
     Operation::get("/files", "listFiles", READ)
-        .says("List records, newest first", "Pages do not shift when files arrive.")
+        .says(
+            "List records, newest first",
+            "Pages do not shift when files arrive. With `name_prefix` and an organization, files come by name. A \
+             page may be short, or empty, and have a `next_cursor`.",
+        )
         .asks([
             query("organization_id", "Only files of this organization.", organization_id()),
             query("sub_system", "Only files of this part of the application.", sub_system()),
             query("status", "Only files of this status.", statuses),
             query("purge_status", "Only deleted files; without it they are left out.", marks),
+            query("name_prefix", "Only files whose name begins so.", json!({ "type": "string", "maxLength": 255 })),
+            query(
+                "mime_type",
+                "Only files of this type, whatever its parameters.",
+                json!({ "type": "string", "maxLength": 255, "pattern": MEDIA_TYPE }),
+            ),
+            query("created_after", "Only files created at this time or later.", time()),
+            query("created_before", "Only files created before this time.", time()),
+            json!({
+                "name": "metadata",
+                "in": "query",
+                "description": "Only files whose metadata have this value under this key: `metadata.<key>=<value>`, \
+                                up to 16 times. (Written out, as OpenAPI has no style with dots.)",
+                "style": "form",
+                "explode": true,
+                "schema": {
+                    "type": "object",
+                    "maxProperties": 16,
+                    "propertyNames": { "pattern": "^metadata\\." },
+                    "additionalProperties": { "type": "string" },
+                },
+            }),
             query(
                 "limit",
                 "Records of one page.",
@@ -85,6 +118,10 @@ fn list() -> Operation {
             ),
         ])
         .replies(200, "One page.", reply::<ListReply>)
+}
+
+fn time() -> Value {
+    json!({ "type": "string", "format": "date-time" })
 }
 
 fn words<'a>(words: impl Iterator<Item = &'a str>) -> Value {
@@ -152,8 +189,19 @@ fn delete() -> Operation {
             "It is unreadable from the reply on; its bytes are purged in the background. The same request again \
              gives the same reply while the record exists.",
         )
+        .takes(["IfMatch", "IfNoneMatch", "IfUnmodifiedSince"])
         .replies(200, "The file is marked for purge.", reply::<DeleteReply>)
-        .refuses([409])
+        .refuses([409, 412])
+}
+
+fn delete_many() -> Operation {
+    Operation::post("/files/delete", "deleteFiles", DELETE)
+        .says(
+            "Delete up to 1000 files",
+            "Each for itself: the reply has a result for each id, in their order, whatever becomes of the others.",
+        )
+        .json(request::<DeleteFilesRequest>)
+        .replies(200, "What became of each file.", reply::<DeleteFilesReply>)
 }
 
 fn restore() -> Operation {

@@ -17,6 +17,7 @@ pub(crate) fn upload() -> Value {
             "original_name": original_name(),
             "mime_type": mime_type(),
             "upload_temp": flag("True makes a `TEMP` file, which expires after 24 hours."),
+            "metadata": metadata(),
             "sha256": described("Digest of the bytes; another one is refused.", json!({ "type": "string", "pattern": SHA256 })),
             "file": bytes("The bytes, streamed; may be empty."),
         },
@@ -35,6 +36,7 @@ pub(crate) fn change() -> Value {
             "make_as_ready": flag("True makes the file `READY`."),
             "original_name": original_name(),
             "mime_type": mime_type(),
+            "metadata": metadata(),
             "file": bytes("New bytes."),
         },
     })
@@ -55,11 +57,13 @@ pub(crate) fn batch() -> Value {
             "items[0].file": bytes("Bytes of one item. Numbers run from 0 to 9999 and may be skipped."),
             "items[0].original_name": original_name(),
             "items[0].mime_type": mime_type(),
+            "items[0].metadata": metadata(),
         },
         "patternProperties": {
             any_of("file"): bytes("Bytes of an item."),
             any_of("original_name"): original_name(),
             any_of("mime_type"): mime_type(),
+            any_of("metadata"): metadata(),
         },
     })
 }
@@ -81,6 +85,14 @@ fn mime_type() -> Value {
         "type": "string", "maxLength": 255, "examples": ["image/jpeg"],
         "pattern": "^$|^(?!\\*/)[!#$%&'*+.^_`|~0-9A-Za-z-]+/(?!\\*(;|$))[!#$%&'*+.^_`|~0-9A-Za-z-]+( *;[ -~]*[!-~])?$",
         "description": "Media type; else the one that the bytes show, or that of the part, or by the name.",
+    })
+}
+
+fn metadata() -> Value {
+    json!({
+        "type": "string", "maxLength": 8192, "contentMediaType": "application/json",
+        "examples": [r#"{"customer": 7}"#],
+        "description": "JSON object to keep with the file, of at most 4 KiB and 100 members.",
     })
 }
 

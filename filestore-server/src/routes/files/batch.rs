@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use filestore_core::api;
 use filestore_core::{
-    BatchItem, Error, ErrorKind, Limits, NewBatch, OrganizationId, PartHints, Result, StagedBlob,
-    StagingWriter, SubSystem, Uploaded,
+    BatchItem, CustomMetadata, Error, ErrorKind, Limits, NewBatch, OrganizationId, PartHints,
+    Result, StagedBlob, StagingWriter, SubSystem, Uploaded,
 };
 use tokio::task::JoinSet;
 use warp::reply::Response;
@@ -20,12 +20,13 @@ use crate::request::incoming::Body;
 use crate::request::upload_claims::UploadClaims;
 use crate::routes::filters::post;
 
-const FIELDS: [&str; 5] = [
+const FIELDS: [&str; 6] = [
     "organization_id",
     "sub_system",
     "items[N].file",
     "items[N].original_name",
     "items[N].mime_type",
+    "items[N].metadata",
 ];
 
 /// The largest index of an item.
@@ -75,6 +76,7 @@ struct BatchForm {
 struct Item {
     original_name: Once<Option<String>>,
     mime_type: Once<Option<String>>,
+    metadata: Once<Option<CustomMetadata>>,
     file: Once<PartHints>,
 }
 
@@ -114,6 +116,9 @@ impl BatchForm {
             }
             ItemField::MimeType => {
                 self.item(index, limits)?.mime_type.read(part, fields::mime_type).await
+            }
+            ItemField::Metadata => {
+                self.item(index, limits)?.metadata.read(part, fields::metadata).await
             }
             ItemField::File => self.take_file(call, part, index).await,
         }
@@ -192,6 +197,7 @@ impl BatchForm {
             described.given.name = item.original_name.take().flatten();
             described.given.mime_type = item.mime_type.take().flatten();
             described.given.hints = hints;
+            described.metadata = item.metadata.take().flatten().unwrap_or_default();
             items.push((described, staged));
         }
 
@@ -217,6 +223,7 @@ enum ItemField {
     File,
     OriginalName,
     MimeType,
+    Metadata,
 }
 
 /// Reads `items[N].file` and the like; N is decimal without leading zeros, 0 to 9999.
@@ -234,6 +241,7 @@ fn item_field(name: &str) -> Result<(u32, ItemField)> {
         "file" => ItemField::File,
         "original_name" => ItemField::OriginalName,
         "mime_type" => ItemField::MimeType,
+        "metadata" => ItemField::Metadata,
         _ => return Err(fields::unknown(name, &FIELDS).with_item(index)),
     };
     Ok((index, field))

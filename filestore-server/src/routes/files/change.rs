@@ -1,12 +1,15 @@
-//! PUT /files/upload: make a file a thumbnail, make it ready, replace its bytes.
+//! PUT /files/upload: make a file a thumbnail, make it ready, replace its bytes, edit its name, type and
+//! metadata.
 
 use std::sync::Arc;
 
 use filestore_core::api::ChangeReply;
 use filestore_core::{
-    Change, Error, FileId, PartHints, Preconditions, QuotaReservation, Replacement, Result,
-    StagedBlob,
+    Change, CustomMetadata, Edit, Error, FileId, PartHints, Preconditions, QuotaReservation,
+    Replacement, Result, StagedBlob,
 };
+use http::HeaderMap;
+use http::header::CONTENT_RANGE;
 use warp::reply::Response;
 
 use crate::reply::{self, Failure};
@@ -17,11 +20,19 @@ use crate::request::incoming::Body;
 use crate::request::preconditions::preconditions;
 use crate::request::upload_claims::announced_bytes;
 
-const FIELDS: [&str; 6] =
-    ["file_id", "make_as_thumbnail", "make_as_ready", "file", "original_name", "mime_type"];
+const FIELDS: [&str; 7] = [
+    "file_id",
+    "make_as_thumbnail",
+    "make_as_ready",
+    "file",
+    "original_name",
+    "mime_type",
+    "metadata",
+];
 
 /// Answers PUT on `/files/upload`.
 pub(crate) async fn change(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
+    refuse_part(&call.headers)?;
     let mut form = open_form(&call, body, 1, call.store().config().limits.max_file_size)?;
     let conditions = preconditions(&call.headers);
     let mut fields = ChangeForm::default();
@@ -36,6 +47,15 @@ pub(crate) async fn change(call: Arc<Call>, body: Body) -> Result<Response, Fail
     Ok(reply::with_etag(reply::ok(&shown)?, &changed.record))
 }
 
+/// Refuses a part of a file, which would be taken for all of it (RFC 9110 section 14.5).
+fn refuse_part(headers: &HeaderMap) -> Result<()> {
+    if headers.contains_key(CONTENT_RANGE) {
+        let message = "a part of a file cannot be replaced: send all of it";
+        return Err(Error::invalid("Content-Range", message));
+    }
+    Ok(())
+}
+
 /// The form as far as it has arrived.
 #[derive(Debug, Default)]
 struct ChangeForm {
@@ -44,6 +64,7 @@ struct ChangeForm {
     make_as_ready: Once<bool>,
     original_name: Once<Option<String>>,
     mime_type: Once<Option<String>>,
+    metadata: Once<Option<CustomMetadata>>,
     charset: Once<()>,
     file: Once<(StagedBlob, PartHints)>,
     room: Option<QuotaReservation>,
@@ -66,6 +87,7 @@ impl ChangeForm {
                 self.original_name.read(part, fields::name(limit)).await
             }
             "mime_type" => self.mime_type.read(part, fields::mime_type).await,
+            "metadata" => self.metadata.read(part, fields::metadata).await,
             "file" => self.take_file(call, part, conditions).await,
 
             CHARSET_FIELD => self.charset.read(part, fields::ignored).await,
@@ -114,23 +136,18 @@ impl ChangeForm {
         self.check_flags(if self.file.get().is_some() { WithFile::Yes } else { WithFile::No })?;
         let (thumbnail, ready) = (is_set(&self.make_as_thumbnail), is_set(&self.make_as_ready));
         let id = fields::required("file_id", self.file_id)?;
-        let (original_name, mime_type) =
-            (self.original_name.take().flatten(), self.mime_type.take().flatten());
+        let mut said = Edit::default();
+        said.name = self.original_name.take().flatten();
+        said.mime_type = self.mime_type.take().flatten();
+        said.metadata = self.metadata.take().flatten();
 
-        let change = if let Some((staged, hints)) = self.file.take() {
-            let mut new = Replacement::new(staged);
-            new.given.name = original_name;
-            new.given.mime_type = mime_type;
-            new.given.hints = hints;
-            if ready { Change::MakeReady(Some(new)) } else { Change::Replace(new) }
-        } else {
-            refuse_without_file("original_name", original_name.as_ref())?;
-            refuse_without_file("mime_type", mime_type.as_ref())?;
-            match (thumbnail, ready) {
-                (true, _) => Change::MakeThumbnail,
-                (false, true) => Change::MakeReady(None),
-                (false, false) => return Err(fields::missing("file")),
-            }
+        let change = match (self.file.take(), thumbnail, ready) {
+            (Some(file), _, true) => Change::MakeReady(Some(replacement(file, said))),
+            (Some(file), _, false) => Change::Replace(replacement(file, said)),
+            (None, false, false) if said == Edit::default() => return Err(fields::missing("file")),
+            (None, false, false) => Change::Edit(said),
+            (None, true, _) => without_edit(said, Change::MakeThumbnail)?,
+            (None, false, true) => without_edit(said, Change::MakeReady(None))?,
         };
         Ok((id, change, self.room))
     }
@@ -146,11 +163,28 @@ fn is_set(flag: &Once<bool>) -> bool {
     flag.get() == Some(&true)
 }
 
-fn refuse_without_file(name: &str, value: Option<&String>) -> Result<()> {
-    match value {
-        None => Ok(()),
-        Some(_) => {
-            Err(Error::invalid(name, format!("a new name or type needs a new file: {name}")))
+/// Makes new bytes of the file, described as the form says.
+fn replacement((staged, hints): (StagedBlob, PartHints), said: Edit) -> Replacement {
+    let mut new = Replacement::new(staged);
+    new.given.name = said.name;
+    new.given.mime_type = said.mime_type;
+    new.given.hints = hints;
+    new.metadata = said.metadata;
+    new
+}
+
+/// Refuses a name, type or metadata beside a flag without a file: an edit is a request of its own.
+fn without_edit(said: Edit, change: Change) -> Result<Change> {
+    let given = [
+        ("original_name", said.name.is_some()),
+        ("mime_type", said.mime_type.is_some()),
+        ("metadata", said.metadata.is_some()),
+    ];
+    match given.into_iter().find(|(_, given)| *given) {
+        None => Ok(change),
+        Some((field, _)) => {
+            let message = format!("beside a flag {field} needs a file; alone it is an edit");
+            Err(Error::invalid(field, message))
         }
     }
 }
@@ -228,5 +262,23 @@ mod tests {
             ..with_id()
         };
         assert_eq!(refused(mime), (InvalidField, "mime_type".into()));
+
+        let object = Some("{}".parse().unwrap());
+        let metadata =
+            ChangeForm { make_as_thumbnail: once(true), metadata: once(object), ..with_id() };
+        assert_eq!(refused(metadata), (InvalidField, "metadata".into()));
+
+        let blank = ChangeForm { original_name: once(None), metadata: once(None), ..with_id() };
+        assert_eq!(refused(blank), (MissingField, "file".into()));
+    }
+
+    #[test]
+    fn a_name_type_or_metadata_alone_is_an_edit() {
+        let name = ChangeForm { original_name: once(Some("a.txt".into())), ..with_id() };
+        let mime = ChangeForm { mime_type: once(Some("a/b".into())), ..with_id() };
+        let metadata = ChangeForm { metadata: once(Some("{}".parse().unwrap())), ..with_id() };
+        for form in [name, mime, metadata] {
+            assert!(matches!(form.finish().unwrap().1, Change::Edit(_)));
+        }
     }
 }

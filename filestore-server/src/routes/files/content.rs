@@ -1,11 +1,11 @@
 //! GET and DELETE /files/{fileId}: the stored bytes, and their end. (DELETE's handler is in
-//! [`super`].)
+//! [`super::delete`].)
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use filestore_core::web::serving;
+use filestore_core::web::serving::{self, Serving};
 use filestore_core::{
     ByteStream, Disposition, Error, ErrorKind, FileId, FileRecord, Opened, PresignMethod,
 };
@@ -42,7 +42,7 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
     let delete = path
         .and(warp::delete())
         .and(call())
-        .then(|id, call: Arc<Call>| answer(Arc::clone(&call), super::delete(call, id)));
+        .then(|id, call: Arc<Call>| answer(Arc::clone(&call), super::delete::one(call, id)));
     let rest = path.and(not_allowed("GET, HEAD, DELETE")).map(|_, reply| reply);
     read.or(delete).unify().or(rest).unify()
 }
@@ -133,8 +133,24 @@ impl ContentRequest<'_> {
 
     fn not_modified(&self, current: &Validators) -> Response {
         let mut response = reply::not_modified();
-        self.add_validators(response.headers_mut(), current);
+        let headers = response.headers_mut();
+        self.add_validators(headers, current);
+        // An edit changes what a cache stored beside the bytes, and not their validators (RFC 9111
+        // section 4.3.4).
+        if self.record.edited_at.is_some() {
+            headers.insert(CONTENT_DISPOSITION, self.disposition(&self.serving()));
+        }
         response
+    }
+
+    fn serving(&self) -> Serving<'_> {
+        let sniffed = self.record.blob.sniffed_type.as_deref();
+        serving::decide(&self.record.mime_type, sniffed, self.requested)
+    }
+
+    fn disposition(&self, how: &Serving<'_>) -> HeaderValue {
+        let disposition = how.disposition.to_value(&self.record.original_name);
+        HeaderValue::try_from(disposition).expect("it is ASCII")
     }
 
     /// Adds the headers that a 200 and a 304 share (section 15.4.5).
@@ -151,13 +167,10 @@ impl ContentRequest<'_> {
         self.add_validators(headers, current);
         let blob = &self.record.blob;
 
-        let how =
-            serving::decide(&self.record.mime_type, blob.sniffed_type.as_deref(), self.requested);
+        let how = self.serving();
         let octets = HeaderValue::from_static("application/octet-stream");
         headers.insert(CONTENT_TYPE, HeaderValue::from_str(&how.content_type).unwrap_or(octets));
-        let disposition = how.disposition.to_value(&self.record.original_name);
-        headers
-            .insert(CONTENT_DISPOSITION, HeaderValue::try_from(disposition).expect("it is ASCII"));
+        headers.insert(CONTENT_DISPOSITION, self.disposition(&how));
         headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(how.csp));
         headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));

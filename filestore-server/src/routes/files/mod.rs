@@ -1,16 +1,17 @@
-//! The records: list, info, delete, restore.
+//! The records: list, info, restore.
 
 pub(super) mod variant;
 pub(super) mod content;
 pub(super) mod upload;
 mod change;
 pub(super) mod batch;
+pub(super) mod delete;
 
 use std::str::FromStr;
 use std::sync::Arc;
 
-use filestore_core::api::{self, DeleteReply, ListReply};
-use filestore_core::{Error, FileRecord, ListRequest, Result};
+use filestore_core::api::{self, ListReply};
+use filestore_core::{Error, FileRecord, ListRequest, Result, Timestamp};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
@@ -18,11 +19,25 @@ use super::path::IdSegment;
 use crate::http::query::Query;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::request::preconditions::preconditions;
 use crate::routes::filters::{READ_ONLY, answer, call, get, get_or_head, not_allowed};
 
-const FILTERS: [&str; 6] =
-    ["organization_id", "sub_system", "status", "purge_status", "limit", "cursor"];
+/// The parameters of a listing; the last one is followed by a key.
+const FILTERS: [&str; 11] = [
+    "organization_id",
+    "sub_system",
+    "status",
+    "purge_status",
+    "limit",
+    "cursor",
+    "name_prefix",
+    "mime_type",
+    "created_after",
+    "created_before",
+    METADATA,
+];
+
+/// The beginning of the parameters that ask for a member of custom metadata.
+const METADATA: &str = "metadata.";
 
 /// Builds `/files`, `/files/{fileId}/info` and `/files/{fileId}/restore`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
@@ -54,14 +69,27 @@ async fn list(call: Arc<Call>) -> Result<Response, Failure> {
 
 fn list_request(query: &Query) -> Result<ListRequest> {
     let mut request = ListRequest::default();
-    request.filter.organization_id = query.get("organization_id").map(str::parse).transpose()?;
-    request.filter.sub_system = query.get("sub_system").map(str::parse).transpose()?;
-    request.filter.status = query.get("status").map(str::parse).transpose()?;
-    request.filter.purge_status = query.get("purge_status").map(str::parse).transpose()?;
+    let filter = &mut request.filter;
+    filter.organization_id = query.get("organization_id").map(str::parse).transpose()?;
+    filter.sub_system = query.get("sub_system").map(str::parse).transpose()?;
+    filter.status = query.get("status").map(str::parse).transpose()?;
+    filter.purge_status = query.get("purge_status").map(str::parse).transpose()?;
+
+    filter.name_prefix = query.get("name_prefix").map(str::to_owned);
+    filter.mime_type = query.get("mime_type").map(str::to_owned);
+    filter.created_after = time(query, "created_after")?;
+    filter.created_before = time(query, "created_before")?;
+    let members =
+        query.pairs().filter_map(|(name, value)| Some((name.strip_prefix(METADATA)?, value)));
+    filter.metadata = members.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
 
     request.limit = query.get("limit").map(limit).transpose()?;
     request.cursor = query.get("cursor").map(str::to_owned);
     Ok(request)
+}
+
+fn time(query: &Query, name: &str) -> Result<Option<Timestamp>> {
+    query.get(name).map(|text| text.parse().map_err(|e: Error| e.with_field(name))).transpose()
 }
 
 /// Reads plain decimal digits. The store checks the range.
@@ -86,14 +114,6 @@ fn shown(record: &FileRecord) -> Result<Response, Failure> {
     Ok(reply::with_etag(reply::ok(&api::FileRecord::from(record))?, record))
 }
 
-/// Answers DELETE on `/files/{fileId}`.
-pub(super) async fn delete(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
-    let conditions = preconditions(&call.headers);
-    let record = call.store().delete_if(id.id()?, &call.caller.scope, conditions).await?;
-    let shown = DeleteReply::pending(record.file_id.to_string(), record.state.location());
-    reply::ok(&shown)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +129,15 @@ mod tests {
         assert_eq!(request.filter.organization_id, Some("7".parse().unwrap()));
         assert_eq!((request.limit, request.cursor.as_deref()), (Some(5), Some("c")));
         assert_eq!(read("").unwrap(), ListRequest::default());
+
+        let request =
+            read("name_prefix=a%20b&created_before=2026-11-21&metadata.k%2Fl=1&metadata.=")
+                .unwrap();
+        assert_eq!(request.filter.name_prefix.as_deref(), Some("a b"));
+        assert_eq!(request.filter.created_before.unwrap().to_string(), "2026-11-21T00:00:00.000Z");
+        let members =
+            [("k/l", "1"), ("", "")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(request.filter.metadata, members);
     }
 
     #[test]
@@ -122,6 +151,9 @@ mod tests {
             ("organization_id=007", "organization_id"),
             ("sub_system=..", "sub_system"),
             ("limit=1&limit=1", "limit"),
+            ("created_after=yesterday", "created_after"),
+            ("created_before=2026-02-30", "created_before"),
+            ("metadata.k=1&metadata.k=2", "metadata.k"),
         ] {
             assert_eq!(read(raw).unwrap_err().details().field.as_deref(), Some(field), "{raw}");
         }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use filestore_core::api;
 use filestore_core::{
-    Error, FileRecord, NewUpload, OrganizationId, PartHints, Result, Sha256, StagedBlob,
-    StoredReply, SubSystem, Uploaded,
+    CustomMetadata, Error, FileRecord, NewUpload, OrganizationId, PartHints, Result, Sha256,
+    StagedBlob, StoredReply, SubSystem, Uploaded,
 };
 use http::HeaderValue;
 use http::header::{ETAG, LOCATION};
@@ -22,7 +22,7 @@ use crate::request::incoming::Body;
 use crate::request::upload_claims::UploadClaims;
 use crate::routes::filters::{not_allowed, with_body};
 
-const FIELDS: [&str; 7] = [
+const FIELDS: [&str; 8] = [
     "file",
     "organization_id",
     "sub_system",
@@ -30,6 +30,7 @@ const FIELDS: [&str; 7] = [
     "mime_type",
     "upload_temp",
     "sha256",
+    "metadata",
 ];
 
 /// Builds `/files/upload`.
@@ -98,6 +99,7 @@ struct UploadForm {
     mime_type: Once<Option<String>>,
     upload_temp: Once<bool>,
     sha256: Once<Sha256>,
+    metadata: Once<Option<CustomMetadata>>,
     charset: Once<()>,
     file: Once<(StagedBlob, PartHints)>,
     claims: Option<UploadClaims>,
@@ -123,6 +125,7 @@ impl UploadForm {
             "mime_type" => self.mime_type.read(part, fields::mime_type).await,
             "upload_temp" => self.upload_temp.read(part, fields::flag).await,
             "sha256" => self.sha256.read(part, fields::parsed).await,
+            "metadata" => self.metadata.read(part, fields::metadata).await,
 
             CHARSET_FIELD => self.charset.read(part, fields::ignored).await,
             name => Err(fields::unknown(name, &FIELDS)),
@@ -153,6 +156,7 @@ impl UploadForm {
         new.given.hints = hints;
         new.temp = self.upload_temp.take().unwrap_or(false);
         new.sha256 = self.sha256.take();
+        new.metadata = self.metadata.take().flatten().unwrap_or_default();
         new.idempotency = claims.as_mut().and_then(|claims| claims.idempotency.take());
         Ok((new, staged, claims))
     }

@@ -39,3 +39,37 @@ CREATE TABLE used_permits (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX used_permits_expiring ON used_permits (kept_until);
+
+-- Edits: custom metadata (a JSON object, compact, with sorted keys; NULL if it is empty), and the instant of the last
+-- edit of name, type or metadata, which moves at each.
+ALTER TABLE files ADD COLUMN metadata TEXT;
+ALTER TABLE files ADD COLUMN edited_at INTEGER;
+-- The media type without its parameters, as listings ask for it.
+ALTER TABLE files ADD COLUMN media_type TEXT
+    GENERATED ALWAYS AS (lower(trim(substr(mime_type, 1, instr(mime_type || ';', ';') - 1)))) VIRTUAL;
+
+-- One range of one of these is one listing by name or type of one status.
+CREATE INDEX files_by_name ON files (organization_id, purge_status, status, original_name, file_id DESC);
+CREATE INDEX files_by_type ON files (organization_id, purge_status, status, media_type, file_id);
+
+-- The members of custom metadata that can be asked for: a row for each, in the order of listings. A term is a digest of
+-- key and value. The columns repeat those of the file; the triggers keep them equal.
+CREATE TABLE file_terms (
+    of_organization TEXT    NOT NULL,
+    term            BLOB    NOT NULL CHECK (length(term) = 16),
+    is_deleted      INTEGER NOT NULL CHECK (is_deleted IN (0, 1)),
+    in_status       TEXT    NOT NULL,
+    of_file         TEXT    NOT NULL,
+    PRIMARY KEY (of_organization, term, is_deleted, in_status, of_file)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX file_terms_by_file ON file_terms (of_file);
+
+CREATE TRIGGER file_terms_update AFTER UPDATE OF status, purge_status ON files
+WHEN new.metadata IS NOT NULL AND (old.status <> new.status OR old.purge_status IS NOT new.purge_status) BEGIN
+    UPDATE file_terms SET in_status = new.status, is_deleted = new.purge_status IS NOT NULL WHERE of_file = new.file_id;
+END;
+
+CREATE TRIGGER file_terms_delete AFTER DELETE ON files WHEN old.metadata IS NOT NULL BEGIN
+    DELETE FROM file_terms WHERE of_file = old.file_id;
+END;

@@ -27,7 +27,7 @@ fn damage(vandal: &Connection, record: &FileRecord, change: &str) {
 
 async fn listed(metadata: &SqliteMetadata) -> Vec<FileId> {
     let all = metadata.list_files(&ListFilter::default(), &Scope::All, None, 10).await.unwrap();
-    all.iter().map(|record| record.file_id).collect()
+    all.records.iter().map(|record| record.file_id).collect()
 }
 
 #[tokio::test]

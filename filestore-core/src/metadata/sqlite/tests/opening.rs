@@ -169,7 +169,7 @@ async fn a_migration_that_was_killed_is_made_at_the_next_opening() {
     let metadata = open(&directory);
 
     let everything = ListFilter::default();
-    let records = metadata.list_files(&everything, &Scope::All, None, 1000).await.unwrap();
+    let records = metadata.list_files(&everything, &Scope::All, None, 1000).await.unwrap().records;
     assert!(!records.is_empty());
     let id = metadata.store_id();
     put(&metadata, ready("acme")).await;
@@ -177,6 +177,6 @@ async fn a_migration_that_was_killed_is_made_at_the_next_opening() {
     drop(metadata);
     let again = open(&directory);
     assert_eq!(again.store_id(), id);
-    let listed = again.list_files(&everything, &Scope::All, None, 1000).await.unwrap();
+    let listed = again.list_files(&everything, &Scope::All, None, 1000).await.unwrap().records;
     assert_eq!(listed.len(), records.len() + 1);
 }

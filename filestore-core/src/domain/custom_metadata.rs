@@ -1,0 +1,285 @@
+//! Custom metadata: a small JSON object that an application keeps with a file.
+//!
+//! The service stores the object and finds files by its members; what they mean is the application's
+//! affair. One text stands for one object: compact, with sorted keys, so that equal objects are equal
+//! texts.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Number, Value};
+
+use super::error::{Error, ErrorKind, Result};
+
+/// The name of the field that carries the object.
+const FIELD: &str = "metadata";
+
+/// The most bytes that the text of an object may have.
+pub const MAX_BYTES: usize = 4 << 10;
+
+/// The most members that an object may have. Each costs a row of the index that listings are answered
+/// from.
+pub const MAX_MEMBERS: usize = 100;
+
+/// A JSON object of at most [`MAX_BYTES`] and [`MAX_MEMBERS`], empty by default.
+///
+/// ```
+/// use filestore_core::CustomMetadata;
+///
+/// # fn main() -> filestore_core::Result<()> {
+/// let metadata: CustomMetadata = r#"{"paid": true, "customer": "7"}"#.parse()?;
+/// assert_eq!(metadata.as_json(), r#"{"customer":"7","paid":true}"#);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct CustomMetadata(Option<Arc<str>>);
+
+impl CustomMetadata {
+    /// Returns the object as JSON: compact, keys sorted; `{}` if it is empty.
+    pub fn as_json(&self) -> &str {
+        self.0.as_deref().unwrap_or("{}")
+    }
+
+    /// Tells if the object has no member.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Returns the members.
+    pub(crate) fn members(&self) -> Map<String, Value> {
+        let Some(json) = &self.0 else { return Map::new() };
+        serde_json::from_str(json).expect("the text was written from an object")
+    }
+
+    /// Returns the members that a listing can ask for, as it asks for them: strings as they are, numbers
+    /// and booleans as JSON writes them. Arrays, objects and null cannot be asked for.
+    pub(crate) fn terms(&self) -> impl Iterator<Item = (String, String)> {
+        self.members().into_iter().filter_map(|(key, value)| Some((key, term(value)?)))
+    }
+
+    /// Tells if a listing that asks for `value` of `key` shows a file with this object.
+    pub(crate) fn has(&self, key: &str, value: &str) -> bool {
+        self.terms().any(|(own_key, own)| own_key == key && own == value)
+    }
+
+    /// Returns the number of bytes the object takes in memory.
+    pub(crate) fn len_bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, |json| json.len())
+    }
+}
+
+fn term(value: Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(truth) => Some(truth.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+impl FromStr for CustomMetadata {
+    type Err = Error;
+
+    /// Reads a JSON object. `InvalidField` for other text, for a key that is there twice at any depth,
+    /// and for too many members; `TooLarge` for one that is longer than [`MAX_BYTES`] when it is written
+    /// compactly.
+    fn from_str(text: &str) -> Result<Self> {
+        let Strict(value) = serde_json::from_str(text)
+            .map_err(|e| Error::invalid(FIELD, format!("metadata is not a JSON object: {e}")))?;
+        let Value::Object(members) = value else {
+            return Err(Error::invalid(FIELD, "metadata is a JSON object, such as {\"a\": 1}"));
+        };
+
+        if members.len() > MAX_MEMBERS {
+            let message = format!("metadata has at most {MAX_MEMBERS} members");
+            return Err(Error::invalid(FIELD, message).with_limit(MAX_MEMBERS as u64));
+        }
+        if members.is_empty() {
+            return Ok(Self::default());
+        }
+
+        let json = Value::Object(members).to_string();
+        if json.len() > MAX_BYTES {
+            let message = format!("metadata is at most {MAX_BYTES} bytes");
+            return Err(Error::new(ErrorKind::TooLarge, message)
+                .with_field(FIELD)
+                .with_limit(MAX_BYTES as u64));
+        }
+        Ok(Self(Some(json.into())))
+    }
+}
+
+impl fmt::Debug for CustomMetadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_json())
+    }
+}
+
+/// A value whose objects have each key once: of two equal ones two readers could keep another each
+/// (RFC 8259 section 4).
+struct Strict(Value);
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(StrictVisitor).map(Self)
+    }
+}
+
+struct StrictVisitor;
+
+impl<'de> Visitor<'de> for StrictVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
+        Ok(Value::Bool(truth))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+        Ok(number.into())
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+        Ok(number.into())
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Value, E> {
+        Number::from_f64(number).map(Value::Number).ok_or_else(|| E::custom("not a number"))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::String(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut all = Vec::new();
+        while let Some(Strict(item)) = items.next_element()? {
+            all.push(item);
+        }
+        Ok(Value::Array(all))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut all = Map::new();
+        while let Some((key, Strict(value))) = members.next_entry::<String, Strict>()? {
+            if all.contains_key(&key) {
+                return Err(A::Error::custom(format_args!("a key is given more than once: {key}")));
+            }
+            all.insert(key, value);
+        }
+        Ok(Value::Object(all))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(text: &str) -> CustomMetadata {
+        text.parse().unwrap_or_else(|e| panic!("{e}: {text}"))
+    }
+
+    fn refused(text: &str) -> (ErrorKind, Option<u64>) {
+        let error = text.parse::<CustomMetadata>().unwrap_err();
+        assert_eq!(error.details().field.as_deref(), Some("metadata"), "{text}");
+        (error.kind(), error.details().limit)
+    }
+
+    #[test]
+    fn one_object_has_one_text() {
+        for (text, json) in [
+            ("{}", "{}"),
+            (" { } ", "{}"),
+            (
+                r#"{"b":1, "a":[true,null,{"d":0,"c":"x"}]}"#,
+                r#"{"a":[true,null,{"c":"x","d":0}],"b":1}"#,
+            ),
+            (r#"{"\u00e9":"\u0041\/"}"#, r#"{"é":"A/"}"#),
+            (r#"{"":""}"#, r#"{"":""}"#),
+            (r#"{"n":-0.50,"m":9007199254740993}"#, r#"{"m":9007199254740993,"n":-0.5}"#),
+        ] {
+            assert_eq!(read(text).as_json(), json);
+        }
+        assert!(read("{}").is_empty() && !read(r#"{"a":null}"#).is_empty());
+    }
+
+    #[test]
+    fn what_is_no_object_or_ambiguous_is_refused() {
+        for text in [
+            "",
+            "[]",
+            "null",
+            "1",
+            "\"{}\"",
+            "{",
+            "{} x",
+            "{'a':1}",
+            r#"{"a":1,"a":1}"#,
+            r#"{"a":1,"\u0061":2}"#,
+            r#"{"a":[{"b":1,"b":2}]}"#,
+            r#"{"a":NaN}"#,
+            r#"{"a":1e999}"#,
+            "{\"a\":\"\u{1}\"}",
+            "\u{feff}{}",
+            &format!("{}1{}", "{\"a\":".repeat(200), "}".repeat(200)),
+        ] {
+            assert_eq!(refused(text), (ErrorKind::InvalidField, None), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_last_byte_and_the_last_member_go_in() {
+        let of = |bytes: usize| format!("{{ \"k\": \"{}\" }}", "x".repeat(bytes - 8));
+        assert_eq!(read(&of(4096)).as_json().len(), 4096);
+        assert_eq!(refused(&of(4097)), (ErrorKind::TooLarge, Some(4096)));
+
+        let members = |count: usize| {
+            let all: Vec<_> = (0..count).map(|number| format!("\"{number}\":0")).collect();
+            format!("{{{}}}", all.join(","))
+        };
+        assert_eq!(read(&members(100)).members().len(), 100);
+        assert_eq!(refused(&members(101)), (ErrorKind::InvalidField, Some(100)));
+    }
+
+    #[test]
+    fn strings_numbers_and_booleans_can_be_asked_for() {
+        let metadata =
+            read(r#"{"s":"7","n":7,"f":1.50,"t":true,"e":"","z":null,"a":[7],"o":{"s":"7"}}"#);
+        for (key, value) in [("s", "7"), ("n", "7"), ("f", "1.5"), ("t", "true"), ("e", "")] {
+            assert!(metadata.has(key, value), "{key}={value}");
+        }
+        for (key, value) in [("s", "07"), ("z", "null"), ("a", "[7]"), ("o", "{}"), ("x", "")] {
+            assert!(!metadata.has(key, value), "{key}={value}");
+        }
+        assert_eq!(metadata.terms().count(), 5);
+    }
+
+    proptest! {
+        #[test]
+        fn an_object_that_was_read_reads_back_the_same(members in prop::collection::btree_map(".{0,8}", ".{0,16}", 0..8)) {
+            let text = serde_json::to_string(&members).unwrap();
+            let metadata: CustomMetadata = text.parse().unwrap();
+            prop_assert_eq!(metadata.as_json().parse::<CustomMetadata>().unwrap(), metadata.clone());
+            for (key, value) in &members {
+                prop_assert!(metadata.has(key, value));
+            }
+        }
+
+        #[test]
+        fn no_text_panics(text: String) {
+            let _ = text.parse::<CustomMetadata>();
+        }
+    }
+}
