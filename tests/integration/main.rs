@@ -30,4 +30,5 @@ mod races;
 mod recovery;
 mod identity;
 mod old_data;
+mod signed;
 mod story;

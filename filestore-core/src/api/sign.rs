@@ -13,6 +13,7 @@ use super::vocabulary::{Disposition, Fit};
 /// assert_eq!(thumbnail.size, Some(200));
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct SignRequest {
@@ -65,6 +66,7 @@ impl SignRequest {
 /// assert_eq!(avatar.max_size, Some(2_097_152));
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SignUploadRequest {
     /// Organization that the file will belong to.
@@ -126,6 +128,7 @@ impl SignUploadRequest {
 
 /// The reply to POST `/files/{fileId}/sign` and POST `/files/sign-upload`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SignedUrlReply {
     /// URL to hand on; a path where the service does not know its public URL.
@@ -143,6 +146,7 @@ impl SignedUrlReply {
 
 /// A secret that signs URLs, as GET `/admin/signing-secrets` lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SigningSecretReply {
     /// Name of the secret, which URLs carry.

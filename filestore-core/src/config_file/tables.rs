@@ -54,6 +54,7 @@ tables! {
         ..insecure_no_auth,
         ..check_providers,
         ..http,
+        ..tls,
     }
     /// The table `[limits]`.
     LimitsTable {

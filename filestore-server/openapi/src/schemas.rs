@@ -1,6 +1,6 @@
 //! Schemas of the wire types: derived, then given the rules that a type of Rust does not say.
 
-use filestore_core::api::MAX_DELETED_AT_ONCE;
+use filestore_core::api::{MAX_DELETED_AT_ONCE, VARIANT_SIZES};
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Value, json};
@@ -136,6 +136,8 @@ fn add_rule(name: &str, property: &mut Value) {
         "organization_id" if is_text => json!({ "pattern": ORGANIZATION_ID }),
         "sub_system" => json!({ "pattern": SUB_SYSTEM }),
         "ids" => json!({ "minItems": 1, "maxItems": MAX_DELETED_AT_ONCE }),
+        "size" => json!({ "enum": VARIANT_SIZES }),
+        "expires_in_s" => json!({ "minimum": 1, "maximum": 604_800 }),
         "bytes_per_second" => json!({ "minimum": 1, "maximum": i64::MAX }),
         _ => return,
     };
@@ -144,7 +146,8 @@ fn add_rule(name: &str, property: &mut Value) {
 
 /// Tests whether a field of this name holds a time.
 fn is_time(name: &str) -> bool {
-    name.ends_with("_at") || matches!(name, "effectiveFrom" | "effectiveTo" | "state_since")
+    name.ends_with("_at")
+        || matches!(name, "effectiveFrom" | "effectiveTo" | "state_since" | "valid_until")
 }
 
 /// A ULID in upper case.

@@ -16,7 +16,7 @@ mod error;
 mod success;
 mod caching;
 
-pub(crate) use caching::cache_control;
+pub(crate) use caching::{cache_control, shared};
 pub(crate) use document::NOSNIFF;
 pub(crate) use error::{Failure, not_ready};
 pub(crate) use request_id::{RequestId, X_REQUEST_ID};

@@ -5,6 +5,8 @@ use thiserror::Error;
 /// The public base of all paths.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Base {
+    /// Scheme and authority; empty without a public URL.
+    origin: String,
     /// Empty, or a path that starts with a slash and does not end in one.
     prefix: String,
 }
@@ -25,7 +27,15 @@ impl Base {
         if !is_web || uri.host().is_none_or(str::is_empty) || url.contains(['?', '#']) {
             return Err(BadPublicUrl(url.to_owned()));
         }
-        Ok(Self { prefix: uri.path().trim_end_matches('/').to_owned() })
+        let authority = uri.authority().map_or("", http::uri::Authority::as_str);
+        let origin = format!("{}://{authority}", uri.scheme_str().unwrap_or_default());
+        Ok(Self { origin, prefix: uri.path().trim_end_matches('/').to_owned() })
+    }
+
+    /// Turns a path of the server into a URL to hand on: absolute if the public URL is configured, else
+    /// the path (RFC 3986 section 4.2). The request's Host is not asked: whoever sends it chooses it.
+    pub(crate) fn minted(&self, path: &str) -> String {
+        format!("{}{}{path}", self.origin, self.prefix)
     }
 
     /// Turns a path of the server into the path that clients see.
@@ -75,6 +85,17 @@ mod tests {
             assert_eq!(base.strip(path), None, "{path}");
         }
         assert_eq!(Base::default().strip("/c"), Some("/c"));
+    }
+
+    #[test]
+    fn a_minted_url_is_absolute_where_the_public_url_is_known() {
+        for (url, minted) in [
+            (None, "/x"),
+            (Some("https://files.example.org:8443/"), "https://files.example.org:8443/x"),
+            (Some("http://localhost/a/b"), "http://localhost/a/b/x"),
+        ] {
+            assert_eq!(Base::of(url).unwrap().minted("/x"), minted, "{url:?}");
+        }
     }
 
     #[test]

@@ -2,11 +2,13 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use filestore_core::{FileStore, Scope};
 use http::{HeaderMap, Method};
 
 use super::base::Base;
+use super::signed::{Signed, UploadTerms};
 use crate::config::Config;
 use crate::http::query::Query;
 use crate::reply::RequestId;
@@ -53,6 +55,8 @@ pub(crate) struct Call {
     pub(crate) route: Option<&'static Route>,
     /// The caller on whose behalf the request acts.
     pub(crate) caller: Caller,
+    /// The right that a signed URL gives, if the request shows one.
+    pub(crate) signed: Option<Signed>,
     /// The client's address, seen through trusted proxies; `None` on the admin socket.
     pub(crate) client: Option<IpAddr>,
     /// The method of the request.
@@ -72,6 +76,18 @@ impl Call {
     /// Parses the query's parameters; see [`Query::parse`].
     pub(crate) fn query(&self, known: &[&str]) -> filestore_core::Result<Query> {
         Query::parse(&self.query, known)
+    }
+
+    /// Returns how long caches may share the reply: what is left of the window of a signed URL, if the
+    /// request shows one.
+    pub(crate) fn window(&self) -> Option<Duration> {
+        let signed = self.signed.as_ref()?;
+        Some(self.store().signing().cacheable_for(signed.expires_at))
+    }
+
+    /// Returns what the signer of an upload has fixed, if the request shows a signature.
+    pub(crate) fn upload_terms(&self) -> Option<&UploadTerms> {
+        self.signed.as_ref()?.upload.as_ref()
     }
 
     /// Returns the length of the body, if it is announced.

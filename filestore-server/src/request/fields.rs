@@ -51,6 +51,19 @@ impl<T> Once<T> {
         Err(Error::new(ErrorKind::RepeatedField, message).with_field(name))
     }
 
+    /// Sets the value that a signed URL has fixed; `Forbidden` if the field says otherwise.
+    pub(crate) fn fix(&mut self, name: &str, fixed: T) -> Result<()>
+    where
+        T: PartialEq,
+    {
+        if self.0.as_ref().is_some_and(|given| *given != fixed) {
+            let message = format!("the signed URL has another value for the field: {name}");
+            return Err(Error::new(ErrorKind::Forbidden, message).with_field(name));
+        }
+        self.0 = Some(fixed);
+        Ok(())
+    }
+
     /// Reads the part as text and the text as the value.
     pub(crate) async fn read(
         &mut self,
@@ -83,6 +96,13 @@ pub(crate) fn flag(text: &str) -> Result<bool> {
         _ => Err(Error::invalid("flag", "a boolean is true, false, 1 or 0")
             .with_allowed(["true", "false", "1", "0"])),
     }
+}
+
+/// Reads a number of bytes: plain decimal digits.
+pub(crate) fn byte_count(text: &str) -> Result<u64> {
+    let is_plain = text.bytes().all(|b| b.is_ascii_digit());
+    let read = text.parse().ok().filter(|_| is_plain);
+    read.ok_or_else(|| Error::invalid("max_size", "max_size is a whole number, 0 or more"))
 }
 
 /// Reads a name of at most `limit` characters. A browser sends an input that was left blank as an

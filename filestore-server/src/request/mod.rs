@@ -9,3 +9,4 @@ pub(crate) mod json;
 pub(crate) mod object;
 pub(crate) mod preconditions;
 pub(crate) mod upload_claims;
+pub(crate) mod signed;

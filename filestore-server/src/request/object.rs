@@ -46,6 +46,26 @@ impl Object {
         self.get(key, "an integer", Value::as_i64)
     }
 
+    /// Returns a whole number that is not negative, if the key is present.
+    pub(crate) fn count(&self, key: &str) -> Result<Option<u64>> {
+        self.get(key, "a whole number, 0 or more", Value::as_u64)
+    }
+
+    /// Returns one of `words`, if the key is present; `spelled` says how each is written.
+    pub(crate) fn word<T: Copy>(
+        &self,
+        key: &str,
+        words: &[T],
+        spelled: fn(&T) -> &'static str,
+    ) -> Result<Option<T>> {
+        let Some(text) = self.text(key)? else { return Ok(None) };
+        let found = words.iter().find(|word| spelled(word) == text);
+        found.copied().map(Some).ok_or_else(|| {
+            let all: Vec<_> = words.iter().map(spelled).collect();
+            Error::invalid(key, format!("{key} is one of {}", all.join(", "))).with_allowed(all)
+        })
+    }
+
     /// Returns a string, if the key is present.
     pub(crate) fn text(&self, key: &str) -> Result<Option<String>> {
         self.get(key, "a string", |value| value.as_str().map(str::to_owned))

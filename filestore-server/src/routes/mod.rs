@@ -52,6 +52,8 @@ fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
         .or(files::delete::routes())
         .unify()
         .or(files::routes())
+        .unify()
+        .or(files::sign::routes())
         .unify();
 
     let rest = health::routes()

@@ -31,7 +31,7 @@ impl FromStr for IdSegment {
 
 /// Tests whether a segment below `/files/` is the name of another resource, and so no file id.
 pub(super) fn is_reserved(segment: &str) -> bool {
-    matches!(segment, "upload" | "batch" | "delete")
+    matches!(segment, "upload" | "batch" | "delete" | "sign-upload")
 }
 
 /// Any segment, as it was sent.

@@ -49,6 +49,8 @@ pub(crate) static ROUTES: &[Route] = &[
     Route::new(Method::GET, "/files", READ),
     Route::new(Method::GET, "/files/{file_id}/info", READ),
     Route::new(Method::POST, "/files/{file_id}/restore", WRITE),
+    Route::new(Method::POST, "/files/{file_id}/sign", READ),
+    Route::new(Method::POST, "/files/sign-upload", WRITE),
     Route::new(Method::GET, "/health-checks", Need::Nothing),
     Route::new(Method::GET, "/health-checks/ready", Need::Nothing),
     Route::new(Method::GET, "/openapi.json", Need::Nothing),
@@ -70,6 +72,9 @@ pub(crate) static ROUTES: &[Route] = &[
     Route::new(Method::POST, "/admin/migrate/verify", Need::ServiceAdmin),
     Route::new(Method::GET, "/admin/providers", Need::ServiceAdmin),
     Route::new(Method::POST, "/admin/providers/{code}/check", Need::ServiceAdmin),
+    Route::new(Method::GET, "/admin/signing-secrets", Need::ServiceAdmin),
+    Route::new(Method::POST, "/admin/signing-secrets/rotate", Need::ServiceAdmin),
+    Route::new(Method::POST, "/admin/signing-secrets/{kid}/revoke", Need::ServiceAdmin),
     Route::new(Method::GET, "/admin/variants/status", Need::ServiceAdmin),
     Route::new(Method::POST, "/admin/variants/prune", Need::ServiceAdmin),
 ];
@@ -89,6 +94,11 @@ fn at<'p>(base: &Base, path: &'p str) -> Option<impl Iterator<Item = &'static Ro
 
     let mut without_prefix = below(base.strip(path)?).peekable();
     without_prefix.peek().is_some().then_some(without_prefix)
+}
+
+/// Returns the path below the public prefix, whether it was sent with the prefix or without.
+pub(crate) fn without_prefix<'p>(base: &Base, path: &'p str) -> &'p str {
+    if below(path).next().is_some() { path } else { base.strip(path).unwrap_or(path) }
 }
 
 /// Returns the routes of a path that starts with `/api/v1`.
@@ -169,6 +179,7 @@ mod tests {
             id: RequestId::fresh(),
             route: None,
             caller: Caller::anyone(),
+            signed: None,
             client: None,
             method: request.method().clone(),
             headers: HeaderMap::new(),

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
+use filestore_core::Error;
 use http::header::HOST;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Version};
@@ -35,11 +36,14 @@ pub(super) fn service(
     let routes = TowerToHyperService::new(warp::service(routes(&app.base)));
     service_fn(move |request: Request<RequestBody>| {
         let (mut parts, body) = request.into_parts();
-        let call = Arc::new(call_of(&app, &mut parts));
+        let mut call = call_of(&app, &mut parts);
+        let signature = call.take_signature(parts.uri.path());
+        let call = Arc::new(call);
         let entry = LogEntry::of(&parts);
         parts.extensions.insert(Arc::clone(&call));
 
-        let reply = check(&call, &parts).map(|()| routes.call(Request::from_parts(parts, body)));
+        let reply =
+            check(&call, &parts, signature).map(|()| routes.call(Request::from_parts(parts, body)));
 
         async move {
             let mut response = match reply {
@@ -56,12 +60,13 @@ pub(super) fn service(
     })
 }
 
-/// Refuses a request before any route sees it.
-fn check(call: &Call, parts: &Parts) -> Result<(), Failure> {
+/// Refuses a request before any route sees it. `signature` is the outcome for a signed URL.
+fn check(call: &Call, parts: &Parts, signature: Result<(), Error>) -> Result<(), Failure> {
     if !has_one_host(parts.version, &call.headers) {
         return Err(Failure::WithoutOneHost);
     }
-    call.app.guard.check(call, parts)
+    call.app.guard.check(call, parts)?;
+    Ok(signature?)
 }
 
 /// Tests whether the request has exactly one Host. Others are answered 400 (RFC 9112 section 3.2):
@@ -91,6 +96,7 @@ fn call_of(app: &Arc<App>, parts: &mut Parts) -> Call {
         id: RequestId::within(trace),
         route: table::find(&parts.method, &app.base, parts.uri.path()),
         caller: Caller::anyone(),
+        signed: None,
         client,
         method: parts.method.clone(),
         headers,

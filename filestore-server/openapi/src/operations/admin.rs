@@ -3,8 +3,8 @@
 use filestore_core::api::{
     AdminProvider, MigratePlan, MigrateReport, MigrateRunRequest, MigrateStatus,
     MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, ProviderCheckReport,
-    PurgeReport, PurgeRunRequest, StatusReply, SyncQueueReport, SyncQueueRequest, SyncReport,
-    SyncStatusReport, VariantCacheReport,
+    PurgeReport, PurgeRunRequest, SigningSecretReply, StatusReply, SyncQueueReport,
+    SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport,
 };
 use serde_json::{Value, json};
 
@@ -17,10 +17,17 @@ pub(crate) fn group() -> Group {
         name: "Administration",
         description: "The whole service at a glance, background work on demand, migrations. The same API answers \
                       on the Unix socket `admin.sock` of the data directory.",
-        operations: [vec![status(), purge_run()], sync(), migrate(), providers(), variants()]
-            .into_iter()
-            .flatten()
-            .collect(),
+        operations: [
+            vec![status(), purge_run()],
+            sync(),
+            migrate(),
+            providers(),
+            signing(),
+            variants(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
     }
 }
 
@@ -122,6 +129,22 @@ fn providers() -> Vec<Operation> {
             .optional_json(nothing)
             .replies(200, "The steps of the check.", reply::<ProviderCheckReport>)
             .refuses([409, 422, 502]),
+    ]
+}
+
+fn signing() -> Vec<Operation> {
+    vec![
+        get("/admin/signing-secrets", "listSigningSecrets")
+            .says("List the secrets that sign URLs", "Names and lives, never a secret.")
+            .replies_all(200, "The secrets.", reply::<SigningSecretReply>),
+        post("/admin/signing-secrets/rotate", "rotateSigningSecret")
+            .says("Sign with a new secret", "URLs of the one before stay good until they expire.")
+            .optional_json(nothing)
+            .replies_all(200, "The secrets as they are now.", reply::<SigningSecretReply>),
+        post("/admin/signing-secrets/{kid}/revoke", "revokeSigningSecret")
+            .says("Refuse all URLs of a secret at once", "")
+            .optional_json(nothing)
+            .replies_all(200, "The secrets that are left.", reply::<SigningSecretReply>),
     ]
 }
 

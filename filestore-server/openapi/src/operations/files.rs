@@ -2,7 +2,7 @@
 
 use filestore_core::api::{
     ChangeReply, DeleteFilesReply, DeleteFilesRequest, DeleteReply, FileRecord, ListReply,
-    PurgeStatus, Status,
+    PurgeStatus, SignRequest, SignUploadRequest, SignedUrlReply, Status,
 };
 use serde_json::{Value, json};
 
@@ -26,6 +26,8 @@ pub(crate) fn group() -> Group {
             delete(),
             delete_many(),
             restore(),
+            sign(),
+            sign_upload(),
         ],
     }
 }
@@ -210,4 +212,26 @@ fn restore() -> Operation {
         .replies(200, "The record.", reply::<FileRecord>)
         .with(["ETag"])
         .refuses([409])
+}
+
+fn sign() -> Operation {
+    Operation::post("/files/{file_id}/sign", "signFile", READ)
+        .says(
+            "Sign a URL to read a file",
+            "Whoever has the URL can read the content, or one variant, without a key until it expires. Equal \
+             requests within a few minutes give equal URLs.",
+        )
+        .optional_json(request::<SignRequest>)
+        .replies(200, "The URL.", reply::<SignedUrlReply>)
+}
+
+fn sign_upload() -> Operation {
+    Operation::post("/files/sign-upload", "signUpload", WRITE)
+        .says(
+            "Sign a URL to upload one file",
+            "Whoever has the URL can upload one file without a key until it expires. Owner, type and largest \
+             size are fixed.",
+        )
+        .json(request::<SignUploadRequest>)
+        .replies(200, "The URL.", reply::<SignedUrlReply>)
 }

@@ -4,6 +4,7 @@
 mod long_run;
 mod migrate;
 mod providers;
+mod signing;
 mod sync;
 
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
         .or(migrate::routes())
         .unify()
         .or(providers::routes())
+        .unify()
+        .or(signing::routes())
         .unify()
         .or(variants)
         .unify()

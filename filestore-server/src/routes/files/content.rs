@@ -25,7 +25,7 @@ use crate::http::date;
 use crate::http::etag::{EntityTag, repr_digest};
 use crate::http::query::Query;
 use crate::http::range::ByteRange;
-use crate::reply::{self, Failure, NOSNIFF, cache_control};
+use crate::reply::{self, Failure, NOSNIFF, cache_control, shared};
 use crate::request::call::Call;
 use crate::routes::filters::{answer, call, get_or_head, not_allowed};
 
@@ -59,7 +59,7 @@ async fn content(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
             _ => PresignMethod::Get,
         };
         if let Some(url) = call.store().redirect(&record, method, requested).await? {
-            return redirect(&url, call.store().config().presign_ttl).map(Some);
+            return redirect(call, &url).map(Some);
         }
 
         let request = ContentRequest { call, record: &record, query, requested };
@@ -71,14 +71,20 @@ async fn content(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
 /// Redirects to a presigned URL. The reply has no validators: conditions are about the bytes, which are
 /// elsewhere (RFC 9110 section 13.2.1).
 ///
-/// Caches may keep the redirect for a minute at most, and for half of the URL's life at most.
-fn redirect(url: &str, life: Duration) -> Result<Response, Failure> {
-    let max_age = (life / 2).min(Duration::from_mins(1)).as_secs();
+/// Caches may keep the redirect for a minute at most, for half of the URL's life at most, and no
+/// longer than the window of a signed URL.
+fn redirect(call: &Call, url: &str) -> Result<Response, Failure> {
+    let life = (call.store().config().presign_ttl / 2).min(Duration::from_mins(1));
+    let cached = match call.window() {
+        Some(window) => shared(window.min(life)),
+        None => HeaderValue::try_from(format!("private, max-age={}", life.as_secs()))
+            .expect("it is ASCII"),
+    };
+
     let url =
         HeaderValue::try_from(url).map_err(|error| Error::internal("writing a location", error))?;
     let mut response = reply::found(url);
     let headers = response.headers_mut();
-    let cached = HeaderValue::try_from(format!("private, max-age={max_age}")).expect("it is ASCII");
     headers.insert(CACHE_CONTROL, cached);
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     Ok(response)
@@ -157,7 +163,8 @@ impl ContentRequest<'_> {
     fn add_validators(&self, headers: &mut HeaderMap, current: &Validators) {
         let blob = &self.record.blob;
         headers.insert(ETAG, current.etag.to_header());
-        headers.insert(CACHE_CONTROL, cache_control(self.query.get("v"), &blob.sha256));
+        let cached = cache_control(self.call.window(), self.query.get("v"), &blob.sha256);
+        headers.insert(CACHE_CONTROL, cached);
         let modified =
             HeaderValue::try_from(date::format(blob.stored_at)).expect("a date is ASCII");
         headers.insert(LAST_MODIFIED, modified);

@@ -6,6 +6,7 @@ pub(super) mod upload;
 mod change;
 pub(super) mod batch;
 pub(super) mod delete;
+pub(super) mod sign;
 
 use std::str::FromStr;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use filestore_core::api;
 use filestore_core::{
     CustomMetadata, Error, FileRecord, NewUpload, OrganizationId, PartHints, Result, Sha256,
-    StagedBlob, StoredReply, SubSystem, Uploaded,
+    StagedBlob, StoredReply, SubSystem, UploadPermit, Uploaded,
 };
 use http::HeaderValue;
 use http::header::{ETAG, LOCATION};
@@ -19,6 +19,7 @@ use crate::request::call::Call;
 use crate::request::fields::{self, CHARSET_FIELD, Once};
 use crate::request::form::{Part, open_form};
 use crate::request::incoming::Body;
+use crate::request::signed::UploadTerms;
 use crate::request::upload_claims::UploadClaims;
 use crate::routes::filters::{not_allowed, with_body};
 
@@ -43,8 +44,8 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
 }
 
 async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
-    let mut form = open_form(&call, body, 1, call.store().config().limits.max_file_size)?;
-    let mut fields = UploadForm::default();
+    let mut fields = UploadForm::begin(&call).await?;
+    let mut form = open_form(&call, body, 1, fields.max_size)?;
     while let Some(mut part) = form.next_part().await? {
         fields.take(&call, &mut part).await?;
     }
@@ -92,7 +93,11 @@ fn with_location(
 
 /// The form as far as it has arrived.
 #[derive(Debug, Default)]
-struct UploadForm {
+struct UploadForm<'c> {
+    /// The terms of a signed URL, which go before the fields.
+    terms: Option<&'c UploadTerms>,
+    /// The most bytes of the file.
+    max_size: u64,
     organization_id: Once<OrganizationId>,
     sub_system: Once<SubSystem>,
     original_name: Once<Option<String>>,
@@ -105,7 +110,27 @@ struct UploadForm {
     claims: Option<UploadClaims>,
 }
 
-impl UploadForm {
+impl<'c> UploadForm<'c> {
+    /// Begins a form. What a signed URL says is known before the first field.
+    async fn begin(call: &'c Call) -> Result<Self> {
+        let max_size = call.store().config().limits.max_file_size;
+        let Some(terms) = call.upload_terms() else {
+            return Ok(Self { max_size, ..Self::default() });
+        };
+
+        let claims = UploadClaims::of(call, &terms.organization_id).await?;
+        if claims.idempotency.is_none() {
+            // A request with an idempotency key may be answered from memory.
+            call.store().signing().expect_unused(&terms.permit).await?;
+        }
+        Ok(Self {
+            terms: Some(terms),
+            max_size: terms.max_size.unwrap_or(u64::MAX).min(max_size),
+            claims: Some(claims),
+            ..Self::default()
+        })
+    }
+
     /// Reads the next field.
     async fn take(&mut self, call: &Call, part: &mut Part<'_>) -> Result<()> {
         match part.name() {
@@ -114,6 +139,9 @@ impl UploadForm {
             "organization_id" => {
                 self.organization_id.read(part, fields::parsed).await?;
                 let organization = self.organization_id.get().expect("it was read just now");
+                if self.terms.is_some() {
+                    return Ok(());
+                }
                 self.claims = Some(UploadClaims::of(call, organization).await?);
                 Ok(())
             }
@@ -136,15 +164,18 @@ impl UploadForm {
         self.file.expect_first("file")?;
         let hints = fields::hints(part);
         let uploads = call.store().uploads();
-        let uploads = self.organization_id.get().map_or(uploads, |id| uploads.of(id));
-        if let Some(writer) = fields::receive(part, uploads.stage()).await? {
+        let owner = self.terms.map(|terms| &terms.organization_id);
+        let owner = owner.or(self.organization_id.get());
+        let uploads = owner.map_or(uploads, |id| uploads.of(id));
+        if let Some(writer) = fields::receive(part, uploads.stage_up_to(self.max_size)).await? {
             self.file.set("file", (writer.finish().await?, hints))?;
         }
         Ok(())
     }
 
     /// Checks that the form is whole. The caller holds the claims until the commit.
-    fn finish(self) -> Result<(NewUpload, StagedBlob, Option<UploadClaims>)> {
+    fn finish(mut self) -> Result<(NewUpload, StagedBlob, Option<UploadClaims>)> {
+        let permit = self.terms.map(|terms| self.fill_in(terms)).transpose()?;
         let organization = fields::required("organization_id", self.organization_id)?;
         let sub_system = fields::required("sub_system", self.sub_system)?;
         let (staged, hints) = fields::required("file", self.file)?;
@@ -155,9 +186,21 @@ impl UploadForm {
         new.given.mime_type = self.mime_type.take().flatten();
         new.given.hints = hints;
         new.temp = self.upload_temp.take().unwrap_or(false);
+        new.permit = permit;
         new.sha256 = self.sha256.take();
         new.metadata = self.metadata.take().flatten().unwrap_or_default();
         new.idempotency = claims.as_mut().and_then(|claims| claims.idempotency.take());
         Ok((new, staged, claims))
+    }
+
+    /// Puts the terms of a signed URL into the form. `Forbidden` for a field that says otherwise.
+    fn fill_in(&mut self, terms: &UploadTerms) -> Result<UploadPermit> {
+        self.organization_id.fix("organization_id", terms.organization_id.clone())?;
+        self.sub_system.fix("sub_system", terms.sub_system.clone())?;
+        self.upload_temp.fix("upload_temp", terms.temp)?;
+        if terms.mime_type.is_some() {
+            self.mime_type.fix("mime_type", terms.mime_type.clone())?;
+        }
+        Ok(terms.permit.clone())
     }
 }

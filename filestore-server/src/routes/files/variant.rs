@@ -80,7 +80,7 @@ async fn respond(
     let tag =
         HeaderValue::try_from(tag).map_err(|e| Error::internal("writing an entity tag", e))?;
     headers.insert(ETAG, tag);
-    headers.insert(CACHE_CONTROL, cache_control(version, &record.blob.sha256));
+    headers.insert(CACHE_CONTROL, cache_control(call.window(), version, &record.blob.sha256));
     Ok(Some(response))
 }
 

@@ -1,0 +1,48 @@
+//! The secrets that sign URLs: their names and lives, never the secrets themselves.
+
+use std::sync::Arc;
+
+use filestore_core::api::SigningSecretReply;
+use warp::reply::Response;
+use warp::{Filter, Rejection};
+
+use super::super::path::Segment;
+use crate::reply::{self, Failure};
+use crate::request::call::Call;
+use crate::request::incoming::Body;
+use crate::routes::filters::{answer, call, get, not_allowed, post};
+
+/// Builds `/signing-secrets`, its `/rotate` and `/{kid}/revoke`.
+pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+    let list = warp::path!("signing-secrets").and(get(list));
+    let rotate = warp::path!("signing-secrets" / "rotate").and(post(rotate));
+
+    let path = warp::path!("signing-secrets" / Segment / "revoke");
+    let revoke = path
+        .and(warp::post())
+        .and(call())
+        .then(|kid, call: Arc<Call>| answer(Arc::clone(&call), revoke(call, kid)));
+    let revoke = revoke.or(path.and(not_allowed("POST")).map(|_, reply| reply)).unify();
+
+    list.or(rotate).unify().or(revoke).unify()
+}
+
+async fn list(call: Arc<Call>) -> Result<Response, Failure> {
+    shown(&call)
+}
+
+async fn rotate(call: Arc<Call>, _body: Body) -> Result<Response, Failure> {
+    call.store().signing().rotate().await?;
+    shown(&call)
+}
+
+async fn revoke(call: Arc<Call>, kid: Segment) -> Result<Response, Failure> {
+    call.store().signing().revoke(&kid.0).await?;
+    shown(&call)
+}
+
+/// Replies with all secrets as they are now.
+fn shown(call: &Call) -> Result<Response, Failure> {
+    let secrets = call.store().signing().secrets().into_iter();
+    reply::ok(&secrets.map(SigningSecretReply::from).collect::<Vec<_>>())
+}

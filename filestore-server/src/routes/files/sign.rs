@@ -1,0 +1,144 @@
+//! POST /files/{fileId}/sign and POST /files/sign-upload: URLs that work without a key.
+
+use std::sync::Arc;
+
+use filestore_core::api::{SignRequest, SignUploadRequest, SignedUrlReply};
+use filestore_core::{
+    Error, ErrorKind, OrganizationId, Result, Scope, SignFile, SignUpload, SignedUrl,
+};
+use warp::reply::Response;
+use warp::{Filter, Rejection};
+
+use super::super::path::IdSegment;
+use crate::reply::{self, Failure};
+use crate::request::call::Call;
+use crate::request::incoming::{Body, body};
+use crate::request::json::{read_json, read_optional_json};
+use crate::request::object::{Object, required};
+use crate::routes::filters::{answer, call, not_allowed, post};
+
+const FILE_KEYS: [&str; 4] = ["size", "fit", "disposition", "expires_in_s"];
+
+const UPLOAD_KEYS: [&str; 6] =
+    ["organization_id", "sub_system", "max_size", "mime_type", "upload_temp", "expires_in_s"];
+
+/// Builds `/files/{fileId}/sign` and `/files/sign-upload`.
+pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+    let path = warp::path!("files" / IdSegment / "sign");
+    let file = path
+        .and(warp::post())
+        .and(call())
+        .and(body())
+        .then(|id, call: Arc<Call>, body| answer(Arc::clone(&call), sign(call, id, body)));
+    let file = file.or(path.and(not_allowed("POST")).map(|_, reply| reply)).unify();
+
+    let upload = warp::path!("files" / "sign-upload").and(post(sign_upload));
+    file.or(upload).unify()
+}
+
+async fn sign(call: Arc<Call>, id: IdSegment, body: Body) -> Result<Response, Failure> {
+    let json = read_optional_json(&call, body).await?;
+    let request = json.as_deref().map_or(Ok(SignRequest::default()), file_request)?;
+    let request = SignFile::try_from(&request)?;
+    let url = call.store().signing().file(id.id()?, &call.caller.scope, &request).await?;
+    minted(&call, &url)
+}
+
+fn file_request(json: &[u8]) -> Result<SignRequest> {
+    let object = Object::parse(json, &FILE_KEYS)?;
+    let mut request = SignRequest::default();
+    request.size = object.count("size")?.map(|side| u32::try_from(side).unwrap_or(u32::MAX));
+    request.fit = object.word("fit", filestore_core::api::Fit::ALL, |fit| fit.as_str())?;
+    request.disposition =
+        object.word("disposition", filestore_core::api::Disposition::ALL, |how| how.as_str())?;
+    request.expires_in_s = object.count("expires_in_s")?;
+    Ok(request)
+}
+
+async fn sign_upload(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
+    let request = upload_request(&read_json(&call, body).await?)?;
+    let request = SignUpload::try_from(&request)?;
+    expect_own(&call.caller.scope, &request.organization_id)?;
+    let url = call.store().signing().upload(&request).await?;
+    minted(&call, &url)
+}
+
+fn upload_request(json: &[u8]) -> Result<SignUploadRequest> {
+    let object = Object::parse(json, &UPLOAD_KEYS)?;
+    let organization_id = required("organization_id", object.text("organization_id")?)?;
+    let sub_system = required("sub_system", object.text("sub_system")?)?;
+
+    let mut request = SignUploadRequest::new(organization_id, sub_system);
+    request.max_size = object.count("max_size")?;
+    request.mime_type = object.text("mime_type")?;
+    request.upload_temp = object.flag("upload_temp")?;
+    request.expires_in_s = object.count("expires_in_s")?;
+    Ok(request)
+}
+
+/// Refuses an organization that the caller may not act on.
+fn expect_own(scope: &Scope, organization: &OrganizationId) -> Result<()> {
+    if scope.covers(organization) {
+        return Ok(());
+    }
+    let message = "the key may not act on this organization";
+    Err(Error::new(ErrorKind::Forbidden, message).with_field("organization_id"))
+}
+
+fn minted(call: &Call, url: &SignedUrl) -> Result<Response, Failure> {
+    let shown = call.app.base.minted(&url.path_and_query);
+    reply::ok(&SignedUrlReply::new(shown, url.expires_at.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field_of(outcome: Result<impl std::fmt::Debug>) -> Option<String> {
+        outcome.unwrap_err().details().field.clone()
+    }
+
+    #[test]
+    fn a_file_request_is_read_strictly() {
+        let full = br#"{"size": 200, "fit": "inside", "expires_in_s": 60}"#;
+        let request = SignFile::try_from(&file_request(full).unwrap()).unwrap();
+        assert_eq!(request.expires_in.unwrap().as_secs(), 60);
+        assert!(SignFile::try_from(&file_request(b"{}").unwrap()).unwrap().variant.is_none());
+
+        for (json, field) in [
+            (r#"{"size": "200"}"#, "size"),
+            (r#"{"size": -1}"#, "size"),
+            (r#"{"size": 201}"#, "size"),
+            (r#"{"size": 99999999999}"#, "size"),
+            (r#"{"fit": "both"}"#, "fit"),
+            (r#"{"fit": "cover"}"#, "fit"),
+            (r#"{"disposition": "save"}"#, "disposition"),
+            (r#"{"expires_in_s": 1.5}"#, "expires_in_s"),
+            (r#"{"expires_in": 1}"#, "expires_in"),
+        ] {
+            let read = file_request(json.as_bytes()).and_then(|read| SignFile::try_from(&read));
+            assert_eq!(field_of(read).as_deref(), Some(field), "{json}");
+        }
+    }
+
+    #[test]
+    fn an_upload_request_is_read_strictly() {
+        let full = br#"{"organization_id": "42", "sub_system": "docs", "max_size": 7, "mime_type": "image/png",
+            "upload_temp": true, "expires_in_s": 60}"#;
+        let request = SignUpload::try_from(&upload_request(full).unwrap()).unwrap();
+        assert_eq!((request.max_size, request.temp), (Some(7), true));
+
+        for (json, field) in [
+            (r#"{"sub_system": "docs"}"#, "organization_id"),
+            (r#"{"organization_id": "42"}"#, "sub_system"),
+            (r#"{"organization_id": 42, "sub_system": "docs"}"#, "organization_id"),
+            (r#"{"organization_id": "042", "sub_system": "docs"}"#, "organization_id"),
+            (r#"{"organization_id": "42", "sub_system": ".."}"#, "sub_system"),
+            (r#"{"organization_id": "42", "sub_system": "docs", "max_size": -1}"#, "max_size"),
+            (r#"{"organization_id": "42", "sub_system": "docs", "upload_temp": 1}"#, "upload_temp"),
+        ] {
+            let read = upload_request(json.as_bytes()).and_then(|read| SignUpload::try_from(&read));
+            assert_eq!(field_of(read).as_deref(), Some(field), "{json}");
+        }
+    }
+}
