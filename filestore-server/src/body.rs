@@ -11,12 +11,14 @@ use futures_util::Stream;
 use tokio::time::Instant;
 
 use crate::deadline::Deadline;
+pub use crate::least_rate::LeastRate;
+use crate::least_rate::Slack;
 
 /// Any error, as streams of bodies fail with.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Limits on a client's silence while its body is read. Time in which the server does not read
-/// (because the disk is slow, say) does not count.
+/// Limits on a client's silence and slowness while its body is read. Time in which the server does not
+/// read (because the disk is slow, say) does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timeouts {
@@ -24,19 +26,26 @@ pub struct Timeouts {
     pub first_byte: Duration,
     /// The longest silence between two chunks.
     pub idle: Duration,
+    /// The least rate at which the client sends.
+    pub least_rate: LeastRate,
 }
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { first_byte: Duration::from_secs(30), idle: Duration::from_secs(30) }
+        Self {
+            first_byte: Duration::from_secs(30),
+            idle: Duration::from_secs(30),
+            least_rate: LeastRate::default(),
+        }
     }
 }
 
-/// A body stream that fails when the client stays silent for too long.
+/// A body stream that fails when the client stays silent for too long, or sends too slowly.
 pub struct BodyReader<S> {
     stream: Pin<Box<S>>,
     timeouts: Timeouts,
     timer: Deadline,
+    slack: Slack,
     started: bool,
 }
 
@@ -48,19 +57,31 @@ where
 {
     /// Makes a reader of `stream`.
     pub fn new(stream: S, timeouts: Timeouts) -> Self {
-        Self { stream: Box::pin(stream), timeouts, timer: Deadline::default(), started: false }
+        let slack = Slack::new(timeouts.least_rate, timeouts.idle.max(timeouts.first_byte));
+        let timer = Deadline::default();
+        Self { stream: Box::pin(stream), timeouts, timer, slack, started: false }
     }
 
     /// Returns the next chunk, or `None` at the end. Cancelling the call loses nothing.
     ///
-    /// Fails with [`ErrorKind::BodyTimeout`] when the client stops sending, and
+    /// Fails with [`ErrorKind::BodyTimeout`] when the client stops sending or sends too slowly, and
     /// [`ErrorKind::MalformedBody`] when the body ends before its length or the connection breaks.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
-        let patience = if self.started { self.timeouts.idle } else { self.timeouts.first_byte };
-        let deadline = Instant::now() + patience;
-        let chunk = poll_fn(|cx| self.poll_chunk(cx, deadline)).await?;
+        let mut waiting = Waiting { since: None, patience: self.patience() };
+        let chunk = poll_fn(|cx| self.poll_chunk(cx, &mut waiting)).await?;
+
         self.started = true;
+        if let Some(since) = waiting.since {
+            self.slack.waited(since.elapsed());
+        }
+        self.slack.moved(chunk.as_ref().map_or(0, |chunk| chunk.len() as u64));
         Ok(chunk)
+    }
+
+    /// Returns how long the client may be silent now.
+    fn patience(&self) -> Duration {
+        let silence = if self.started { self.timeouts.idle } else { self.timeouts.first_byte };
+        silence.min(self.slack.left())
     }
 
     /// Reads the whole rest of the body: [`ErrorKind::TooLarge`] if it has more than `limit_bytes`.
@@ -79,7 +100,7 @@ where
     fn poll_chunk(
         &mut self,
         cx: &mut Context<'_>,
-        deadline: Instant,
+        waiting: &mut Waiting,
     ) -> Poll<Result<Option<Bytes>>> {
         match self.stream.as_mut().poll_next(cx) {
             Poll::Ready(Some(Ok(mut chunk))) => {
@@ -92,14 +113,19 @@ where
             }
 
             Poll::Pending => {
-                ready!(self.timer.poll_passed(cx, deadline));
-                Poll::Ready(Err(Error::new(
-                    ErrorKind::BodyTimeout,
-                    "the client stopped sending the body",
-                )))
+                let since = *waiting.since.get_or_insert_with(Instant::now);
+                ready!(self.timer.poll_passed(cx, since + waiting.patience));
+                let message = "the client stopped sending the body, or sends it too slowly";
+                Poll::Ready(Err(Error::new(ErrorKind::BodyTimeout, message)))
             }
         }
     }
+}
+
+/// A wait for a chunk. The clock is read only if the chunk is not there yet.
+struct Waiting {
+    since: Option<Instant>,
+    patience: Duration,
 }
 
 #[cfg(test)]
@@ -125,8 +151,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_body_that_never_starts_has_a_time_of_its_own() {
         let silent = stream::pending::<Result<Bytes, std::io::Error>>();
-        let timeouts =
-            Timeouts { first_byte: Duration::from_secs(7), idle: Duration::from_secs(3) };
+        let (first_byte, idle) = (Duration::from_secs(7), Duration::from_secs(3));
+        let timeouts = Timeouts { first_byte, idle, ..Timeouts::default() };
         let start = Instant::now();
         let error = BodyReader::new(silent, timeouts).chunk().await.unwrap_err();
         assert_eq!((error.kind(), start.elapsed().as_secs()), (ErrorKind::BodyTimeout, 7));
@@ -137,5 +163,38 @@ mod tests {
         assert_eq!(body.chunk().await.unwrap().unwrap(), "a");
         assert_eq!(body.chunk().await.unwrap_err().kind(), ErrorKind::BodyTimeout);
         assert_eq!(start.elapsed().as_secs(), 3);
+    }
+
+    /// A body of `bytes` in each second, for ever.
+    fn trickle(bytes: usize) -> impl Stream<Item = Result<Bytes, std::io::Error>> {
+        stream::unfold((), move |()| async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Some((Ok(Bytes::from(vec![0; bytes])), ()))
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_trickles_is_given_up_though_it_is_never_silent_for_long() {
+        for (bytes, secs) in [(1, Some(30)), (512, Some(59)), (1127, None)] {
+            let mut body = BodyReader::new(trickle(bytes), Timeouts::default());
+            let start = Instant::now();
+            let ended = async { while body.chunk().await.is_ok() {} };
+            let ended = tokio::time::timeout(Duration::from_hours(1), ended).await;
+            assert_eq!(ended.ok().map(|()| start.elapsed().as_secs()), secs, "{bytes} bytes/s");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fast_start_is_no_credit_for_a_slow_end() {
+        let first = stream::iter([Ok::<_, std::io::Error>(Bytes::from(vec![0; 1 << 20]))]);
+        let mut body = BodyReader::new(first.chain(trickle(1)), Timeouts::default());
+        let start = Instant::now();
+        let error = loop {
+            match body.chunk().await {
+                Ok(_) => {}
+                Err(error) => break error,
+            }
+        };
+        assert_eq!((error.kind(), start.elapsed().as_secs()), (ErrorKind::BodyTimeout, 30));
     }
 }

@@ -44,6 +44,8 @@
 //! status.
 
 mod deadline;
+mod least_rate;
+mod throttle;
 
 pub mod http;
 pub mod body;
@@ -57,6 +59,7 @@ mod routes;
 mod server;
 
 pub use crate::http::forwarded::{BadIpRange, IpRange};
+pub use crate::least_rate::LeastRate;
 pub use config::{Config, ConfigError};
 pub use request::base::BadPublicUrl;
 pub use server::{Server, StartError};

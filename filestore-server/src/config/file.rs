@@ -72,6 +72,9 @@ tables! {
         drain_bytes: usize,
         stop_secs: u32,
         max_connections: usize,
+        max_connections_per_address: usize,
+        min_rate_bytes_per_sec: u64,
+        min_rate_grace_secs: u32,
         buffer_bytes: usize,
     }
 }
@@ -118,6 +121,11 @@ impl HttpTable {
         put(&mut http.drain_bytes, self.drain_bytes);
         put_secs(&mut http.grace, self.stop_secs);
         put(&mut http.max_connections, self.max_connections);
+        put(&mut http.max_connections_per_address, self.max_connections_per_address);
+        for rate in [&mut http.least_rate, &mut body.least_rate] {
+            put(&mut rate.bytes_per_sec, self.min_rate_bytes_per_sec);
+            put_secs(&mut rate.grace, self.min_rate_grace_secs);
+        }
         put(&mut http.buffer_bytes, self.buffer_bytes);
     }
 }

@@ -144,15 +144,42 @@ impl Config {
             let problem = "must be names or addresses, without scheme and port";
             return Err(ConfigError::Value { key: "allowed_hosts", problem });
         }
-        if !(1..=1_000_000).contains(&self.http.max_connections) {
-            let problem = "must be 1 to 1000000";
-            return Err(ConfigError::Value { key: "http.max_connections", problem });
+        for (key, count) in [
+            ("http.max_connections", self.http.max_connections),
+            ("http.max_connections_per_address", self.http.max_connections_per_address),
+        ] {
+            if !(1..=1_000_000).contains(&count) {
+                return Err(ConfigError::Value { key, problem: "must be 1 to 1000000" });
+            }
         }
+        self.check_times()?;
         if self.http.buffer_bytes < 8192 {
             let problem = "must be at least 8192";
             return Err(ConfigError::Value { key: "http.buffer_bytes", problem });
         }
         Ok(())
+    }
+}
+
+impl Config {
+    /// Refuses limits of no time at all. "0" means "off" elsewhere, and here would cut every connection.
+    fn check_times(&self) -> Result<(), ConfigError> {
+        let (http, body) = (&self.http, &self.body);
+        let times = [
+            ("http.first_byte_secs", http.first_byte),
+            ("http.header_secs", http.header),
+            ("http.keep_alive_idle_secs", http.keep_alive_idle),
+            ("http.write_idle_secs", http.write_idle),
+            ("http.body_first_byte_secs", body.first_byte),
+            ("http.body_idle_secs", body.idle),
+            ("http.drain_secs", http.drain),
+            ("http.min_rate_grace_secs", http.least_rate.grace.min(body.least_rate.grace)),
+        ];
+
+        match times.into_iter().find(|(_, time)| time.is_zero()) {
+            Some((key, _)) => Err(ConfigError::Value { key, problem: "must be at least 1" }),
+            None => Ok(()),
+        }
     }
 }
 
@@ -264,6 +291,10 @@ mod tests {
             ("[limits]\nmax_batch_items = 0", "limits.max_batch_items"),
             ("[limits]\nmax_file_size = -1", "max_file_size"),
             ("[http]\nbuffer_bytes = 1", "http.buffer_bytes"),
+            ("[http]\nwrite_idle_secs = 0", "http.write_idle_secs"),
+            ("[http]\nbody_idle_secs = 0", "http.body_idle_secs"),
+            ("[http]\nmin_rate_grace_secs = 0", "http.min_rate_grace_secs"),
+            ("[http]\nmax_connections_per_address = 0", "http.max_connections_per_address"),
             ("[tls]\ncert = \"c.pem\"", "tls.key"),
             ("[tls]\nkey = \"k.pem\"", "tls.cert"),
             ("[variants]\nquality = 101.0", "variants.quality"),

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::Options;
 use super::traffic::Traffic;
 use crate::deadline::Deadline;
+use crate::least_rate::Slack;
 
 /// The event that a connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +52,8 @@ pub(super) struct Activity {
     phase: AtomicU32,
     /// The number of times that writing stalled or went on; odd while it is stalled.
     stalls: AtomicU32,
+    /// The bytes written since [`PhaseTimeouts`] last took them.
+    written: AtomicU64,
     /// True while the body of the current request has bytes that the service has not read.
     body_unread: AtomicBool,
     /// True while the service works on a reply whose head is not there yet.
@@ -131,9 +134,11 @@ impl Activity {
         self.is_half_closed() && self.answering.load(Relaxed)
     }
 
-    /// Records whether the client takes the bytes that are written: `written` is pending if not.
+    /// Records whether the client takes the bytes that are written, and how many: `written` is pending
+    /// if not.
     pub(super) fn wrote(&self, written: &Poll<io::Result<usize>>) {
         if let Poll::Ready(Ok(bytes)) = written {
+            self.written.fetch_add(*bytes as u64, Relaxed);
             self.traffic.sent(*bytes);
         }
 
@@ -174,6 +179,8 @@ pub(super) struct PhaseTimeouts {
     phase: (u32, Instant),
     /// The number of stalls seen last, and when it was seen first.
     stalls: (u32, Instant),
+    /// The time that the client has left to take its replies in.
+    slack: Slack,
     /// The instant since which the client may be gone.
     half_closed: Option<Instant>,
     timer: Deadline,
@@ -181,9 +188,15 @@ pub(super) struct PhaseTimeouts {
 
 impl PhaseTimeouts {
     /// Starts the time of [`Phase::New`].
-    pub(super) fn new() -> Self {
+    pub(super) fn new(options: &Options) -> Self {
         let now = Instant::now();
-        Self { phase: (0, now), stalls: (0, now), half_closed: None, timer: Deadline::default() }
+        Self {
+            phase: (0, now),
+            stalls: (0, now),
+            slack: Slack::new(options.least_rate, options.write_idle),
+            half_closed: None,
+            timer: Deadline::default(),
+        }
     }
 
     /// Returns ready when the client has used up the time of the current phase. Must be polled after
@@ -197,6 +210,9 @@ impl PhaseTimeouts {
         let (phase, stalls) = (activity.phase.load(Relaxed), activity.stalls.load(Relaxed));
         if (phase, stalls) != (self.phase.0, self.stalls.0) {
             let now = Instant::now();
+            if self.stalls.0 != stalls {
+                self.count_stall(now, activity);
+            }
             for (seen, current) in [(&mut self.phase, phase), (&mut self.stalls, stalls)] {
                 if seen.0 != current {
                     *seen = (current, now);
@@ -210,10 +226,23 @@ impl PhaseTimeouts {
         }
 
         match limit(Phase::of(phase), options) {
-            _ if stalls % 2 == 1 => self.timer.poll_passed(cx, self.stalls.1 + options.write_idle),
+            _ if stalls % 2 == 1 => {
+                let patience = options.write_idle.min(self.slack.left());
+                self.timer.poll_passed(cx, self.stalls.1 + patience)
+            }
             Some(limit) => self.timer.poll_passed(cx, self.phase.1 + limit),
             None => Poll::Pending,
         }
+    }
+}
+
+impl PhaseTimeouts {
+    /// Counts the stall that is over, if there was one, and the bytes that were written meanwhile.
+    fn count_stall(&mut self, now: Instant, activity: &Activity) {
+        if self.stalls.0 % 2 == 1 {
+            self.slack.waited(now - self.stalls.1);
+        }
+        self.slack.moved(activity.written.swap(0, Relaxed));
     }
 }
 

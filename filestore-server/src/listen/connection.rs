@@ -103,7 +103,7 @@ pub(super) async fn run<S, B>(
     let socket = TokioIo::new(WatchedSocket { stream, activity: activity.clone() });
 
     let mut connection = builder(&options).serve_connection(socket, service);
-    let mut timeouts = PhaseTimeouts::new();
+    let mut timeouts = PhaseTimeouts::new(&options);
     let mut told = false;
 
     let ended = poll_fn(|cx| {

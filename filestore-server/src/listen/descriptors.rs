@@ -1,9 +1,13 @@
-//! The process's limit of open files.
+//! The process's limit of open files, and its division.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// macOS refuses a higher soft limit (`OPEN_MAX`), even where the hard one is "none".
 const OPEN_MAX: u64 = 10_240;
+
+/// The most descriptors that are kept for the rest of the process: the database, providers, sources of
+/// variants, and a file for each of the 512 threads on which files are opened.
+const KEPT: usize = 768;
 
 /// Raises the soft limit of open descriptors to the hard limit where that is allowed, and returns the
 /// new soft limit; `None` means unlimited. To be called once, at the start: every connection and every
@@ -16,12 +20,41 @@ pub fn raise_descriptor_limit() -> Option<u64> {
         set_soft_limit(Some(OPEN_MAX), maximum);
     }
 
+    descriptor_limit()
+}
+
+/// Returns the limit of open descriptors; `None` means unlimited.
+pub fn descriptor_limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
 /// Sets the soft limit beside the hard one; false where that is not allowed.
 fn set_soft_limit(soft: Option<u64>, hard: Option<u64>) -> bool {
     setrlimit(Resource::Nofile, Rlimit { current: soft, maximum: hard }).is_ok()
+}
+
+/// The division of the descriptors between connections and uploads, so that connections which do
+/// nothing cannot take what those that are served need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DescriptorBudget {
+    /// Connections at one time.
+    pub connections: usize,
+    /// Uploads whose files may stay open.
+    pub uploads: usize,
+}
+
+impl DescriptorBudget {
+    /// Divides `limit` descriptors: a quarter at most is kept for the process, another for `uploads`,
+    /// and two thirds of the rest are for `connections`, because a connection to which a large file is
+    /// sent holds that open as well.
+    pub fn divide(limit: Option<u64>, connections: usize, uploads: usize) -> Self {
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+        let kept = KEPT.min(limit / 4);
+        let uploads = uploads.min(limit / 4).max(1);
+        let rest = limit.saturating_sub(kept).saturating_sub(uploads);
+        Self { connections: connections.min(rest / 3 * 2).max(1), uploads }
+    }
 }
 
 #[cfg(test)]
@@ -36,5 +69,20 @@ mod tests {
         assert!(number(after) >= number(before.current));
         assert!(number(after) <= number(before.maximum));
         assert_eq!(raise_descriptor_limit(), after);
+    }
+
+    #[test]
+    fn connections_leave_descriptors_for_what_they_ask_for() {
+        for (limit, connections, uploads) in [
+            (None, 20_000, 1024),
+            (Some(1_048_576), 20_000, 1024),
+            (Some(20_000), 12_138, 1024),
+            (Some(4096), 1536, 1024),
+            (Some(1024), 340, 256),
+            (Some(0), 1, 1),
+        ] {
+            let budget = DescriptorBudget::divide(limit, 20_000, 1024);
+            assert_eq!(budget, DescriptorBudget { connections, uploads }, "{limit:?}");
+        }
     }
 }

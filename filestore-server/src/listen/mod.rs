@@ -7,7 +7,9 @@
 //!
 //! - every phase of a connection has its own timeout ([`Options`]), with one timer that is reset once
 //!   per phase, never per read or write;
-//! - at the cap, accepting waits until a connection ends;
+//! - at the cap, accepting waits until a connection ends, and no address has more than its share
+//!   ([`Shares`]);
+//! - a client that takes its reply too slowly is cut ([`LeastRate`]);
 //! - a reply that comes before its request was read whole is followed by FIN and a bounded drain, so
 //!   that the client reads the reply instead of a reset;
 //! - a client that goes away while its request is worked on cancels the request, at once or, where only
@@ -19,7 +21,8 @@
 //!
 //! # Locking
 //!
-//! One registry of connections is locked when a connection begins or ends and at the stop. The
+//! One registry of connections is locked when a connection begins or ends and at the stop, and the
+//! count of connections by address when one begins or ends. The
 //! activity of a connection is kept in its own atomics, written and read by its task.
 //!
 //! # Settings of hyper
@@ -31,6 +34,7 @@
 mod activity;
 mod connection;
 mod descriptors;
+mod shares;
 mod socket;
 mod tls;
 #[cfg(test)]
@@ -49,15 +53,19 @@ use hyper::service::Service;
 use hyper::{Request, Response};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use connection::{Connections, run};
-pub use descriptors::raise_descriptor_limit;
+pub use descriptors::{DescriptorBudget, descriptor_limit, raise_descriptor_limit};
+pub use shares::Shares;
 use socket::Stream;
 pub use socket::{Listener, Peer};
 pub use tls::{BadTlsFiles, Tls, TlsFiles};
 pub use traffic::Traffic;
 pub use watched::RequestBody;
+
+pub use crate::least_rate::LeastRate;
+use crate::throttle::Throttle;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -73,6 +81,9 @@ pub struct Options {
     pub keep_alive_idle: Duration,
     /// The longest wait for a client that takes no byte of its reply.
     pub write_idle: Duration,
+    /// The least rate at which a client takes its reply. Only time in which the client makes the server
+    /// wait counts.
+    pub least_rate: LeastRate,
     /// The longest time of reading the rest of a refused body, after its reply.
     pub drain: Duration,
     /// The most bytes that are read of the rest of a refused body.
@@ -84,6 +95,8 @@ pub struct Options {
     pub grace: Duration,
     /// The most connections at one time.
     pub max_connections: usize,
+    /// The most connections of one address; see [`Shares`].
+    pub max_connections_per_address: usize,
     /// The bytes of a connection's read buffer, and so the longest header block. Values below 8192
     /// count as 8192.
     pub buffer_bytes: usize,
@@ -96,11 +109,13 @@ impl Default for Options {
             header: Duration::from_secs(10),
             keep_alive_idle: Duration::from_secs(75),
             write_idle: Duration::from_mins(1),
+            least_rate: LeastRate::default(),
             drain: Duration::from_secs(5),
             drain_bytes: 8 << 20,
             half_closed: Duration::from_secs(5),
             grace: Duration::from_secs(30),
             max_connections: 20_000,
+            max_connections_per_address: 1000,
             buffer_bytes: 64 << 10,
         }
     }
@@ -110,7 +125,8 @@ impl Default for Options {
 /// idle connections, and waits for running requests up to [`Options::grace`]. Returns how many
 /// connections were cut after that.
 ///
-/// A request carries its [`Peer`] in its extensions. The service is hyper's; for a warp filter it is
+/// A connection for which its address has no share left in `shares` is answered 503 and closed. A
+/// request carries its [`Peer`] in its extensions. The service is hyper's; for a warp filter it is
 /// `TowerToHyperService::new(warp::service(filter))`. A panic ends only its own connection.
 pub async fn serve<S, B>(
     listener: Listener,
@@ -126,14 +142,17 @@ where
     B::Data: Send,
     B::Error: Into<BoxError>,
 {
-    serve_counted(listener, service, options, Arc::default(), shutdown).await
+    let shares = Shares::new(options.max_connections_per_address, Vec::new());
+    serve_counted(listener, service, options, shares, Arc::default(), shutdown).await
 }
 
-/// Serves as [`serve`] does, and counts connections, requests and bytes in `traffic`.
+/// Serves as [`serve`] does, with shares that other listeners take from as well, and counts connections,
+/// requests and bytes in `traffic`.
 pub async fn serve_counted<S, B>(
     listener: Listener,
     service: S,
     options: Options,
+    shares: Arc<Shares>,
     traffic: Arc<Traffic>,
     shutdown: impl Future<Output = ()>,
 ) -> usize
@@ -148,7 +167,7 @@ where
     let mut shutdown = pin!(shutdown);
     let permits = Arc::new(Semaphore::new(options.max_connections));
     let connections = Arc::new(Connections::new(traffic));
-    let mut failures = AcceptFailures::default();
+    let (failures, crowding) = (Throttle::new(), Throttle::new());
     let mut tasks = JoinSet::new();
 
     loop {
@@ -156,11 +175,16 @@ where
             biased;
             () = &mut shutdown => break,
             Some(ended) = tasks.join_next(), if !tasks.is_empty() => log_panic(ended),
-            (stream, peer, permit) = accept(&listener, &permits, &mut failures) => {
+            (stream, peer, permit) = accept(&listener, &permits, &failures) => {
+                let Some(share) = shares.take(peer) else {
+                    log_crowding(&crowding, peer);
+                    stream.turn_away();
+                    continue;
+                };
                 let (service, connections) = (service.clone(), connections.clone());
                 tasks.spawn(async move {
                     run(stream, peer, service, options, &connections).await;
-                    drop(permit);
+                    drop((permit, share));
                 });
             }
         }
@@ -176,7 +200,7 @@ where
 async fn accept(
     listener: &Listener,
     permits: &Arc<Semaphore>,
-    failures: &mut AcceptFailures,
+    failures: &Throttle,
 ) -> (Stream, Peer, OwnedSemaphorePermit) {
     let permit = permits.clone().acquire_owned().await.expect("the semaphore is never closed");
 
@@ -185,7 +209,9 @@ async fn accept(
             Ok((stream, peer)) => return (stream, peer, permit),
             Err(error) if is_clients(&error) => {}
             Err(error) => {
-                failures.log(&error);
+                if let Some(before) = failures.admit() {
+                    tracing::error!(%error, before, "cannot accept connections, retrying");
+                }
                 sleep(Duration::from_millis(50)).await;
             }
         }
@@ -197,18 +223,9 @@ fn is_clients(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-/// Logs failures to accept, once per second.
-#[derive(Default)]
-struct AcceptFailures {
-    last: Option<Instant>,
-}
-
-impl AcceptFailures {
-    fn log(&mut self, error: &io::Error) {
-        if self.last.is_none_or(|last| last.elapsed() >= Duration::from_secs(1)) {
-            self.last = Some(Instant::now());
-            tracing::error!(%error, "cannot accept connections, retrying");
-        }
+fn log_crowding(crowding: &Throttle, peer: Peer) {
+    if let Some(before) = crowding.admit() {
+        tracing::warn!(?peer, before, "an address has all the connections it may have");
     }
 }
 

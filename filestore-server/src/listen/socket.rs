@@ -1,6 +1,6 @@
 //! TCP and Unix sockets as one.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -75,6 +75,23 @@ pub(super) enum Stream {
     /// Boxed: the state of TLS is a kilobyte, which other connections need not carry.
     Tls(Box<TlsConnection>),
     Unix(UnixStream),
+}
+
+/// The reply to a connection that is one too many. Its request is not read.
+const CROWDED: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\ncontent-length: 0\r\n\
+    connection: close\r\n\r\n";
+
+impl Stream {
+    /// Closes a connection that will not be served. The reply is sent only where that costs no wait, and
+    /// may be lost to a client whose request is under way.
+    pub(super) fn turn_away(self) {
+        if let Self::Tcp(stream) = self
+            && let Ok(mut stream) = stream.into_std()
+        {
+            let _ = stream.write(CROWDED);
+        }
+    }
 }
 
 macro_rules! either {

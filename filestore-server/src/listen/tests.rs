@@ -24,7 +24,7 @@ use warp::Filter as _;
 use crate::body::Timeouts;
 use crate::multipart::{Limits, MultipartReader, boundary_of};
 
-use super::{Listener, Options, Peer, RequestBody, serve};
+use super::{LeastRate, Listener, Options, Peer, RequestBody, serve};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const SHORT: Duration = Duration::from_millis(60);
@@ -236,6 +236,64 @@ async fn a_client_that_takes_nothing_is_cut_after_the_write_idle_time() {
     let mut read = Vec::new();
     let _ = client.read_to_end(&mut read).await;
     assert!(read.len() < BIG, "the reply arrived whole");
+}
+
+#[tokio::test]
+async fn a_client_that_takes_its_reply_in_sips_is_cut_though_it_never_stops() {
+    // At this rate no number of bytes earns time: the stalls add up.
+    let least_rate = LeastRate::new(1 << 40, SHORT);
+    let options = Options { least_rate, write_idle: SHORT * 20, ..generous() };
+    let server = Server::start(options).await;
+    let mut client = server.connect().await;
+    client
+        .write_all(
+            b"GET /big HTTP/1.1
+Host: a
+
+",
+        )
+        .await
+        .unwrap();
+
+    let (mut sip, mut taken) = (vec![0; 256 << 10], 0);
+    let mut pause = tokio::time::interval(SHORT / 2);
+    while let Ok(bytes @ 1..) = client.read(&mut sip).await {
+        taken += bytes;
+        pause.tick().await;
+    }
+    assert!(taken < BIG, "the reply arrived whole");
+}
+
+#[tokio::test]
+async fn an_address_has_its_share_of_connections_and_another_one_its_own() {
+    let server = Server::start(Options { max_connections_per_address: 2, ..generous() }).await;
+    let (mut first, mut second) = (server.connect().await, server.connect().await);
+    for client in [&mut first, &mut second] {
+        client.write_all(GET).await.unwrap();
+        one_reply(client).await;
+    }
+
+    let turned_away = rest(&mut server.connect().await).await;
+    assert!(turned_away.starts_with("HTTP/1.1 503 ") && turned_away.contains("retry-after: "));
+
+    let other = tokio::net::TcpSocket::new_v4().unwrap();
+    other.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let mut other = other.connect(server.address).await.unwrap();
+    other.write_all(GET).await.unwrap();
+    assert!(one_reply(&mut other).await.ends_with("ok"));
+
+    drop(first);
+    let again = async {
+        loop {
+            let mut third = server.connect().await;
+            third.write_all(GET).await.unwrap();
+            let mut head = [0; 12];
+            if third.read_exact(&mut head).await.is_ok() && head == *b"HTTP/1.1 200" {
+                break;
+            }
+        }
+    };
+    timeout(Duration::from_secs(20), again).await.expect("a share given back is given again");
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use self::guard::Guard;
 use crate::config::{Config, ConfigError};
-use crate::listen::{self, BadTlsFiles, Listener, Options, Tls};
+use crate::listen::{self, BadTlsFiles, DescriptorBudget, Listener, Options, Shares, Tls};
 use crate::request::base::{BadPublicUrl, Base};
 use crate::request::call::App;
 
@@ -121,11 +121,14 @@ impl Server {
         let (listener, address) = bind(config.listen)
             .await
             .map_err(|source| StartError::Bind { address: config.listen, source })?;
+        let config = within_descriptors(config);
         let store =
             FileStore::builder(&config.data_dir).config(config.store.clone()).open().await?;
         warn_of_risks(&config.store);
 
         let options = config.http;
+        let shares =
+            Shares::new(options.max_connections_per_address, config.trusted_proxies.clone());
         let check_providers = config.check_providers;
         let guard = Guard::of(&config);
         let app = Arc::new(App { store: store.clone(), config, base, guard });
@@ -135,10 +138,10 @@ impl Server {
             Some(tls) => Listener::Tls(listener, tls.clone()),
             None => listener.into(),
         };
-        let mut accepting = vec![accept(listener, &app, options, stopped.clone())];
+        let mut accepting = vec![accept(listener, &app, options, &shares, stopped.clone())];
         let admin_socket = bind_admin_socket(&store);
         let admin_socket = admin_socket.map(|(listener, path)| {
-            accepting.push(accept(listener, &app, options, stopped));
+            accepting.push(accept(listener, &app, options, &shares, stopped));
             path
         });
 
@@ -205,6 +208,28 @@ async fn bind(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     Ok((listener, address))
 }
 
+/// Lowers the numbers of connections and of uploads with open files to what the process's limit of
+/// descriptors leaves room for. The limit itself is the process's own to raise
+/// ([`listen::raise_descriptor_limit`]).
+fn within_descriptors(mut config: Config) -> Config {
+    let limit = listen::descriptor_limit();
+    let wanted = config.http.max_connections;
+    let uploads = &mut config.store.limits.concurrent_uploads;
+    let budget = DescriptorBudget::divide(limit, wanted, *uploads);
+
+    (config.http.max_connections, *uploads) = (budget.connections, budget.uploads);
+    if budget.connections < wanted {
+        let connections = budget.connections;
+        tracing::warn!(
+            limit,
+            connections,
+            wanted,
+            "the limit of open files allows fewer connections"
+        );
+    }
+    config
+}
+
 /// Warns of settings that are allowed and give up a promise.
 fn warn_of_risks(config: &StoreConfig) {
     if config.durability == Durability::Process {
@@ -221,6 +246,7 @@ fn accept(
     listener: Listener,
     app: &Arc<App>,
     options: Options,
+    shares: &Arc<Shares>,
     mut stopped: watch::Receiver<bool>,
 ) -> JoinHandle<usize> {
     let service = dispatch::service(Arc::clone(app));
@@ -228,7 +254,8 @@ fn accept(
         // An error means that the server was dropped, which is a stop as well.
         let _ = stopped.wait_for(|stop| *stop).await;
     };
-    tokio::spawn(listen::serve(listener, service, options, shutdown))
+    let (shares, traffic) = (Arc::clone(shares), Arc::default());
+    tokio::spawn(listen::serve_counted(listener, service, options, shares, traffic, shutdown))
 }
 
 /// Checks the active providers in the background. A provider that fails is a warning in the log: files

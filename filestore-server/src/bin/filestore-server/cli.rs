@@ -126,7 +126,7 @@ async fn try_run(args: Args) -> Result<(), StartError> {
     let Signals { stop: mut signals, mut hangup } = Signals::new();
     survive_file_size_limit();
     let config = args.to_config()?;
-    check_descriptors(config.http.max_connections);
+    listen::raise_descriptor_limit();
     let data_dir = config.data_dir.clone();
     let stop_limit = config.http.grace.saturating_add(STOP_EXTRA);
     let mut server = Server::start(config).await?;
@@ -192,19 +192,6 @@ fn survive_file_size_limit() {
     let file_size = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
     if let Err(error) = signal(file_size) {
         tracing::warn!(%error, "an upload beyond the limit of file sizes would end the process");
-    }
-}
-
-/// Raises the limit of open files, and warns where it is lower than the configured number of
-/// connections.
-fn check_descriptors(max_connections: usize) {
-    let limit = listen::raise_descriptor_limit().and_then(|limit| usize::try_from(limit).ok());
-    if let Some(limit) = limit.filter(|limit| *limit < max_connections) {
-        tracing::warn!(
-            limit,
-            max_connections,
-            "the limit of open files is lower than that of connections"
-        );
     }
 }
 
