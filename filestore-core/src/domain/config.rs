@@ -88,7 +88,8 @@ pub struct Limits {
     pub max_batch_size: u64,
     /// Characters of a given original name.
     pub original_name_chars: usize,
-    /// Uploads that may be receiving bytes at once; more wait. Bounds memory and open files.
+    /// Uploads that may be received in large blocks at once, with up to 1 MiB of memory and an open file
+    /// each. More, and slow ones, are received in blocks of 16 KiB.
     pub concurrent_uploads: usize,
     /// Files that may be staged without a commit: being received, or on their way to a provider that
     /// is to have them before the reply. More are refused as busy.

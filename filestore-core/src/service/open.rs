@@ -16,7 +16,7 @@ use super::signing::Keyring;
 use super::traffic::Traffic;
 use super::wake::Wake;
 use super::{FileStore, Inner, idempotency, quota, recovery};
-use crate::domain::clock::{Clock, Timestamp};
+use crate::domain::clock::Clock;
 use crate::domain::config::{Durability, Limits, StoreConfig};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{BlobId, StoreId};
@@ -165,8 +165,8 @@ impl FileStoreBuilder {
         let mut providers = ProviderRegistry::open_with(&config.providers, &clock)?;
 
         let parts = {
-            let (config, now) = (config.clone(), clock.now());
-            tasks::blocking(move || Parts::open(&path, &config, now))
+            let (config, clock) = (config.clone(), clock.clone());
+            tasks::blocking(move || Parts::open(&path, &config, &clock))
                 .await
                 .map_err(|e| Error::internal("opening the store", e))??
         };
@@ -223,19 +223,19 @@ struct Parts {
 }
 
 impl Parts {
-    fn open(path: &Path, config: &StoreConfig, now: Timestamp) -> Result<Self> {
+    fn open(path: &Path, config: &StoreConfig, clock: &Clock) -> Result<Self> {
         let dir = DataDir::open(path)?;
         let marker = dir.identify()?;
         let age = if dir.has_database() { Age::Old } else { Age::New };
 
-        let local = LocalStore::open(&dir, LocalOptions::from(config))?;
+        let local = LocalStore::open_with(&dir, LocalOptions::from(config), clock)?;
         let reserve = local.clone();
         let on_full = Arc::new(move || {
             reserve.free_reserve();
         });
 
         // A database from before stores had ids is the one of the directory that it lies in.
-        let id = marker.unwrap_or_else(|| StoreId::generate(now));
+        let id = marker.unwrap_or_else(|| StoreId::generate(clock.now()));
         let metadata =
             SqliteMetadata::open_known_as(id, &dir.database(), config.durability, Some(on_full))?;
 

@@ -77,7 +77,9 @@ pub(crate) struct StagedLedger {
 #[derive(Debug, Default)]
 struct Staged {
     all: Tally,
-    organizations: HashMap<OrganizationId, Tally>,
+    /// By organization. Uploads whose organization is not known yet share the entry `None`, and so the
+    /// room of one organization.
+    organizations: HashMap<Option<OrganizationId>, Tally>,
 }
 
 impl StagedLedger {
@@ -92,11 +94,11 @@ impl StagedLedger {
         self: &Arc<Self>,
         organization: Option<&OrganizationId>,
     ) -> Result<StagedShare> {
-        let mut share =
-            StagedShare { ledger: Arc::clone(self), organization: None, taken: Tally::default() };
-        if let Some(organization) = organization {
-            share.belong_to(organization)?;
-        }
+        let mut share = StagedShare {
+            ledger: Arc::clone(self),
+            organization: organization.cloned(),
+            taken: Tally::default(),
+        };
         share.take(Tally { files: 1, bytes: 0 })?;
         Ok(share)
     }
@@ -118,12 +120,11 @@ impl StagedLedger {
 }
 
 impl Staged {
-    fn of(&self, organization: Option<&OrganizationId>) -> Tally {
-        organization.and_then(|id| self.organizations.get(id)).copied().unwrap_or_default()
+    fn of(&self, organization: &Option<OrganizationId>) -> Tally {
+        self.organizations.get(organization).copied().unwrap_or_default()
     }
 
-    fn put(&mut self, organization: Option<&OrganizationId>, tally: Tally) {
-        let Some(organization) = organization else { return };
+    fn put(&mut self, organization: &Option<OrganizationId>, tally: Tally) {
         if tally == Tally::default() {
             self.organizations.remove(organization);
         } else {
@@ -151,16 +152,16 @@ impl StagedShare {
         let mut staged = self.ledger.staged.lock();
 
         let all = staged.all.plus(more);
-        let own = staged.of(self.organization.as_ref()).plus(more);
+        let own = staged.of(&self.organization).plus(more);
         if !all.fits(limits.all) {
             return Err(refused("the service", all, limits.all));
         }
-        if self.organization.is_some() && !own.fits(limits.organization) {
-            return Err(refused("the organization", own, limits.organization));
+        if !own.fits(limits.organization) {
+            return Err(refused(holder(&self.organization), own, limits.organization));
         }
 
         staged.all = all;
-        staged.put(self.organization.as_ref(), own);
+        staged.put(&self.organization, own);
         self.taken = self.taken.plus(more);
         Ok(())
     }
@@ -173,16 +174,17 @@ impl StagedShare {
         }
 
         let limit = self.ledger.limits.read().organization;
+        let after = Some(organization.clone());
         let mut staged = self.ledger.staged.lock();
-        let own = staged.of(Some(organization)).plus(self.taken);
+        let own = staged.of(&after).plus(self.taken);
         if !own.fits(limit) {
-            return Err(refused("the organization", own, limit));
+            return Err(refused(holder(&after), own, limit));
         }
 
-        let before = self.organization.replace(organization.clone());
-        let left = staged.of(before.as_ref());
-        staged.put(before.as_ref(), if before.is_some() { left.minus(self.taken) } else { left });
-        staged.put(Some(organization), own);
+        let left = staged.of(&self.organization).minus(self.taken);
+        staged.put(&self.organization, left);
+        staged.put(&after, own);
+        self.organization = after;
         Ok(())
     }
 }
@@ -191,10 +193,15 @@ impl Drop for StagedShare {
     fn drop(&mut self) {
         let mut staged = self.ledger.staged.lock();
         staged.all = staged.all.minus(self.taken);
-        if let Some(organization) = &self.organization {
-            let own = staged.of(Some(organization)).minus(self.taken);
-            staged.put(Some(organization), own);
-        }
+        let own = staged.of(&self.organization).minus(self.taken);
+        staged.put(&self.organization, own);
+    }
+}
+
+fn holder(organization: &Option<OrganizationId>) -> &'static str {
+    match organization {
+        Some(_) => "the organization",
+        None => "whoever sends a file before its organization",
     }
 }
 
@@ -268,6 +275,20 @@ mod tests {
         assert_eq!(unknown.belong_to(&acme).unwrap_err().kind(), ErrorKind::Busy);
         drop(known);
         unknown.belong_to(&acme).unwrap();
+    }
+
+    #[test]
+    fn files_without_an_organization_leave_the_rest_to_those_with_one() {
+        let ledger = ledger();
+        let mut unknown = ledger.begin(None).unwrap();
+        unknown.grow(60).unwrap();
+        assert_eq!(unknown.grow(1).unwrap_err().details().limit, Some(60));
+
+        let mut known = ledger.begin(Some(&organization("acme"))).unwrap();
+        known.grow(40).unwrap();
+        unknown.belong_to(&organization("other")).unwrap();
+        let mut next = ledger.begin(None).unwrap();
+        assert_eq!(next.grow(1).unwrap_err().details().limit, Some(100));
     }
 
     #[test]

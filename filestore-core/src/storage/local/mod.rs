@@ -24,9 +24,6 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::sync::Semaphore;
 
 use self::cached_read::CachedReads;
 use self::directories::Directories;
@@ -34,6 +31,7 @@ use self::group_sync::GroupSync;
 use self::in_memory::InMemory;
 use self::space::Space;
 use self::staging::StagedName;
+use self::turn::Turns;
 use super::data_dir::DataDir;
 use crate::domain::clock::Clock;
 use crate::domain::config::{Durability, StoreConfig};
@@ -46,6 +44,7 @@ mod pool;
 mod space;
 mod group_sync;
 mod ledger;
+mod turn;
 mod staging;
 mod directories;
 mod rename;
@@ -62,12 +61,6 @@ pub(crate) use ledger::{StagedLedger, StagedLimits};
 pub use read::{LocalBlob, READ_BLOCK_BYTES};
 pub use staging::{StagedBlob, StagingWriter};
 
-/// Longest wait of an upload for its turn; after that the client is told to retry.
-const TURN_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Pause in seconds that a client is asked to make before it retries an upload that got no turn.
-const RETRY_AFTER_SECS: u64 = 5;
-
 const OPENING: &str = "opening the data directory";
 
 /// Settings of the store.
@@ -78,8 +71,8 @@ pub struct LocalOptions {
     /// Free space below which uploads are refused, and size of the reserve file kept for deletes on
     /// a full disk. 0 for neither.
     pub reserve_bytes: u64,
-    /// Number of uploads that may receive bytes at once; each holds at most 1 MiB and one open
-    /// file.
+    /// Number of uploads that may be received in large blocks at once; each holds at most 1 MiB and
+    /// one open file. Those beyond, and slow ones, are received in small blocks.
     pub concurrent_uploads: usize,
     /// Bytes of small blobs kept in memory for reads; 0 for none.
     pub memory_bytes: u64,
@@ -136,7 +129,7 @@ struct Shared {
     staging_sync: GroupSync,
     directories: Directories,
     space: Space,
-    uploads: Arc<Semaphore>,
+    turns: Turns,
     in_memory: InMemory,
     cached_reads: CachedReads,
 }
@@ -147,21 +140,29 @@ impl LocalStore {
     ///
     /// [`ErrorKind::Unusable`] if `staging` and `blobs` are on different file systems. Blocks.
     pub fn open(dir: &DataDir, options: LocalOptions) -> Result<Self> {
-        let synced = open(dir.staging())?;
-
-        Self::assemble(dir, options, GroupSync::new(move || synced.sync_all()))
+        Self::open_with(dir, options, &Clock::system())
     }
 
-    fn assemble(dir: &DataDir, options: LocalOptions, staging_sync: GroupSync) -> Result<Self> {
+    /// Opens the store as [`open`](Self::open) does. Whether an upload is slow is told by `clock`.
+    pub fn open_with(dir: &DataDir, options: LocalOptions, clock: &Clock) -> Result<Self> {
+        let synced = open(dir.staging())?;
+
+        Self::assemble(dir, options, clock, GroupSync::new(move || synced.sync_all()))
+    }
+
+    fn assemble(
+        dir: &DataDir,
+        options: LocalOptions,
+        clock: &Clock,
+        staging_sync: GroupSync,
+    ) -> Result<Self> {
         let (blobs, staging) = (open(dir.blobs())?, open(dir.staging())?);
         check_same_file_system(&blobs, &staging)?;
 
         let shared = Shared {
             directories: Directories::new(open(dir.blobs())?, options.durability),
             space: Space::new(open(dir.path().to_owned())?, options.reserve_bytes),
-            uploads: Arc::new(Semaphore::new(
-                options.concurrent_uploads.clamp(1, Semaphore::MAX_PERMITS),
-            )),
+            turns: Turns::new(options.concurrent_uploads, clock.clone()),
             in_memory: InMemory::new(options.memory_bytes),
             cached_reads: CachedReads::default(),
             dir: dir.clone(),
@@ -173,33 +174,13 @@ impl LocalStore {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Begins to receive a blob of at most `max_bytes`. Waits up to 30 s for a turn.
+    /// Begins to receive a blob of at most `max_bytes`. Waits for no other upload.
     ///
-    /// [`ErrorKind::Busy`] if no turn came, [`ErrorKind::StorageFull`] if less than the reserve is
-    /// free. A second upload under one id fails at its first write to disk and leaves the other
-    /// alone.
+    /// [`ErrorKind::StorageFull`] if less than the reserve is free. A second upload under one id fails
+    /// at its first write to disk and leaves the other alone.
     pub async fn stage(&self, blob_id: BlobId, max_bytes: u64) -> Result<StagingWriter> {
-        self.stage_within(TURN_TIMEOUT, blob_id, max_bytes).await
-    }
-
-    async fn stage_within(
-        &self,
-        limit: Duration,
-        id: BlobId,
-        max_bytes: u64,
-    ) -> Result<StagingWriter> {
         self.check_space().await?;
-
-        let turn = tokio::time::timeout(limit, Arc::clone(&self.shared.uploads).acquire_owned());
-        let permit = turn
-            .await
-            .map_err(|_| {
-                Error::new(ErrorKind::Busy, "too many uploads at once")
-                    .with_retry_after_secs(RETRY_AFTER_SECS)
-            })?
-            .map_err(|closed| Error::internal("waiting for a turn to upload", closed))?;
-
-        Ok(StagingWriter::new(Arc::clone(&self.shared), id, max_bytes, permit))
+        Ok(StagingWriter::new(Arc::clone(&self.shared), blob_id, max_bytes))
     }
 
     async fn check_space(&self) -> Result<()> {

@@ -1,7 +1,8 @@
 //! Staging: receiving a blob durably before any record names it.
 //!
 //! Chunks gather in a buffer; a full one is written and hashed on the blocking pool while the next
-//! one fills. An upload that fits in one buffer touches the disk in a single visit to the pool, at
+//! one fills. The size of a buffer, and whether the file stays open between two of them, depend on the
+//! pace of the upload (`turn`). An upload that fits in one buffer touches the disk in a single visit to the pool, at
 //! [`StagingWriter::finish`]: create, write, hash, fsync, and its part in the directory's fsync.
 //!
 //! # Crash safety
@@ -18,27 +19,25 @@ use std::sync::Arc;
 use bytes::{Buf, Bytes};
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 use sha2::Digest;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 
 use super::Shared;
 use super::group_sync::Lead;
 use super::ledger::StagedShare;
 use super::pool::{self, DropOnPool};
+use super::turn::Pace;
 use crate::domain::config::Durability;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{BlobId, OrganizationId, Sha256};
 use crate::domain::media::SNIFF_BYTES;
 use crate::tasks;
 
-/// Capacity of a buffer, and so the size of an upload's writes.
-const BLOCK_BYTES: usize = 256 * 1024;
-
 /// Bytes of a large upload that may wait in the page cache before their write-back is started, so
 /// that the fsync at the end finds little left to do (at 256 MiB: 10 ms instead of 90).
 #[cfg(target_os = "linux")]
 const WRITE_BACK_BYTES: u64 = 8 << 20;
 
-/// An upload that is being received. Holds at most two buffers of 256 KiB.
+/// An upload that is being received. Holds at most two buffers of 256 KiB; a slow one, one of 16 KiB.
 pub struct StagingWriter {
     shared: Arc<Shared>,
     blob_id: BlobId,
@@ -48,8 +47,8 @@ pub struct StagingWriter {
     sink: Sink,
     /// What the upload takes of the room for staged bytes, if it is counted.
     share: Option<StagedShare>,
-    /// Turn to receive bytes; the finished blob does not need one.
-    _permit: OwnedSemaphorePermit,
+    /// Pace of the bytes, and the turn that goes with a fast one. The finished blob does not need one.
+    pace: Pace,
 }
 
 /// State of the file that full buffers go to.
@@ -63,13 +62,9 @@ enum Sink {
 }
 
 impl StagingWriter {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        blob_id: BlobId,
-        max_bytes: u64,
-        permit: OwnedSemaphorePermit,
-    ) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, blob_id: BlobId, max_bytes: u64) -> Self {
         Self {
+            pace: shared.turns.pace(),
             shared,
             blob_id,
             max_bytes,
@@ -77,7 +72,6 @@ impl StagingWriter {
             filling: Vec::new(),
             sink: Sink::Unopened,
             share: None,
-            _permit: permit,
         }
     }
 
@@ -109,22 +103,27 @@ impl StagingWriter {
 
         self.size_bytes = size;
         while !chunk.is_empty() {
-            if self.filling.len() == BLOCK_BYTES {
+            let filled = self.filling.len();
+            let block = self.pace.block_bytes(filled);
+            let room = block - filled;
+            if room == 0 && filled > 0 {
                 self.hand_over().await?;
+                continue;
             }
-            let part = chunk.len().min(BLOCK_BYTES - self.filling.len());
-            self.make_room(part);
+            let part = chunk.len().min(room);
+            self.make_room(part, block);
             self.filling.extend_from_slice(&chunk[..part]);
             chunk.advance(part);
         }
         Ok(())
     }
 
-    /// Doubles the buffer up to its limit, so that an upload that has only just begun costs little.
-    fn make_room(&mut self, part: usize) {
+    /// Doubles the buffer up to the size of a block, so that an upload that has only just begun costs
+    /// little.
+    fn make_room(&mut self, part: usize, block: usize) {
         let needed = self.filling.len() + part;
         if needed > self.filling.capacity() {
-            let capacity = needed.max(self.filling.capacity() * 2).min(BLOCK_BYTES);
+            let capacity = needed.max(self.filling.capacity() * 2).min(block);
             self.filling.reserve_exact(capacity - self.filling.len());
         }
     }
@@ -139,22 +138,28 @@ impl StagingWriter {
     async fn hand_over(&mut self) -> Result<()> {
         self.count()?;
         let (file, spare) = self.settle().await?;
-        let block = mem::replace(&mut self.filling, spare);
+        let has_turn = self.pace.has_turn();
+        let block = mem::replace(&mut self.filling, if has_turn { spare } else { Vec::new() });
 
         let (done, written) = oneshot::channel();
         let (shared, blob_id) = (Arc::clone(&self.shared), self.blob_id);
         tasks::blocking(move || {
             let outcome = Receiving::open_or(file, shared, blob_id).and_then(|mut file| {
                 file.append(&block)?;
-                file.start_write_back();
+                file.start_write_back()?;
                 let mut spare = block;
                 spare.clear();
+                if !has_turn {
+                    file.put_down();
+                    spare = Vec::new();
+                }
                 Ok((DropOnPool::new(file), spare))
             });
             done.send(outcome).ok();
         });
 
         self.sink = Sink::Writing(written);
+        self.pace.begin_block();
         Ok(())
     }
 
@@ -260,7 +265,8 @@ impl Drop for Leading {
 struct Receiving {
     shared: Arc<Shared>,
     name: StagedName,
-    file: File,
+    /// The open file; `None` between two blocks of an upload without a turn.
+    file: Option<File>,
     hasher: sha2::Sha256,
     head: Bytes,
     size_bytes: u64,
@@ -285,7 +291,7 @@ impl Receiving {
         Ok(Self {
             shared,
             name,
-            file,
+            file: Some(file),
             hasher: sha2::Sha256::new(),
             head: Bytes::new(),
             size_bytes: 0,
@@ -297,7 +303,7 @@ impl Receiving {
     /// is not for uploads that were under way.
     fn append(&mut self, block: &[u8]) -> Result<()> {
         self.shared.space.look()?;
-        self.file.write_all(block).map_err(|error| Error::io(STAGING, error))?;
+        self.file()?.write_all(block).map_err(|error| Error::io(STAGING, error))?;
         self.hasher.update(block);
 
         if self.size_bytes == 0 {
@@ -307,31 +313,47 @@ impl Receiving {
         Ok(())
     }
 
+    /// Returns the file, opened again if it was put down. Writes go to its end.
+    fn file(&mut self) -> Result<&mut File> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => self.name.open_to_append()?,
+        };
+        Ok(self.file.insert(file))
+    }
+
+    /// Closes the file until the next block.
+    fn put_down(&mut self) {
+        self.file = None;
+    }
+
     /// Starts writing dirty pages back, without waiting for it. Linux does so on
     /// `POSIX_FADV_DONTNEED`, which drops clean pages only and so nothing of what was just written.
     #[cfg(target_os = "linux")]
-    fn start_write_back(&mut self) {
+    fn start_write_back(&mut self) -> Result<()> {
         let dirty = self.size_bytes - self.written_back;
         if dirty < WRITE_BACK_BYTES || self.shared.durability == Durability::Process {
-            return;
+            return Ok(());
         }
 
-        let length = std::num::NonZeroU64::new(dirty);
-        let advice = rustix::fs::Advice::DontNeed;
-        rustix::fs::fadvise(&self.file, self.written_back, length, advice).ok();
+        let (offset, length) = (self.written_back, std::num::NonZeroU64::new(dirty));
+        rustix::fs::fadvise(self.file()?, offset, length, rustix::fs::Advice::DontNeed).ok();
         self.written_back = self.size_bytes;
+        Ok(())
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn start_write_back(&mut self) {
+    #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+    fn start_write_back(&mut self) -> Result<()> {
         self.written_back = self.size_bytes;
+        Ok(())
     }
 
     /// Syncs the file. A failure is final: the kernel may have dropped the pages it could not
     /// write.
-    fn seal(self) -> Result<StagedBlob> {
+    fn seal(mut self) -> Result<StagedBlob> {
         if self.shared.durability == Durability::Full {
-            self.file.sync_all().map_err(|error| Error::io("syncing an upload", error))?;
+            self.file()?.sync_all().map_err(|error| Error::io("syncing an upload", error))?;
         }
 
         let received = Received {
@@ -378,6 +400,14 @@ impl StagedName {
         let file = openat(&shared.staging, blob_id.to_string(), flags, Mode::RUSR | Mode::WUSR)
             .map_err(|error| Error::io(STAGING, error.into()))?;
         Ok((Self { shared: Arc::clone(shared), blob_id, is_kept: false }, file.into()))
+    }
+
+    /// Opens the file again, to write at its end.
+    fn open_to_append(&self) -> Result<File> {
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(&self.shared.staging, self.blob_id.to_string(), flags, Mode::empty())
+            .map(File::from)
+            .map_err(|error| Error::io(STAGING, error.into()))
     }
 }
 
@@ -496,28 +526,129 @@ impl StagedBlob {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use sha2::Sha256 as Hasher;
+
+    use super::super::turn::{LARGE_BLOCK_BYTES, SMALL_BLOCK_BYTES};
     use super::*;
-    use crate::domain::clock::Timestamp;
+    use crate::domain::clock::{Clock, ManualClock, Timestamp};
+    use crate::storage::contract::content;
     use crate::storage::{DataDir, LocalOptions, LocalStore};
+
+    struct Home {
+        _dir: tempfile::TempDir,
+        store: LocalStore,
+        clock: ManualClock,
+    }
+
+    impl Home {
+        /// A store with so many turns, whose time stands still.
+        fn with_turns(concurrent_uploads: usize) -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let clock = ManualClock::at(Timestamp::from_millis(0));
+            let options = LocalOptions {
+                durability: Durability::Process,
+                reserve_bytes: 0,
+                concurrent_uploads,
+                memory_bytes: 0,
+            };
+            let data_dir = DataDir::open(dir.path()).unwrap();
+            let store = LocalStore::open_with(&data_dir, options, &clock.clock()).unwrap();
+            Self { _dir: dir, store, clock }
+        }
+
+        async fn stage(&self) -> StagingWriter {
+            let id = BlobId::generate(Clock::system().now());
+            self.store.stage(id, u64::MAX).await.unwrap()
+        }
+
+        fn free_turns(&self) -> usize {
+            self.store.shared.turns.free()
+        }
+    }
+
+    /// Tells whether the file of the upload stays open between two writes.
+    async fn holds_its_file(writer: &mut StagingWriter) -> bool {
+        let (file, spare) = writer.settle().await.unwrap();
+        let file = file.expect("a block was written").take();
+        let is_open = file.file.is_some();
+
+        let (done, written) = oneshot::channel();
+        done.send(Ok((DropOnPool::new(file), spare))).ok().unwrap();
+        writer.sink = Sink::Writing(written);
+        is_open
+    }
 
     #[tokio::test]
     async fn a_buffer_grows_with_the_upload_and_no_further_than_a_block() {
-        let home = tempfile::tempdir().unwrap();
-        let options = LocalOptions {
-            durability: Durability::Process,
-            reserve_bytes: 0,
-            concurrent_uploads: 1,
-            memory_bytes: 0,
-        };
-        let store = LocalStore::open(&DataDir::open(home.path()).unwrap(), options).unwrap();
-        let mut writer = store.stage(BlobId::generate(Timestamp::now()), u64::MAX).await.unwrap();
+        let home = Home::with_turns(1);
+        let mut writer = home.stage().await;
         assert_eq!(writer.filling.capacity(), 0, "an idle upload holds no buffer");
         writer.write(Bytes::from_static(&[7; 1000])).await.unwrap();
         assert!(writer.filling.capacity() < 8192);
+        assert_eq!(home.free_turns(), 1, "a few bytes take no turn");
+
         for _ in 0..300 {
             writer.write(Bytes::from_static(&[7; 10_000])).await.unwrap();
-            assert!(writer.filling.capacity() <= BLOCK_BYTES);
+            assert!(writer.filling.capacity() <= LARGE_BLOCK_BYTES);
         }
+        assert_eq!(home.free_turns(), 0);
+        assert!(holds_its_file(&mut writer).await);
         assert_eq!(writer.finish().await.unwrap().size_bytes, 3_001_000);
+        assert_eq!(home.free_turns(), 1, "a batch could wait for itself otherwise");
+    }
+
+    #[tokio::test]
+    async fn an_upload_that_trickles_takes_no_turn_and_holds_little() {
+        let home = Home::with_turns(1);
+        let mut writer = home.stage().await;
+        for _ in 0..100 {
+            home.clock.advance(Duration::from_secs(1));
+            writer.write(Bytes::from_static(&[7; 1127])).await.unwrap();
+            assert!(writer.filling.capacity() <= SMALL_BLOCK_BYTES);
+            assert_eq!(home.free_turns(), 1);
+        }
+        assert!(!holds_its_file(&mut writer).await);
+        assert_eq!(writer.finish().await.unwrap().size_bytes, 112_700);
+    }
+
+    #[tokio::test]
+    async fn an_upload_that_slows_down_gives_its_turn_back_and_may_earn_it_again() {
+        let home = Home::with_turns(1);
+        let mut writer = home.stage().await;
+        let burst = || Bytes::from_static(&[7; 100_000]);
+        writer.write(burst()).await.unwrap();
+        assert_eq!(home.free_turns(), 0);
+
+        home.clock.advance(Duration::from_secs(29));
+        writer.write(Bytes::from_static(b"7")).await.unwrap();
+        assert_eq!(home.free_turns(), 1);
+        assert!(!holds_its_file(&mut writer).await);
+        assert!(writer.filling.capacity() <= SMALL_BLOCK_BYTES, "the large buffer is gone");
+
+        writer.write(burst()).await.unwrap();
+        assert_eq!(home.free_turns(), 0);
+        assert_eq!(writer.finish().await.unwrap().size_bytes, 200_001);
+    }
+
+    #[tokio::test]
+    async fn where_no_turn_is_free_an_upload_goes_on_in_small_blocks() {
+        let home = Home::with_turns(1);
+        let mut first = home.stage().await;
+        first.write(Bytes::from(vec![0; 300_000])).await.unwrap();
+
+        let bytes = Bytes::from(content(1_000_000));
+        let mut second = home.stage().await;
+        for chunk in 0..10 {
+            second.write(bytes.slice(chunk * 100_000..(chunk + 1) * 100_000)).await.unwrap();
+            assert!(second.filling.capacity() <= SMALL_BLOCK_BYTES);
+        }
+        assert!(!holds_its_file(&mut second).await);
+        let staged = second.finish().await.unwrap();
+        assert_eq!(staged.sha256.0, <[u8; 32]>::from(Hasher::digest(&bytes)));
+        let mut read = Vec::new();
+        std::io::Read::read_to_end(&mut staged.open().unwrap(), &mut read).unwrap();
+        assert!(read == bytes, "the blocks follow one another in the file");
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::future::Future;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -47,7 +47,8 @@ impl Home {
     ) -> Self {
         let path = tempfile::tempdir().unwrap();
         let dir = DataDir::open(path.path()).unwrap();
-        let store = LocalStore::assemble(&dir, options, GroupSync::new(sync)).unwrap();
+        let store =
+            LocalStore::assemble(&dir, options, &Clock::system(), GroupSync::new(sync)).unwrap();
         Self { path, store }
     }
 
@@ -281,7 +282,7 @@ async fn an_upload_that_is_dropped_leaves_nothing() {
     drop(writer);
     home.is_idle().await;
     assert_eq!(home.staged_names(), 0);
-    assert_eq!(home.store.shared.uploads.available_permits(), OPTIONS.concurrent_uploads);
+    assert_eq!(home.store.shared.turns.free(), OPTIONS.concurrent_uploads);
 }
 
 #[tokio::test]
@@ -414,40 +415,18 @@ async fn an_upload_over_its_limit_is_refused_as_soon_as_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_thousand_uploads_wait_for_their_turn_rather_than_fail() {
-    let limit = 4;
+async fn a_thousand_uploads_at_once_share_few_turns() {
     let options =
-        LocalOptions { durability: Durability::Process, concurrent_uploads: limit, ..OPTIONS };
+        LocalOptions { durability: Durability::Process, concurrent_uploads: 4, ..OPTIONS };
     let home = Home::new(options);
-    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let one = |store: LocalStore, running: Arc<AtomicUsize>, most: Arc<AtomicUsize>| async move {
-        let mut writer = store.stage(fresh_key().blob_id(), UNLIMITED).await.unwrap();
-        most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        writer.write(Bytes::from_static(b"content")).await.unwrap();
-        tokio::task::yield_now().await;
-        running.fetch_sub(1, Ordering::SeqCst);
-        writer.finish().await.unwrap().keep();
+    let one = |store: LocalStore| async move {
+        stage(&store, fresh_key().blob_id(), &content(40_000)).await.unwrap().keep();
     };
-    let uploads = (0..1000)
-        .map(|_| tokio::spawn(one(home.store.clone(), Arc::clone(&running), Arc::clone(&most))));
+    let uploads = (0..1000).map(|_| tokio::spawn(one(home.store.clone())));
     join_all(uploads).await.into_iter().for_each(Result::unwrap);
 
     assert_eq!(home.store.staged().await.unwrap().len(), 1000);
-    assert!(most.load(Ordering::SeqCst) <= limit, "{most:?} at once");
-}
-
-#[tokio::test]
-async fn an_upload_that_gets_no_turn_is_told_to_come_back() {
-    let home = Home::new(LocalOptions { concurrent_uploads: 1, ..OPTIONS });
-    let first = home.store.stage(fresh_key().blob_id(), UNLIMITED).await.unwrap();
-    let limit = Duration::from_millis(1);
-    let error = home.store.stage_within(limit, fresh_key().blob_id(), 1).await.err().unwrap();
-    assert_eq!(error.kind(), ErrorKind::Busy);
-    assert!(error.details().retry_after_secs.is_some());
-
-    // The finished blob holds no turn: a batch could wait for itself otherwise.
-    let _staged = first.finish().await.unwrap();
-    home.store.stage_within(limit, fresh_key().blob_id(), 1).await.unwrap();
+    assert_eq!(home.store.shared.turns.free(), 4);
 }
 
 #[tokio::test]
@@ -473,9 +452,8 @@ async fn an_upload_under_way_takes_nothing_of_a_disk_that_became_full() {
     let shared = &home.store.shared;
     for length in [10, 1_000_000] {
         // Begun before the disk was full.
-        let permit = Arc::clone(&shared.uploads).try_acquire_owned().unwrap();
         let id = fresh_key().blob_id();
-        let mut writer = StagingWriter::new(Arc::clone(shared), id, UNLIMITED, permit);
+        let mut writer = StagingWriter::new(Arc::clone(shared), id, UNLIMITED);
 
         let outcome = async {
             writer.write(content(length).into()).await?;
