@@ -198,6 +198,33 @@ async fn the_quota_is_settled_in_the_commit() {
 }
 
 #[tokio::test]
+async fn a_reservation_grows_up_to_the_quota_and_no_further() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = StoreConfig::default();
+    config.quota_bytes = Some(10);
+    let store = FileStore::builder(dir.path()).config(config).open().await.unwrap();
+    let organization = "acme".parse().unwrap();
+    store.upload(new("a.txt"), &b"123"[..]).await.unwrap();
+
+    let mut held = store.uploads().reserve_quota(&organization, 0).await.unwrap().unwrap();
+    store.uploads().extend_quota(&mut held, 6).await.unwrap();
+    store.uploads().extend_quota(&mut held, 2).await.unwrap();
+    let over = store.uploads().extend_quota(&mut held, 8).await.unwrap_err();
+    assert_eq!((over.kind(), over.details().limit), (ErrorKind::QuotaExceeded, Some(10)));
+
+    let mut other = store.uploads().reserve_quota(&organization, 1).await.unwrap().unwrap();
+    assert!(
+        store.uploads().extend_quota(&mut held, 7).await.is_err(),
+        "the last byte is the other's"
+    );
+    store.uploads().extend_quota(&mut other, 1).await.unwrap();
+    drop(other);
+    store.uploads().extend_quota(&mut held, 7).await.unwrap();
+    drop(held);
+    assert!(store.uploads().reserve_quota(&organization, 7).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_wrong_digest_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path()).await;

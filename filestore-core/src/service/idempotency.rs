@@ -78,6 +78,17 @@ impl Uploads<'_> {
     }
 }
 
+impl Uploads<'_> {
+    /// Tells whether a request under this key was carried out before. Then this one stores nothing,
+    /// whatever it sends.
+    pub async fn is_repeated(self, guard: &IdempotencyGuard) -> Result<bool> {
+        let inner = &self.store.inner;
+        let entry =
+            inner.metadata.idempotency(&guard.organization, &guard.key, inner.now()).await?;
+        Ok(entry.is_some())
+    }
+}
+
 impl FileStore {
     /// Finds the reply of an earlier request with the same key and content, if there was one.
     ///

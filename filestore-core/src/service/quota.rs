@@ -64,6 +64,30 @@ impl Uploads<'_> {
     }
 }
 
+impl Uploads<'_> {
+    /// Reserves room for `bytes` in all where less is reserved: for an upload of which more has arrived
+    /// than it announced. `QuotaExceeded`, and what is reserved stays reserved, if there is no room.
+    pub async fn extend_quota(self, reservation: &mut QuotaReservation, bytes: u64) -> Result<()> {
+        let Some(quota) = self.store.inner.config.quota_bytes else { return Ok(()) };
+        let more = bytes.saturating_sub(reservation.bytes);
+        if more == 0 {
+            return Ok(());
+        }
+        let stored = self.store.inner.metadata.stored_bytes(&reservation.organization).await?;
+
+        let mut reserved = reservation.ledger.0.lock();
+        let sum = reserved.entry(reservation.organization.clone()).or_default();
+        if stored.saturating_add(*sum).saturating_add(more) > quota {
+            return Err(over_quota(quota));
+        }
+
+        *sum += more;
+        drop(reserved);
+        reservation.bytes += more;
+        Ok(())
+    }
+}
+
 pub(super) fn over_quota(quota: u64) -> Error {
     Error::new(ErrorKind::QuotaExceeded, format!("the organization's quota is {quota} bytes"))
         .with_field("organization_id")

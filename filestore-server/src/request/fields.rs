@@ -4,9 +4,11 @@
 use std::str::FromStr;
 
 use filestore_core::web::media;
-use filestore_core::{CustomMetadata, Error, ErrorKind, PartHints, Result, StagingWriter};
+use filestore_core::{CustomMetadata, Error, ErrorKind, PartHints, Result};
 
+use super::call::Call;
 use super::form::Part;
+use super::room::Incoming;
 
 /// The most bytes a text field of a form may have.
 const TEXT_BYTES: usize = 8 << 10;
@@ -158,24 +160,30 @@ pub(crate) fn hints(part: &Part<'_>) -> PartHints {
     hints
 }
 
-/// Receives the part's bytes. `None` for a file field without a file, which a browser sends as an
-/// empty file name and no bytes.
+/// Receives the part's bytes, as `stage` says, in room that grows with them. `None` for a file field
+/// without a file, which a browser sends as an empty file name and no bytes.
 pub(crate) async fn receive(
+    call: &Call,
     part: &mut Part<'_>,
-    stage: impl Future<Output = Result<StagingWriter>>,
-) -> Result<Option<StagingWriter>> {
+    stage: impl Future<Output = Result<Incoming>>,
+) -> Result<Option<Incoming>> {
     let mut next = part.chunk().await?;
     if next.is_none() && part.header().file_name.as_deref() == Some("") {
         return Ok(None);
     }
 
-    let mut writer = stage.await.map_err(|e| named(e, part.name()))?;
+    let mut incoming = stage.await.map_err(|e| named(e, part.name()))?;
+    let mut ask_at = incoming.room.first();
     while let Some(chunk) = next {
-        writer.write(chunk).await.map_err(|e| named(e, part.name()))?;
+        incoming.writer.write(chunk).await.map_err(|e| named(e, part.name()))?;
+        let received = incoming.writer.size_bytes();
+        if received > ask_at {
+            ask_at = incoming.room.grow(call, received).await?;
+        }
         next = part.chunk().await?;
     }
 
-    Ok(Some(writer))
+    Ok(Some(incoming))
 }
 
 /// Names the part in the error, unless the error is about something other than the part's bytes.

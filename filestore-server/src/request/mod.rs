@@ -8,5 +8,6 @@ pub(crate) mod fields;
 pub(crate) mod json;
 pub(crate) mod object;
 pub(crate) mod preconditions;
+pub(crate) mod room;
 pub(crate) mod upload_claims;
 pub(crate) mod signed;

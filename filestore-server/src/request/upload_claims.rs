@@ -15,16 +15,21 @@ const OVERHEAD_BYTES: u64 = 16 << 10;
 pub(crate) struct UploadClaims {
     /// The claim on the request's idempotency key, for the commit.
     pub(crate) idempotency: Option<IdempotencyGuard>,
-    _quota: Option<QuotaReservation>,
+    /// The reserved room; none without a quota, and none for a request that was carried out before.
+    pub(crate) quota: Option<QuotaReservation>,
 }
 
 impl UploadClaims {
     /// Admits the request: `Forbidden` for a foreign organization, `IdempotencyInProgress` while a
     /// request with the same key runs, `QuotaExceeded` where there is no room.
     ///
-    /// A request with an idempotency key reserves no room: the announced bytes may be stored already,
-    /// which only the commit finds out.
-    pub(crate) async fn of(call: &Call, organization: &OrganizationId) -> Result<Self> {
+    /// Room is reserved for the bytes that are announced, or for those that were `received` before the
+    /// organization was known, if these are more.
+    pub(crate) async fn of(
+        call: &Call,
+        organization: &OrganizationId,
+        received: u64,
+    ) -> Result<Self> {
         if !call.caller.scope.covers(organization) {
             return Err(Error::new(
                 ErrorKind::Forbidden,
@@ -37,12 +42,18 @@ impl UploadClaims {
         let idempotency = idempotency_key(call)?
             .map(|key| store.uploads().begin_idempotent(organization, &call.caller.name, key))
             .transpose()?;
-        let quota = match idempotency {
-            Some(_) => None,
-            None => store.uploads().reserve_quota(organization, announced_bytes(call)).await?,
+        let is_repeated = match &idempotency {
+            Some(guard) => store.uploads().is_repeated(guard).await?,
+            None => false,
+        };
+        let quota = if is_repeated {
+            None
+        } else {
+            let bytes = announced_bytes(call).max(received);
+            store.uploads().reserve_quota(organization, bytes).await?
         };
 
-        Ok(Self { idempotency, _quota: quota })
+        Ok(Self { idempotency, quota })
     }
 }
 

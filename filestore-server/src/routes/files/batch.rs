@@ -17,6 +17,7 @@ use crate::request::call::Call;
 use crate::request::fields::{self, CHARSET_FIELD, Once};
 use crate::request::form::{Part, open_form};
 use crate::request::incoming::Body;
+use crate::request::room::{Incoming, Room};
 use crate::request::upload_claims::UploadClaims;
 use crate::routes::filters::post;
 
@@ -87,7 +88,8 @@ impl BatchForm {
             "organization_id" => {
                 self.organization_id.read(part, fields::parsed).await?;
                 let organization = self.organization_id.get().expect("it was read just now");
-                self.claims = Some(UploadClaims::of(call, organization).await?);
+                self.claims =
+                    Some(UploadClaims::of(call, organization, self.received_bytes).await?);
                 Ok(())
             }
             "sub_system" => self.sub_system.read(part, fields::parsed).await,
@@ -146,16 +148,21 @@ impl BatchForm {
         let hints = fields::hints(part);
         let left = limits.max_batch_size - self.received_bytes;
         let organization = self.organization_id.get().cloned();
+        let reserved = self.claims.as_mut().and_then(|claims| claims.quota.take());
+        let room = Room::after(self.received_bytes, reserved);
         let stage = async {
             self.item(index, limits)?;
             let uploads = call.store().uploads();
             let uploads = organization.as_ref().map_or(uploads, |id| uploads.of(id));
-            uploads.stage_up_to(left).await
+            Ok(Incoming { writer: uploads.stage_up_to(left).await?, room })
         };
         let received =
-            fields::receive(part, stage).await.map_err(|e| over_batch(e, left, limits))?;
-        let Some(writer) = received else { return Ok(()) };
+            fields::receive(call, part, stage).await.map_err(|e| over_batch(e, left, limits))?;
+        let Some(Incoming { writer, room }) = received else { return Ok(()) };
 
+        if let Some(claims) = &mut self.claims {
+            claims.quota = room.into_reservation();
+        }
         self.received_bytes += writer.size_bytes();
         self.item(index, limits)?.file.set(&name, hints)?;
         self.flush(index, writer).await

@@ -18,6 +18,7 @@ use crate::request::fields::{self, CHARSET_FIELD, Once};
 use crate::request::form::{Part, open_form};
 use crate::request::incoming::Body;
 use crate::request::preconditions::preconditions;
+use crate::request::room::{Incoming, Room};
 use crate::request::upload_claims::announced_bytes;
 
 const FIELDS: [&str; 7] = [
@@ -107,13 +108,14 @@ impl ChangeForm {
         let stage = async {
             self.check_flags(WithFile::Yes)?;
             if let Some(id) = self.file_id.get() {
-                self.room = admit(call, *id, conditions).await?;
+                return admit(call, *id, conditions).await;
             }
-            call.store().uploads().stage().await
+            Ok(Incoming { writer: call.store().uploads().stage().await?, room: Room::default() })
         };
 
-        if let Some(writer) = fields::receive(part, stage).await? {
+        if let Some(Incoming { writer, room }) = fields::receive(call, part, stage).await? {
             self.file.set("file", (writer.finish().await?, hints))?;
+            self.room = room.into_reservation();
         }
         Ok(())
     }
@@ -189,18 +191,19 @@ fn without_edit(said: Edit, change: Change) -> Result<Change> {
     }
 }
 
-/// Checks the change as far as possible before the bytes are received, and reserves room for the bytes
-/// that are more than before.
-async fn admit(
-    call: &Call,
-    id: FileId,
-    conditions: &Preconditions,
-) -> Result<Option<QuotaReservation>> {
+/// Checks the change as far as possible before the bytes are received, and begins to receive them in
+/// the room for those that are more than before.
+async fn admit(call: &Call, id: FileId, conditions: &Preconditions) -> Result<Incoming> {
     let (store, scope) = (call.store(), &call.caller.scope);
     store.check_change(id, scope, conditions).await?;
+
     let record = store.record(id, scope).await?;
-    let more = announced_bytes(call).saturating_sub(record.blob.size_bytes);
-    store.uploads().reserve_quota(&record.organization_id, more).await
+    let (organization, freed) = (&record.organization_id, record.blob.size_bytes);
+    let more = announced_bytes(call).saturating_sub(freed);
+    let reserved = store.uploads().reserve_quota(organization, more).await?;
+
+    let writer = store.uploads().of(organization).stage().await?;
+    Ok(Incoming { writer, room: Room::in_place_of(freed, reserved) })
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use crate::request::call::Call;
 use crate::request::fields::{self, CHARSET_FIELD, Once};
 use crate::request::form::{Part, open_form};
 use crate::request::incoming::Body;
+use crate::request::room::{Incoming, Room};
 use crate::request::signed::UploadTerms;
 use crate::request::upload_claims::UploadClaims;
 use crate::routes::filters::{not_allowed, with_body};
@@ -142,7 +143,8 @@ impl<'c> UploadForm<'c> {
                 if self.terms.is_some() {
                     return Ok(());
                 }
-                self.claims = Some(UploadClaims::of(call, organization).await?);
+                let received = self.file.get().map_or(0, |(staged, _)| staged.size_bytes);
+                self.claims = Some(UploadClaims::of(call, organization, received).await?);
                 Ok(())
             }
             "sub_system" => self.sub_system.read(part, fields::parsed).await,
@@ -167,8 +169,17 @@ impl<'c> UploadForm<'c> {
         let owner = self.terms.map(|terms| &terms.organization_id);
         let owner = owner.or(self.organization_id.get());
         let uploads = owner.map_or(uploads, |id| uploads.of(id));
-        if let Some(writer) = fields::receive(part, uploads.stage_up_to(self.max_size)).await? {
+        let reserved = self.claims.as_mut().and_then(|claims| claims.quota.take());
+        let stage = async {
+            let writer = uploads.stage_up_to(self.max_size).await?;
+            Ok(Incoming { writer, room: Room::after(0, reserved) })
+        };
+
+        if let Some(Incoming { writer, room }) = fields::receive(call, part, stage).await? {
             self.file.set("file", (writer.finish().await?, hints))?;
+            if let Some(claims) = &mut self.claims {
+                claims.quota = room.into_reservation();
+            }
         }
         Ok(())
     }
