@@ -4,9 +4,11 @@
 //!
 //! | run | prints |
 //! |---|---|
+//! | `bombs` | what requests made to do harm (a million parts, a header of 64 MiB, aborted uploads) cost the server that refuses them: processor, memory, what is left in staging |
 //! | `memory` | growth of the server's peak resident memory over one 2 GiB upload and download, and over 64 uploads of 64 MiB at once |
 //! | `pictures` | growth of the server's peak resident memory while 64 variants of 50 MP pictures are made at once, against the budget for decoding (`FILESTORE_LOAD_PICTURE` adds a picture of one's own, a progressive JPEG say) |
 //! | `uploads` | 64 KiB uploads, 32 at once, with full durability, as a ratio to write + fsync + rename + directory fsync on the same disk, in turns |
+//! | `slow` | 10,000 idle connections, 1,000 uploads at 1.1 KiB/s, and clients that are slow in every way: what they take, when they are cut, and what others notice |
 //! | `sync` | a sync of 2,000 files of 64 KiB to Garage, as a ratio to `rclone copy` with as many transfers, in turns (by `tests/services/run`) |
 //! | `sync-memory` | growth of the peak resident memory over such a sync, and over one of two files of 2 GiB (by `tests/services/run`) |
 //! | `migrate` | 10,000 files that move to Garage, back and out again under reads and replaces: failed reads, wrong bytes, orphans (by `tests/services/run`) |
@@ -16,11 +18,13 @@
 //! Figures are ratios within one run: machines differ and are shared. `FILESTORE_LOAD_DIR` names the
 //! directory to work in (default: the system's temporary one; must not be a tmpfs for `uploads`).
 
+mod bombs;
 mod clouds;
 mod neighbours;
 mod server;
 mod memory;
 mod pictures;
+mod slow;
 mod uploads;
 mod variant;
 
@@ -30,17 +34,19 @@ fn main() -> ExitCode {
     // `cargo bench` and `cargo test --benches` pass flags of their own; the run is the first word.
     let run = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
     let outcome = match run.as_deref() {
+        Some("bombs") => bombs::run(),
         Some("memory") => memory::run(),
         Some("pictures") => pictures::run(),
         Some("migrate") => clouds::migrate(),
         Some("sync") => clouds::sync(),
         Some("sync-memory") => clouds::memory(),
         Some("neighbours") => neighbours::run(),
+        Some("slow") => slow::run(),
         Some("uploads") => uploads::run(),
         Some("variant") => variant::run(),
         _ => {
             eprintln!(
-                "usage: cargo bench --bench load -- memory|migrate|neighbours|pictures|sync|sync-memory|uploads|variant"
+                "usage: cargo bench --bench load -- bombs|memory|migrate|neighbours|pictures|slow|sync|sync-memory|uploads|variant"
             );
             return ExitCode::SUCCESS;
         }

@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 pub(crate) type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -12,7 +13,7 @@ pub(crate) type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + S
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: String,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 impl Server {
@@ -37,7 +38,38 @@ impl Server {
             .ok_or_else(|| format!("the server did not say where it listens: {line:?}"))?
             .to_owned();
 
-        Ok(Self { child, address, _dir: dir })
+        Ok(Self { child, address, dir })
+    }
+
+    /// Forgets the peak of the resident memory so far.
+    pub(crate) fn forget_peak(&self) -> Outcome {
+        Ok(std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5")?)
+    }
+
+    /// The processor time so far, in hundredths of a second (`proc_pid_stat(5)`).
+    pub(crate) fn processor_time(&self) -> Outcome<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let fields = stat.rsplit_once(')').ok_or("no name in /proc/<pid>/stat")?.1;
+        let ticks: u64 =
+            fields.split_whitespace().skip(11).take(2).flat_map(str::parse::<u64>).sum();
+        Ok(Duration::from_millis(ticks * 10))
+    }
+
+    /// The number of open descriptors.
+    pub(crate) fn descriptors(&self) -> Outcome<usize> {
+        Ok(std::fs::read_dir(format!("/proc/{}/fd", self.child.id()))?.count())
+    }
+
+    /// Waits until nothing is staged, and returns how many files still are.
+    pub(crate) fn staged_after(&self, patience: Duration) -> Outcome<usize> {
+        let began = Instant::now();
+        loop {
+            let staged = std::fs::read_dir(self.dir.path().join("data/staging"))?.count();
+            if staged == 0 || began.elapsed() > patience {
+                return Ok(staged);
+            }
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
     }
 
     /// Resident memory in KiB: now, and at its peak.
@@ -105,7 +137,11 @@ const BOUNDARY: &str = "load-4f1c6b0e9a";
 
 impl Connection {
     pub(crate) fn open(address: &str) -> io::Result<Self> {
-        let stream = TcpStream::connect(address)?;
+        Self::over(TcpStream::connect(address)?, address)
+    }
+
+    /// Takes a connection to `address` that blocks.
+    pub(crate) fn over(stream: TcpStream, address: &str) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         let stream = BufReader::with_capacity(256 << 10, stream);
         Ok(Self { stream, address: address.to_owned(), buffer: Vec::new() })
