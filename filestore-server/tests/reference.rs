@@ -15,10 +15,11 @@ use serde_json::Value;
 const REFERENCE: &str = include_str!("../docs/reference.md");
 
 /// Codes of failures that never reach the core.
-const SERVER_CODES: [&str; 5] = [
+const SERVER_CODES: [&str; 6] = [
     "malformed_request",
     "method_not_allowed",
     "misdirected_request",
+    "not_ready",
     "range_not_satisfiable",
     "unsupported_media_type",
 ];

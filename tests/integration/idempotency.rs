@@ -58,6 +58,29 @@ async fn another_content_under_the_same_key_is_422() {
 }
 
 #[tokio::test]
+async fn what_a_part_says_counts_where_the_fields_are_silent() {
+    let server = TestServer::start().await;
+    let send = async |key: &str, fields: &[(&str, &str)], file_name: &str, mime: &str| {
+        let mut form = Form::new().text("organization_id", "acme").text("sub_system", "gallery");
+        for (name, value) in fields {
+            form = form.text(name, value);
+        }
+        let form = form.file("file", file_name, mime, b"\0\x01");
+        server.post("/api/v1/files/upload").header("idempotency-key", key).form(form).send().await
+    };
+
+    send("k-1", &[], "a", "image/x-one").await.expect(201);
+    send("k-1", &[], "a", "image/x-one").await.expect(201);
+    send("k-1", &[], "a", "image/x-two").await.problem(422, "idempotency_mismatch");
+    send("k-1", &[], "b", "image/x-one").await.problem(422, "idempotency_mismatch");
+
+    let given = [("original_name", "n"), ("mime_type", "image/x-given")];
+    send("k-2", &given, "a", "image/x-one").await.expect(201);
+    send("k-2", &given, "b", "image/x-two").await.expect(201);
+    assert_eq!(server.listed().await.len(), 2);
+}
+
+#[tokio::test]
 async fn the_fingerprint_is_the_fields_and_digests_never_the_multipart_bytes() {
     let server = TestServer::start().await;
     let in_one_order = Form::new()

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use filestore_server::LeastRate;
 use filestore_workspace::{Form, TestServer, eventually, fixtures};
 use futures_util::future::join_all;
 
@@ -229,10 +230,45 @@ async fn a_replace_may_not_grow_over_the_quota() {
 }
 
 #[tokio::test]
-async fn beyond_the_upload_limit_uploads_wait_for_their_turn() {
-    let server = TestServer::start_with(|config| config.store.limits.concurrent_uploads = 1).await;
-    let form = form().bytes("file", &fixtures::noise(1, 100_000));
+async fn a_body_that_trickles_is_408_though_it_never_stops() {
+    let server = TestServer::start_with(|config| {
+        config.body.idle = BRIEF;
+        config.body.first_byte = BRIEF;
+        // At this rate no number of bytes earns time: the silences add up.
+        config.body.least_rate = LeastRate::new(1 << 40, BRIEF);
+    })
+    .await;
+    let form = form().bytes("file", &fixtures::noise(1, 10_000));
     let (content_type, body) = (form.content_type(), form.finish());
+
+    let mut wire = server.wire().await;
+    wire.send(format!(
+        "POST /api/v1/files/upload HTTP/1.1\r\nHost: localhost\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    ))
+    .await;
+
+    let mut pause = tokio::time::interval(BRIEF / 10);
+    for byte in &body[..5000] {
+        pause.tick().await;
+        if wire.try_send([*byte]).await.is_err() || wire.has_reply() {
+            break;
+        }
+    }
+    let reply = wire.reply().await;
+    assert_eq!((reply.status, &reply.json()["code"]), (408, &"body_timeout".into()));
+    eventually("an empty staging", async || (server.staged() == 0).then_some(())).await;
+}
+
+#[tokio::test]
+async fn an_upload_waits_for_no_other_however_long_that_takes() {
+    let server = TestServer::start_with(|config| {
+        config.store.limits.concurrent_uploads = 1;
+        config.body.idle = Duration::from_hours(1);
+    })
+    .await;
+    let slow = form().bytes("file", &fixtures::noise(1, 500_000));
+    let (content_type, body) = (slow.content_type(), slow.finish());
 
     let mut first = server.wire().await;
     first
@@ -241,15 +277,64 @@ async fn beyond_the_upload_limit_uploads_wait_for_their_turn() {
             body.len()
         ))
         .await;
+    first.send(&body[..300_000]).await;
+    eventually("a file of the first upload", async || (server.staged() > 0).then_some(())).await;
 
-    first.send(&body[..50_000]).await;
-    let rest = async {
-        first.send(&body[50_000..]).await;
-        first.reply().await.status
-    };
-    let (first, second, third) =
-        tokio::join!(rest, server.upload("two").send(), server.upload("three").send());
-    assert_eq!((first, second.status, third.status), (201, 201, 201));
+    let whole = fixtures::noise(2, 1_000_000);
+    let id = server.upload(&whole).ok().await.file_id;
+    assert!(server.content(&id).send().await.expect(200).body == whole);
+
+    first.send(&body[300_000..]).await;
+    assert_eq!(first.reply().await.status, 201);
+}
+
+#[tokio::test]
+async fn what_arrives_without_being_announced_is_on_the_quota_as_it_arrives() {
+    let server = TestServer::start_with(|config| config.store.quota_bytes = Some(1000)).await;
+    for key in ["", "Idempotency-Key: k-1\r\n"] {
+        let form = form().bytes("file", b"");
+        let content_type = form.content_type();
+        let mut before = form.cut_off();
+        before.truncate(before.len() - 2);
+
+        let mut wire = server.wire().await;
+        wire.send(format!(
+            "POST /api/v1/files/upload HTTP/1.1\r\nHost: localhost\r\nContent-Type: {content_type}\r\nTransfer-Encoding: chunked\r\n{key}\r\n"
+        ))
+        .await;
+        wire.send(format!("{:x}\r\n", before.len())).await;
+        wire.send(&before).await;
+        wire.send("\r\n").await;
+
+        // The body never ends: only what has arrived can be the reason for a refusal.
+        let piece = [b"8000\r\n".as_slice(), &fixtures::noise(1, 0x8000), b"\r\n"].concat();
+        for _ in 0..16 {
+            let _ = wire.try_send(&piece).await;
+        }
+        let reply = wire.reply().await;
+        assert_eq!((reply.status, &reply.json()["code"]), (413, &"quota_exceeded".into()), "{key}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_was_carried_out_is_answered_again_where_no_room_is_left() {
+    let server = TestServer::start_with(|config| config.store.quota_bytes = Some(200_000)).await;
+    let bytes = fixtures::noise(1, 200_000);
+    let first = server.upload(&bytes).key("k-1").send().await.expect(201);
+    let again = server.upload(&bytes).key("k-1").send().await.expect(201);
+    assert_eq!(first.json(), again.json());
+    server.upload(&bytes).key("k-2").send().await.problem(413, "quota_exceeded");
+}
+
+#[tokio::test]
+async fn a_request_has_at_most_100_header_fields() {
+    let server = TestServer::start().await;
+    for (fields, status) in [(99, 200), (100, 431)] {
+        let crowd: String = (0..fields).map(|n| format!("X-{n}: 1\r\n")).collect();
+        let request =
+            format!("GET /api/v1/health-checks HTTP/1.1\r\nHost: localhost\r\n{crowd}\r\n");
+        assert_eq!(server.exchange(&request).await.status, status, "{fields} and Host");
+    }
 }
 
 #[tokio::test]

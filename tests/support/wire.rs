@@ -97,6 +97,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Some(self.reply().await)
     }
 
+    /// Tells whether a byte of a reply is there, without waiting for one.
+    pub fn has_reply(&mut self) -> bool {
+        use futures_util::FutureExt as _;
+        !self.buffer.is_empty() || self.fill().now_or_never() == Some(true)
+    }
+
     /// Reads the first line of the next reply, interim ones included, and leaves the rest.
     pub async fn status_line(&mut self) -> String {
         timeout(REPLY_DEADLINE, self.take_line()).await.expect("a reply in time")

@@ -8,6 +8,10 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 
+/// `ENFILE` and `EMFILE`, for which the standard library has no kind: no more files can be open in the
+/// system or in the process.
+const TOO_MANY_FILES: [i32; 2] = [23, 24];
+
 /// The result of the core's operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -161,9 +165,13 @@ impl Error {
     }
 
     /// Reports a failed file operation: [`ErrorKind::StorageFull`] for a full disk, a quota of the
-    /// file system or the limit of file sizes (`ulimit -f`), else [`ErrorKind::Internal`].
+    /// file system or the limit of file sizes (`ulimit -f`), [`ErrorKind::Busy`] where no more files can
+    /// be open, else [`ErrorKind::Internal`].
     pub fn io(doing: &str, source: std::io::Error) -> Self {
         use std::io::ErrorKind as Io;
+        if source.raw_os_error().is_some_and(|code| TOO_MANY_FILES.contains(&code)) {
+            return Self::new(ErrorKind::Busy, "too many files are open").with_source(source);
+        }
         match source.kind() {
             Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => {
                 Self::new(ErrorKind::StorageFull, "the storage is full").with_source(source)
@@ -293,6 +301,14 @@ mod tests {
         let error = Error::internal("opening a blob", std::io::Error::other("/secret/path"));
         assert!(!error.to_string().contains("secret"));
         assert!(error.chain().contains("/secret/path"));
+    }
+
+    #[test]
+    fn a_lack_of_descriptors_passes() {
+        for code in TOO_MANY_FILES {
+            let error = Error::io("opening", std::io::Error::from_raw_os_error(code));
+            assert_eq!(error.kind(), ErrorKind::Busy, "{code}");
+        }
     }
 
     #[test]

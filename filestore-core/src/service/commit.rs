@@ -278,7 +278,10 @@ impl StagedFiles {
             print.field(Some(&file.index.unwrap_or(0).to_string()));
             print.field(file.given.name.as_deref());
             print.field(file.given.mime_type.as_deref());
-            print.field(file.given.hints.file_name.as_deref());
+            // What the part says counts only where the fields are silent.
+            let hints = &file.given.hints;
+            print.field(hints.file_name.as_deref().filter(|_| file.given.name.is_none()));
+            print.field(hints.content_type.as_deref().filter(|_| file.given.mime_type.is_none()));
             print.field(Some(&file.bytes.sha256.to_hex()));
             // Fingerprints that were stored before there was metadata have no such field, and what
             // follows them, an index, never begins with a brace.

@@ -68,7 +68,7 @@ impl Uploads<'_> {
     /// Reserves room for `bytes` in all where less is reserved: for an upload of which more has arrived
     /// than it announced. `QuotaExceeded`, and what is reserved stays reserved, if there is no room.
     pub async fn extend_quota(self, reservation: &mut QuotaReservation, bytes: u64) -> Result<()> {
-        let Some(quota) = self.store.inner.config.quota_bytes else { return Ok(()) };
+        let Some(quota) = self.store.inner.config().quota_bytes else { return Ok(()) };
         let more = bytes.saturating_sub(reservation.bytes);
         if more == 0 {
             return Ok(());

@@ -14,8 +14,39 @@ use super::{date, single};
 pub struct Validators {
     /// The current entity tag.
     pub etag: EntityTag,
-    /// The time of the representation's last change; only whole seconds count.
-    pub last_modified: Option<Timestamp>,
+    /// The time of the representation's last change.
+    pub last_modified: Option<LastModified>,
+}
+
+/// The time of a representation's last change, in the whole seconds of HTTP.
+///
+/// While the second of the change is not over, another change may follow that has the same date. So the
+/// date is kept back until then, and no date ever names two contents (RFC 9110 section 8.8.2.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastModified {
+    at: Timestamp,
+    is_over: bool,
+}
+
+impl LastModified {
+    /// Takes the time of the change, and the present.
+    pub fn new(at: Timestamp, now: Timestamp) -> Self {
+        Self { at, is_over: now.as_secs() > at.as_secs() }
+    }
+
+    /// Returns the date to show; `None` while its second is not over.
+    pub fn date(self) -> Option<Timestamp> {
+        self.is_over.then_some(self.at)
+    }
+
+    fn is_after(self, date: Timestamp) -> bool {
+        let (own, other) = (self.at.as_secs(), date.as_secs());
+        own > other || (own == other && !self.is_over)
+    }
+
+    fn is_exactly(self, date: Timestamp) -> bool {
+        self.is_over && self.at.as_secs() == date.as_secs()
+    }
 }
 
 /// The result of the conditions of a GET or HEAD.
@@ -35,8 +66,7 @@ pub enum Outcome {
 /// A malformed If-Match fails, so that nothing happens on a condition that was not understood. A
 /// malformed If-None-Match or date counts as absent. Dates count only without tags beside them.
 pub fn evaluate(headers: &HeaderMap, current: &Validators) -> Outcome {
-    let changed_since =
-        |date: Timestamp| current.last_modified.map(|at| at.as_secs() > date.as_secs());
+    let changed_since = |date: Timestamp| current.last_modified.map(|at| at.is_after(date));
 
     if headers.contains_key(IF_MATCH) {
         if !if_match_holds(headers, Some(&current.etag)) {
@@ -78,8 +108,10 @@ pub fn if_range_holds(headers: &HeaderMap, current: &Validators) -> bool {
     if let Some(tag) = EntityTag::parse(value) {
         return tag.strong_eq(&current.etag);
     }
-    let at = date::parse(value).map(Timestamp::as_secs);
-    at.is_some() && at == current.last_modified.map(Timestamp::as_secs)
+    match (date::parse(value), current.last_modified) {
+        (Some(date), Some(modified)) => modified.is_exactly(date),
+        _ => false,
+    }
 }
 
 /// Reads all values of a list header as one list (section 5.3).
@@ -107,8 +139,11 @@ mod tests {
     const AT: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
     const AFTER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
 
+    const CHANGED: Timestamp = Timestamp::from_millis(784_111_777_500);
+
     fn current(etag: EntityTag) -> Validators {
-        Validators { etag, last_modified: Some(Timestamp::from_millis(784_111_777_500)) }
+        let now = Timestamp::from_millis(784_111_778_000);
+        Validators { etag, last_modified: Some(LastModified::new(CHANGED, now)) }
     }
 
     fn headers(pairs: &[(http::HeaderName, &str)]) -> HeaderMap {
@@ -158,6 +193,23 @@ mod tests {
         ] {
             assert_eq!(evaluate(&headers(&pairs), &strong), expected, "{pairs:?}");
         }
+    }
+
+    #[test]
+    fn within_its_second_a_change_is_after_its_date() {
+        let now = Timestamp::from_millis(784_111_777_999);
+        let modified = LastModified::new(CHANGED, now);
+        let fresh = Validators { etag: EntityTag::strong("a"), last_modified: Some(modified) };
+
+        assert_eq!(modified.date(), None);
+        assert_eq!(
+            LastModified::new(CHANGED, CHANGED.plus(std::time::Duration::from_millis(500))).date(),
+            Some(CHANGED)
+        );
+        assert_eq!(evaluate(&headers(&[(IF_MODIFIED_SINCE, AT)]), &fresh), Proceed);
+        assert_eq!(evaluate(&headers(&[(IF_UNMODIFIED_SINCE, AT)]), &fresh), PreconditionFailed);
+        assert!(!if_range_holds(&headers(&[(IF_RANGE, AT)]), &fresh));
+        assert!(if_range_holds(&headers(&[(IF_RANGE, "\"a\"")]), &fresh));
     }
 
     #[test]

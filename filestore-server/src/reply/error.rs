@@ -18,9 +18,16 @@ use warp::reply::Response;
 use super::document;
 use super::request_id::RequestId;
 use crate::http::range::ByteRange;
+use crate::throttle::Throttle;
 
 /// The value of Retry-After for a full queue, unless the error carries another one.
 const BUSY_RETRY_SECS: u64 = 1;
+
+/// The value of Retry-After while the service is not ready.
+const NOT_READY_RETRY_SECS: u64 = 5;
+
+/// The log of requests that are turned away, which clients could otherwise fill.
+static TURNED_AWAY: Throttle = Throttle::new();
 
 /// Reasons why a request is refused or fails.
 #[derive(Debug)]
@@ -94,10 +101,28 @@ const fn status_of(kind: ErrorKind) -> StatusCode {
     }
 }
 
-/// Replies 503 with the report of a readiness check that failed: the one failure that is no problem
-/// document.
-pub(crate) fn not_ready(report: &impl Serialize) -> Result<Response, Failure> {
-    Ok(document::of_value(StatusCode::SERVICE_UNAVAILABLE, report)?)
+/// Replies 503 with a problem document that holds the members of the readiness report as well, as
+/// monitors read them.
+pub(crate) fn not_ready(report: &impl Serialize, id: &RequestId) -> Result<Response, Failure> {
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    let mut problem = Problem::new(ErrorCode::NotReady, status.as_u16(), id.to_string());
+    status.canonical_reason().unwrap_or_default().clone_into(&mut problem.title);
+    "the database or the storage does not answer".clone_into(&mut problem.detail);
+
+    let mut response = document::of_value(status, &Joined { problem, report })?;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    headers.insert(RETRY_AFTER, NOT_READY_RETRY_SECS.into());
+    Ok(response)
+}
+
+/// One document of two.
+#[derive(Serialize)]
+struct Joined<'a, R> {
+    #[serde(flatten)]
+    problem: Problem,
+    #[serde(flatten)]
+    report: &'a R,
 }
 
 impl Failure {
@@ -237,7 +262,9 @@ impl Failure {
         let Self::Core(error) = self else { return };
         let status = status_of(error.kind());
         if status == StatusCode::SERVICE_UNAVAILABLE {
-            tracing::warn!(request_id = %id, trace_id = id.trace_id(), code = error.kind().code(), error = %error.chain(), "turned away");
+            if let Some(before) = TURNED_AWAY.admit() {
+                tracing::warn!(request_id = %id, trace_id = id.trace_id(), code = error.kind().code(), error = %error.chain(), before, "turned away");
+            }
         } else if status.is_server_error() {
             tracing::error!(request_id = %id, trace_id = id.trace_id(), code = error.kind().code(), error = %error.chain(), "request failed");
         }

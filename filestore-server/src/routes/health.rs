@@ -34,7 +34,7 @@ async fn ready(call: Arc<Call>) -> Result<Response, Failure> {
 
     shown.providers = providers(&call).await;
 
-    if well { reply::ok(&shown) } else { reply::not_ready(&shown) }
+    if well { reply::ok(&shown) } else { reply::not_ready(&shown, &call.id) }
 }
 
 /// Shows the providers of location CLOUD. They decide nothing: an instance without them still serves all

@@ -85,6 +85,8 @@ open_word! {
         MalformedRequest = "malformed_request",
         /// The request names a host that is not this server's; a server without keys answers to its own.
         MisdirectedRequest = "misdirected_request",
+        /// The database or the storage does not answer: the reply of a readiness check.
+        NotReady = "not_ready",
         /// The path exists, but not with this method; `allowed` lists its methods.
         MethodNotAllowed = "method_not_allowed",
         /// The body has another type or a content encoding; `allowed` lists the type.

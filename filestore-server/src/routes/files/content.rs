@@ -20,7 +20,7 @@ use warp::reply::Response;
 use warp::{Filter, Rejection, Reply};
 
 use super::super::path::IdSegment;
-use crate::http::conditional::{Outcome, Validators, evaluate, if_range_holds};
+use crate::http::conditional::{LastModified, Outcome, Validators, evaluate, if_range_holds};
 use crate::http::date;
 use crate::http::etag::{EntityTag, repr_digest};
 use crate::http::query::Query;
@@ -102,8 +102,10 @@ impl ContentRequest<'_> {
     /// Builds the reply, decided in the order of RFC 9110 section 13.2.2; `None` if the record changed.
     async fn reply(&self) -> Result<Option<Response>, Failure> {
         let blob = &self.record.blob;
-        let current =
-            Validators { etag: EntityTag::of(&blob.sha256), last_modified: Some(blob.stored_at) };
+        let current = Validators {
+            etag: EntityTag::of(&blob.sha256),
+            last_modified: Some(LastModified::new(blob.stored_at, self.call.store().now())),
+        };
         let headers = &self.call.headers;
         match evaluate(headers, &current) {
             Outcome::Proceed => {}
@@ -165,9 +167,10 @@ impl ContentRequest<'_> {
         headers.insert(ETAG, current.etag.to_header());
         let cached = cache_control(self.call.window(), self.query.get("v"), &blob.sha256);
         headers.insert(CACHE_CONTROL, cached);
-        let modified =
-            HeaderValue::try_from(date::format(blob.stored_at)).expect("a date is ASCII");
-        headers.insert(LAST_MODIFIED, modified);
+        if let Some(date) = current.last_modified.and_then(LastModified::date) {
+            let modified = HeaderValue::try_from(date::format(date)).expect("a date is ASCII");
+            headers.insert(LAST_MODIFIED, modified);
+        }
     }
 
     fn describe(&self, headers: &mut HeaderMap, current: &Validators) {

@@ -119,7 +119,7 @@ impl<'c> UploadForm<'c> {
             return Ok(Self { max_size, ..Self::default() });
         };
 
-        let claims = UploadClaims::of(call, &terms.organization_id).await?;
+        let claims = UploadClaims::of(call, &terms.organization_id, 0).await?;
         if claims.idempotency.is_none() {
             // A request with an idempotency key may be answered from memory.
             call.store().signing().expect_unused(&terms.permit).await?;

@@ -17,7 +17,7 @@ use warp::{Filter, Rejection};
 
 use super::super::path::{IdSegment, Segment};
 use super::content::{Span, send};
-use crate::http::conditional::{Outcome, Validators, evaluate};
+use crate::http::conditional::{Outcome, Validators, evaluate, if_match_holds};
 use crate::http::etag::EntityTag;
 use crate::reply::{self, Failure, NOSNIFF, cache_control};
 use crate::request::call::Call;
@@ -61,6 +61,10 @@ async fn respond(
 ) -> Result<Option<Response>, Failure> {
     let key = call.store().variant_key(record, size, fit);
     let tag = key.etag();
+    if !is_wanted(&call.headers, record, &tag) {
+        let message = "a variant has a weak tag, which If-Match never matches";
+        return Err(Error::new(ErrorKind::PreconditionFailed, message).into());
+    }
     let mut response = if not_modified(&call.headers, record, &tag) {
         reply::not_modified()
     } else {
@@ -84,13 +88,20 @@ async fn respond(
     Ok(Some(response))
 }
 
+/// Tests whether If-Match, if there is one, allows the variant to be sent. It compares strongly (RFC 9110
+/// section 13.1.1), so that only `*` does, and only for a file that has variants.
+fn is_wanted(headers: &HeaderMap, record: &FileRecord, tag: &str) -> bool {
+    !is_image(record) || if_match_holds(headers, EntityTag::parse(tag).as_ref())
+}
+
+fn is_image(record: &FileRecord) -> bool {
+    record.blob.sniffed_type.as_deref().is_some_and(|mime| mime.starts_with("image/"))
+}
+
 /// Tests whether If-None-Match names the variant. Only images have variants: on any other file the
 /// condition is ignored, so that `*` fails as a request without condition does.
 fn not_modified(headers: &HeaderMap, record: &FileRecord, tag: &str) -> bool {
-    let sniffed = record.blob.sniffed_type.as_deref();
-    if !headers.contains_key(IF_NONE_MATCH)
-        || !sniffed.is_some_and(|mime| mime.starts_with("image/"))
-    {
+    if !headers.contains_key(IF_NONE_MATCH) || !is_image(record) {
         return false;
     }
 
