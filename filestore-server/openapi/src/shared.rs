@@ -3,7 +3,7 @@
 use filestore_core::api::{Fit, VARIANT_SIZES};
 use serde_json::{Map, Value, json};
 
-use crate::schemas::{FILE_ID, ORGANIZATION_ID, PROVIDER_CODE, SHA256, SUB_SYSTEM};
+use crate::schemas::{FILE_ID, ORGANIZATION_ID, PROVIDER_CODE, SUB_SYSTEM};
 
 /// Builds the components that are no schemas and no replies.
 pub(crate) fn components() -> Map<String, Value> {
@@ -67,7 +67,7 @@ fn parameters() -> Value {
         "Code": in_path("code", "Code of the provider.", json!({ "type": "string", "pattern": PROVIDER_CODE })),
         "Kid": in_path("kid", "Name of the secret.", json!({ "type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$" })),
         "Fit": query("fit", "`cover` fills the square and cuts the overhang off; `inside` keeps the whole picture within it.", json!({ "type": "string", "enum": fits, "default": "cover" })),
-        "V": query("v", "SHA-256 of the content. If it is the current one, the reply may be cached for a year; otherwise it is ignored.", json!({ "type": "string", "pattern": SHA256 })),
+        "V": query("v", "SHA-256 of the content. If it is the current one, the reply may be cached for a year; otherwise it is ignored.", json!({ "type": "string" })),
         "Disposition": query("disposition", "`attachment` saves the file; `inline` shows it, if its type is safe to show.", json!({ "type": "string", "enum": ["attachment", "inline"] })),
         "IdempotencyKey": in_header("Idempotency-Key", "Name of this request, remembered for 24 hours: a retry with the same content returns the stored reply.", json!({ "type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$" })),
         "IfMatch": in_header("If-Match", "Entity tags, of which the file's must be one; otherwise 412 and nothing changes.", tags.clone()),

@@ -44,6 +44,12 @@ fn nothing(_: &mut Schemas) -> Value {
     json!({ "type": "object", "additionalProperties": false })
 }
 
+/// A queue request that must name its organization.
+fn one_organization(schemas: &mut Schemas) -> Value {
+    let any = request::<SyncQueueRequest>(schemas);
+    json!({ "allOf": [any], "required": ["organizationId"] })
+}
+
 fn status() -> Operation {
     get("/admin/status", "getStatus")
         .says(
@@ -72,7 +78,7 @@ fn sync() -> Vec<Operation> {
             .replies(200, "What was copied.", reply::<SyncReport>),
         post("/admin/sync/enqueue", "enqueueSync")
             .says("Queue an organization's files that are not at its provider", "")
-            .json(request::<SyncQueueRequest>)
+            .json(one_organization)
             .replies(200, "How many wait now.", reply::<SyncQueueReport>)
             .refuses([404, 409]),
         post("/admin/sync/retry", "retrySync")
