@@ -1,10 +1,10 @@
 //! Administration: background work on demand, and its state.
 
 use filestore_core::api::{
-    AdminProvider, DryRun, MigratePlan, MigrateReport, MigrateRunRequest, MigrateStatus,
-    MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, ProviderCheckReport,
-    PurgeReport, PurgeRunRequest, SigningSecretReply, StatusReply, SyncQueueReport,
-    SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport,
+    AdminProvider, CreateKey, DryRun, KeyReply, MigratePlan, MigrateReport, MigrateRunRequest,
+    MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply,
+    ProviderCheckReport, PurgeReport, PurgeRunRequest, RotateKey, SigningSecretReply, StatusReply,
+    SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport,
 };
 use reqwest::{Method, RequestBuilder};
 
@@ -191,6 +191,43 @@ impl Admin<'_> {
     pub async fn signing_revoke(&self, kid: &str) -> Result<Vec<SigningSecretReply>> {
         let path = ["admin", "signing-secrets", kid, "revoke"];
         self.client.json(Call::once(self.client.request(Method::POST, &path))).await
+    }
+
+    /// Makes a key of the API. Its text is in this reply and nowhere else: the server keeps a digest.
+    ///
+    /// ```no_run
+    /// use filestore_client::api::CreateKey;
+    ///
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// let shop = CreateKey::new(["42"], ["read", "write"]).name("the web shop");
+    /// let made = client.admin().create_key(&shop).await?;
+    /// println!("{} {}", made.about.id, made.key);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn create_key(&self, key: &CreateKey) -> Result<NewKeyReply> {
+        let request = self.client.request(Method::POST, &["admin", "keys"]).json(key);
+        self.client.json(Call::once(request)).await
+    }
+
+    /// Lists the keys of the API, newest first, without their texts.
+    pub async fn keys(&self) -> Result<Vec<KeyReply>> {
+        self.client
+            .json(Call::repeatable(self.client.request(Method::GET, &["admin", "keys"])))
+            .await
+    }
+
+    /// Gives a key another text, which is in this reply and nowhere else.
+    pub async fn rotate_key(&self, id: &str, rotation: &RotateKey) -> Result<NewKeyReply> {
+        let path = ["admin", "keys", id, "rotate"];
+        let request = self.client.request(Method::POST, &path).json(rotation);
+        self.client.json(Call::once(request)).await
+    }
+
+    /// Refuses a key from now on. A key that is revoked already stays so, and is no error.
+    pub async fn revoke_key(&self, id: &str) -> Result<KeyReply> {
+        let path = ["admin", "keys", id, "revoke"];
+        self.client.json(Call::repeatable(self.client.request(Method::POST, &path))).await
     }
 
     fn request(self, method: Method, path: &[&str; 2]) -> RequestBuilder {

@@ -60,6 +60,6 @@ mod server;
 
 pub use crate::http::forwarded::{BadIpRange, IpRange};
 pub use crate::least_rate::LeastRate;
-pub use config::{Config, ConfigError};
+pub use config::{Auth, Config, ConfigError};
 pub use request::base::BadPublicUrl;
 pub use server::{Server, StartError};

@@ -467,7 +467,7 @@ async fn an_address_that_others_reach_needs_a_word() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = Config::new("0.0.0.0:0".parse().unwrap(), dir.path().to_owned());
     let refused = Server::start(config.clone()).await.unwrap_err();
-    assert!(matches!(refused, StartError::Exposed(_)) && refused.is_usage(), "{refused}");
+    assert!(matches!(refused, StartError::Exposed { .. }) && refused.is_usage(), "{refused}");
     config.insecure_no_auth = true;
     Server::start(config).await.unwrap().stop().await;
 }

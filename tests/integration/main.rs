@@ -23,6 +23,7 @@ mod health;
 mod admin;
 mod clouds;
 mod errors;
+mod access;
 mod guard;
 mod limits;
 mod preconditions;

@@ -70,6 +70,48 @@ pub(crate) enum BindingCommand {
     },
 }
 
+/// `key`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Make a key, and print it this once
+    #[command(after_help = examples::KEY_CREATE)]
+    Create {
+        /// An organization whose files the key reaches, or '*' for all; repeat it for several
+        #[arg(long, value_name = "ORG", required = true)]
+        org: Vec<String>,
+        /// A kind of work that the key allows: read, write, delete or admin; repeat it for several
+        #[arg(long, value_name = "SCOPE", required = true)]
+        scope: Vec<String>,
+        /// A name for people
+        #[arg(long)]
+        name: Option<String>,
+        /// Refuse the key after so many seconds
+        #[arg(long, value_name = "SECONDS")]
+        expires_in: Option<u64>,
+    },
+    /// List keys, newest first, without their texts
+    #[command(after_help = examples::KEY_LIST)]
+    List,
+    /// Refuse a key from now on
+    #[command(after_help = examples::KEY_REVOKE)]
+    Revoke {
+        /// The key's id, see `key list`
+        id: String,
+    },
+    /// Give a key another text, and print it this once
+    #[command(after_help = examples::KEY_ROTATE)]
+    Rotate {
+        /// The key's id, see `key list`
+        id: String,
+        /// Accept the text before for so many seconds more
+        #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+        overlap: u64,
+    },
+    /// Print a text and its hash, for a server whose first key comes from its configuration
+    #[command(after_help = examples::KEY_GENERATE)]
+    Generate,
+}
+
 /// `purge`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PurgeCommand {

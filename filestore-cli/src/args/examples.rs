@@ -164,6 +164,46 @@ Examples:
   filestore binding list
   filestore binding list --org 42 --json";
 
+pub(super) const KEY_CREATE: &str = "\
+The key is printed once; the store keeps a digest. Until the first key is made a server on
+loopback asks nobody for one; from then on every caller needs one, also when none is left. The
+first key is made through the data directory, or through the socket in it while a server runs.
+Scopes do not imply one another, but admin implies all; with --org '*' it administers the whole
+service.
+
+Examples:
+  filestore --data-dir /var/lib/filestore key create --org '*' --scope admin
+  filestore key create --org 42 --scope read --scope write --name 'the web shop'
+  FILESTORE_KEY=$(filestore key create --org 42 --scope read --expires-in 3600)";
+
+pub(super) const KEY_LIST: &str = "\
+Examples:
+  filestore key list
+  filestore key list --json | jq '.[] | select(.last_used_at == null)'";
+
+pub(super) const KEY_REVOKE: &str = "\
+The key is refused at once, without a restart, and stays in the list.
+
+Examples:
+  filestore key revoke 01JD8QZ4T6X3M2V9B7K5N1R0CE";
+
+pub(super) const KEY_ROTATE: &str = "\
+Id, name and rights stay. The text before is refused at once, unless --overlap says how long
+both are good.
+
+Examples:
+  filestore key rotate 01JD8QZ4T6X3M2V9B7K5N1R0CE
+  filestore key rotate 01JD8QZ4T6X3M2V9B7K5N1R0CE --overlap 86400";
+
+pub(super) const KEY_GENERATE: &str = "\
+No store is touched. Give the hash to the server (`first_key_hash_file` in its configuration, or
+FILESTORE_FIRST_KEY_HASH), and the text to whoever administers it: at its first start the server
+makes a key of it, with the scope admin for all organizations.
+
+Examples:
+  filestore key generate
+  filestore key generate --json | jq -r .hash > first-key.hash";
+
 pub(super) const PURGE_RUN: &str = "\
 Expired temporary files, deleted files and the old bytes of replaced ones are removed, each
 once its grace is over. A server does this by itself; run it to have it done now, or where no

@@ -14,8 +14,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::target::Address;
 
 pub(crate) use admin::{
-    BindingCommand, MigrateCommand, MigrateTarget, ProviderCommand, PurgeCommand, SigningCommand,
-    SyncCommand, VariantsCommand,
+    BindingCommand, KeyCommand, MigrateCommand, MigrateTarget, ProviderCommand, PurgeCommand,
+    SigningCommand, SyncCommand, VariantsCommand,
 };
 pub(crate) use files::{
     BatchArgs, DeleteArgs, EditArgs, GetArgs, IdArgs, ListArgs, OutputArgs, PlaceArgs, ReadyArgs,
@@ -122,6 +122,9 @@ pub(crate) enum Command {
     /// Which provider an organization's files go to
     #[command(subcommand)]
     Binding(BindingCommand),
+    /// The keys that callers of a server show
+    #[command(subcommand)]
+    Key(KeyCommand),
     /// Remove the bytes of deleted files
     #[command(subcommand)]
     Purge(PurgeCommand),

@@ -7,6 +7,7 @@ mod walk;
 mod get;
 mod file;
 mod binding;
+mod key;
 mod admin;
 mod migrate;
 mod sign;
@@ -24,8 +25,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::{
-    BindingCommand, Cli, Command, GlobalArgs, ProviderCommand, PurgeCommand, SyncCommand,
-    VariantsCommand,
+    BindingCommand, Cli, Command, GlobalArgs, KeyCommand, ProviderCommand, PurgeCommand,
+    SyncCommand, VariantsCommand,
 };
 use crate::failure::{Exit, Result};
 use crate::output::Output;
@@ -103,6 +104,9 @@ async fn carry_out(cli: Cli, out: Output, stop: &watch::Sender<bool>) -> Result<
         Output::raw(&script)?;
         return Ok(Exit::Done);
     }
+    if let Command::Key(KeyCommand::Generate) = cli.command {
+        return key::generate(out);
+    }
     let opened = target::open(cli.global.address(), if_absent(&cli.command)).await?;
     let outcome = on_target(cli.command, &opened, out, stop).await;
     opened.target.close().await;
@@ -114,7 +118,8 @@ fn if_absent(command: &Command) -> Absent {
     match command {
         Command::Upload(_)
         | Command::Batch(_)
-        | Command::Binding(BindingCommand::Create { .. }) => Absent::Create,
+        | Command::Binding(BindingCommand::Create { .. })
+        | Command::Key(KeyCommand::Create { .. }) => Absent::Create,
         _ => Absent::Refuse,
     }
 }
@@ -155,6 +160,7 @@ async fn on_target(
             binding::check_provider(&code, target, out).await
         }
         Command::Binding(command) => binding::run(command, target, out).await,
+        Command::Key(command) => key::run(command, target, out).await,
         Command::Purge(PurgeCommand::Run { dry_run: false }) => {
             admin::purge(DryRun::No, target, out).await
         }

@@ -104,6 +104,13 @@ fn by_field(field: &str) -> Option<String> {
             "--name takes at least one character and no control characters"
         }
         "expires_in_s" => "--expires-in takes 1 to 604800 seconds",
+        "organizations" => "--org takes an organization's id, or '*' alone for all",
+        "scopes" => "--scope takes read, write, delete or admin",
+        "name" => "--name takes 1 to 255 characters and no control characters",
+        "key_id" => {
+            "an id has 26 upper-case letters and digits, as `filestore key list` shows them"
+        }
+        "overlap_s" => "--overlap takes 0 to 2592000 seconds",
         "mime_type" => "--type takes a media type such as image/jpeg",
         "sha256" => "--sha256 takes 64 hexadecimal digits, as `sha256sum FILE` prints them",
         "file_id" => "an id has 26 upper-case letters and digits, as `filestore list` shows them",

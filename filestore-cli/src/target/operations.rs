@@ -2,11 +2,12 @@
 
 use async_trait::async_trait;
 use filestore_core::api::{
-    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteFileResult,
-    DeleteReply, DryRun, FileRecord, Fit, ListQuery, ListReply, MigratePlan, MigrateReport,
-    MigrateStatus, MigrateVerifyReport, ProviderCheckReport, ProviderReply, PurgeReport,
-    ReadyReply, SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply,
-    SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
+    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, CreateKey,
+    DeleteFileResult, DeleteReply, DryRun, FileRecord, Fit, KeyReply, ListQuery, ListReply,
+    MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply,
+    ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RotateKey, SignRequest,
+    SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply, SyncReport,
+    SyncStatusReport, UpdateBinding, VariantCacheReport,
 };
 use tokio::sync::watch;
 
@@ -58,6 +59,11 @@ pub(crate) trait Target: Send + Sync {
     async fn signing_secrets(&self) -> Result<Vec<SigningSecretReply>>;
     async fn signing_rotate(&self) -> Result<Vec<SigningSecretReply>>;
     async fn signing_revoke(&self, kid: &str) -> Result<Vec<SigningSecretReply>>;
+
+    async fn keys(&self) -> Result<Vec<KeyReply>>;
+    async fn create_key(&self, new: &CreateKey) -> Result<NewKeyReply>;
+    async fn rotate_key(&self, id: &str, rotation: &RotateKey) -> Result<NewKeyReply>;
+    async fn revoke_key(&self, id: &str) -> Result<KeyReply>;
 
     async fn providers(&self) -> Result<Vec<ProviderReply>>;
     async fn all_providers(&self) -> Result<Vec<AdminProvider>>;

@@ -18,9 +18,10 @@ mod admin;
 mod convert;
 
 pub use admin::{
-    AdminProvider, MigrateHolding, MigratePlan, MigrateReport, MigrateRunRequest, MigrateRunning,
-    MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, ProviderBacklog,
-    ProviderCheckReport, ProviderCheckStep, PurgeReport, PurgeRunRequest, StatusAdvice, StatusDisk,
+    ALL_ORGANIZATIONS, AdminProvider, CreateKey, KeyReply, MigrateHolding, MigratePlan,
+    MigrateReport, MigrateRunRequest, MigrateRunning, MigrateStatus, MigrateStopRequest,
+    MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply, ProviderBacklog, ProviderCheckReport,
+    ProviderCheckStep, PurgeReport, PurgeRunRequest, RotateKey, StatusAdvice, StatusDisk,
     StatusMigration, StatusPurge, StatusReply, StatusStore, StatusUnfinished, SyncQueueReport,
     SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport, WorkFailure,
 };

@@ -90,7 +90,7 @@ impl Keys<'_> {
     /// Makes a key. The secret is shown this once.
     pub async fn create(self, new: NewKey) -> Result<(ApiKey, KeySecret)> {
         new.check()?;
-        let secret = KeySecret::of(tasks::random_secret());
+        let secret = KeySecret::generate();
         let key = self.insert(new, secret.digest()).await?;
         Ok((key, secret))
     }
@@ -128,7 +128,7 @@ impl Keys<'_> {
             return Err(Error::invalid("overlap_s", message).with_limit(LONGEST_OVERLAP.as_secs()));
         }
 
-        let (secret, at) = (KeySecret::of(tasks::random_secret()), self.store.now());
+        let (secret, at) = (KeySecret::generate(), self.store.now());
         let digest = secret.digest();
         let change = KeyChange::Rotate { digest, at, former_until: at.plus(overlap) };
         let key = self.change(id, change).await?;
@@ -175,6 +175,13 @@ impl Keys<'_> {
             inner.take_over(outcome).await
         });
         work.await.map_err(|error| Error::internal("changing a key", error))?
+    }
+}
+
+impl KeySecret {
+    /// Makes a text that no store knows yet, of random bits from the operating system.
+    pub fn generate() -> Self {
+        Self::of(tasks::random_secret())
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::{Config, ConfigError};
+use super::{Auth, Config, ConfigError};
 use crate::body;
 use crate::listen::{self, TlsFiles};
 
@@ -40,7 +40,9 @@ tables! {
         public_url: String,
         trusted_proxies: Vec<String>,
         allowed_hosts: Vec<String>,
+        auth: Auth,
         insecure_no_auth: bool,
+        first_key_hash_file: PathBuf,
         check_providers: bool,
         http: HttpTable,
         tls: TlsTable,
@@ -93,7 +95,9 @@ impl File {
             proxies.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
 
         put(&mut config.allowed_hosts, self.allowed_hosts);
+        put(&mut config.auth, self.auth);
         put(&mut config.insecure_no_auth, self.insecure_no_auth);
+        config.first_key_hash_file = self.first_key_hash_file;
         put(&mut config.check_providers, self.check_providers);
         self.http.unwrap_or_default().apply(&mut config.http, &mut config.body);
         config.tls = self.tls.map(TlsTable::into_files).transpose()?;

@@ -5,13 +5,27 @@ mod file;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use filestore_core::StoreConfig;
 use filestore_core::config_file::{self, ConfigFileError};
+use filestore_core::{KeyDigest, StoreConfig};
+use serde::Deserialize;
 use thiserror::Error;
 
 use crate::body;
 use crate::http::forwarded::{BadIpRange, IpRange};
 use crate::listen::{self, TlsFiles};
+
+/// The proof that callers must give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Auth {
+    /// A key, from the moment when the first one was made.
+    #[default]
+    Auto,
+    /// A key, also while there is none yet: it is made through the admin socket.
+    Keys,
+    /// None. Refused at the start if there are keys.
+    None,
+}
 
 /// The configuration of a server. `Default` is the documented one: loopback only, SQLite and local disk
 /// under `./filestore-data`.
@@ -32,6 +46,13 @@ pub struct Config {
     /// Host names and addresses, without ports, that are the server's own besides loopback, the address
     /// it listens on and that of the public URL. A server without keys answers to no other.
     pub allowed_hosts: Vec<String>,
+    /// The proof that callers must give.
+    pub auth: Auth,
+    /// A file with the SHA-256 of the first key's text, in hexadecimal digits: a key of that text, with
+    /// the scope `admin` for all organizations, is made at the start if no key was ever made.
+    pub first_key_hash_file: Option<PathBuf>,
+    /// The hash itself, in the place of the file.
+    pub first_key_hash: Option<KeyDigest>,
     /// Permission to be reached by others without keys, at the address or the public URL.
     pub insecure_no_auth: bool,
     /// A check of each active provider at the start, with a warning for one that cannot serve. The
@@ -55,6 +76,9 @@ impl Default for Config {
             public_url: None,
             trusted_proxies: Vec::new(),
             allowed_hosts: Vec::new(),
+            auth: Auth::default(),
+            first_key_hash_file: None,
+            first_key_hash: None,
             insecure_no_auth: false,
             check_providers: true,
             store: StoreConfig::default(),

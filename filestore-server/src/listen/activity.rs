@@ -56,6 +56,8 @@ pub(super) struct Activity {
     written: AtomicU64,
     /// True while the body of the current request has bytes that the service has not read.
     body_unread: AtomicBool,
+    /// True if the rest of the current request is that of a stranger.
+    brief_drain: AtomicBool,
     /// True while the service works on a reply whose head is not there yet.
     answering: AtomicBool,
     /// True once the client has closed its writing side while a request was running.
@@ -158,6 +160,16 @@ impl Activity {
     /// Tests whether the current request has body bytes that the service has not read.
     pub(super) fn body_unread(&self) -> bool {
         self.body_unread.load(Relaxed)
+    }
+
+    /// Records whether the rest of the current request is that of a stranger.
+    pub(super) fn set_brief_drain(&self, brief: bool) {
+        self.brief_drain.store(brief, Relaxed);
+    }
+
+    /// Tests whether the rest of the current request is that of a stranger.
+    pub(super) fn is_drain_brief(&self) -> bool {
+        self.brief_drain.load(Relaxed)
     }
 
     /// Tells the connection that the server stops.

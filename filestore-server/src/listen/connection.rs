@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use hyper::body::Body;
 use hyper::server::conn::http1;
@@ -83,6 +84,13 @@ enum Ended {
     TimedOut,
 }
 
+/// The longest time of reading what is left of a stranger's request.
+const BRIEF_DRAIN: Duration = Duration::from_secs(1);
+
+/// The most bytes that are read of what is left of a stranger's request: as much as a client has sent
+/// by habit before it looks for a reply.
+const BRIEF_DRAIN_BYTES: usize = 256 << 10;
+
 /// Serves the requests of one connection.
 pub(super) async fn run<S, B>(
     stream: Stream,
@@ -138,6 +146,11 @@ pub(super) async fn run<S, B>(
     };
 
     if refused || activity.body_unread() {
+        let mut options = options;
+        if activity.is_drain_brief() {
+            options.drain = options.drain.min(BRIEF_DRAIN);
+            options.drain_bytes = options.drain_bytes.min(BRIEF_DRAIN_BYTES);
+        }
         drain(connection.into_parts().io.into_inner().stream, &options).await;
     }
 }

@@ -62,7 +62,7 @@ use socket::Stream;
 pub use socket::{Listener, Peer};
 pub use tls::{BadTlsFiles, Tls, TlsFiles};
 pub use traffic::Traffic;
-pub use watched::RequestBody;
+pub use watched::{BriefDrain, RequestBody};
 
 pub use crate::least_rate::LeastRate;
 use crate::throttle::Throttle;

@@ -82,6 +82,11 @@ impl AsyncWrite for WatchedSocket {
     }
 }
 
+/// A mark that a service puts into the extensions of a reply to a stranger: what is left of the request
+/// is read for a moment only.
+#[derive(Debug, Clone, Copy)]
+pub struct BriefDrain;
+
 /// The service of one connection.
 pub(super) struct WatchedService<S> {
     pub(super) service: S,
@@ -125,6 +130,7 @@ where
         let mut response = ready!(this.future.poll(cx))?;
         let running = this.running.take().expect("not polled after its end");
         running.0.answered();
+        running.0.set_brief_drain(response.extensions_mut().remove::<BriefDrain>().is_some());
 
         // The rest of the body will not be read: the connection ends with this reply (RFC 9112
         // section 9.6), and the reply says so.

@@ -1,10 +1,10 @@
 //! One request, as handlers see it: everything but its path, which warp has matched, and its body.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use filestore_core::{FileStore, Scope};
+use filestore_core::{ApiKey, Error, ErrorKind, FileStore, KeyId, OrganizationId, Scope};
 use http::{HeaderMap, Method};
 
 use super::base::Base;
@@ -31,16 +31,70 @@ pub(crate) struct App {
 /// The caller on whose behalf a request acts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Caller {
-    /// The files that the caller may see.
-    pub(crate) scope: Scope,
-    /// The key's name; empty without keys. Idempotency keys are scoped to it.
-    pub(crate) name: String,
+    /// The organizations whose files the caller may see.
+    pub(crate) scope: Arc<Scope>,
+    /// The proof that the caller gave.
+    pub(crate) proof: Proof,
 }
+
+/// The proof of a caller's right. Idempotency keys are scoped to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// None: there are no keys, or the route needs none, or the request came through the admin socket.
+    None,
+    /// A key.
+    Key(KeyId),
+    /// The signed URL of one upload, with this nonce.
+    Permit(String),
+}
+
+/// The scope of everybody while there are no keys.
+static EVERYTHING: LazyLock<Arc<Scope>> = LazyLock::new(|| Arc::new(Scope::All));
+
+/// The scope of a caller who showed no key where keys are asked for.
+static NOTHING: LazyLock<Arc<Scope>> = LazyLock::new(|| Arc::new(Scope::Organizations(Vec::new())));
 
 impl Caller {
     /// Returns the caller of a server without keys: everybody who can reach it.
     pub(crate) fn anyone() -> Self {
-        Self { scope: Scope::All, name: String::new() }
+        Self { scope: Arc::clone(&EVERYTHING), proof: Proof::None }
+    }
+
+    /// Returns a caller without a key, where others have one.
+    pub(crate) fn nobody() -> Self {
+        Self { scope: Arc::clone(&NOTHING), proof: Proof::None }
+    }
+
+    /// Returns the caller who showed a key.
+    pub(crate) fn of(key: &ApiKey) -> Self {
+        Self { scope: Arc::clone(&key.organizations), proof: Proof::Key(key.id) }
+    }
+
+    /// Returns the caller who shows the signed URL of one upload.
+    pub(crate) fn with_permit(organization: OrganizationId, nonce: &str) -> Self {
+        let scope = Arc::new(Scope::Organizations(vec![organization]));
+        Self { scope, proof: Proof::Permit(nonce.to_owned()) }
+    }
+
+    /// Writes the text to which idempotency keys are scoped: each key and each signed URL has its own.
+    pub(crate) fn idempotency_scope(&self) -> String {
+        match &self.proof {
+            Proof::None => String::new(),
+            Proof::Key(id) => id.to_string(),
+            Proof::Permit(nonce) => format!("signed:{nonce}"),
+        }
+    }
+
+    /// Checks that the caller may name the organization: `Forbidden` if it is a foreign one.
+    pub(crate) fn check_organization(
+        &self,
+        organization: &OrganizationId,
+    ) -> filestore_core::Result<()> {
+        if self.scope.covers(organization) {
+            return Ok(());
+        }
+        let message = "the key may not act on this organization";
+        Err(Error::new(ErrorKind::Forbidden, message).with_field("organization_id"))
     }
 }
 

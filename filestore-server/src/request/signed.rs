@@ -5,8 +5,7 @@
 //! not known.
 
 use filestore_core::{
-    Error, ErrorKind, OrganizationId, Result, Scope, SignedMethod, SubSystem, Timestamp,
-    UploadPermit,
+    Error, ErrorKind, OrganizationId, Result, SignedMethod, SubSystem, Timestamp, UploadPermit,
 };
 use http::Method;
 
@@ -80,10 +79,7 @@ impl Signed {
             // The path names the one file, and is signed.
             None => Caller::anyone(),
             // Each URL has idempotency keys of its own.
-            Some(terms) => Caller {
-                scope: Scope::Organizations(vec![terms.organization_id.clone()]),
-                name: format!("signed:{}", terms.permit.nonce),
-            },
+            Some(terms) => Caller::with_permit(terms.organization_id.clone(), &terms.permit.nonce),
         }
     }
 }

@@ -1,8 +1,6 @@
 //! The claims that an upload holds from the moment its organization is known until its reply.
 
-use filestore_core::{
-    Error, ErrorKind, IdempotencyGuard, OrganizationId, QuotaReservation, Result,
-};
+use filestore_core::{Error, IdempotencyGuard, OrganizationId, QuotaReservation, Result};
 
 use super::call::Call;
 
@@ -30,17 +28,12 @@ impl UploadClaims {
         organization: &OrganizationId,
         received: u64,
     ) -> Result<Self> {
-        if !call.caller.scope.covers(organization) {
-            return Err(Error::new(
-                ErrorKind::Forbidden,
-                "the key may not act on this organization",
-            )
-            .with_field("organization_id"));
-        }
+        call.caller.check_organization(organization)?;
 
         let store = call.store();
+        let caller = call.caller.idempotency_scope();
         let idempotency = idempotency_key(call)?
-            .map(|key| store.uploads().begin_idempotent(organization, &call.caller.name, key))
+            .map(|key| store.uploads().begin_idempotent(organization, &caller, key))
             .transpose()?;
         let is_repeated = match &idempotency {
             Some(guard) => store.uploads().is_repeated(guard).await?,

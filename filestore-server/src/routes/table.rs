@@ -72,6 +72,10 @@ pub(crate) static ROUTES: &[Route] = &[
     Route::new(Method::POST, "/admin/migrate/verify", Need::ServiceAdmin),
     Route::new(Method::GET, "/admin/providers", Need::ServiceAdmin),
     Route::new(Method::POST, "/admin/providers/{code}/check", Need::ServiceAdmin),
+    Route::new(Method::GET, "/admin/keys", Need::ServiceAdmin),
+    Route::new(Method::POST, "/admin/keys", Need::ServiceAdmin),
+    Route::new(Method::POST, "/admin/keys/{key_id}/rotate", Need::ServiceAdmin),
+    Route::new(Method::POST, "/admin/keys/{key_id}/revoke", Need::ServiceAdmin),
     Route::new(Method::GET, "/admin/signing-secrets", Need::ServiceAdmin),
     Route::new(Method::POST, "/admin/signing-secrets/rotate", Need::ServiceAdmin),
     Route::new(Method::POST, "/admin/signing-secrets/{kid}/revoke", Need::ServiceAdmin),
@@ -283,6 +287,38 @@ mod tests {
             let templates: BTreeSet<_> = below(&path).map(|found| found.template).collect();
             assert_eq!(templates.into_iter().collect::<Vec<_>>(), [route.template]);
         }
+    }
+
+    /// Reads the table of section 5 of the reference.
+    fn documented() -> Vec<(String, String, String)> {
+        let reference = include_str!("../../docs/reference.md");
+        let table = reference.split("| needs |\n|---|---|---|\n").nth(1).unwrap();
+        let rows = table.lines().take_while(|line| line.starts_with('|'));
+        rows.map(|row| {
+            let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+            let path = cells[1].trim_matches('`').replace("{fileId}", "{file_id}");
+            (cells[0].to_owned(), path, cells[2].to_owned())
+        })
+        .collect()
+    }
+
+    #[test]
+    fn the_reference_says_what_every_route_needs() {
+        let mut listed: Vec<_> = ROUTES
+            .iter()
+            .map(|route| {
+                let need = match route.need {
+                    Need::Nothing => "no key".to_owned(),
+                    Need::Scope(scope) => format!("`{scope}`"),
+                    Need::ServiceAdmin => "`admin` for `*`".to_owned(),
+                };
+                (route.method.to_string(), route.template.to_owned(), need)
+            })
+            .collect();
+        let mut documented = documented();
+        listed.sort();
+        documented.sort();
+        assert_eq!(documented, listed);
     }
 
     #[test]

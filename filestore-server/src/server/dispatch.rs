@@ -6,7 +6,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use filestore_core::Error;
 use http::header::HOST;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Version};
@@ -15,9 +14,10 @@ use hyper_util::service::TowerToHyperService;
 use tracing::Level;
 use warp::reply::Response;
 
+use super::gate;
 use crate::http::forwarded;
 use crate::http::trace::TraceParent;
-use crate::listen::{Peer, RequestBody};
+use crate::listen::{BriefDrain, Peer, RequestBody};
 use crate::reply::{Failure, RequestId, X_REQUEST_ID};
 use crate::request::call::{App, Call, Caller};
 use crate::routes::{routes, table};
@@ -37,18 +37,17 @@ pub(super) fn service(
     service_fn(move |request: Request<RequestBody>| {
         let (mut parts, body) = request.into_parts();
         let mut call = call_of(&app, &mut parts);
-        let signature = call.take_signature(parts.uri.path());
+        let admitted = admit(&mut call, &parts);
         let call = Arc::new(call);
         let entry = LogEntry::of(&parts);
         parts.extensions.insert(Arc::clone(&call));
 
-        let reply =
-            check(&call, &parts, signature).map(|()| routes.call(Request::from_parts(parts, body)));
+        let reply = admitted.map(|()| routes.call(Request::from_parts(parts, body)));
 
         async move {
             let mut response = match reply {
                 Ok(reply) => reply.await?,
-                Err(refused) => refused.into_response(&call.id),
+                Err(refusal) => turned_away(refusal, &call),
             };
 
             response.headers_mut().insert(X_REQUEST_ID, call.id.to_header());
@@ -60,13 +59,29 @@ pub(super) fn service(
     })
 }
 
-/// Refuses a request before any route sees it. `signature` is the outcome for a signed URL.
-fn check(call: &Call, parts: &Parts, signature: Result<(), Error>) -> Result<(), Failure> {
+/// Lets a request in, on behalf of the caller who is set then, or refuses it before any route sees it.
+fn admit(call: &mut Call, parts: &Parts) -> Result<(), Failure> {
     if !has_one_host(parts.version, &call.headers) {
         return Err(Failure::WithoutOneHost);
     }
-    call.app.guard.check(call, parts)?;
-    Ok(signature?)
+
+    if !gate::is_closed(&call.app) {
+        call.app.guard.check(call, parts)?;
+    }
+
+    call.take_signature(parts.uri.path())?;
+    if call.signed.is_none() {
+        call.caller = gate::admit(&call.app, parts.extensions.get(), &call.headers, call.route)?;
+    }
+    Ok(())
+}
+
+/// Replies to a request that was refused before its body was looked at. Of what a stranger still sends
+/// only a little is read.
+fn turned_away(refusal: Failure, call: &Call) -> Response {
+    let mut response = refusal.into_response(&call.id);
+    response.extensions_mut().insert(BriefDrain);
+    response
 }
 
 /// Tests whether the request has exactly one Host. Others are answered 400 (RFC 9112 section 3.2):
@@ -95,7 +110,7 @@ fn call_of(app: &Arc<App>, parts: &mut Parts) -> Call {
         app: Arc::clone(app),
         id: RequestId::within(trace),
         route: table::find(&parts.method, &app.base, parts.uri.path()),
-        caller: Caller::anyone(),
+        caller: Caller::nobody(),
         signed: None,
         client,
         method: parts.method.clone(),

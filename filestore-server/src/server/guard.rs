@@ -155,9 +155,12 @@ pub(super) fn check_exposure(config: &Config) -> Result<(), StartError> {
                 .and_then(Uri::host)
                 .is_some_and(|host| !is_loopback_host(host))
         };
-        public.filter(is_others).map(|url| StartError::Published(url.clone()))
+        public.filter(is_others).map(|url| StartError::Published {
+            url: url.clone(),
+            data_dir: config.data_dir.clone(),
+        })
     } else {
-        Some(StartError::Exposed(config.listen))
+        Some(StartError::Exposed { address: config.listen, data_dir: config.data_dir.clone() })
     };
 
     match exposed {
@@ -349,7 +352,7 @@ mod tests {
         assert!(start("127.0.0.1:1", None).is_none());
         assert!(start("[::1]:1", Some("http://localhost:8080/a")).is_none());
         assert!(start("127.0.0.1:1", Some("http://[::1]:8080")).is_none());
-        assert!(matches!(start("0.0.0.0:1", None), Some(StartError::Exposed(_))));
+        assert!(matches!(start("0.0.0.0:1", None), Some(StartError::Exposed { .. })));
         let published = start("127.0.0.1:1", Some("https://files.example.org")).unwrap();
         assert!(published.to_string().contains("https://files.example.org"), "{published}");
     }

@@ -2,6 +2,8 @@
 
 mod admin_socket;
 mod dispatch;
+mod first_key;
+mod gate;
 pub(crate) mod guard;
 mod reload;
 
@@ -19,7 +21,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
 use self::guard::Guard;
-use crate::config::{Config, ConfigError};
+use crate::config::{Auth, Config, ConfigError};
 use crate::listen::{self, BadTlsFiles, DescriptorBudget, Listener, Options, Shares, Tls};
 use crate::request::base::{BadPublicUrl, Base};
 use crate::request::call::App;
@@ -63,18 +65,41 @@ pub enum StartError {
     /// The public URL cannot be used.
     #[error(transparent)]
     PublicUrl(#[from] BadPublicUrl),
-    /// Others could reach the server, which asks for no key.
+    /// Others could reach the server, which has no keys to ask for.
     #[error(
-        "refusing to listen on {0} without authentication: everybody who can reach it could read and delete \
-         all files; listen on a loopback address, or say --insecure-no-auth if something in front authenticates"
+        "refusing to listen on {address} without keys: everybody who can reach it could read and delete all \
+         files; make the first key with {}, or say --insecure-no-auth if something in front authenticates",
+        first_key::command(.data_dir)
     )]
-    Exposed(SocketAddr),
-    /// A public URL leads others to the server, which asks for no key.
+    Exposed {
+        /// The address to listen on.
+        address: SocketAddr,
+        /// The data directory that has no keys.
+        data_dir: PathBuf,
+    },
+    /// A public URL leads others to the server, which has no keys to ask for.
     #[error(
-        "refusing to be published as {0} without authentication: everybody who can reach it could read and \
-         delete all files; say --insecure-no-auth if something in front authenticates"
+        "refusing to be published as {url} without keys: everybody who can reach it could read and delete \
+         all files; make the first key with {}, or say --insecure-no-auth if something in front authenticates",
+        first_key::command(.data_dir)
     )]
-    Published(String),
+    Published {
+        /// The public URL.
+        url: String,
+        /// The data directory that has no keys.
+        data_dir: PathBuf,
+    },
+    /// The configuration asks for no keys, and there are some.
+    #[error("auth = \"none\" while there are keys: remove it, as a server with keys asks for them")]
+    KeysBesideNone,
+    /// The file with the hash of the first key cannot be used.
+    #[error("the configuration is invalid: first_key_hash_file {}: {problem}", .path.display())]
+    FirstKey {
+        /// The path of the file.
+        path: PathBuf,
+        /// The reason why it cannot be used.
+        problem: String,
+    },
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Bind {
@@ -100,8 +125,10 @@ impl StartError {
         match self {
             Self::Config(_)
             | Self::PublicUrl(_)
-            | Self::Exposed(_)
-            | Self::Published(_)
+            | Self::Exposed { .. }
+            | Self::Published { .. }
+            | Self::KeysBesideNone
+            | Self::FirstKey { .. }
             | Self::Tls(_)
             | Self::Providers(_) => true,
             Self::Bind { .. } | Self::Store(_) => false,
@@ -115,7 +142,6 @@ impl Server {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         Self::check_config(&config)?;
         let base = Base::of(config.public_url.as_deref())?;
-        guard::check_exposure(&config)?;
         let tls = config.tls.as_ref().map(Tls::open).transpose()?;
 
         let (listener, address) = bind(config.listen)
@@ -125,6 +151,10 @@ impl Server {
         let store =
             FileStore::builder(&config.data_dir).config(config.store.clone()).open().await?;
         warn_of_risks(&config.store);
+        first_key::adopt(&config, &store).await?;
+        if config.auth != Auth::Keys && !store.keys().exist() {
+            guard::check_exposure(&config)?;
+        }
 
         let options = config.http;
         let shares =

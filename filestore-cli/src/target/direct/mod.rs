@@ -7,16 +7,18 @@ mod content;
 mod convert;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use filestore_core::api::{
-    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteFileResult,
-    DeleteReply, DryRun, FileRecord, Fit, ListQuery, ListReply, MigratePlan, MigrateReport,
-    MigrateStatus, MigrateVerifyReport, ProviderCheckReport, ProviderReply, PurgeReport,
-    ReadyReply, SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply,
-    SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
+    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, CreateKey,
+    DeleteFileResult, DeleteReply, DryRun, FileRecord, Fit, KeyReply, ListQuery, ListReply,
+    MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply,
+    ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RotateKey, SignRequest,
+    SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply, SyncReport,
+    SyncStatusReport, UpdateBinding, VariantCacheReport,
 };
-use filestore_core::{FileId, FileStore, MigrateOptions, ProviderCode, Scope};
+use filestore_core::{FileId, FileStore, KeyId, MigrateOptions, ProviderCode, Scope};
 
 use super::destination::Destination;
 use super::operations::{Stop, Target};
@@ -137,6 +139,23 @@ impl Target for Direct {
     async fn signing_revoke(&self, kid: &str) -> Result<Vec<SigningSecretReply>> {
         self.store.signing().revoke(kid).await?;
         self.signing_secrets().await
+    }
+
+    async fn keys(&self) -> Result<Vec<KeyReply>> {
+        Ok(self.store.keys().list().iter().map(Into::into).collect())
+    }
+
+    async fn create_key(&self, new: &CreateKey) -> Result<NewKeyReply> {
+        Ok((&self.store.keys().create(new.try_into()?).await?).into())
+    }
+
+    async fn rotate_key(&self, id: &str, rotation: &RotateKey) -> Result<NewKeyReply> {
+        let overlap = Duration::from_secs(rotation.overlap_s.unwrap_or(0));
+        Ok((&self.store.keys().rotate(id.parse::<KeyId>()?, overlap).await?).into())
+    }
+
+    async fn revoke_key(&self, id: &str) -> Result<KeyReply> {
+        Ok((&self.store.keys().revoke(id.parse::<KeyId>()?).await?).into())
     }
 
     async fn providers(&self) -> Result<Vec<ProviderReply>> {

@@ -5,11 +5,12 @@ mod watching;
 use async_trait::async_trait;
 use filestore_client::{self as client, Client};
 use filestore_core::api::{
-    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, DeleteFileResult,
-    DeleteReply, DryRun, FileRecord, Fit, ListQuery, ListReply, MigratePlan, MigrateReport,
-    MigrateStatus, MigrateVerifyReport, OrganizationId, ProviderCheckReport, ProviderReply,
-    PurgeReport, ReadyReply, SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply,
-    StatusReply, SubSystem, SyncReport, SyncStatusReport, UpdateBinding, VariantCacheReport,
+    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, CreateKey,
+    DeleteFileResult, DeleteReply, DryRun, FileRecord, Fit, KeyReply, ListQuery, ListReply,
+    MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply, OrganizationId,
+    ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RotateKey, SignRequest,
+    SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply, SubSystem, SyncReport,
+    SyncStatusReport, UpdateBinding, VariantCacheReport,
 };
 
 use super::destination::{Delivery, Destination};
@@ -161,6 +162,22 @@ impl Target for Remote {
 
     async fn signing_revoke(&self, kid: &str) -> Result<Vec<SigningSecretReply>> {
         Ok(self.client.admin().signing_revoke(kid).await?)
+    }
+
+    async fn keys(&self) -> Result<Vec<KeyReply>> {
+        Ok(self.client.admin().keys().await?)
+    }
+
+    async fn create_key(&self, new: &CreateKey) -> Result<NewKeyReply> {
+        Ok(self.client.admin().create_key(new).await?)
+    }
+
+    async fn rotate_key(&self, id: &str, rotation: &RotateKey) -> Result<NewKeyReply> {
+        Ok(self.client.admin().rotate_key(id, rotation).await?)
+    }
+
+    async fn revoke_key(&self, id: &str) -> Result<KeyReply> {
+        Ok(self.client.admin().revoke_key(id).await?)
     }
 
     async fn providers(&self) -> Result<Vec<ProviderReply>> {

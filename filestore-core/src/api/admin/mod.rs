@@ -1,5 +1,6 @@
 //! Administration on the wire (`/api/v1/admin/...`): snake_case, but for `organizationId`.
 
+mod key;
 mod purge;
 mod sync;
 mod migrate;
@@ -7,6 +8,7 @@ mod provider;
 mod variant;
 mod status;
 
+pub use key::{ALL_ORGANIZATIONS, CreateKey, KeyReply, NewKeyReply, RotateKey};
 pub use migrate::{
     MigrateHolding, MigratePlan, MigrateReport, MigrateRunRequest, MigrateRunning, MigrateStatus,
     MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest,

@@ -9,6 +9,7 @@ mod binding;
 mod provider;
 mod check;
 mod variant;
+mod key;
 mod sign;
 mod report;
 mod overview;

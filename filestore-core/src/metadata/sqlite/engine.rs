@@ -34,11 +34,12 @@ impl Metadata for SqliteMetadata {
     async fn file(&self, id: FileId, scope: &Scope) -> Result<Option<Arc<FileRecord>>> {
         self.readers.check()?;
 
-        let found = match self.cache.get(id) {
-            Some(record) => Some(record),
-            None => self.read_file(id).await?,
-        };
-        Ok(found.filter(|record| scope.covers(&record.organization_id)))
+        // A foreign record in memory counts as absent: answered faster than an unknown file, it would
+        // tell that it exists.
+        match self.cache.get(id).filter(|record| scope.covers(&record.organization_id)) {
+            Some(record) => Ok(Some(record)),
+            None => self.read_file(id, scope).await,
+        }
     }
 
     fn cached_file(&self, id: FileId, scope: &Scope) -> Option<Arc<FileRecord>> {

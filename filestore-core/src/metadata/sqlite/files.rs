@@ -6,6 +6,7 @@ use crate::domain::clock::Timestamp;
 use crate::domain::id::{BlobId, FileId, OrganizationId};
 use crate::domain::path::BlobKey;
 use crate::domain::record::FileRecord;
+use crate::domain::scope::Scope;
 use crate::domain::status::PurgeStatus;
 use crate::metadata::{BindingSeen, Expected, InsertFiles, Inserted, UpdateFile, Updated, Writes};
 
@@ -15,6 +16,10 @@ use super::writer::WriteTx;
 use super::{bindings, dropped, idempotency, intents, signing, terms};
 
 pub(super) const BY_ID: &str = concat!("SELECT ", columns!(), " FROM files WHERE file_id = ?1");
+
+/// One look-up in one index: it costs the same for a foreign file and for one that does not exist.
+pub(super) const IS_OWNED: &str = "SELECT 1 FROM files INDEXED BY files_by_owner
+     WHERE file_id = ?1 AND organization_id = ?2";
 
 pub(super) const LOCAL_KEY: &str =
     "SELECT blob_key FROM files WHERE blob_id = ?1 AND storage_location = 'LOCAL'";
@@ -60,6 +65,18 @@ pub(super) const MOVE: &str = concat!(bytes_and_state!(), " WHERE rowid = ?25");
 
 pub(super) fn by_id(sql: &Connection, file_id: FileId) -> Result<Option<FileRecord>, Fault> {
     row::first(sql, BY_ID, [id(file_id)], row::record)
+}
+
+/// Tells if the file is within `scope`. Looks each of its organizations up, also after a hit.
+pub(super) fn is_within(sql: &Connection, file_id: FileId, scope: &Scope) -> Result<bool, Fault> {
+    let Scope::Organizations(list) = scope else { return Ok(true) };
+    let file_id = id(file_id);
+    let mut found = false;
+    for organization in list {
+        let params = params![file_id, organization.as_str()];
+        found |= row::first(sql, IS_OWNED, params, |_| Ok(()))?.is_some();
+    }
+    Ok(found)
 }
 
 pub(super) fn live_local_keys(sql: &Connection, ids: &[BlobId]) -> Result<Vec<BlobKey>, Fault> {

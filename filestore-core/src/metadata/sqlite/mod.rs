@@ -36,6 +36,7 @@ use crate::domain::config::Durability;
 use crate::domain::error::{ErrorKind, Result};
 use crate::domain::id::{FileId, StoreId};
 use crate::domain::record::FileRecord;
+use crate::domain::scope::Scope;
 
 mod connection;
 mod reread;
@@ -119,11 +120,16 @@ impl SqliteMetadata {
         Ok(Self { readers, writer, cache, health, store_id })
     }
 
-    /// Reads a record from the database and keeps it in memory.
-    async fn read_file(&self, id: FileId) -> Result<Option<Arc<FileRecord>>> {
+    /// Reads a record within `scope` from the database and keeps it in memory.
+    async fn read_file(&self, id: FileId, scope: &Scope) -> Result<Option<Arc<FileRecord>>> {
         let (cache, health) = (Arc::clone(&self.cache), Arc::clone(&self.health));
+        let scope = scope.clone();
         self.readers
             .run("reading a record", move |sql| {
+                if !files::is_within(sql, id, &scope)? {
+                    return Ok(None);
+                }
+
                 let ticket = cache.ticket(id);
                 let record = files::by_id(sql, id)?.map(Arc::new);
                 health.damaged.forget(|| format!("file {id}"));

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
+use filestore_core::KeyDigest;
 use filestore_server::{Config, Server, StartError, listen};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::Layer;
@@ -50,6 +51,10 @@ pub(crate) struct Args {
     /// The URL under which a proxy publishes the server; it may have a path
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
+
+    /// The SHA-256 of the first key's text, where no command line can make that key
+    #[arg(long, env = "FILESTORE_FIRST_KEY_HASH", value_name = "HEX", hide = true)]
+    first_key_hash: Option<KeyDigest>,
 
     /// Listen without keys on an address that others can reach
     #[arg(long)]
@@ -100,6 +105,7 @@ impl Args {
         }
         config.public_url = self.public_url.clone().or(config.public_url);
         config.insecure_no_auth |= self.insecure_no_auth;
+        config.first_key_hash = self.first_key_hash.or(config.first_key_hash);
         Ok(config)
     }
 }

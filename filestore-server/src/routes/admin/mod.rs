@@ -2,6 +2,7 @@
 //! variant cache.
 
 mod long_run;
+mod keys;
 mod migrate;
 mod providers;
 mod signing;
@@ -38,6 +39,8 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
         .or(providers::routes())
         .unify()
         .or(signing::routes())
+        .unify()
+        .or(keys::routes())
         .unify()
         .or(variants)
         .unify()

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use filestore_core::api::{SignRequest, SignUploadRequest, SignedUrlReply};
-use filestore_core::{
-    Error, ErrorKind, OrganizationId, Result, Scope, SignFile, SignUpload, SignedUrl,
-};
+use filestore_core::{Result, SignFile, SignUpload, SignedUrl};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
@@ -58,7 +56,7 @@ fn file_request(json: &[u8]) -> Result<SignRequest> {
 async fn sign_upload(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let request = upload_request(&read_json(&call, body).await?)?;
     let request = SignUpload::try_from(&request)?;
-    expect_own(&call.caller.scope, &request.organization_id)?;
+    call.caller.check_organization(&request.organization_id)?;
     let url = call.store().signing().upload(&request).await?;
     minted(&call, &url)
 }
@@ -74,15 +72,6 @@ fn upload_request(json: &[u8]) -> Result<SignUploadRequest> {
     request.upload_temp = object.flag("upload_temp")?;
     request.expires_in_s = object.count("expires_in_s")?;
     Ok(request)
-}
-
-/// Refuses an organization that the caller may not act on.
-fn expect_own(scope: &Scope, organization: &OrganizationId) -> Result<()> {
-    if scope.covers(organization) {
-        return Ok(());
-    }
-    let message = "the key may not act on this organization";
-    Err(Error::new(ErrorKind::Forbidden, message).with_field("organization_id"))
 }
 
 fn minted(call: &Call, url: &SignedUrl) -> Result<Response, Failure> {

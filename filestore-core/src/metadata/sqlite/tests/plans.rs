@@ -57,6 +57,7 @@ async fn no_query_scans_or_sorts() {
     let (metadata, _directory) = fresh();
     let fixed = [
         files::BY_ID,
+        files::IS_OWNED,
         files::LOCAL_KEY,
         files::STORED_BYTES,
         files::EXPECTED,

@@ -1,0 +1,86 @@
+//! Keys of the API.
+
+use std::time::Duration;
+
+use crate::api;
+use crate::domain::error::{Error, Result};
+use crate::domain::id::OrganizationId;
+use crate::domain::key::{ApiKey, KeySecret, NewKey};
+use crate::domain::scope::Scope;
+
+/// The name of a key that nobody named.
+const UNNAMED: &str = "unnamed";
+
+impl TryFrom<&api::CreateKey> for NewKey {
+    type Error = Error;
+
+    /// `InvalidField` for an organization that can be none, and for an unknown scope.
+    fn try_from(request: &api::CreateKey) -> Result<Self> {
+        let scopes =
+            request.scopes.iter().map(|scope| scope.parse()).collect::<Result<Vec<_>>>()?;
+        let name = request.name.clone().unwrap_or_else(|| UNNAMED.to_owned());
+
+        let mut new = Self::new(name, organizations(&request.organizations)?, scopes);
+        new.expires_in = request.expires_in_s.map(Duration::from_secs);
+        new.check()?;
+        Ok(new)
+    }
+}
+
+fn organizations(texts: &[String]) -> Result<Scope> {
+    if texts == [api::ALL_ORGANIZATIONS] {
+        return Ok(Scope::All);
+    }
+    let named = |text: &String| {
+        text.parse::<OrganizationId>().map_err(|error| error.with_field("organizations"))
+    };
+    Ok(Scope::Organizations(texts.iter().map(named).collect::<Result<_>>()?))
+}
+
+impl From<&ApiKey> for api::KeyReply {
+    fn from(key: &ApiKey) -> Self {
+        let organizations = match &*key.organizations {
+            Scope::All => vec![api::ALL_ORGANIZATIONS.to_owned()],
+            Scope::Organizations(list) => list.iter().map(ToString::to_string).collect(),
+        };
+
+        Self {
+            id: key.id.to_string(),
+            name: key.name.clone(),
+            organizations,
+            scopes: key.scopes.iter().map(|scope| scope.to_string()).collect(),
+            created_at: key.created_at.to_string(),
+            expires_at: key.expires_at.map(|at| at.to_string()),
+            rotated_at: key.rotated_at.map(|at| at.to_string()),
+            revoked_at: key.revoked_at.map(|at| at.to_string()),
+            last_used_at: key.last_used_at.map(|at| at.to_string()),
+        }
+    }
+}
+
+impl From<&(ApiKey, KeySecret)> for api::NewKeyReply {
+    fn from((key, secret): &(ApiKey, KeySecret)) -> Self {
+        Self::new(secret.expose(), key.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_alone_is_every_organization() {
+        let read = |names: &[&str]| {
+            NewKey::try_from(&api::CreateKey::new(names.iter().copied(), ["read"]))
+        };
+        assert_eq!(read(&["*"]).unwrap().organizations, Scope::All);
+        let two = Scope::Organizations(vec!["7".parse().unwrap(), "acme".parse().unwrap()]);
+        assert_eq!(read(&["7", "acme"]).unwrap().organizations, two);
+
+        for bad in [&[][..], &["*", "7"], &["007"], &[""]] {
+            let error = read(bad).unwrap_err();
+            assert_eq!(error.details().field.as_deref(), Some("organizations"), "{bad:?}");
+        }
+        assert_eq!(read(&["7"]).unwrap().name, UNNAMED);
+    }
+}

@@ -1,0 +1,44 @@
+//! The first key, where no command line can make it: from its hash in the configuration.
+
+use std::path::Path;
+
+use filestore_core::{FileStore, KeyDigest, KeyScope, NewKey, Scope};
+
+use super::StartError;
+use crate::config::{Auth, Config};
+
+/// Makes the first key of a store that never had one, if the configuration has a hash for it. Refuses a
+/// configuration that asks for no keys beside keys.
+pub(super) async fn adopt(config: &Config, store: &FileStore) -> Result<(), StartError> {
+    if let Some(digest) = hash(config)? {
+        let new = NewKey::new("first", Scope::All, [KeyScope::Admin]);
+        match store.keys().adopt_first(new, digest).await? {
+            Some(key) => {
+                tracing::info!(key = %key.id, "the first key was made of the configured hash")
+            }
+            None => tracing::debug!("there are keys: the configured hash is not looked at"),
+        }
+    }
+
+    if config.auth == Auth::None && store.keys().exist() {
+        return Err(StartError::KeysBesideNone);
+    }
+    Ok(())
+}
+
+fn hash(config: &Config) -> Result<Option<KeyDigest>, StartError> {
+    if config.first_key_hash.is_some() {
+        return Ok(config.first_key_hash);
+    }
+    let Some(path) = &config.first_key_hash_file else { return Ok(None) };
+
+    let bad = |problem: String| StartError::FirstKey { path: path.clone(), problem };
+    let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
+    text.trim().parse().map(Some).map_err(|error: filestore_core::Error| bad(error.to_string()))
+}
+
+/// Writes the command that makes the first key of a data directory.
+pub(super) fn command(data_dir: &Path) -> String {
+    let dir = data_dir.display();
+    format!("`filestore --data-dir {dir} key create --org '*' --scope admin`")
+}
