@@ -56,6 +56,8 @@ fn sizes() -> Vec<u64> {
 struct Table {
     records: u64,
     ids: Vec<FileId>,
+    /// The ids by the number of the record.
+    in_order: Vec<FileId>,
     next: usize,
     metadata: Arc<SqliteMetadata>,
     directory: TempDir,
@@ -82,8 +84,9 @@ impl Table {
             ids.extend(batch.iter().map(|record| record.file_id));
             insert(&metadata, batch);
         }
+        let in_order = ids.clone();
         fastrand::Rng::with_seed(7).shuffle(&mut ids);
-        Self { records, ids, next: 0, metadata: Arc::new(metadata), directory }
+        Self { records, ids, in_order, next: 0, metadata: Arc::new(metadata), directory }
     }
 
     /// Returns an id that this handle has not read yet, so that the database answers and not the
@@ -167,6 +170,42 @@ fn look_up_in_the_database(bencher: Bencher, records: u64) {
         let file = RUNTIME.block_on(metadata.file(id, &Scope::All));
         assert!(file.expect("reads").is_some());
     });
+}
+
+/// Looks files up that the caller may not see: these take as long as files that do not exist, whether
+/// the foreign record is in memory or not.
+fn look_up_in_vain(bencher: Bencher, records: u64, id: impl Fn(&mut Table) -> FileId + Sync) {
+    let table = Table::of(records);
+    let scope = Scope::Organizations(vec![organization(ORGANIZATIONS - 1)]);
+    let metadata = Arc::clone(&table.lock().metadata);
+    bencher.with_inputs(|| id(&mut table.lock())).bench_values(|id| {
+        let file = RUNTIME.block_on(metadata.file(id, &scope));
+        assert!(file.expect("reads").is_none());
+    });
+}
+
+#[divan::bench(args = sizes(), sample_count = 5000)]
+fn look_up_of_an_unknown_file(bencher: Bencher, records: u64) {
+    look_up_in_vain(bencher, records, |table| {
+        FileId::generate(instant(fastrand::u64(..table.records)))
+    });
+}
+
+#[divan::bench(args = sizes(), sample_count = 5000)]
+fn look_up_of_a_foreign_file(bencher: Bencher, records: u64) {
+    look_up_in_vain(bencher, records, |table| {
+        let foreign = fastrand::u64(..table.records / ORGANIZATIONS) * ORGANIZATIONS;
+        table.in_order[usize::try_from(foreign).expect("small")]
+    });
+}
+
+#[divan::bench(args = sizes(), sample_count = 5000)]
+fn look_up_of_a_foreign_file_in_memory(bencher: Bencher, records: u64) {
+    let table = Table::of(records);
+    let metadata = Arc::clone(&table.lock().metadata);
+    let first = table.lock().in_order[0];
+    RUNTIME.block_on(metadata.file(first, &Scope::All)).expect("reads").expect("a file");
+    look_up_in_vain(bencher, records, move |_| first);
 }
 
 #[divan::bench(args = sizes(), sample_count = 2000)]

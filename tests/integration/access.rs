@@ -94,9 +94,10 @@ async fn file_of(store: &FileStore, organization: &str) -> String {
     store.upload(new, &b"bytes"[..]).await.expect("a file").file_id.to_string()
 }
 
-/// The target of a request: a file in its path, an organization that it names, or neither.
+/// The target of a request: a file, a file among others, an organization that it names, or neither.
 enum About {
     File,
+    FileOfSeveral,
     Organization,
     Nothing,
 }
@@ -123,6 +124,7 @@ fn request(server: &TestServer, row: &Row, file: &str, organization: &str) -> (C
             call.form(Form::new().text("file_id", file).text("make_as_ready", "true")),
             About::File,
         ),
+        ("POST", "/files/delete") => (call.json(&json!({"ids": [file]})), About::FileOfSeveral),
         ("GET", "/files") => {
             let path = format!("{path}?organization_id={organization}");
             (server.call(Method::GET, &path), About::Organization)
@@ -170,6 +172,12 @@ fn check(reply: &Reply, row: &Row, kind: &Kind, about: &About, organization: &st
         About::File | About::Organization => {
             // A variant of bytes that are no picture.
             assert!(reply.status < 300 || reply.status == 422, "{what}: {}", reply.text());
+        }
+        About::FileOfSeveral => {
+            let result = &reply.clone().expect(200).json()["results"][0];
+            assert_eq!(result["deleted"], kind.covers(organization), "{what}: {result}");
+            let expected = if kind.covers(organization) { Value::Null } else { json!("not_found") };
+            assert_eq!(result["error"]["code"], expected, "{what}: {result}");
         }
         About::Nothing => assert!(![401, 403].contains(&reply.status), "{what}: {}", reply.text()),
     }

@@ -32,6 +32,7 @@ in_every_way! {
     a_variant_is_a_webp_and_a_small_image_passes_through
     bindings_are_made_changed_and_listed
     the_store_is_looked_after
+    keys_are_made_listed_rotated_and_revoked
     refusals_name_the_field_and_the_next_step
 }
 
@@ -378,6 +379,36 @@ fn the_store_is_looked_after(bench: &Bench) {
     let status = bench.json(&["sync", "status"]);
     assert_eq!((&status["none"], &status["pending"]), (&1.into(), &0.into()));
     assert!(bench.ok(&["sync", "status"]).starts_with("SYNC STATUS"));
+}
+
+fn keys_are_made_listed_rotated_and_revoked(bench: &Bench) {
+    let said = bench.fails(1, &["key", "create", "--org", "*", "--scope", "root"]);
+    assert!(said.contains("--scope takes read, write, delete or admin"), "{said}");
+
+    let made = bench.json(&["key", "create", "--org", "*", "--scope", "admin", "--name", "first"]);
+    let (id, first) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
+    assert!(first.starts_with("fsk_") && first.len() == 76, "{first}");
+
+    // A server asks for the key now; a data directory and its socket do not look at it.
+    let listed = bench.ok(&["--key", first, "key", "list"]);
+    assert!(listed.contains(id) && listed.contains("first") && !listed.contains(first), "{listed}");
+    let args =
+        ["--key", first, "key", "create", "--org", "7", "--scope", "read", "--expires-in", "60"];
+    let text = bench.ok(&args);
+    assert!(text.starts_with("fsk_") && text.trim_end().len() == 76, "the text alone: {text}");
+
+    let rotated = bench.json(&["--key", first, "key", "rotate", id]);
+    let second = rotated["key"].as_str().unwrap();
+    assert_eq!(rotated["id"], id);
+    assert_ne!(first, second);
+
+    let all = bench.json(&["--key", second, "key", "list"]);
+    assert_eq!(all.as_array().unwrap().len(), 2);
+    assert_eq!((&all[0]["organizations"][0], &all[0]["scopes"][0]), (&"7".into(), &"read".into()));
+    let revoked = bench.json(&["--key", second, "key", "revoke", all[0]["id"].as_str().unwrap()]);
+    assert!(revoked["revoked_at"].is_string());
+    let said = bench.fails(1, &["--key", second, "key", "revoke", "01ARZ3NDEKTSV4RRFFQ69G5FAV"]);
+    assert!(said.contains("key not found"), "{said}");
 }
 
 fn refusals_name_the_field_and_the_next_step(bench: &Bench) {

@@ -66,6 +66,7 @@ fn parameters() -> Value {
         "Height": in_path("height", "The same number again: variants are square.", size),
         "Code": in_path("code", "Code of the provider.", json!({ "type": "string", "pattern": PROVIDER_CODE })),
         "Kid": in_path("kid", "Name of the secret.", json!({ "type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$" })),
+        "KeyId": in_path("key_id", "Id of the key: an upper-case ULID.", json!({ "type": "string", "pattern": FILE_ID })),
         "Fit": query("fit", "`cover` fills the square and cuts the overhang off; `inside` keeps the whole picture within it.", json!({ "type": "string", "enum": fits, "default": "cover" })),
         "V": query("v", "SHA-256 of the content. If it is the current one, the reply may be cached for a year; otherwise it is ignored.", json!({ "type": "string" })),
         "Disposition": query("disposition", "`attachment` saves the file; `inline` shows it, if its type is safe to show.", json!({ "type": "string", "enum": ["attachment", "inline"] })),

@@ -1,10 +1,10 @@
 //! Administration of the whole service.
 
 use filestore_core::api::{
-    AdminProvider, MigratePlan, MigrateReport, MigrateRunRequest, MigrateStatus,
-    MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, ProviderCheckReport,
-    PurgeReport, PurgeRunRequest, SigningSecretReply, StatusReply, SyncQueueReport,
-    SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport,
+    AdminProvider, CreateKey, KeyReply, MigratePlan, MigrateReport, MigrateRunRequest,
+    MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply,
+    ProviderCheckReport, PurgeReport, PurgeRunRequest, RotateKey, SigningSecretReply, StatusReply,
+    SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport,
 };
 use serde_json::{Value, json};
 
@@ -22,6 +22,7 @@ pub(crate) fn group() -> Group {
             sync(),
             migrate(),
             providers(),
+            keys(),
             signing(),
             variants(),
         ]
@@ -151,6 +152,28 @@ fn signing() -> Vec<Operation> {
             .says("Refuse all URLs of a secret at once", "")
             .optional_json(nothing)
             .replies_all(200, "The secrets that are left.", reply::<SigningSecretReply>),
+    ]
+}
+
+fn keys() -> Vec<Operation> {
+    vec![
+        get("/admin/keys", "listKeys")
+            .says("List keys, newest first, without their texts", "")
+            .replies_all(200, "The keys.", reply::<KeyReply>),
+        post("/admin/keys", "createKey")
+            .says("Make a key", "The first key closes the server to callers without one.")
+            .json(request::<CreateKey>)
+            .replies(201, "The key, with its text, which is shown this once.", reply::<NewKeyReply>)
+            .refuses([409]),
+        post("/admin/keys/{key_id}/rotate", "rotateKey")
+            .says("Give a key another text", "")
+            .optional_json(request::<RotateKey>)
+            .replies(200, "The key, with its text, which is shown this once.", reply::<NewKeyReply>)
+            .refuses([409]),
+        post("/admin/keys/{key_id}/revoke", "revokeKey")
+            .says("Refuse a key from now on", "A second call answers the same.")
+            .optional_json(nothing)
+            .replies(200, "The key, which is revoked.", reply::<KeyReply>),
     ]
 }
 
