@@ -52,7 +52,9 @@ pub mod body;
 pub mod multipart;
 pub mod listen;
 
+mod audit;
 mod config;
+mod metrics;
 mod reply;
 mod request;
 mod routes;

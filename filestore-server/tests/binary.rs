@@ -364,3 +364,25 @@ async fn a_reader_that_takes_nothing_does_not_keep_the_process_from_ending() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     drop(held);
 }
+
+#[tokio::test]
+async fn log_lines_about_a_request_name_its_trace_and_no_query() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut logging = command(&dir);
+    logging.args(["--listen", "127.0.0.1:0", "--log-format", "json"]);
+    logging.env("FILESTORE_LOG", "filestore_server::access=debug");
+    let (child, line) = start(&mut logging);
+
+    let asked = client().get(format!("{}/api/v1/health-checks?sig=s3cret", url(&line)));
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let reply = asked.header("traceparent", trace).send().await.unwrap();
+    let request_id = reply.headers()["x-request-id"].to_str().unwrap().to_owned();
+
+    let log = text(&stop(child, Signal::TERM).stderr);
+    assert!(!log.contains("s3cret"), "{log}");
+    let entry = log.lines().find(|line| line.contains(&request_id)).unwrap();
+    let fields = &serde_json::from_str::<serde_json::Value>(entry).unwrap()["fields"];
+    assert_eq!(fields["trace_id"], "4bf92f3577b34da6a3ce929d0e0e4736");
+    assert_eq!(fields["parent_id"], "00f067aa0ba902b7");
+    assert_eq!((&fields["route"], &fields["status"]), (&"/health-checks".into(), &200.into()));
+}

@@ -85,6 +85,11 @@ impl TestServer {
         self.dir
     }
 
+    /// The address of its metrics alone, if one is configured.
+    pub fn metrics_addr(&self) -> Option<SocketAddr> {
+        self.server.metrics_addr()
+    }
+
     /// The address it listens on.
     pub fn addr(&self) -> SocketAddr {
         self.server.local_addr()

@@ -55,6 +55,8 @@ tables! {
         ..check_providers,
         ..http,
         ..tls,
+        ..metrics_listen,
+        ..audit_log,
     }
     /// The table `[limits]`.
     LimitsTable {

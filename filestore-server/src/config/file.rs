@@ -46,6 +46,8 @@ tables! {
         check_providers: bool,
         http: HttpTable,
         tls: TlsTable,
+        metrics_listen: SocketAddr,
+        audit_log: PathBuf,
         ..durability,
         ..require_binding,
         ..quota_bytes,
@@ -89,6 +91,8 @@ impl File {
         put(&mut config.listen, self.listen);
         put(&mut config.data_dir, self.data_dir);
         config.public_url = self.public_url;
+        config.metrics_listen = self.metrics_listen;
+        config.audit_log = self.audit_log;
 
         let proxies = self.trusted_proxies.unwrap_or_default();
         config.trusted_proxies =

@@ -64,6 +64,11 @@ pub struct Config {
     pub http: listen::Options,
     /// Limits on a client's silence while its body is read.
     pub body: body::Timeouts,
+    /// The address on which `GET /metrics` asks for no key; without one the metrics are on
+    /// [`listen`](Self::listen) alone.
+    pub metrics_listen: Option<SocketAddr>,
+    /// The file of the audit log; without one its lines go to the log.
+    pub audit_log: Option<PathBuf>,
     /// The certificate and key of TLS; `None` speaks plain HTTP, to a proxy or on loopback.
     pub tls: Option<TlsFiles>,
 }
@@ -84,6 +89,8 @@ impl Default for Config {
             store: StoreConfig::default(),
             http: listen::Options::default(),
             body: body::Timeouts::default(),
+            metrics_listen: None,
+            audit_log: None,
             tls: None,
         }
     }

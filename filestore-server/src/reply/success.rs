@@ -14,6 +14,7 @@ use warp::reply::Response;
 use super::document;
 use super::error::Failure;
 use crate::http::etag::EntityTag;
+use crate::metrics::Format;
 
 /// The mark of a stored reply that is given again.
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -47,6 +48,18 @@ pub(crate) fn page(html: &'static str) -> Response {
     response
 }
 
+/// Replies 200 with the text of the metrics.
+pub(crate) fn metrics(text: String, format: Format) -> Response {
+    let mut response = document::of_text(StatusCode::OK, text.into());
+    let content_type = HeaderValue::from_static(format.content_type());
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}
+
+/// The mark of a reply whose work goes on behind its head.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unfinished;
+
 /// Replies 200 with a document whose JSON text arrives in pieces. A piece that fails cuts the
 /// connection.
 pub(crate) fn ok_streamed(
@@ -54,6 +67,7 @@ pub(crate) fn ok_streamed(
 ) -> Response {
     let mut response = document::of_text(StatusCode::OK, Bytes::new());
     *response.body_mut() = warp::reply::stream(json).into_response().into_body();
+    response.extensions_mut().insert(Unfinished);
     response
 }
 

@@ -9,8 +9,10 @@ use http::{HeaderMap, Method};
 
 use super::base::Base;
 use super::signed::{Signed, UploadTerms};
+use crate::audit::{Audit, Audited};
 use crate::config::Config;
 use crate::http::query::Query;
+use crate::metrics::Metrics;
 use crate::reply::RequestId;
 use crate::routes::table::Route;
 use crate::server::guard::Guard;
@@ -26,6 +28,10 @@ pub(crate) struct App {
     pub(crate) base: Base,
     /// The hosts and origins that are the server's own.
     pub(crate) guard: Guard,
+    /// The counters that monitoring reads.
+    pub(crate) metrics: Metrics,
+    /// The audit log.
+    pub(crate) audit: Audit,
 }
 
 /// The caller on whose behalf a request acts.
@@ -119,6 +125,8 @@ pub(crate) struct Call {
     pub(crate) headers: HeaderMap,
     /// The query string, still encoded; empty if there is none.
     pub(crate) query: String,
+    /// What the audit log needs; `None` for requests that leave nothing there.
+    pub(crate) audited: Option<Audited>,
 }
 
 impl Call {

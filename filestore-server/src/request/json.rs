@@ -20,7 +20,11 @@ pub(crate) async fn read_json(call: &Call, body: Body) -> Result<Vec<u8>, Failur
     }
 
     refuse_coding(&call.headers)?;
-    Ok(read_small(call, body).await?)
+    let json = read_small(call, body).await?;
+    if let Some(audited) = &call.audited {
+        audited.note_body(&json);
+    }
+    Ok(json)
 }
 
 /// Reads a JSON body that may be left out: an empty one needs no type.

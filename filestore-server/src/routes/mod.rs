@@ -13,6 +13,7 @@ mod providers;
 mod health;
 mod description;
 mod admin;
+mod metrics;
 
 use std::sync::Arc;
 
@@ -25,19 +26,24 @@ use crate::request::base::Base;
 use crate::request::call::Call;
 use crate::routes::filters::call;
 
-/// Builds the whole API. It answers every request that carries a [`Call`], and rejects others.
+/// Builds the whole API, and `/metrics` beside it. It answers every request that carries a [`Call`], and rejects others.
 ///
 /// Paths may start with the base's prefix or not: a proxy in front may strip it or leave it.
 pub(crate) fn routes(base: &Base) -> BoxedFilter<(Response,)> {
     let unknown = call().map(|call: Arc<Call>| Failure::UnknownPath.into_response(&call.id));
     let mut prefix = warp::any().boxed();
     if base.segments().next().is_none() {
-        return api().or(unknown).unify().boxed();
+        return all().or(unknown).unify().boxed();
     }
     for segment in base.segments() {
         prefix = prefix.and(warp::path(segment.to_owned())).boxed();
     }
-    api().or(prefix.and(api())).unify().or(unknown).unify().boxed()
+    all().or(prefix.and(all())).unify().or(unknown).unify().boxed()
+}
+
+/// Joins the API and what is beside it.
+fn all() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+    api().or(metrics::routes()).unify()
 }
 
 /// Joins the resources, the hot paths first. `/files/upload` and the like are no file ids.

@@ -18,8 +18,19 @@ pub(crate) struct Route {
     pub(crate) method: Method,
     /// The path below `/api/v1`, with names in braces for the segments that vary.
     pub(crate) template: &'static str,
+    /// The folder that the path is in.
+    folder: Folder,
     /// The right that a caller must have.
     pub(crate) need: Need,
+}
+
+/// The folder that a path is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Folder {
+    /// `/api/v1`.
+    Api,
+    /// The root, beside the API.
+    Root,
 }
 
 /// The right that a route demands of its caller.
@@ -81,6 +92,7 @@ pub(crate) static ROUTES: &[Route] = &[
     Route::new(Method::POST, "/admin/signing-secrets/{kid}/revoke", Need::ServiceAdmin),
     Route::new(Method::GET, "/admin/variants/status", Need::ServiceAdmin),
     Route::new(Method::POST, "/admin/variants/prune", Need::ServiceAdmin),
+    Route::beside(Method::GET, "/metrics", Need::Scope(KeyScope::Admin)),
 ];
 
 /// Finds the route of a request; `path` may start with the base's prefix or not. `None` is a 404 or a
@@ -105,22 +117,46 @@ pub(crate) fn without_prefix<'p>(base: &Base, path: &'p str) -> &'p str {
     if below(path).next().is_some() { path } else { base.strip(path).unwrap_or(path) }
 }
 
-/// Returns the routes of a path that starts with `/api/v1`.
+/// Returns the routes of a path, in `/api/v1` or beside it.
 fn below(path: &str) -> impl Iterator<Item = &'static Route> {
-    let rest = path.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix('/'));
-    rest.into_iter().flat_map(|rest| ROUTES.iter().filter(move |route| route.is_at(rest)))
+    let in_api = path.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix('/'));
+    let found = match in_api {
+        Some(rest) => Some((Folder::Api, rest)),
+        None => path.strip_prefix('/').map(|rest| (Folder::Root, rest)),
+    };
+
+    found.into_iter().flat_map(|(folder, rest)| {
+        ROUTES.iter().filter(move |route| route.folder == folder && route.is_at(rest))
+    })
 }
 
 impl Route {
     const fn new(method: Method, template: &'static str, need: Need) -> Self {
-        Self { method, template, need }
+        Self { method, template, folder: Folder::Api, need }
+    }
+
+    /// Makes a row of a path beside the API.
+    const fn beside(method: Method, template: &'static str, need: Need) -> Self {
+        Self { method, template, folder: Folder::Root, need }
+    }
+
+    /// Returns the position of the row in the table.
+    pub(crate) fn index(&self) -> usize {
+        let offset = std::ptr::from_ref(self).addr() - ROUTES.as_ptr().addr();
+        offset / size_of::<Self>()
+    }
+
+    /// Tests whether the path is below `/api/v1`.
+    #[cfg(test)]
+    pub(crate) fn is_in_api(&self) -> bool {
+        self.folder == Folder::Api
     }
 
     fn answers(&self, method: &Method) -> bool {
         self.method == *method || (*method == Method::HEAD && self.method == Method::GET)
     }
 
-    /// Tests whether a path below `/api/v1/` has the form of the template. A slash at the end changes
+    /// Tests whether a path below the folder has the form of the template. A slash at the end changes
     /// nothing.
     fn is_at(&self, path: &str) -> bool {
         let mut sent = path.split('/');
@@ -155,7 +191,9 @@ mod tests {
     use warp::reply::Response;
 
     use super::*;
+    use crate::audit::Audit;
     use crate::config::Config;
+    use crate::metrics::Metrics;
     use crate::reply::RequestId;
     use crate::request::call::{App, Call, Caller};
     use crate::routes::routes;
@@ -165,7 +203,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = FileStore::open(dir.path()).await.unwrap();
         let (config, guard) = (Config::default(), Guard::default());
-        (dir, Arc::new(App { store, config, base, guard }))
+        let (metrics, audit) = (Metrics::new(), Audit::default());
+        (dir, Arc::new(App { store, config, base, guard, metrics, audit }))
     }
 
     /// Sends a request that carries no route, straight to the filters.
@@ -188,6 +227,7 @@ mod tests {
             method: request.method().clone(),
             headers: HeaderMap::new(),
             query: String::new(),
+            audited: None,
         };
         request.extensions_mut().insert(Arc::new(call));
 
@@ -283,7 +323,10 @@ mod tests {
             assert!(!again, "{} {}", route.method, route.template);
 
             let example = route.template.replace(['{', '}'], "");
-            let path = format!("{PREFIX}{example}");
+            let path = match route.folder {
+                Folder::Api => format!("{PREFIX}{example}"),
+                Folder::Root => example,
+            };
             let templates: BTreeSet<_> = below(&path).map(|found| found.template).collect();
             assert_eq!(templates.into_iter().collect::<Vec<_>>(), [route.template]);
         }
@@ -319,6 +362,13 @@ mod tests {
         listed.sort();
         documented.sort();
         assert_eq!(documented, listed);
+    }
+
+    #[test]
+    fn a_row_knows_its_position() {
+        for (position, route) in ROUTES.iter().enumerate() {
+            assert_eq!(route.index(), position);
+        }
     }
 
     #[test]

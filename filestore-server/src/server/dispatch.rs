@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::header::HOST;
 use http::request::Parts;
@@ -15,10 +15,11 @@ use tracing::Level;
 use warp::reply::Response;
 
 use super::gate;
+use crate::audit::{Audited, Outcome};
 use crate::http::forwarded;
 use crate::http::trace::TraceParent;
 use crate::listen::{BriefDrain, Peer, RequestBody};
-use crate::reply::{Failure, RequestId, X_REQUEST_ID};
+use crate::reply::{Failure, RequestId, Unfinished, X_REQUEST_ID};
 use crate::request::call::{App, Call, Caller};
 use crate::routes::{routes, table};
 
@@ -35,6 +36,7 @@ pub(super) fn service(
 + 'static {
     let routes = TowerToHyperService::new(warp::service(routes(&app.base)));
     service_fn(move |request: Request<RequestBody>| {
+        let began = Instant::now();
         let (mut parts, body) = request.into_parts();
         let mut call = call_of(&app, &mut parts);
         let admitted = admit(&mut call, &parts);
@@ -51,12 +53,22 @@ pub(super) fn service(
             };
 
             response.headers_mut().insert(X_REQUEST_ID, call.id.to_header());
-            if let Some(entry) = entry {
-                entry.write(&call, &response);
-            }
+            note(&call, &response, began.elapsed(), entry);
             Ok(response)
         }
     })
+}
+
+/// Counts a request whose head of the reply is there, and writes its lines in the logs.
+fn note(call: &Call, response: &Response, took: Duration, entry: Option<LogEntry>) {
+    let status = response.status().as_u16();
+    call.app.metrics.count(call.route, status, took);
+
+    let is_unfinished = response.extensions().get::<Unfinished>().is_some();
+    call.audit(status, if is_unfinished { Outcome::Begun } else { Outcome::of(status) });
+    if let Some(entry) = entry {
+        entry.write(call, status, took);
+    }
 }
 
 /// Lets a request in, on behalf of the caller who is set then, or refuses it before any route sees it.
@@ -104,38 +116,39 @@ fn call_of(app: &Arc<App>, parts: &mut Parts) -> Call {
         Some(Peer::Unix) | None => None,
     };
 
+    let route = table::find(&parts.method, &app.base, parts.uri.path());
     let trace = headers.get("traceparent").map(HeaderValue::as_bytes).and_then(TraceParent::parse);
 
     Call {
         app: Arc::clone(app),
         id: RequestId::within(trace),
-        route: table::find(&parts.method, &app.base, parts.uri.path()),
+        route,
         caller: Caller::nobody(),
         signed: None,
         client,
         method: parts.method.clone(),
         headers,
         query: parts.uri.query().unwrap_or_default().to_owned(),
+        audited: Audited::of(route, parts.uri.path()),
     }
 }
 
 /// The facts about a request that the access log needs after the routes consumed it.
 struct LogEntry {
     path: String,
-    began: Instant,
 }
 
 impl LogEntry {
     /// Notes a request; `None` while the access log is off.
     fn of(parts: &Parts) -> Option<Self> {
         tracing::enabled!(target: "filestore_server::access", Level::DEBUG)
-            .then(|| Self { path: parts.uri.path().to_owned(), began: Instant::now() })
+            .then(|| Self { path: parts.uri.path().to_owned() })
     }
 
     /// Writes the entry, without the query: a signed URL's query would let the log's reader in.
-    fn write(self, call: &Call, response: &Response) {
+    fn write(self, call: &Call, status: u16, took: Duration) {
         let client: &dyn tracing::Value = &call.client.map(tracing::field::display::<IpAddr>);
-        let millis = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         tracing::debug!(
             target: "filestore_server::access",
             request_id = %call.id,
@@ -144,7 +157,8 @@ impl LogEntry {
             client,
             method = %call.method,
             path = self.path,
-            status = response.status().as_u16(),
+            route = call.route.map(|route| route.template),
+            status,
             millis,
         );
     }

@@ -12,7 +12,7 @@
 //!   `Origin`, and what such requests would change is refused with 403.
 //!
 //! A proxy in front may authenticate users, who are no administrators: `/admin` answers on the socket,
-//! and over TCP only to this machine.
+//! and over TCP only to this machine. So do the metrics.
 //!
 //! The admin socket is not guarded: its file mode is.
 
@@ -183,7 +183,7 @@ fn forbidden(message: &str) -> Failure {
 
 /// Tests whether the path belongs to administration, with the prefix of a public URL or without.
 fn is_administration(path: &str) -> bool {
-    path.contains("/api/v1/admin/") || path.ends_with("/api/v1/admin")
+    path.contains("/api/v1/admin/") || path.ends_with("/api/v1/admin") || path.ends_with("/metrics")
 }
 
 /// Returns the host and port that the request names: those of an absolute target, which beat the Host

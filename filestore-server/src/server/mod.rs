@@ -5,11 +5,12 @@ mod dispatch;
 mod first_key;
 mod gate;
 pub(crate) mod guard;
+mod metrics_address;
 mod reload;
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +22,10 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
 use self::guard::Guard;
+use crate::audit::Audit;
 use crate::config::{Auth, Config, ConfigError};
 use crate::listen::{self, BadTlsFiles, DescriptorBudget, Listener, Options, Shares, Tls};
+use crate::metrics::Metrics;
 use crate::request::base::{BadPublicUrl, Base};
 use crate::request::call::App;
 
@@ -42,6 +45,7 @@ use crate::request::call::App;
 pub struct Server {
     store: FileStore,
     address: SocketAddr,
+    metrics_address: Option<SocketAddr>,
     stopping: watch::Sender<bool>,
     accepting: Vec<JoinHandle<usize>>,
     workers: Workers,
@@ -114,6 +118,14 @@ pub enum StartError {
     /// The configuration of a provider cannot be used.
     #[error("the configuration is invalid: {}", .0.chain())]
     Providers(filestore_core::Error),
+    /// The audit log cannot be opened.
+    #[error("cannot open the audit log {}: {source}", path.display())]
+    AuditLog {
+        /// The file that is configured.
+        path: PathBuf,
+        /// The refusal of the operating system.
+        source: io::Error,
+    },
     /// The store cannot be opened.
     #[error("cannot open the data directory: {}", .0.chain())]
     Store(#[from] filestore_core::Error),
@@ -131,7 +143,7 @@ impl StartError {
             | Self::FirstKey { .. }
             | Self::Tls(_)
             | Self::Providers(_) => true,
-            Self::Bind { .. } | Self::Store(_) => false,
+            Self::Bind { .. } | Self::AuditLog { .. } | Self::Store(_) => false,
         }
     }
 }
@@ -148,6 +160,8 @@ impl Server {
             .await
             .map_err(|source| StartError::Bind { address: config.listen, source })?;
         let config = within_descriptors(config);
+        let metrics_listener = bind_metrics(config.metrics_listen).await?;
+        let audit = open_audit_log(config.audit_log.as_deref())?;
         let store =
             FileStore::builder(&config.data_dir).config(config.store.clone()).open().await?;
         warn_of_risks(&config.store);
@@ -161,7 +175,8 @@ impl Server {
             Shares::new(options.max_connections_per_address, config.trusted_proxies.clone());
         let check_providers = config.check_providers;
         let guard = Guard::of(&config);
-        let app = Arc::new(App { store: store.clone(), config, base, guard });
+        let metrics = Metrics::new();
+        let app = Arc::new(App { store: store.clone(), config, base, guard, metrics, audit });
 
         let (stopping, stopped) = watch::channel(false);
         let listener = match &tls {
@@ -171,8 +186,12 @@ impl Server {
         let mut accepting = vec![accept(listener, &app, options, &shares, stopped.clone())];
         let admin_socket = bind_admin_socket(&store);
         let admin_socket = admin_socket.map(|(listener, path)| {
-            accepting.push(accept(listener, &app, options, &shares, stopped));
+            accepting.push(accept(listener, &app, options, &shares, stopped.clone()));
             path
+        });
+        let metrics_address = metrics_listener.map(|(listener, address)| {
+            accepting.push(accept_scrapes(listener, &app, options, stopped));
+            address
         });
 
         let workers = Workers::start(&store);
@@ -181,6 +200,7 @@ impl Server {
         Ok(Self {
             store,
             address,
+            metrics_address,
             stopping,
             accepting,
             workers,
@@ -194,6 +214,11 @@ impl Server {
     /// Returns the address of the server; with port 0 configured, the port is the one it got.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Returns the address on which the metrics ask for no key, if one is configured.
+    pub fn metrics_addr(&self) -> Option<SocketAddr> {
+        self.metrics_address
     }
 
     /// Returns the URL of the server, without a slash at the end.
@@ -277,15 +302,45 @@ fn accept(
     app: &Arc<App>,
     options: Options,
     shares: &Arc<Shares>,
-    mut stopped: watch::Receiver<bool>,
+    stopped: watch::Receiver<bool>,
 ) -> JoinHandle<usize> {
     let service = dispatch::service(Arc::clone(app));
-    let shutdown = async move {
-        // An error means that the server was dropped, which is a stop as well.
-        let _ = stopped.wait_for(|stop| *stop).await;
-    };
-    let (shares, traffic) = (Arc::clone(shares), Arc::default());
-    tokio::spawn(listen::serve_counted(listener, service, options, shares, traffic, shutdown))
+    let (shares, traffic) = (Arc::clone(shares), Arc::clone(&app.metrics.traffic));
+    let over = is_over(stopped);
+    tokio::spawn(listen::serve_counted(listener, service, options, shares, traffic, over))
+}
+
+/// Serves the metrics alone. Scrapes are not counted among the requests of clients.
+fn accept_scrapes(
+    listener: TcpListener,
+    app: &Arc<App>,
+    options: Options,
+    stopped: watch::Receiver<bool>,
+) -> JoinHandle<usize> {
+    let service = metrics_address::service(Arc::clone(app));
+    let options = metrics_address::options(options);
+    tokio::spawn(listen::serve(listener.into(), service, options, is_over(stopped)))
+}
+
+/// Ends when the server stops.
+async fn is_over(mut stopped: watch::Receiver<bool>) {
+    // An error means that the server was dropped, which is a stop as well.
+    let _ = stopped.wait_for(|stop| *stop).await;
+}
+
+async fn bind_metrics(
+    address: Option<SocketAddr>,
+) -> Result<Option<(TcpListener, SocketAddr)>, StartError> {
+    let Some(address) = address else { return Ok(None) };
+    let bound = bind(address).await.map_err(|source| StartError::Bind { address, source })?;
+    Ok(Some(bound))
+}
+
+fn open_audit_log(path: Option<&Path>) -> Result<Audit, StartError> {
+    Audit::open(path).map_err(|source| StartError::AuditLog {
+        path: path.map(Path::to_owned).unwrap_or_default(),
+        source,
+    })
 }
 
 /// Checks the active providers in the background. A provider that fails is a warning in the log: files

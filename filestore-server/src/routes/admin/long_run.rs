@@ -25,11 +25,15 @@ use tokio::task::{AbortHandle, JoinError, JoinHandle};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use warp::reply::Response;
 
+use crate::audit::Outcome;
 use crate::reply::{self, Failure, RequestId};
 use crate::request::call::Call;
 
 /// The time between two line feeds.
 const BEAT: Duration = Duration::from_secs(1);
+
+/// The status of a reply whose work was accepted.
+const ACCEPTED: u16 = 200;
 
 /// A flag that is set once the client is gone.
 #[derive(Debug, Clone, Default)]
@@ -90,7 +94,7 @@ impl Progress for Acceptance {
 /// Runs `work` in a task of its own and replies with its report. A failure before
 /// [`Progress::accepted`] has a status as usual; a failure after it cuts the reply.
 pub(super) async fn reply_with<T, F>(
-    call: &Call,
+    call: &Arc<Call>,
     departure: Departure,
     work: impl FnOnce(Stop, Arc<Acceptance>) -> F,
 ) -> Result<Response, Failure>
@@ -108,24 +112,44 @@ where
     };
 
     let accepted = Arc::new(Acceptance(Mutex::new(Some(accepted))));
-    let running = tokio::spawn(work(stop.clone(), accepted));
+    let begun = Arc::new(AtomicBool::new(false));
+    let running = spawn(call, &begun, work(stop.clone(), accepted));
     let waiting = Waiting { departure, stop, task: running.abort_handle() };
-    first_of(call.id, running, waiting, acceptance).await
+    first_of(call.id, running, waiting, acceptance, &begun).await
 }
 
 /// Runs `work` to its end in a task of its own, whether or not the client waits, and replies with its
 /// report. A failure within the first second has a status as usual; a later one cuts the reply.
 pub(super) async fn reply_once_done<T>(
-    call: &Call,
+    call: &Arc<Call>,
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<Response, Failure>
 where
     T: Serialize + Send + 'static,
 {
-    let running = tokio::spawn(work);
+    let begun = Arc::new(AtomicBool::new(false));
+    let running = spawn(call, &begun, work);
     let task = running.abort_handle();
     let waiting = Waiting { departure: Departure::Finish, stop: Stop::default(), task };
-    first_of(call.id, running, waiting, sleep(BEAT)).await
+    first_of(call.id, running, waiting, sleep(BEAT), &begun).await
+}
+
+/// Runs the work in a task. If its reply has `begun` before the end, the audit log says how it ended,
+/// whether or not the client still waits.
+fn spawn<T: Send + 'static>(
+    call: &Arc<Call>,
+    begun: &Arc<AtomicBool>,
+    work: impl Future<Output = Result<T>> + Send + 'static,
+) -> JoinHandle<Result<T>> {
+    let (call, begun) = (Arc::clone(call), Arc::clone(begun));
+    tokio::spawn(async move {
+        let ended = work.await;
+        if begun.load(Ordering::Acquire) {
+            let outcome = if ended.is_ok() { Outcome::Done } else { Outcome::Failed };
+            call.audit(ACCEPTED, outcome);
+        }
+        ended
+    })
 }
 
 /// Replies with the outcome of the work, or with a head and line feeds once the work is accepted.
@@ -134,11 +158,12 @@ async fn first_of<T: Serialize + Send + 'static>(
     mut running: JoinHandle<Result<T>>,
     waiting: Waiting,
     acceptance: impl Future<Output = ()>,
+    begun: &AtomicBool,
 ) -> Result<Response, Failure> {
     tokio::select! {
         biased;
         ended = &mut running => return reply::ok(&joined(ended)?),
-        () = acceptance => {}
+        () = acceptance => begun.store(true, Ordering::Release),
     }
     Ok(reply::ok_streamed(report(id, running, waiting)))
 }
@@ -190,7 +215,7 @@ mod tests {
         let running = tokio::spawn(work);
         let task = running.abort_handle();
         let waiting = Waiting { departure: Departure::Finish, stop: Stop::default(), task };
-        first_of(RequestId::fresh(), running, waiting, sleep(BEAT)).await
+        first_of(RequestId::fresh(), running, waiting, sleep(BEAT), &AtomicBool::default()).await
     }
 
     #[tokio::test(start_paused = true)]

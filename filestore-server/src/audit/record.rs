@@ -1,0 +1,73 @@
+//! What a request leaves in the audit log.
+
+use std::sync::OnceLock;
+
+use filestore_core::KeyScope;
+
+use super::{Actor, Entry, Outcome};
+use crate::request::call::{Call, Proof};
+use crate::routes::table::{Need, Route};
+
+/// The parts of a request that its audit line needs after the routes consumed them.
+#[derive(Debug)]
+pub(crate) struct Audited {
+    path: String,
+    /// The body, where a route took it as JSON.
+    body: OnceLock<Vec<u8>>,
+}
+
+impl Audited {
+    /// Notes a request; `None` if its route leaves nothing in the audit log.
+    pub(crate) fn of(route: Option<&Route>, path: &str) -> Option<Self> {
+        route
+            .filter(|route| is_audited(route))
+            .map(|_| Self { path: path.to_owned(), body: OnceLock::new() })
+    }
+
+    /// Keeps the body of the request.
+    pub(crate) fn note_body(&self, json: &[u8]) {
+        // A body is read once.
+        let _ = self.body.set(json.to_vec());
+    }
+}
+
+/// Tests whether a route deletes, takes a deletion back, or administrates. Reading leaves nothing.
+fn is_audited(route: &Route) -> bool {
+    if route.method.is_safe() {
+        return false;
+    }
+    match route.need {
+        Need::ServiceAdmin | Need::Scope(KeyScope::Delete | KeyScope::Admin) => true,
+        Need::Scope(_) | Need::Nothing => route.template.ends_with("/restore"),
+    }
+}
+
+impl Call {
+    /// Puts the outcome of the request on record, if it is of that kind.
+    pub(crate) fn audit(&self, status: u16, result: Outcome) {
+        let (Some(audited), Some(route)) = (&self.audited, self.route) else { return };
+        let body = audited.body.get();
+
+        self.app.audit.write(&Entry {
+            time: self.store().now().to_string(),
+            request_id: self.id.to_string(),
+            trace_id: self.id.trace_id(),
+            actor: self.actor(),
+            client: self.client.map(|address| address.to_string()),
+            action: format!("{} {}", route.method, route.template),
+            path: &audited.path,
+            request: body.and_then(|json| serde_json::from_slice(json).ok()),
+            status,
+            result,
+        });
+    }
+
+    fn actor(&self) -> Actor {
+        match (&self.caller.proof, self.client) {
+            (Proof::Key(id), _) => Actor::Key { key_id: id.to_string() },
+            (Proof::Permit(_), _) => Actor::SignedUrl,
+            (Proof::None, None) => Actor::AdminSocket,
+            (Proof::None, Some(_)) => Actor::Anonymous,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The families that describe the store and its listeners.
+
+use filestore_core::{BreakerState, Load, ProviderStatus, Timestamp, VariantLoad, Waiting};
+
+use super::text::Text;
+use crate::listen::Traffic;
+
+/// Writes the version, and the time of the start.
+pub(super) fn about(text: &mut Text, load: &Load) {
+    text.gauges("filestore_build_info", "1, with the version as a label.")
+        .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
+    text.gauge(
+        "filestore_start_time_seconds",
+        "Time at which the store was opened, in seconds since 1970.",
+        seconds(load.opened_at),
+    );
+}
+
+/// Writes what the listeners count.
+pub(super) fn traffic(text: &mut Text, traffic: &Traffic) {
+    text.gauge("filestore_http_connections", "Connections that are open.", traffic.connections());
+    text.counter(
+        "filestore_http_connections_accepted",
+        "Connections that were accepted.",
+        traffic.accepted(),
+    );
+    text.counter(
+        "filestore_http_connections_timed_out",
+        "Connections that ended because their client was too slow.",
+        traffic.timed_out(),
+    );
+    text.gauge(
+        "filestore_http_requests_running",
+        "Requests whose reply is not out to its last byte.",
+        traffic.requests(),
+    );
+    text.counter(
+        "filestore_http_received_bytes",
+        "Bytes that were received, heads included, without TLS.",
+        traffic.received_bytes(),
+    );
+    text.counter(
+        "filestore_http_sent_bytes",
+        "Bytes that were sent, heads included, without TLS.",
+        traffic.sent_bytes(),
+    );
+}
+
+/// Writes the state of the disk, the uploads and the database.
+pub(super) fn store(text: &mut Text, load: &Load) {
+    if let Some(disk) = load.disk {
+        let [free, total, reserve] = [
+            "Bytes that may still be written to the disk of the data directory.",
+            "Bytes of the disk of the data directory.",
+            "Bytes that are kept back from uploads.",
+        ];
+        text.gauge("filestore_disk_free_bytes", free, disk.free_bytes);
+        text.gauge("filestore_disk_size_bytes", total, disk.total_bytes);
+        text.gauge("filestore_disk_reserve_bytes", reserve, disk.reserve_bytes);
+        text.gauge(
+            "filestore_disk_takes_uploads",
+            "1 while there is room for uploads.",
+            u8::from(disk.takes_uploads),
+        );
+    }
+
+    let staged = &load.unfinished;
+    text.gauge(
+        "filestore_uploads_unfinished",
+        "Files that are being received or wait for their commit.",
+        staged.files,
+    );
+    text.gauge("filestore_uploads_unfinished_bytes", "Bytes of these files so far.", staged.bytes);
+    text.gauge(
+        "filestore_uploads_unfinished_max",
+        "Files of which there may be that many.",
+        staged.max_files,
+    );
+
+    text.gauge(
+        "filestore_database_writes_waiting",
+        "Changes that wait for the database.",
+        load.writes.waiting,
+    );
+    text.gauge(
+        "filestore_database_writes_waiting_max",
+        "Changes that may wait; then their requests do.",
+        load.writes.max,
+    );
+    text.gauge("filestore_damaged_rows", "Stored rows that cannot be read.", load.damaged_rows);
+    text.gauge(
+        "filestore_missing_blobs",
+        "Files without their bytes on the disk.",
+        load.missing_blobs,
+    );
+    text.counter(
+        "filestore_copied_files",
+        "Files that were copied to or between providers.",
+        load.copied_files,
+    );
+    text.counter(
+        "filestore_copied_bytes",
+        "Bytes that were read for such copies.",
+        load.copied_bytes,
+    );
+}
+
+/// Writes where variants come from, and what their caches hold.
+pub(super) fn variants(text: &mut Text, load: &VariantLoad) {
+    let mut sources = text
+        .counters("filestore_variants", "Variants that were asked for, by where they came from.");
+    for (source, count) in [
+        ("memory", load.from_memory),
+        ("disk", load.from_disk),
+        ("made", load.made),
+        ("failed", load.failed),
+    ] {
+        sources.sample(&[("source", source)], count);
+    }
+
+    text.gauge(
+        "filestore_variant_tasks_waiting",
+        "Pictures that wait for a thread.",
+        load.tasks.waiting,
+    );
+    text.gauge(
+        "filestore_variant_tasks_waiting_max",
+        "Pictures that may wait; then requests are turned away.",
+        load.tasks.max,
+    );
+    text.gauge("filestore_variant_threads_busy", "Threads that make variants.", load.busy_threads);
+    text.gauge("filestore_variant_threads", "Threads that may make variants.", load.threads);
+    text.gauge(
+        "filestore_variant_files_ahead",
+        "Files whose variants wait to be made in advance.",
+        load.eager_waiting,
+    );
+
+    let caches = [
+        ("disk", load.disk_entries, load.disk_bytes),
+        ("memory", load.memory_entries, load.memory_bytes),
+    ];
+    let mut entries = text.gauges("filestore_variant_cache_entries", "Variants in the cache.");
+    for (place, count, _) in caches {
+        entries.sample(&[("place", place)], count);
+    }
+    let mut bytes = text.gauges("filestore_variant_cache_bytes", "Bytes of the cache.");
+    for (place, _, count) in caches {
+        bytes.sample(&[("place", place)], count);
+    }
+    text.gauge(
+        "filestore_variant_retained_bytes",
+        "Bytes of decoded pictures kept for further sizes.",
+        load.retained_bytes,
+    );
+}
+
+/// Writes how each provider answers, and what waits for it; `None` if the database does not answer.
+pub(super) fn providers(text: &mut Text, all: Option<&[ProviderStatus]>, now: Timestamp) {
+    text.gauge("filestore_database_up", "1 while the database answers.", u8::from(all.is_some()));
+    let Some(all) = all else { return };
+
+    let mut up = text.gauges("filestore_provider_up", "1 while the provider answers.");
+    for provider in all {
+        let is_up = provider.is_configured
+            && provider.state().is_none_or(|state| state == BreakerState::Closed);
+        up.sample(&[("provider", provider.info.code.as_str())], u8::from(is_up));
+    }
+
+    let mut waiting = text
+        .gauges("filestore_backlog", "Files or blobs that wait for a provider, by the work to do.");
+    for (code, work, backlog) in backlogs(all) {
+        waiting.sample(&[("provider", code), ("work", work)], backlog.count);
+    }
+    let help = "Age of the oldest of them; 0 if nothing waits.";
+    let mut oldest = text.gauges("filestore_backlog_oldest_seconds", help);
+    for (code, work, backlog) in backlogs(all) {
+        let age = backlog.oldest.map_or(0.0, |oldest| (seconds(now) - seconds(oldest)).max(0.0));
+        oldest.sample(&[("provider", code), ("work", work)], age);
+    }
+}
+
+/// Lists what waits for each provider, by the work to do.
+fn backlogs(all: &[ProviderStatus]) -> impl Iterator<Item = (&str, &'static str, Waiting)> {
+    all.iter().flat_map(|provider| {
+        let (code, backlog) = (provider.info.code.as_str(), &provider.backlog);
+        [("sync", backlog.sync), ("purge", backlog.purge), ("dropped", backlog.dropped)]
+            .map(|(work, waiting)| (code, work, waiting))
+    })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit for 285,000 years")]
+fn seconds(at: Timestamp) -> f64 {
+    at.as_millis() as f64 / 1000.0
+}

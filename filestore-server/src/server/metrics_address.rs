@@ -1,0 +1,68 @@
+//! The metrics on an address of their own, which asks for no key and serves nothing else.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use http::header::ACCEPT;
+use http::{Method, Request};
+use hyper::service::{Service, service_fn};
+use warp::reply::Response;
+
+use crate::listen::{Options, RequestBody};
+use crate::metrics::Format;
+use crate::reply::{self, Failure, RequestId, X_REQUEST_ID};
+use crate::request::call::App;
+
+/// The only path.
+const PATH: &str = "/metrics";
+
+/// Connections at one time: a few scrapers, and whoever looks by hand.
+const MAX_CONNECTIONS: usize = 32;
+
+/// Limits connections to what scrapers need.
+pub(super) fn options(options: Options) -> Options {
+    Options { max_connections: MAX_CONNECTIONS, ..options }
+}
+
+/// Makes the service that answers `GET /metrics` with the metrics of `app`.
+pub(super) fn service(
+    app: Arc<App>,
+) -> impl Service<
+    Request<RequestBody>,
+    Response = Response,
+    Error = Infallible,
+    Future: Future<Output = Result<Response, Infallible>> + Send + 'static,
+> + Clone
++ Send
++ 'static {
+    service_fn(move |request: Request<RequestBody>| {
+        let app = Arc::clone(&app);
+        async move {
+            let id = RequestId::fresh();
+            let mut response = match refusal(&request) {
+                Some(failure) => failure.into_response(&id),
+                None => {
+                    let accept =
+                        request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+                    exposed(&app, accept.unwrap_or_default()).await
+                }
+            };
+            response.headers_mut().insert(X_REQUEST_ID, id.to_header());
+            Ok(response)
+        }
+    })
+}
+
+/// Replies with the metrics, in the format that `accept` asks for.
+async fn exposed(app: &App, accept: &str) -> Response {
+    let format = Format::accepted(accept);
+    reply::metrics(app.metrics.expose(&app.store, format).await, format)
+}
+
+fn refusal(request: &Request<RequestBody>) -> Option<Failure> {
+    if request.uri().path() != PATH {
+        return Some(Failure::UnknownPath);
+    }
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    (!is_read).then_some(Failure::MethodNotAllowed("GET, HEAD"))
+}
