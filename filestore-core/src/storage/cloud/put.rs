@@ -160,9 +160,10 @@ impl Cloud {
     /// Asks for as much of type, disposition and condition as the provider supports.
     async fn write_options(&self, object: &BlobInfo) -> Result<WriteOptions> {
         let can = self.inner.operator.info().capability();
-        let content_type = can.write_with_content_type.then(|| object.content_type.clone());
+        let content_type = can.write_with_content_type.then(|| single_spaced(&object.content_type));
+        let disposition = object.content_disposition.as_deref();
         let content_disposition =
-            object.content_disposition.clone().filter(|_| can.write_with_content_disposition);
+            disposition.filter(|_| can.write_with_content_disposition).map(single_spaced);
         let if_not_exists = self.probed().await?.puts_if_absent;
 
         Ok(WriteOptions {
@@ -181,6 +182,18 @@ impl Cloud {
             _ => CHUNK_BYTES.max(size_bytes.div_ceil(MAX_PARTS)),
         }
     }
+}
+
+/// Makes one blank of several in a row. S3 signs header values so (Signature Version 4, `Trim`), and the
+/// signer in use does not: a put with such a value, as of a name with two blanks, would be refused.
+fn single_spaced(value: &str) -> String {
+    let mut spaced = String::with_capacity(value.len());
+    for c in value.chars() {
+        if c != ' ' || !spaced.ends_with(' ') {
+            spaced.push(c);
+        }
+    }
+    spaced
 }
 
 /// Bytes on their way to the provider, counted and hashed as they come.
@@ -256,4 +269,18 @@ impl<S: Stream<Item = Result<Bytes>> + Send + Unpin> Outgoing<S> {
 
 fn mismatch(problem: &str) -> Error {
     Error::new(ErrorKind::DigestMismatch, problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blanks_in_a_row_become_one() {
+        for (value, spaced) in
+            [("", ""), ("a b", "a b"), ("a  b   c", "a b c"), ("\"  x \"", "\" x \"")]
+        {
+            assert_eq!(single_spaced(value), spaced);
+        }
+    }
 }
