@@ -39,6 +39,7 @@
 //! | URLs that work without a key | [`FileStore::signing`] |
 //! | where an organization's files go | [`FileStore::bindings`] |
 //! | purge, sync, migration, providers, the variant cache | [`FileStore::admin`] |
+//! | keys, for whoever serves a store over a network | [`FileStore::keys`] |
 //! | background work | [`Workers`] |
 //! | what went wrong | [`Error`], [`ErrorKind`] |
 //!

@@ -15,16 +15,11 @@
 //! written once a minute, and may be lost.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use parking_lot::RwLock;
-use tokio::sync::Mutex;
-
+use super::key_ring::KeyRing;
 use super::{FileStore, Inner};
-use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::KeyId;
 use crate::domain::key::{ApiKey, KeyDigest, KeySecret, NewKey};
@@ -36,10 +31,6 @@ const MOST: usize = 10_000;
 
 /// The longest time for which the text before a rotation may stay good.
 const LONGEST_OVERLAP: Duration = Duration::from_hours(30 * 24);
-
-/// The least time between two notes of a key's use in memory, so that a busy key is not written by
-/// every thread at every request.
-const USE_STEP_MILLIS: i64 = 1000;
 
 /// The keys of a store; from [`FileStore::keys`].
 ///
@@ -76,7 +67,7 @@ impl Keys<'_> {
     /// Tests whether a key was ever made. From then on a server asks every caller for one, also when
     /// none is left. Answered from memory.
     pub fn exist(self) -> bool {
-        self.ring().exist.load(Ordering::Acquire)
+        self.ring().exist()
     }
 
     /// Finds the key with that text, if it is good now, and notes its use. Answered from memory.
@@ -234,171 +225,10 @@ impl FileStore {
     }
 }
 
-/// All keys in memory.
-#[derive(Debug)]
-pub(super) struct KeyRing {
-    /// True once a key was made; never false again.
-    exist: AtomicBool,
-    held: RwLock<Held>,
-    /// The turn of the one change that is under way.
-    changing: Mutex<()>,
-}
-
-#[derive(Debug, Default)]
-struct Held {
-    all: HashMap<KeyId, Arc<HeldKey>>,
-    by_digest: HashMap<KeyDigest, Arc<HeldKey>>,
-}
-
-/// A key in memory. It does not change; a changed key takes its place.
-#[derive(Debug)]
-struct HeldKey {
-    key: Arc<ApiKey>,
-    digest: KeyDigest,
-    former: Option<(KeyDigest, Timestamp)>,
-    /// The last use, in milliseconds since the epoch; `NEVER` before the first.
-    used: AtomicI64,
-    /// The last use that the database has.
-    written: AtomicI64,
-}
-
-const NEVER: i64 = i64::MIN;
-
-impl KeyRing {
-    /// Reads all keys from the database.
-    pub(super) async fn read(metadata: &dyn Metadata) -> Result<Self> {
-        let exist = metadata.has_keys().await?;
-        let mut held = Held::default();
-        for stored in metadata.keys().await? {
-            held.put(HeldKey::of(stored));
-        }
-
-        let (exist, held) = (AtomicBool::new(exist), RwLock::new(held));
-        Ok(Self { exist, held, changing: Mutex::new(()) })
-    }
-
-    fn find(&self, digest: &KeyDigest, now: Timestamp) -> Option<Arc<HeldKey>> {
-        let held = self.held.read().by_digest.get(digest).map(Arc::clone)?;
-        (held.key.is_good_at(now) && held.accepts(digest, now)).then_some(held)
-    }
-
-    /// Puts a key in the place of the one with its id, and forgets those that made room for it.
-    fn put(&self, stored: StoredKey, forgotten: &[KeyId]) {
-        let mut held = self.held.write();
-        for id in forgotten {
-            held.remove(*id);
-        }
-        held.put(HeldKey::of(stored));
-        drop(held);
-
-        self.exist.store(true, Ordering::Release);
-    }
-
-    /// Takes over all that `other` holds. Uses that only this ring knows are kept.
-    fn replace_by(&self, other: Self) {
-        let mut new = other.held.into_inner();
-        let mut held = self.held.write();
-        for (id, old) in &held.all {
-            if let Some(key) = new.all.get_mut(id) {
-                key.used.fetch_max(old.used.load(Ordering::Relaxed), Ordering::Relaxed);
-            }
-        }
-
-        *held = new;
-        drop(held);
-        self.exist.fetch_or(other.exist.into_inner(), Ordering::Release);
-    }
-
-    fn list(&self) -> Vec<ApiKey> {
-        self.held.read().all.values().map(|held| held.shown()).collect()
-    }
-
-    fn unwritten_uses(&self) -> Vec<(KeyId, Timestamp)> {
-        let held = self.held.read();
-        let used = held.all.values().filter(|key| key.last_use() > key.written_use());
-        used.map(|key| (key.key.id, Timestamp::from_millis(key.last_use()))).collect()
-    }
-
-    fn uses_written(&self, uses: &[(KeyId, Timestamp)]) {
-        let held = self.held.read();
-        for (id, at) in uses {
-            if let Some(key) = held.all.get(id) {
-                key.written.fetch_max(at.as_millis(), Ordering::Relaxed);
-            }
-        }
-    }
-}
-
-impl Held {
-    fn put(&mut self, key: HeldKey) {
-        if let Some(before) = self.remove(key.key.id) {
-            key.used.fetch_max(before.last_use(), Ordering::Relaxed);
-            key.written.fetch_max(before.written_use(), Ordering::Relaxed);
-        }
-
-        let key = Arc::new(key);
-        if key.key.revoked_at.is_none() {
-            let former = key.former.map(|(digest, _)| digest);
-            for digest in former.into_iter().chain([key.digest]) {
-                self.by_digest.insert(digest, Arc::clone(&key));
-            }
-        }
-        self.all.insert(key.key.id, key);
-    }
-
-    fn remove(&mut self, id: KeyId) -> Option<Arc<HeldKey>> {
-        let before = self.all.remove(&id)?;
-        self.by_digest.retain(|_, held| held.key.id != id);
-        Some(before)
-    }
-}
-
-impl HeldKey {
-    fn of(stored: StoredKey) -> Self {
-        let used = stored.key.last_used_at.map_or(NEVER, Timestamp::as_millis);
-        Self {
-            key: Arc::new(stored.key),
-            digest: stored.digest,
-            former: stored.former,
-            used: AtomicI64::new(used),
-            written: AtomicI64::new(used),
-        }
-    }
-
-    /// Tests whether the text with that digest is accepted: the present one, or the one before a
-    /// rotation while both are.
-    fn accepts(&self, digest: &KeyDigest, now: Timestamp) -> bool {
-        self.digest == *digest
-            || self.former.is_some_and(|(former, until)| former == *digest && now < until)
-    }
-
-    fn note_use(&self, now: Timestamp) {
-        let now = now.as_millis();
-        if now.saturating_sub(self.last_use()) >= USE_STEP_MILLIS {
-            self.used.fetch_max(now, Ordering::Relaxed);
-        }
-    }
-
-    fn last_use(&self) -> i64 {
-        self.used.load(Ordering::Relaxed)
-    }
-
-    fn written_use(&self) -> i64 {
-        self.written.load(Ordering::Relaxed)
-    }
-
-    fn shown(&self) -> ApiKey {
-        let mut key = (*self.key).clone();
-        let used = Some(self.last_use()).filter(|used| *used != NEVER);
-        key.last_used_at = used.map(Timestamp::from_millis);
-        key
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::clock::ManualClock;
+    use crate::domain::clock::{ManualClock, Timestamp};
     use crate::domain::key::KeyScope;
     use crate::domain::scope::Scope;
 

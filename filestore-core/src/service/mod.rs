@@ -42,6 +42,7 @@ mod variant;
 mod delete;
 mod bindings;
 mod keys;
+mod key_ring;
 mod providers;
 mod overview;
 mod provider_identity;
@@ -151,7 +152,7 @@ pub(crate) struct Inner {
     pub(crate) migrations: Migrations,
     /// The right of this opener to run the work of the background.
     pub(crate) standing: Standing,
-    keys: keys::KeyRing,
+    keys: key_ring::KeyRing,
     idempotency: Arc<idempotency::KeysInUse>,
     quota: Arc<quota::Ledger>,
     /// The secrets that sign URLs.

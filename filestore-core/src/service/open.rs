@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::RwLock;
 
 use super::commit::leaves_nothing;
-use super::keys::KeyRing;
+use super::key_ring::KeyRing;
 use super::last_used::{self, Age, Opener};
 use super::migrations::Migrations;
 use super::provider_identity::MarkedProviders;
