@@ -66,7 +66,10 @@ impl Bomb {
     fn throw(&self, address: &str) -> io::Result<Option<u16>> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        let head = format!("POST {} HTTP/1.1\r\nHost: localhost\r\n{}\r\n", self.path, self.head);
+        let head = format!(
+            "POST {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{}\r\n",
+            self.path, self.head
+        );
         stream.write_all(head.as_bytes())?;
 
         'sending: for (piece, times) in &self.body {
@@ -77,7 +80,9 @@ impl Bomb {
             }
         }
 
-        let _ = stream.shutdown(Shutdown::Write);
+        if self.is_cut_short {
+            stream.shutdown(Shutdown::Write)?;
+        }
         let mut reply = Vec::new();
         // A reset after the reply is the end of the drain.
         let _ = stream.read_to_end(&mut reply);
