@@ -41,6 +41,7 @@ impl Schemas {
         for (name, mut schema) in self.requests.take_definitions(true) {
             close(&mut schema);
             finish(&mut schema);
+            add_own_rules(&name, &mut schema);
             if let Some(other) = all.get(&name) {
                 assert_eq!(*other, schema, "{name} is a reply and another request");
             }
@@ -144,6 +145,24 @@ fn add_rule(name: &str, property: &mut Value) {
     property.extend(rules.as_object().expect("an object").clone());
 }
 
+/// Gives fields of requests the rules that hold in one request only.
+fn add_own_rules(request: &str, schema: &mut Value) {
+    let organization = json!({ "type": "string", "pattern": "^([*]|[A-Za-z0-9_-]{1,64})$" });
+    let scope = json!({ "type": "string", "enum": ["read", "write", "delete", "admin"] });
+    let list = |items: Value, most: u32| json!({ "items": items, "minItems": 1, "maxItems": most });
+    let rules = [
+        ("CreateKey", "name", json!({ "minLength": 1, "maxLength": 255, "pattern": NO_CONTROLS })),
+        ("CreateKey", "organizations", list(organization, 100)),
+        ("CreateKey", "scopes", list(scope, 4)),
+        ("SignUploadRequest", "mime_type", json!({ "maxLength": 255, "pattern": MIME_TYPE })),
+    ];
+
+    for (_, name, rule) in rules.iter().filter(|(of, _, _)| *of == request) {
+        let property = schema["properties"][name].as_object_mut().expect("a field of the request");
+        property.extend(rule.as_object().expect("an object").clone());
+    }
+}
+
 /// Tests whether a field of this name holds a time.
 fn is_time(name: &str) -> bool {
     name.ends_with("_at")
@@ -161,5 +180,7 @@ pub(crate) const SUB_SYSTEM: &str = "^(?!.*\\.\\.)[A-Za-z0-9][A-Za-z0-9._-]{0,63
 pub(crate) const PROVIDER_CODE: &str = "^[A-Za-z0-9._-]{1,64}$";
 /// A digest in hexadecimal digits.
 pub(crate) const SHA256: &str = "^[0-9a-f]{64}$";
+/// A media type, with or without parameters.
+pub(crate) const MIME_TYPE: &str = "^(?!\\*/)[!#$%&'*+.^_`|~0-9A-Za-z-]+/(?!\\*(;|$))[!#$%&'*+.^_`|~0-9A-Za-z-]+( *;[ -~]*[!-~])?$";
 /// A text without control characters.
 pub(crate) const NO_CONTROLS: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$";
