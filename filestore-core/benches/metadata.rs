@@ -153,6 +153,7 @@ fn insert_of(records: Vec<FileRecord>) -> InsertFiles {
         records,
         binding: BindingSeen { organization: None, active: None },
         quota_bytes: None,
+        quota_files: None,
         idempotency: None,
         permit: None,
     }

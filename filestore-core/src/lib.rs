@@ -156,6 +156,7 @@ pub use self::{
         signature::{SignedMethod, SigningSecret},
         signed_url::{SignFile, SignUpload, SignedUrl, SigningSecretInfo, UploadPermit},
         status::{Location, PurgeStatus, Status, SyncStatus},
+        usage::{Stored, Usage},
     },
     service::{
         BatchItem, Bindings, ByteStream, Change, Changed, Edit, FilePage, FileStore,

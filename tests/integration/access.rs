@@ -107,6 +107,7 @@ fn request(server: &TestServer, row: &Row, file: &str, organization: &str) -> (C
     let path = row.path.replace("{fileId}", file).replace("{width}/{height}", "200/200");
     let path =
         path.replace("{code}", "LOCAL").replace("{key_id}", NO_FILE).replace("{kid}", "none");
+    let path = path.replace("{organizationId}", organization);
     let path = if path == "/metrics" { path } else { format!("/api/v1{path}") };
     let call = server.call(row.method.clone(), &path);
     let place = |form: Form| form.text("organization_id", organization).text("sub_system", "s");
@@ -124,6 +125,7 @@ fn request(server: &TestServer, row: &Row, file: &str, organization: &str) -> (C
             About::File,
         ),
         ("POST", "/files/delete") => (call.json(&json!({"ids": [file]})), About::FileOfSeveral),
+        ("GET", "/organizations/{organizationId}/usage") => (call, About::Organization),
         ("GET", "/files") => {
             let path = format!("{path}?organization_id={organization}");
             (server.call(Method::GET, &path), About::Organization)

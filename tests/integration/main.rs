@@ -26,6 +26,7 @@ mod errors;
 mod access;
 mod guard;
 mod limits;
+mod usage;
 mod monitoring;
 mod preconditions;
 mod races;

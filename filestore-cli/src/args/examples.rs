@@ -330,6 +330,13 @@ secret of the configuration is revoked there.
 Examples:
   filestore signing revoke 3f9a0c51b2d4";
 
+pub(super) const USAGE: &str = "\
+Temporary and deleted files count until they are gone, as they do for the quota.
+
+Examples:
+  filestore usage --org 42
+  filestore usage --org 42 --json | jq .by_location.CLOUD.bytes";
+
 pub(super) const STATUS: &str = "\
 Examples:
   filestore status --server https://files.example.org

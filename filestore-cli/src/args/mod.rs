@@ -137,6 +137,13 @@ pub(crate) enum Command {
     /// The cache of WebP variants
     #[command(subcommand)]
     Variants(VariantsCommand),
+    /// Count what an organization stores
+    #[command(after_help = examples::USAGE)]
+    Usage {
+        /// The organization, as its files name it
+        #[arg(long, value_name = "ID")]
+        org: String,
+    },
     /// Show the whole service on one screen, and what to do about what is not well
     #[command(after_help = examples::STATUS)]
     Status,

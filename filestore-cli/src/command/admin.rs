@@ -1,11 +1,11 @@
-//! `purge`, `sync`, `variants`, `health`.
+//! `purge`, `sync`, `variants`, `usage`, `health`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use filestore_core::api::{
-    DryRun, PurgeReport, SyncQueueReport, SyncReport, SyncStatusReport, VariantCacheReport,
-    WorkFailure,
+    DryRun, PurgeReport, SyncQueueReport, SyncReport, SyncStatusReport, UsageReply,
+    VariantCacheReport, WorkFailure,
 };
 
 use crate::failure::{Exit, Failure, Result};
@@ -213,4 +213,31 @@ pub(super) async fn health(target: &dyn Target, out: Output) -> Result<Exit> {
     )?;
 
     Ok(Exit::Done)
+}
+
+/// `usage`: counts what an organization stores.
+pub(super) async fn usage(org: &str, target: &dyn Target, out: Output) -> Result<Exit> {
+    let usage = target.usage(org).await;
+    let usage = usage.map_err(|e| e.doing(format!("cannot count the files of {org}")))?;
+    out.data(&usage, |_| Vec::new(), usage_text)?;
+    Ok(Exit::Done)
+}
+
+fn usage_text(usage: &UsageReply) -> String {
+    let (local, cloud) = (&usage.by_location.local, &usage.by_location.cloud);
+    let quota =
+        [usage.quota_files.map(|files| counted(files, "file")), usage.quota_bytes.map(size)];
+    let quota = quota.into_iter().flatten().collect::<Vec<_>>().join(", ");
+
+    let rows = [
+        ("stored", usage.files, usage.bytes),
+        ("local", local.files, local.bytes),
+        ("at providers", cloud.files, cloud.bytes),
+    ];
+    let mut text = String::new();
+    for (label, files, bytes) in rows {
+        let line = format!("{label:<13} {}, {}", counted(files, "file"), size(bytes));
+        writeln!(text, "{line}").expect("a string takes every write");
+    }
+    text + &format!("{:<13} {}\n", "quota", if quota.is_empty() { "none" } else { &quota })
 }

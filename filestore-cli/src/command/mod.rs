@@ -174,6 +174,7 @@ async fn on_target(
         Command::Migrate(command) => migrate::run(command, target, out, stop).await,
         Command::Variants(VariantsCommand::Status) => admin::variants_status(target, out).await,
         Command::Variants(VariantsCommand::Prune) => admin::variants_prune(target, out).await,
+        Command::Usage { org } => admin::usage(&org, target, out).await,
         Command::Status => status::run(target, out).await,
         Command::Health => admin::health(target, out).await,
         Command::Completions { .. } => unreachable!("needs no target and was answered before"),

@@ -7,7 +7,7 @@ use filestore_core::api::{
     MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply,
     ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RotateKey, SignRequest,
     SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply, SyncReport,
-    SyncStatusReport, UpdateBinding, VariantCacheReport,
+    SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
 };
 use tokio::sync::watch;
 
@@ -54,6 +54,7 @@ pub(crate) trait Target: Send + Sync {
     /// results come in the order of the ids.
     async fn delete_many(&self, ids: &[String]) -> Result<Vec<DeleteFileResult>>;
     async fn restore(&self, id: &str) -> Result<FileRecord>;
+    async fn usage(&self, organization: &str) -> Result<UsageReply>;
     async fn sign(&self, id: &str, request: &SignRequest) -> Result<SignedUrlReply>;
     async fn sign_upload(&self, request: &SignUploadRequest) -> Result<SignedUrlReply>;
     async fn signing_secrets(&self) -> Result<Vec<SigningSecretReply>>;

@@ -28,6 +28,7 @@ in_every_way! {
     an_edit_keeps_the_bytes
     listings_ask_for_names_types_times_and_metadata
     many_files_are_deleted_each_for_itself
+    usage_counts_files_and_bytes
     listings_filter_and_go_on
     a_variant_is_a_webp_and_a_small_image_passes_through
     bindings_are_made_changed_and_listed
@@ -230,6 +231,20 @@ fn listings_ask_for_names_types_times_and_metadata(bench: &Bench) {
     assert_eq!(names(&["--created-before", "2020-01-01"]), [""; 0]);
     bench.fails(1, &["list", "--created-before", "yesterday"]);
     bench.fails(2, &["list", "--metadata", "customer"]);
+}
+
+fn usage_counts_files_and_bytes(bench: &Bench) {
+    bench.upload("a.txt", "four", &[]);
+    bench.upload("b.txt", "more", &["--temp"]);
+    let usage = bench.json(&["usage", "--org", "42"]);
+    assert_eq!((&usage["files"], &usage["bytes"]), (&2.into(), &8.into()));
+    assert_eq!(usage["by_location"]["LOCAL"]["files"], 2);
+    assert_eq!(usage["quota_bytes"], Value::Null);
+
+    let shown = bench.ok(&["usage", "--org", "42"]);
+    assert!(shown.contains("2 files, 8 B") && shown.contains("none"), "{shown}");
+    assert_eq!(bench.json(&["usage", "--org", "nobody"])["files"], 0);
+    bench.fails(1, &["usage", "--org", "a b"]);
 }
 
 fn many_files_are_deleted_each_for_itself(bench: &Bench) {

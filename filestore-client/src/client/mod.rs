@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use filestore_core::api::{
     DeleteFileResult, DeleteFilesReply, DeleteFilesRequest, DeleteReply, FileRecord, HealthReply,
-    PREFIX, ReadyReply,
+    OrganizationId, PREFIX, ReadyReply, UsageReply,
 };
 use reqwest::header::IF_MATCH;
 use reqwest::{Method, RequestBuilder, Url};
@@ -225,6 +225,25 @@ impl Client {
         let record: FileRecord = self.json(Call::repeatable(request)).await?;
         expect_same_id(file_id.as_ref(), &record.file_id)?;
         Ok(record)
+    }
+
+    /// Counts the files and bytes that an organization stores, by location, beside its quotas.
+    ///
+    /// ```no_run
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// let usage = client.usage("42").await?;
+    /// println!("{} files, {} bytes", usage.files, usage.bytes);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn usage<I>(&self, organization: I) -> Result<UsageReply>
+    where
+        I: TryInto<OrganizationId>,
+        I::Error: Into<Error>,
+    {
+        let organization = organization.try_into().map_err(Into::into)?;
+        let path = ["organizations", organization.as_str(), "usage"];
+        self.json(Call::repeatable(self.request(Method::GET, &path))).await
     }
 
     /// Asks if the server's process answers.

@@ -9,6 +9,7 @@ mod vocabulary;
 mod id;
 mod file;
 mod list;
+mod usage;
 mod binding;
 mod health;
 mod problem;
@@ -37,6 +38,7 @@ pub use id::{FileId, InvalidId, OrganizationId, SubSystem};
 pub use list::{ListQuery, ListReply};
 pub use problem::Problem;
 pub use sign::{SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply};
+pub use usage::{UsageAt, UsageByLocation, UsageReply};
 pub use vocabulary::{
     BreakerState, CheckOutcome, Disposition, DryRun, ErrorCode, Fit, PurgeStatus, Status,
     StorageLocation, SyncStatus, UnknownWord,

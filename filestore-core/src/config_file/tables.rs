@@ -39,6 +39,7 @@ tables! {
         durability: DurabilityName,
         require_binding: bool,
         quota_bytes: u64,
+        quota_files: u64,
         reserve_bytes: u64,
         limits: LimitsTable,
         lifetimes: LifetimesTable,
@@ -149,6 +150,7 @@ impl File {
         put(&mut config.durability, durability);
         put(&mut config.require_binding, self.require_binding);
         config.quota_bytes = self.quota_bytes;
+        config.quota_files = self.quota_files;
         put(&mut config.reserve_bytes, self.reserve_bytes);
         self.limits.unwrap_or_default().apply(&mut config.limits);
         self.lifetimes.unwrap_or_default().apply(&mut config);

@@ -40,6 +40,8 @@ pub struct StoreConfig {
     pub sync: SyncConfig,
     /// The most bytes one organization may store, all states counted; `None` for no limit.
     pub quota_bytes: Option<u64>,
+    /// The most files one organization may store, counted likewise; `None` for no limit.
+    pub quota_files: Option<u64>,
     /// The time for which an idempotency key is remembered.
     pub idempotency_ttl: Duration,
     /// The space to leave free, in bytes: uploads are refused below it.
@@ -66,6 +68,7 @@ impl Default for StoreConfig {
             presign_ttl: Duration::from_mins(5),
             sync: SyncConfig::default(),
             quota_bytes: None,
+            quota_files: None,
             idempotency_ttl: Duration::from_hours(24),
             reserve_bytes: 8 << 20,
             limits: Limits::default(),

@@ -13,6 +13,7 @@ pub mod binding;
 pub mod provider;
 pub mod provider_health;
 pub mod overview;
+pub mod usage;
 pub mod record;
 pub mod report;
 pub mod backlog;

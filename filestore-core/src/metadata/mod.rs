@@ -42,6 +42,7 @@ use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
 use crate::domain::signature::SigningSecret;
+use crate::domain::usage::Usage;
 
 /// The metadata of a store, in eight groups.
 ///
@@ -114,6 +115,10 @@ pub trait Metadata: Send + Sync + 'static {
 
     /// Returns the bytes the organization stores, all states counted until their records are gone.
     async fn stored_bytes(&self, organization: &OrganizationId) -> Result<u64>;
+
+    /// Returns the files and bytes the organization stores, counted as
+    /// [`stored_bytes`](Self::stored_bytes) counts. Costs the same however many they are.
+    async fn usage(&self, organization: &OrganizationId) -> Result<Usage>;
 
     // ------------------------------------------------------------------------------------- Bindings
 

@@ -67,6 +67,8 @@ pub struct InsertFiles {
     pub binding: BindingSeen,
     /// The most bytes the organization may store, these files included.
     pub quota_bytes: Option<u64>,
+    /// The most files the organization may store, these included.
+    pub quota_files: Option<u64>,
     /// The reply to remember, committed with the records.
     pub idempotency: Option<IdempotencyEntry>,
     /// The permit that the upload spends, committed with the records.
@@ -83,6 +85,8 @@ pub enum Inserted {
     PlacementStale,
     /// The organization would store more than its quota; nothing was inserted.
     OverQuota,
+    /// The organization would store more files than its quota; nothing was inserted.
+    OverFileQuota,
     /// Another request committed the same idempotency key first; nothing was inserted.
     IdempotencyTaken,
     /// The permit was spent before, or is not valid any more; nothing was inserted.

@@ -17,7 +17,7 @@ use super::arrived::{Arrived, Naming};
 use super::cloud_write::{Objects, Refusal};
 use super::idempotency::{Fingerprint, IdempotencyGuard};
 use super::placement::{MayLeave, Placement};
-use super::quota::over_quota;
+use super::quota::{over_file_quota, over_quota};
 use super::request::{GivenName, Uploaded};
 use super::settled::until_settled;
 use super::signing::permit_spent;
@@ -158,6 +158,7 @@ impl FileStore {
             records: listed,
             binding: place.seen.clone(),
             quota_bytes: self.inner.config().quota_bytes,
+            quota_files: self.inner.config().quota_files,
             idempotency,
             permit: files.permit.clone(),
         };
@@ -184,6 +185,7 @@ impl FileStore {
     ) -> (Result<Option<Committed>>, Vec<StagedBlob>) {
         let Prepared { records, objects, insert, keyed } = prepared;
         let (binding, quota_bytes) = (insert.binding.clone(), insert.quota_bytes);
+        let quota_files = insert.quota_files;
         let inserted = self.inner.metadata.insert_files(insert).await;
         match &inserted {
             Ok(Inserted::Done) => objects.refer(),
@@ -201,6 +203,9 @@ impl FileStore {
                 (Err(over_quota(quota_bytes.unwrap_or_default())), held.release())
             }
             Ok(Inserted::PermitSpent) => (Err(permit_spent()), held.release()),
+            Ok(Inserted::OverFileQuota) => {
+                (Err(over_file_quota(quota_files.unwrap_or_default())), held.release())
+            }
             Ok(Inserted::IdempotencyTaken) => (self.replay_taken(keyed).await, held.release()),
             Err(error) => {
                 self.inner.discard_uncommitted(held.ids(), &error).await;

@@ -126,7 +126,8 @@ async fn record(metadata: &dyn Metadata, recorded: &Settings, config: &StoreConf
 fn settings_of(config: &StoreConfig) -> Settings {
     let providers: Vec<_> =
         config.providers.iter().map(|provider| provider.code.as_str()).collect();
-    let quota = config.quota_bytes.map(|bytes| bytes.to_string()).unwrap_or_default();
+    let [bytes, files] = [config.quota_bytes, config.quota_files]
+        .map(|quota| quota.map(|limit| limit.to_string()).unwrap_or_default());
 
     let settings = [
         (name::TEMP_TTL, millis(config.temp_ttl)),
@@ -136,7 +137,8 @@ fn settings_of(config: &StoreConfig) -> Settings {
         (name::IDEMPOTENCY_TTL, millis(config.idempotency_ttl)),
         (name::SYNC_FIRST_PAUSE, millis(config.sync.first_pause)),
         (name::SYNC_MAX_ATTEMPTS, config.sync.max_attempts.to_string()),
-        (name::QUOTA_BYTES, quota),
+        (name::QUOTA_BYTES, bytes),
+        (name::QUOTA_FILES, files),
         (name::REQUIRE_BINDING, config.require_binding.to_string()),
         (name::PROVIDERS, providers.join(" ")),
     ];
@@ -165,11 +167,15 @@ fn follow(recorded: &Settings, config: &mut StoreConfig) -> Result<()> {
     if let Some(is_required) = parsed(recorded, name::REQUIRE_BINDING)? {
         config.require_binding = is_required;
     }
-    config.quota_bytes = match recorded.get(name::QUOTA_BYTES) {
-        Some(none) if none.is_empty() => None,
-        Some(_) => parsed(recorded, name::QUOTA_BYTES)?,
-        None => config.quota_bytes,
-    };
+    for (name, quota) in
+        [(name::QUOTA_BYTES, &mut config.quota_bytes), (name::QUOTA_FILES, &mut config.quota_files)]
+    {
+        match recorded.get(name) {
+            Some(none) if none.is_empty() => *quota = None,
+            Some(_) => *quota = parsed(recorded, name)?,
+            None => {}
+        }
+    }
     Ok(())
 }
 
@@ -190,6 +196,7 @@ mod name {
     pub(super) const SYNC_FIRST_PAUSE: &str = "used.sync_first_pause_ms";
     pub(super) const SYNC_MAX_ATTEMPTS: &str = "used.sync_max_attempts";
     pub(super) const QUOTA_BYTES: &str = "used.quota_bytes";
+    pub(super) const QUOTA_FILES: &str = "used.quota_files";
     pub(super) const REQUIRE_BINDING: &str = "used.require_binding";
     pub(super) const PROVIDERS: &str = "used.providers";
 }
@@ -236,6 +243,7 @@ mod tests {
         let mut config = StoreConfig {
             purge_grace: MONTH,
             quota_bytes: Some(1 << 30),
+            quota_files: Some(1 << 20),
             ..StoreConfig::default()
         };
         config.sync.max_attempts = 3;
@@ -245,6 +253,7 @@ mod tests {
             let store = FileStore::builder(dir.path()).follow_owner().open().await.unwrap();
             assert_eq!(store.config().purge_grace, MONTH);
             assert_eq!(store.config().quota_bytes, Some(1 << 30));
+            assert_eq!(store.config().quota_files, Some(1 << 20));
             assert_eq!(store.config().sync.max_attempts, 3);
             assert_eq!(store.admin().purge(&NoProgress).await.unwrap().purged, 0);
             store.close().await;

@@ -112,6 +112,13 @@ impl FileStoreBuilder {
         self
     }
 
+    /// Sets how many files one organization may store.
+    #[must_use]
+    pub fn quota_files(mut self, files: u64) -> Self {
+        self.config.quota_files = Some(files);
+        self
+    }
+
     /// Sets the sizes and counts an upload may have.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {

@@ -1,4 +1,4 @@
-//! Quotas: how many bytes an organization may store.
+//! Quotas and usage: how many bytes and files an organization may store, and does.
 //!
 //! What counts is decided in the commit, by the database. Before that, uploads that still run
 //! reserve what they announced, so that a hundred of them at once do not all find the same room.
@@ -8,9 +8,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::FileStore;
 use super::upload::Uploads;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::OrganizationId;
+use crate::domain::scope::Scope;
+use crate::domain::usage::Usage;
 
 #[derive(Debug, Default)]
 pub(super) struct Ledger(Mutex<HashMap<OrganizationId, u64>>);
@@ -32,6 +35,27 @@ impl Drop for QuotaReservation {
                 reserved.remove(&self.organization);
             }
         }
+    }
+}
+
+impl FileStore {
+    /// Returns the files and bytes that `organization` stores, by location; of one without files
+    /// nothing. `Forbidden` outside of `scope`.
+    ///
+    /// ```no_run
+    /// # use filestore_core::{FileStore, Scope};
+    /// # async fn example(store: &FileStore) -> filestore_core::Result<()> {
+    /// let usage = store.usage(&"42".parse()?, &Scope::All).await?;
+    /// println!("{} files, {} bytes", usage.total().files, usage.total().bytes);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn usage(&self, organization: &OrganizationId, scope: &Scope) -> Result<Usage> {
+        if !scope.covers(organization) {
+            let message = "the key may not act on this organization";
+            return Err(Error::new(ErrorKind::Forbidden, message).with_field("organization_id"));
+        }
+        self.inner.metadata.usage(organization).await
     }
 }
 
@@ -86,6 +110,12 @@ impl Uploads<'_> {
         reservation.bytes += more;
         Ok(())
     }
+}
+
+pub(super) fn over_file_quota(quota: u64) -> Error {
+    Error::new(ErrorKind::QuotaExceeded, format!("the organization's quota is {quota} files"))
+        .with_field("organization_id")
+        .with_limit(quota)
 }
 
 pub(super) fn over_quota(quota: u64) -> Error {

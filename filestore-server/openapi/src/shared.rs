@@ -64,6 +64,7 @@ fn parameters() -> Value {
         "FileId": in_path("file_id", "Id of the file: an upper-case ULID.", json!({ "type": "string", "pattern": FILE_ID })),
         "Width": in_path("width", "Side of the variant in pixels.", size.clone()),
         "Height": in_path("height", "The same number again: variants are square.", size),
+        "OrganizationId": in_path("organization_id", "Id of the organization, as files carry it.", organization_id()),
         "Code": in_path("code", "Code of the provider.", json!({ "type": "string", "pattern": PROVIDER_CODE })),
         "Kid": in_path("kid", "Name of the secret.", json!({ "type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$" })),
         "KeyId": in_path("key_id", "Id of the key: an upper-case ULID.", json!({ "type": "string", "pattern": FILE_ID })),

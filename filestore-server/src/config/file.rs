@@ -51,6 +51,7 @@ tables! {
         ..durability,
         ..require_binding,
         ..quota_bytes,
+        ..quota_files,
         ..reserve_bytes,
         ..limits,
         ..lifetimes,

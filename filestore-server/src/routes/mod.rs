@@ -9,6 +9,7 @@ mod filters;
 mod path;
 mod files;
 mod bindings;
+mod organizations;
 mod providers;
 mod health;
 mod description;
@@ -66,6 +67,8 @@ fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
         .or(providers::routes())
         .unify()
         .or(bindings::routes())
+        .unify()
+        .or(organizations::routes())
         .unify()
         .or(description::routes())
         .unify()

@@ -67,6 +67,7 @@ pub(crate) static ROUTES: &[Route] = &[
     Route::new(Method::GET, "/openapi.json", Need::Nothing),
     Route::new(Method::GET, "/docs", Need::Nothing),
     Route::new(Method::GET, "/storage-providers", READ),
+    Route::new(Method::GET, "/organizations/{organization_id}/usage", READ),
     Route::new(Method::GET, "/organization-storage-bindings", Need::ServiceAdmin),
     Route::new(Method::POST, "/organization-storage-bindings/create", Need::ServiceAdmin),
     Route::new(Method::PUT, "/organization-storage-bindings/update", Need::ServiceAdmin),

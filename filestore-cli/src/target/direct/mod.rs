@@ -16,9 +16,11 @@ use filestore_core::api::{
     MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply,
     ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RotateKey, SignRequest,
     SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply, SyncReport,
-    SyncStatusReport, UpdateBinding, VariantCacheReport,
+    SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
 };
-use filestore_core::{FileId, FileStore, KeyId, MigrateOptions, ProviderCode, Scope};
+use filestore_core::{
+    FileId, FileStore, KeyId, MigrateOptions, OrganizationId, ProviderCode, Scope,
+};
 
 use super::destination::Destination;
 use super::operations::{Stop, Target};
@@ -156,6 +158,12 @@ impl Target for Direct {
 
     async fn revoke_key(&self, id: &str) -> Result<KeyReply> {
         Ok((&self.store.keys().revoke(id.parse::<KeyId>()?).await?).into())
+    }
+
+    async fn usage(&self, organization: &str) -> Result<UsageReply> {
+        let organization: OrganizationId = organization.parse()?;
+        let usage = self.store.usage(&organization, &Scope::All).await?;
+        Ok(UsageReply::of(&organization, &usage, &self.store.config()))
     }
 
     async fn providers(&self) -> Result<Vec<ProviderReply>> {

@@ -10,7 +10,7 @@ use filestore_core::api::{
     MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply, OrganizationId,
     ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RotateKey, SignRequest,
     SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply, SubSystem, SyncReport,
-    SyncStatusReport, UpdateBinding, VariantCacheReport,
+    SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
 };
 
 use super::destination::{Delivery, Destination};
@@ -178,6 +178,10 @@ impl Target for Remote {
 
     async fn revoke_key(&self, id: &str) -> Result<KeyReply> {
         Ok(self.client.admin().revoke_key(id).await?)
+    }
+
+    async fn usage(&self, organization: &str) -> Result<UsageReply> {
+        Ok(self.client.usage(OrganizationId::unchecked(organization)).await?)
     }
 
     async fn providers(&self) -> Result<Vec<ProviderReply>> {

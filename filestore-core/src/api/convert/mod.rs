@@ -13,6 +13,7 @@ mod key;
 mod sign;
 mod report;
 mod overview;
+mod usage;
 mod reply;
 mod field;
 

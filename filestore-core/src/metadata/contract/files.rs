@@ -3,6 +3,7 @@
 use super::*;
 use crate::domain::binding::{BindingChange, NewBinding};
 use crate::domain::record::Dimensions;
+use crate::domain::usage::{Stored, Usage};
 use crate::metadata::BindingOutcome;
 
 pub(crate) async fn an_inserted_file_reads_back_whole(metadata: &dyn Metadata) {
@@ -162,6 +163,25 @@ pub(crate) async fn live_local_keys_are_those_that_records_refer_to(metadata: &d
     assert_eq!(texts, live);
 }
 
+pub(crate) async fn the_quota_of_files_lets_the_last_file_in(metadata: &dyn Metadata) {
+    put(metadata, ready("acme")).await;
+    put(metadata, ready("other")).await;
+    let limited = |count: usize| InsertFiles {
+        quota_files: Some(3),
+        ..insert((0..count).map(|_| ready("acme")).collect::<Vec<_>>())
+    };
+
+    for (count, expected) in [
+        (3, Inserted::OverFileQuota),
+        (2, Inserted::Done),
+        (1, Inserted::OverFileQuota),
+        (0, Inserted::Done),
+    ] {
+        assert_eq!(metadata.insert_files(limited(count)).await.unwrap(), expected, "{count}");
+    }
+    assert_eq!(metadata.usage(&organization("acme")).await.unwrap().total().files, 3);
+}
+
 pub(crate) async fn usage_follows_inserts_replaces_and_purges(metadata: &dyn Metadata) {
     let acme = organization("acme");
     let stored = async || metadata.stored_bytes(&acme).await.unwrap();
@@ -183,6 +203,10 @@ pub(crate) async fn usage_follows_inserts_replaces_and_purges(metadata: &dyn Met
     let moved = FileRecord { version: 4, ..in_cloud(smaller.clone(), "s3") };
     metadata.update_file(change(&smaller, moved.clone())).await.unwrap();
     assert_eq!(stored().await, 40, "wherever the bytes are");
+    let usage = metadata.usage(&acme).await.unwrap();
+    let (ten, thirty) = (Stored { files: 1, bytes: 10 }, Stored { files: 1, bytes: 30 });
+    assert_eq!((usage.local, usage.cloud), (ten, thirty));
+    assert_eq!(metadata.usage(&organization("nobody")).await.unwrap(), Usage::default());
 
     metadata.update_file(change(&moved, deleted(&moved, at(3)))).await.unwrap();
     assert_eq!(stored().await, 40, "deleted bytes count until they are gone");

@@ -44,6 +44,7 @@ macro_rules! contract_tests {
                 a_batch_with_a_bad_row_leaves_nothing,
                 a_batch_over_the_quota_leaves_nothing,
                 the_quota_lets_the_last_byte_in,
+                the_quota_of_files_lets_the_last_file_in,
                 an_insert_placed_by_another_binding_is_refused,
                 an_organization_without_a_number_has_no_binding_to_check,
                 live_local_keys_are_those_that_records_refer_to,
@@ -281,6 +282,7 @@ pub(crate) fn insert(records: impl Into<Vec<FileRecord>>) -> InsertFiles {
         records: records.into(),
         binding: BindingSeen { organization: None, active: None },
         quota_bytes: None,
+        quota_files: None,
         idempotency: None,
         permit: None,
     }

@@ -17,6 +17,7 @@ use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
 use crate::domain::signature::SigningSecret;
+use crate::domain::usage::Usage;
 
 use crate::metadata::{
     AfterFailure, BindingOutcome, DueBlob, Holding, IdempotencyEntry, InsertFiles, Inserted,
@@ -98,6 +99,11 @@ impl Metadata for SqliteMetadata {
         self.readers
             .run("reading the usage", move |sql| files::stored_bytes(sql, &organization))
             .await
+    }
+
+    async fn usage(&self, organization: &OrganizationId) -> Result<Usage> {
+        let organization = organization.clone();
+        self.readers.run("reading the usage", move |sql| files::usage(sql, &organization)).await
     }
 
     async fn active_binding(&self, organization: OrganizationNumber) -> Result<Option<Binding>> {

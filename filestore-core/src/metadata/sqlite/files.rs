@@ -7,7 +7,8 @@ use crate::domain::id::{BlobId, FileId, OrganizationId};
 use crate::domain::path::BlobKey;
 use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
-use crate::domain::status::PurgeStatus;
+use crate::domain::status::{Location, PurgeStatus};
+use crate::domain::usage::{Stored, Usage};
 use crate::metadata::{BindingSeen, Expected, InsertFiles, Inserted, UpdateFile, Updated, Writes};
 
 use super::fault::Fault;
@@ -26,6 +27,9 @@ pub(super) const LOCAL_KEY: &str =
 
 pub(super) const STORED_BYTES: &str =
     "SELECT coalesce(sum(bytes), 0) FROM organization_usage WHERE organization_id = ?1";
+
+pub(super) const USAGE: &str =
+    "SELECT storage_location, files, bytes FROM organization_usage WHERE organization_id = ?1";
 
 const INSERT: &str = concat!(
     "INSERT INTO files (",
@@ -95,6 +99,23 @@ pub(super) fn stored_bytes(sql: &Connection, organization: &OrganizationId) -> R
     Ok(total.unwrap_or(0))
 }
 
+pub(super) fn usage(sql: &Connection, organization: &OrganizationId) -> Result<Usage, Fault> {
+    let rows = row::collect_whole(sql, USAGE, [organization.as_str()], |row| {
+        let location: Location =
+            row::parse(row, 0).map_err(|source| Fault::Row { what: "a total".into(), source })?;
+        Ok((location, Stored { files: row::count(row, 1)?, bytes: row::count(row, 2)? }))
+    })?;
+
+    let mut usage = Usage::default();
+    for (location, stored) in rows {
+        match location {
+            Location::Local => usage.local = stored,
+            Location::Cloud => usage.cloud = stored,
+        }
+    }
+    Ok(usage)
+}
+
 /// Inserts the records, all or none. The idempotency key comes first: its reply is the answer even
 /// if the quota is full by now, of the files of that reply.
 pub(super) fn insert(tx: &WriteTx<'_>, insert: &InsertFiles) -> Result<Inserted, Fault> {
@@ -120,6 +141,12 @@ pub(super) fn insert(tx: &WriteTx<'_>, insert: &InsertFiles) -> Result<Inserted,
         insert.records.iter().map(|record| record.blob.size_bytes).fold(0, u64::saturating_add);
     if exceeds(tx.sql, &first.organization_id, insert.quota_bytes, added)? {
         return Ok(Inserted::OverQuota);
+    }
+    if let Some(quota) = insert.quota_files {
+        let stored = usage(tx.sql, &first.organization_id)?.total().files;
+        if stored.saturating_add(insert.records.len() as u64) > quota {
+            return Ok(Inserted::OverFileQuota);
+        }
     }
 
     for record in &insert.records {

@@ -2,7 +2,7 @@
 
 use filestore_core::api::{
     ChangeReply, DeleteFilesReply, DeleteFilesRequest, DeleteReply, FileRecord, ListReply,
-    PurgeStatus, SignRequest, SignUploadRequest, SignedUrlReply, Status,
+    PurgeStatus, SignRequest, SignUploadRequest, SignedUrlReply, Status, UsageReply,
 };
 use serde_json::{Value, json};
 
@@ -26,6 +26,7 @@ pub(crate) fn group() -> Group {
             delete(),
             delete_many(),
             restore(),
+            usage(),
             sign(),
             sign_upload(),
         ],
@@ -204,6 +205,15 @@ fn delete_many() -> Operation {
         )
         .json(request::<DeleteFilesRequest>)
         .replies(200, "What became of each file.", reply::<DeleteFilesReply>)
+}
+
+fn usage() -> Operation {
+    Operation::get("/organizations/{organization_id}/usage", "getUsage", READ)
+        .says(
+            "Count what an organization stores",
+            "Temporary and deleted files count until they are gone. An organization without files has zeros.",
+        )
+        .replies(200, "Files and bytes, by location, and the quotas.", reply::<UsageReply>)
 }
 
 fn restore() -> Operation {

@@ -60,6 +60,7 @@ async fn no_query_scans_or_sorts() {
         files::IS_OWNED,
         files::LOCAL_KEY,
         files::STORED_BYTES,
+        files::USAGE,
         files::EXPECTED,
         files::UPDATE,
         idempotency::GET,
