@@ -120,6 +120,11 @@ async fn administration_is_for_this_machine() {
         assert_eq!(passed_on.problem(403, "forbidden").status, 403, "{sign}");
     }
 
+    for sign in ["forwarded", "via", "x-real-ip"] {
+        let untold = behind.get(status).header(sign, "9.9.9.9").send().await;
+        assert_eq!(untold.problem(403, "forbidden").status, 403, "{sign} names no client");
+    }
+
     behind.get(status).header("x-forwarded-for", "127.0.0.5").send().await.expect(200);
     let elsewhere = behind.get(status).header("x-forwarded-for", "9.9.9.9").send().await;
     elsewhere.problem(403, "forbidden");
@@ -137,5 +142,25 @@ async fn administration_does_not_answer_by_the_public_url() {
     let public = get("/storage/api/v1/admin/status", "files.example.org");
     assert_eq!(server.exchange(&public).await.status, 403);
     assert_eq!(server.exchange(&get(HEALTH, "files.example.org")).await.status, 200);
-    assert_eq!(server.exchange(&get("/api/v1/admin/status", "localhost")).await.status, 200);
+    for host in ["files.example.org.", "localhost", "127.0.0.1"] {
+        let reply = server.exchange(&get("/api/v1/admin/status", host)).await;
+        assert_eq!(reply.status, 403, "{host}: a proxy may name any of these");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_names_no_host_is_guarded_like_others() {
+    let server = TestServer::start().await;
+    let ask = |method: &str, path: &str, more: &str| {
+        format!("{method} {path} HTTP/1.0\r\nContent-Length: 0\r\n{more}\r\n")
+    };
+
+    for (request, status) in [
+        (ask("GET", HEALTH, ""), 200),
+        (ask("POST", PRUNE, "Sec-Fetch-Site: cross-site\r\n"), 403),
+        (ask("GET", "/api/v1/admin/status", "X-Real-IP: 9.9.9.9\r\n"), 403),
+        (ask("GET", "/metrics/", "Via: 1.1 x\r\n"), 403),
+    ] {
+        assert_eq!(server.exchange(&request).await.status, status, "{request}");
+    }
 }

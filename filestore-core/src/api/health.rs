@@ -56,6 +56,14 @@ pub struct ReadyProvider {
     pub backlog: ProviderBacklog,
 }
 
+impl ReadyProvider {
+    /// Leaves out what strangers need not know: the last error, and the work that waits.
+    #[must_use]
+    pub fn without_details(self) -> Self {
+        Self { last_error: None, backlog: ProviderBacklog::default(), ..self }
+    }
+}
+
 impl ReadyReply {
     /// Makes the reply from the verdict and the state of both parts.
     pub fn new(

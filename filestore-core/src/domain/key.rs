@@ -158,6 +158,9 @@ pub struct NewKey {
 /// The most organizations that one key names. Each request compares with them.
 const MAX_ORGANIZATIONS: usize = 100;
 
+/// The longest life of a key that ends: 100 years.
+const MAX_LIFE: Duration = Duration::from_hours(100 * 365 * 24);
+
 /// The most characters of a key's name.
 const NAME_CHARS: usize = 255;
 
@@ -194,8 +197,10 @@ impl NewKey {
             );
         }
 
-        if self.expires_in.is_some_and(|time| time < Duration::from_secs(1)) {
-            return Err(Error::invalid("expires_in_s", "a key lasts for at least 1 second"));
+        let life = Duration::from_secs(1)..=MAX_LIFE;
+        if self.expires_in.is_some_and(|time| !life.contains(&time)) {
+            let message = "a key lasts for 1 second to 100 years, or for ever without expires_in_s";
+            return Err(Error::invalid("expires_in_s", message).with_limit(MAX_LIFE.as_secs()));
         }
         Ok(())
     }

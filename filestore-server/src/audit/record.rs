@@ -8,6 +8,9 @@ use super::{Actor, Entry, Outcome};
 use crate::request::call::{Call, Proof};
 use crate::routes::table::{Need, Route};
 
+/// The most bytes of a path in an audit line.
+const PATH_BYTES: usize = 256;
+
 /// The parts of a request that its audit line needs after the routes consumed them.
 #[derive(Debug)]
 pub(crate) struct Audited {
@@ -21,7 +24,7 @@ impl Audited {
     pub(crate) fn of(route: Option<&Route>, path: &str) -> Option<Self> {
         route
             .filter(|route| is_audited(route))
-            .map(|_| Self { path: path.to_owned(), body: OnceLock::new() })
+            .map(|_| Self { path: cut(path).to_owned(), body: OnceLock::new() })
     }
 
     /// Keeps the body of the request.
@@ -29,6 +32,11 @@ impl Audited {
         // A body is read once.
         let _ = self.body.set(json.to_vec());
     }
+}
+
+/// Cuts a path to the length that a path with good ids can have: anybody may send long ones.
+fn cut(path: &str) -> &str {
+    &path[..path.floor_char_boundary(PATH_BYTES)]
 }
 
 /// Tests whether a route deletes, takes a deletion back, or administrates. Reading leaves nothing.

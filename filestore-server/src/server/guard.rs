@@ -28,10 +28,11 @@ use crate::config::Config;
 use crate::listen::Peer;
 use crate::reply::Failure;
 use crate::request::call::Call;
+use crate::routes::table::Route;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// The headers that say that a proxy has passed the request on.
+/// The headers that say that a proxy has passed the request on. The first one names the client.
 const SIGNS_OF_A_PROXY: [HeaderName; 4] = [
     HeaderName::from_static("x-forwarded-for"),
     HeaderName::from_static("x-real-ip"),
@@ -78,16 +79,18 @@ impl Guard {
     /// Refuses a request that did not mean to reach this server, or not in this way.
     pub(super) fn check(&self, call: &Call, parts: &Parts) -> Result<(), Failure> {
         let Some(Peer::Tcp(peer)) = parts.extensions.get() else { return Ok(()) };
-        let Some(authority) = authority_of(&parts.uri, &call.headers) else { return Ok(()) };
-        let host = host_of(authority);
-
-        if !self.is_own_host(host) {
+        let named = authority_of(&parts.uri, &call.headers);
+        if named.is_some_and(|authority| !self.is_own_host(host_of(authority))) {
             return Err(Failure::Misdirected);
         }
+
+        // HTTP/1.0 may name no host. All else holds for such requests too.
+        let authority = named.unwrap_or_default();
         if !call.method.is_safe() && self.is_cross_site(&call.headers, authority) {
             return Err(forbidden("a page of another site may change nothing here"));
         }
-        if is_administration(parts.uri.path()) && !self.is_local(call, *peer, authority) {
+        if is_administration(call.route, parts.uri.path()) && !self.is_local(call, *peer, authority)
+        {
             return Err(forbidden(
                 "without keys, administration is for this machine: use the admin socket or loopback",
             ));
@@ -96,7 +99,6 @@ impl Guard {
     }
 
     fn is_own_host(&self, host: &str) -> bool {
-        let host = host.strip_suffix('.').unwrap_or(host);
         match address_of(host) {
             Some(address) => {
                 address.is_loopback() || self.is_any_address || self.addresses.contains(&address)
@@ -129,17 +131,22 @@ impl Guard {
     }
 
     /// Tests whether a client of this machine sends the request, and no proxy passes it on for one that
-    /// is elsewhere.
+    /// is elsewhere. A proxy may pass requests on without a sign: where one publishes the server, only
+    /// the client's address in the `X-Forwarded-For` of a trusted proxy tells.
     fn is_local(&self, call: &Call, peer: SocketAddr, authority: &str) -> bool {
         let proxies = &call.app.config.trusted_proxies;
-        let is_believed = proxies.iter().any(|range| range.contains(peer.ip().to_canonical()));
+        let is_trusted = proxies.iter().any(|range| range.contains(peer.ip().to_canonical()));
+        let is_told = is_trusted && call.headers.contains_key(&SIGNS_OF_A_PROXY[0]);
+
         let is_passed_on = SIGNS_OF_A_PROXY.iter().any(|sign| call.headers.contains_key(sign));
+        let is_published =
+            self.public.as_deref().is_some_and(|public| !is_loopback_host(host_of(public)));
         let host = host_of(authority);
         let is_public =
             self.public.as_deref().is_some_and(|public| host_of(public).eq_ignore_ascii_case(host));
 
         call.client.is_some_and(|client| client.is_loopback())
-            && (is_believed || !is_passed_on)
+            && (is_told || !(is_passed_on || is_published))
             && (!is_public || is_loopback_host(host))
     }
 }
@@ -181,9 +188,14 @@ fn forbidden(message: &str) -> Failure {
     Error::new(ErrorKind::Forbidden, message).into()
 }
 
-/// Tests whether the path belongs to administration, with the prefix of a public URL or without.
-fn is_administration(path: &str) -> bool {
-    path.contains("/api/v1/admin/") || path.ends_with("/api/v1/admin") || path.ends_with("/metrics")
+/// Tests whether the request is for administration: by its route, or where none serves it by its path,
+/// with the prefix of a public URL or without.
+fn is_administration(route: Option<&Route>, path: &str) -> bool {
+    let path = path.trim_end_matches('/');
+    route.is_some_and(|route| matches!(route.template, "/metrics"))
+        || path.contains("/api/v1/admin/")
+        || path.ends_with("/api/v1/admin")
+        || path.ends_with("/metrics")
 }
 
 /// Returns the host and port that the request names: those of an absolute target, which beat the Host
@@ -196,12 +208,14 @@ fn authority_of<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
     }
 }
 
-/// Takes the host of `host:port` or `[address]:port`, without brackets.
+/// Takes the host of `host:port` or `[address]:port`, without brackets and without the dot that may end
+/// a whole name.
 fn host_of(authority: &str) -> &str {
     if let Some((address, _)) = authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return address;
     }
-    authority.split_once(':').map_or(authority, |(host, _)| host)
+    let host = authority.split_once(':').map_or(authority, |(host, _)| host);
+    host.strip_suffix('.').unwrap_or(host)
 }
 
 /// Takes away the port that is the scheme's own.
@@ -233,15 +247,8 @@ mod tests {
     #[test]
     fn loopback_and_configured_hosts_are_the_servers_own() {
         let plain = guard(|_| ());
-        for host in [
-            "localhost",
-            "LOCALHOST",
-            "localhost.",
-            "127.0.0.1",
-            "127.9.9.9",
-            "::1",
-            "::ffff:127.0.0.1",
-        ] {
+        for host in ["localhost", "LOCALHOST", "127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"]
+        {
             assert!(plain.is_own_host(host), "{host}");
         }
         for host in [
@@ -280,6 +287,7 @@ mod tests {
         for (authority, host) in [
             ("localhost:8080", "localhost"),
             ("localhost", "localhost"),
+            ("localhost.:8080", "localhost"),
             ("[::1]:8080", "::1"),
             ("[::1]", "::1"),
             ("localhost@evil.example", "localhost@evil.example"),
@@ -332,10 +340,18 @@ mod tests {
 
     #[test]
     fn administration_is_told_by_its_path() {
-        for path in ["/api/v1/admin/status", "/base/api/v1/admin/keys", "/api/v1/admin"] {
-            assert!(is_administration(path), "{path}");
+        for path in [
+            "/api/v1/admin/status",
+            "/base/api/v1/admin/keys",
+            "/api/v1/admin",
+            "/api/v1/admin/",
+            "/metrics",
+            "/metrics/",
+            "/base/metrics//",
+        ] {
+            assert!(is_administration(None, path), "{path}");
         }
-        assert!(!is_administration("/api/v1/files/admin"));
+        assert!(!is_administration(None, "/api/v1/files/admin"));
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub struct Server {
     probes: JoinSet<()>,
     admin_socket: Option<PathBuf>,
     tls: Option<Tls>,
-    grace: Duration,
+    app: Arc<App>,
 }
 
 /// The least time of the workers at a stop, even if the requests took the whole grace period.
@@ -207,7 +207,7 @@ impl Server {
             probes,
             admin_socket,
             tls,
-            grace: options.grace,
+            app,
         })
     }
 
@@ -235,7 +235,7 @@ impl Server {
     /// Stops accepting, lets running requests finish ([`Options::grace`]), stops the workers between
     /// two pieces of work, and closes the store.
     pub async fn stop(self) {
-        let end = Instant::now() + self.grace;
+        let end = Instant::now() + self.app.config.http.grace;
         self.stopping.send_replace(true);
         // Their clients receive the report before the grace period is over.
         self.store.admin().migrate_stop_all();

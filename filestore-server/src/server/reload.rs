@@ -22,24 +22,61 @@ impl Server {
     /// certificate and key of TLS. Requests under way end as they began.
     ///
     /// A configuration that cannot be used changes nothing, and the error says why. The rest (addresses,
-    /// timeouts of connections, durability, caches) keeps its value until a restart; the log names what of
-    /// the store's part does.
+    /// access, timeouts of connections, durability, caches) keeps its value until a restart, and the log
+    /// names it.
     pub async fn reload(&mut self, config: Config) -> Result<(), StartError> {
         Self::check_config(&config)?;
         let check_providers = config.check_providers;
 
-        let reloaded = self.store.reload(config.store).await?;
+        // The files first: if they cannot be used after all, nothing has changed yet.
         if let (Some(tls), Some(files)) = (&self.tls, &config.tls) {
             tls.reload(files)?;
         }
+        let of_the_server = waiting(&self.app.config, &config);
+        let reloaded = self.store.reload(config.store).await?;
         self.workers.refresh(&self.store);
 
         if check_providers {
             self.probes = probe_providers(&self.store);
         }
-        for key in reloaded.waiting {
+        for key in of_the_server.into_iter().chain(reloaded.waiting) {
             tracing::warn!(key, "the new value is taken into use by the next start");
         }
         Ok(())
+    }
+}
+
+/// Lists the keys of the server's own part that differ, and are read at the start only.
+fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
+    let keys = [
+        ("listen", old.listen != new.listen),
+        ("data_dir", old.data_dir != new.data_dir),
+        ("public_url", old.public_url != new.public_url),
+        ("trusted_proxies", old.trusted_proxies != new.trusted_proxies),
+        ("allowed_hosts", old.allowed_hosts != new.allowed_hosts),
+        ("auth", old.auth != new.auth),
+        ("insecure_no_auth", old.insecure_no_auth != new.insecure_no_auth),
+        ("metrics_listen", old.metrics_listen != new.metrics_listen),
+        ("audit_log", old.audit_log != new.audit_log),
+        ("tls", old.tls.is_some() != new.tls.is_some()),
+        ("http", old.http != new.http || old.body != new.body),
+    ];
+    keys.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Auth;
+
+    #[test]
+    fn settings_of_access_are_named_when_they_wait_for_a_restart() {
+        let old = Config::default();
+        assert!(waiting(&old, &old).is_empty());
+
+        let mut new = old.clone();
+        new.auth = Auth::Keys;
+        new.allowed_hosts.push("files.internal".into());
+        assert_eq!(waiting(&old, &new), ["allowed_hosts", "auth"]);
     }
 }

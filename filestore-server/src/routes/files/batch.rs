@@ -146,7 +146,7 @@ impl BatchForm {
         }
 
         let hints = fields::hints(part);
-        let left = limits.max_batch_size - self.received_bytes;
+        let left = limits.max_batch_size.saturating_sub(self.received_bytes);
         let organization = self.organization_id.get().cloned();
         let reserved = self.claims.as_mut().and_then(|claims| claims.quota.take());
         let room = Room::after(self.received_bytes, reserved);
