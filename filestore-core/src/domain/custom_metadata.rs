@@ -49,10 +49,16 @@ impl CustomMetadata {
         self.0.is_none()
     }
 
+    /// Takes a text that this type wrote before, as it was stored: without the limits, which may have been
+    /// others then, and without writing the text anew.
+    pub(crate) fn stored(json: &str) -> Self {
+        Self(Some(json.into()))
+    }
+
     /// Returns the members.
     pub(crate) fn members(&self) -> Map<String, Value> {
         let Some(json) = &self.0 else { return Map::new() };
-        serde_json::from_str(json).expect("the text was written from an object")
+        serde_json::from_str(json).unwrap_or_default()
     }
 
     /// Returns the members that a listing can ask for, as it asks for them: strings as they are, numbers
@@ -266,7 +272,30 @@ mod tests {
         assert_eq!(metadata.terms().count(), 5);
     }
 
+    #[test]
+    fn a_stored_object_is_taken_whatever_its_length() {
+        let long = format!(r#"{{"k":"{}"}}"#, "x".repeat(MAX_BYTES));
+        assert_eq!(CustomMetadata::stored(&long).as_json(), long);
+        assert!(CustomMetadata::stored(&long).has("k", &"x".repeat(MAX_BYTES)));
+    }
+
+    #[test]
+    fn numbers_keep_their_value() {
+        for number in ["0.9452706955539223", "9421405166415.033", "5.03039675277236e-12"] {
+            let text = format!(r#"{{"n":{number}}}"#);
+            assert_eq!(read(&text).as_json(), text);
+            assert!(read(&text).has("n", number));
+        }
+    }
+
     proptest! {
+        #[test]
+        fn any_number_reads_back_the_same(number in prop::num::f64::NORMAL) {
+            let metadata = read(&format!(r#"{{"n":{number:?}}}"#));
+            prop_assert_eq!(read(metadata.as_json()), metadata.clone());
+            prop_assert_eq!(metadata.members()["n"].as_f64(), Some(number));
+        }
+
         #[test]
         fn an_object_that_was_read_reads_back_the_same(members in prop::collection::btree_map(".{0,8}", ".{0,16}", 0..8)) {
             let text = serde_json::to_string(&members).unwrap();

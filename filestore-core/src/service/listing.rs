@@ -57,7 +57,7 @@ impl FileStore {
         }
 
         let filter = self.checked(&request.filter)?;
-        let mark = filter_mark(&filter);
+        let mark = filter_mark(&filter, scope);
         let after = request.cursor.as_deref().map(|cursor| decode(cursor, &mark)).transpose()?;
         let listed = self.inner.metadata.list_files(&filter, scope, after.as_ref(), limit).await?;
 
@@ -126,9 +126,10 @@ fn decode(cursor: &str, mark: &str) -> Result<ListPosition> {
     Ok(ListPosition { name, file_id })
 }
 
-/// Tells the listings of different filters apart.
-fn filter_mark(filter: &ListFilter) -> String {
-    let digest = Hasher::digest(format!("{filter:?}"));
+/// Tells listings apart: those of different filters, and of callers who see different organizations, as
+/// these may have another order.
+fn filter_mark(filter: &ListFilter, scope: &Scope) -> String {
+    let digest = Hasher::digest(format!("{filter:?} {scope:?}"));
     format!("{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3])
 }
 

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::ACCEPT;
 use http::{Method, Request};
@@ -19,9 +20,18 @@ const PATH: &str = "/metrics";
 /// Connections at one time: a few scrapers, and whoever looks by hand.
 const MAX_CONNECTIONS: usize = 32;
 
+/// The longest silence of a scraper: connections are few.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Limits connections to what scrapers need.
 pub(super) fn options(options: Options) -> Options {
-    Options { max_connections: MAX_CONNECTIONS, ..options }
+    Options {
+        max_connections: MAX_CONNECTIONS,
+        max_connections_per_address: MAX_CONNECTIONS / 4,
+        first_byte: PATIENCE,
+        keep_alive_idle: PATIENCE,
+        ..options
+    }
 }
 
 /// Makes the service that answers `GET /metrics` with the metrics of `app`.

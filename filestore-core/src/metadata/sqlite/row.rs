@@ -5,6 +5,7 @@ use std::str::FromStr;
 use rusqlite::{Connection, Row, ToSql};
 
 use crate::domain::clock::Timestamp;
+use crate::domain::custom_metadata::CustomMetadata;
 use crate::domain::id::{FileId, Sha256};
 use crate::domain::lifecycle::FileState;
 use crate::domain::record::{Blob, Dimensions, FileRecord};
@@ -61,7 +62,7 @@ fn read_record(row: &Row<'_>) -> Result<FileRecord, Source> {
         created_at: Timestamp::from_millis(row.get(19)?),
         updated_at: Timestamp::from_millis(row.get(20)?),
         expires_at: row.get::<_, Option<i64>>(21)?.map(Timestamp::from_millis),
-        metadata: text(row, 22)?.map(str::parse).transpose()?.unwrap_or_default(),
+        metadata: text(row, 22)?.map(CustomMetadata::stored).unwrap_or_default(),
         edited_at: row.get::<_, Option<i64>>(23)?.map(Timestamp::from_millis),
     })
 }

@@ -61,6 +61,12 @@ pub(super) fn migrate(
     version: usize,
     store_id: StoreId,
 ) -> rusqlite::Result<()> {
+    let is_large = version > 0 && version < MIGRATIONS.len();
+    if is_large {
+        // A new index of many rows is sorted: on the disk, as memory is bounded.
+        connection.execute_batch("PRAGMA temp_store = FILE;")?;
+    }
+
     for (number, step) in (1_i64..).zip(MIGRATIONS).skip(version) {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute_batch(step)?;
@@ -71,6 +77,10 @@ pub(super) fn migrate(
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
         transaction.pragma_update(None, "user_version", number)?;
         transaction.commit()?;
+    }
+
+    if is_large {
+        connection.execute_batch("PRAGMA temp_store = MEMORY;")?;
     }
     Ok(())
 }
