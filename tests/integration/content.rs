@@ -15,7 +15,7 @@ async fn alphabet() -> (TestServer, String) {
 }
 
 /// The content's date, which is shown once its second is over.
-async fn dated(server: &TestServer, id: &str) -> String {
+pub(crate) async fn dated(server: &TestServer, id: &str) -> String {
     eventually("the end of the second", async || {
         server.content(id).send().await.header("last-modified").map(str::to_owned)
     })

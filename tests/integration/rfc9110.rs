@@ -4,6 +4,8 @@
 use filestore_workspace::{Reply, TestServer};
 use reqwest::Method;
 
+use crate::content::dated;
+
 const LONG_AGO: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const LATER: &str = "Fri, 31 Dec 9999 23:59:59 GMT";
 
@@ -18,6 +20,7 @@ impl Digits {
     async fn stored() -> Self {
         let server = TestServer::start().await;
         let record = server.upload("0123456789").ok().await;
+        dated(&server, &record.file_id).await;
         let path = format!("/api/v1/files/{}", record.file_id);
         Self { server, path, etag: format!("\"{}\"", record.sha256) }
     }
