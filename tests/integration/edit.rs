@@ -174,7 +174,7 @@ async fn metadata_is_kept_with_the_file_and_shown_wherever_its_record_is() {
     assert_eq!(server.info(&id).await.json()["metadata"], object);
     assert_eq!(
         server.upload("y").ok().await.metadata,
-        Default::default(),
+        serde_json::Map::default(),
         "none is an empty object"
     );
 }
@@ -203,7 +203,7 @@ async fn each_item_of_a_batch_has_metadata_of_its_own() {
     let server = TestServer::start().await;
     let batch = server.batch().item("a").item("b").field("items[1].metadata", r#"{"page":2}"#);
     let records = batch.ok().await;
-    assert_eq!(records[0].metadata, Default::default());
+    assert_eq!(records[0].metadata, serde_json::Map::default());
     assert_eq!(records[1].metadata["page"], 2);
 
     let bad = server.batch().item("a").field("items[0].metadata", "[]").send().await;

@@ -319,5 +319,5 @@ async fn the_client_asks_for_whole_urls() {
     assert!(reply.url.starts_with(&server.url("/api/v1/files/")), "{}", reply.url);
     let bytes = reqwest::get(&reply.url).await.unwrap().text().await.unwrap();
     assert_eq!(bytes, "hello");
-    assert!(reply.expires_at.ends_with(".000Z"), "{}", reply.expires_at);
+    assert!(reply.expires_at.contains(".000Z"), "{}", reply.expires_at);
 }

@@ -97,7 +97,8 @@ fn part(name: &str) -> String {
 }
 
 fn crowd(count: usize) -> String {
-    (0..count).map(|n| format!(";{n:x}=a")).collect()
+    let all: Vec<_> = (0..count).map(|n| format!(";{n:x}=a")).collect();
+    all.concat()
 }
 
 fn bombs() -> Vec<Bomb> {
@@ -109,8 +110,9 @@ fn bombs() -> Vec<Bomb> {
         .typed(&format!("multipart/form-data{};boundary=b", crowd(9300)));
     header.cpu = HEADER_CPU;
 
-    let names: String =
+    let names: Vec<_> =
         (0..1000).map(|n| format!("{}x\r\n", part(&format!("items[{n}].original_name")))).collect();
+    let names = names.concat();
     let mut bombs = vec![
         header,
         form("a million empty parts", UPLOAD, 400).with("--b\r\n\r\n\r\n".repeat(1000), 1000),
@@ -157,7 +159,8 @@ fn bombs() -> Vec<Bomb> {
     let nested = "[".repeat(60_000);
     let mut json = form("JSON that is nested", "/api/v1/organization-storage-bindings/create", 400)
         .with(nested, 1);
-    json.head = "Content-Type: application/json\r\nContent-Length: 60000\r\n".to_owned();
+    json.head.clear();
+    json.head.push_str("Content-Type: application/json\r\nContent-Length: 60000\r\n");
     bombs.push(json);
 
     let whole =

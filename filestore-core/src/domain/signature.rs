@@ -375,7 +375,7 @@ mod tests {
             let (life, window) = (Duration::from_secs(life_secs), Duration::from_secs(window_secs));
             let now = Timestamp::from_millis(now);
             let end = expiry(now, life, window);
-            prop_assert_eq!(end.as_millis() % window.as_millis() as i64, 0);
+            prop_assert_eq!(end.as_millis() % i64::try_from(window.as_millis()).unwrap(), 0);
             prop_assert!(end >= now.plus(life) && end < now.plus(life).plus(window));
             let kept = cacheable_for(now, end, window);
             prop_assert!(kept <= window && now.plus(kept) <= end);

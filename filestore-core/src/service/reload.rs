@@ -178,8 +178,7 @@ mod tests {
     async fn a_guest_goes_by_what_was_reloaded() {
         let dir = tempfile::tempdir().unwrap();
         let store = FileStore::open(dir.path()).await.unwrap();
-        let mut config = StoreConfig::default();
-        config.purge_grace = Duration::from_hours(1);
+        let config = StoreConfig { purge_grace: Duration::from_hours(1), ..StoreConfig::default() };
         store.reload(config).await.unwrap();
         store.close().await;
         drop(store);

@@ -163,10 +163,8 @@ impl Signing<'_> {
     pub async fn revoke(self, kid: &str) -> Result<()> {
         let kid = kid.to_owned();
         self.change(async move |inner: Arc<Inner>| {
-            match inner.metadata.revoke_signing_secret(&kid).await? {
-                true => Ok(()),
-                false => Err(Error::not_found("signing secret")),
-            }
+            let was_there = inner.metadata.revoke_signing_secret(&kid).await?;
+            if was_there { Ok(()) } else { Err(Error::not_found("signing secret")) }
         })
         .await
     }

@@ -99,7 +99,8 @@ mod tests {
         }
 
         let long = format!("multipart/form-data; boundary={}", "a".repeat(71));
-        let crowd: String = (0..10_000).map(|n| format!(";{n:x}=a")).collect();
+        let crowd: Vec<_> = (0..10_000).map(|n| format!(";{n:x}=a")).collect();
+        let crowd = crowd.concat();
         let crowded = format!("multipart/form-data{crowd}; boundary=a");
 
         for value in [

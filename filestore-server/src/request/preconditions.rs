@@ -13,29 +13,30 @@ use crate::http::{date, single};
 /// Reads the conditions of a change. A date that is none counts as absent (section 13.1.4).
 pub(crate) fn preconditions(headers: &HeaderMap) -> Preconditions {
     let mut conditions = Preconditions::default();
-    conditions.if_match = named(headers, IF_MATCH, |tag| digest_of(&tag.to_string()))
-        .map(|tags| tags.unwrap_or_else(|| IfMatch::OneOf(Vec::new())));
+    let nothing = IfMatch::OneOf(Vec::new());
+    conditions.if_match = named(headers, IF_MATCH, |tag| digest_of(&tag.to_string()), nothing);
     conditions.unmodified_since = single(headers, IF_UNMODIFIED_SINCE).and_then(date::parse);
-    conditions.if_none_match =
-        named(headers, IF_NONE_MATCH, weak_digest_of).map(|tags| tags.unwrap_or(IfMatch::Any));
+    conditions.if_none_match = named(headers, IF_NONE_MATCH, weak_digest_of, IfMatch::Any);
     conditions
 }
 
-/// Reads the contents that a list of tags names; `None` without the header, `Some(None)` for text that
+/// Reads the contents that a list of tags names; `None` without the header, `otherwise` for text that
 /// is no list. Tags for which `digest` finds none match nothing.
 fn named(
     headers: &HeaderMap,
     name: HeaderName,
     digest: impl Fn(&EntityTag) -> Option<Sha256>,
-) -> Option<Option<IfMatch>> {
+    otherwise: IfMatch,
+) -> Option<IfMatch> {
     headers.get(&name)?;
 
     let lines: Result<Vec<_>, _> = headers.get_all(name).iter().map(HeaderValue::to_str).collect();
     let tags = lines.ok().and_then(|lines| EntityTags::parse(&lines.join(", ")));
-    Some(tags.map(|tags| match tags {
-        EntityTags::Any => IfMatch::Any,
-        EntityTags::List(tags) => IfMatch::OneOf(tags.iter().filter_map(digest).collect()),
-    }))
+    Some(match tags {
+        Some(EntityTags::Any) => IfMatch::Any,
+        Some(EntityTags::List(tags)) => IfMatch::OneOf(tags.iter().filter_map(digest).collect()),
+        None => otherwise,
+    })
 }
 
 /// Reads a strong tag of ours (If-Match compares strongly, section 13.1.1).

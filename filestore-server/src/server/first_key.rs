@@ -12,11 +12,10 @@ use crate::config::{Auth, Config};
 pub(super) async fn adopt(config: &Config, store: &FileStore) -> Result<(), StartError> {
     if let Some(digest) = hash(config)? {
         let new = NewKey::new("first", Scope::All, [KeyScope::Admin]);
-        match store.keys().adopt_first(new, digest).await? {
-            Some(key) => {
-                tracing::info!(key = %key.id, "the first key was made of the configured hash")
-            }
-            None => tracing::debug!("there are keys: the configured hash is not looked at"),
+        if let Some(key) = store.keys().adopt_first(new, digest).await? {
+            tracing::info!(key = %key.id, "the first key was made of the configured hash");
+        } else {
+            tracing::debug!("there are keys: the configured hash is not looked at");
         }
     }
 

@@ -49,13 +49,11 @@ pub(super) fn service(
         let app = Arc::clone(&app);
         async move {
             let id = RequestId::fresh();
-            let mut response = match refusal(&request) {
-                Some(failure) => failure.into_response(&id),
-                None => {
-                    let accept =
-                        request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
-                    exposed(&app, accept.unwrap_or_default()).await
-                }
+            let mut response = if let Some(failure) = refusal(&request) {
+                failure.into_response(&id)
+            } else {
+                let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+                exposed(&app, accept.unwrap_or_default()).await
             };
             response.headers_mut().insert(X_REQUEST_ID, id.to_header());
             Ok(response)

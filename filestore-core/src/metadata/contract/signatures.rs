@@ -6,7 +6,7 @@ use crate::domain::signed_url::UploadPermit;
 use crate::metadata::StoredSecret;
 
 fn secret(kid: &str) -> SigningSecret {
-    SigningSecret::new(kid, [kid.len() as u8; 40]).unwrap()
+    SigningSecret::new(kid, [u8::try_from(kid.len()).unwrap(); 40]).unwrap()
 }
 
 fn permit(nonce: &str, expires_at: Timestamp) -> UploadPermit {

@@ -120,15 +120,16 @@ impl StagedLedger {
 }
 
 impl Staged {
-    fn of(&self, organization: &Option<OrganizationId>) -> Tally {
-        self.organizations.get(organization).copied().unwrap_or_default()
+    fn of(&self, organization: Option<&OrganizationId>) -> Tally {
+        self.organizations.get(&organization.cloned()).copied().unwrap_or_default()
     }
 
-    fn put(&mut self, organization: &Option<OrganizationId>, tally: Tally) {
+    fn put(&mut self, organization: Option<&OrganizationId>, tally: Tally) {
+        let organization = organization.cloned();
         if tally == Tally::default() {
-            self.organizations.remove(organization);
+            self.organizations.remove(&organization);
         } else {
-            self.organizations.insert(organization.clone(), tally);
+            self.organizations.insert(organization, tally);
         }
     }
 }
@@ -152,16 +153,16 @@ impl StagedShare {
         let mut staged = self.ledger.staged.lock();
 
         let all = staged.all.plus(more);
-        let own = staged.of(&self.organization).plus(more);
+        let own = staged.of(self.organization.as_ref()).plus(more);
         if !all.fits(limits.all) {
             return Err(refused("the service", all, limits.all));
         }
         if !own.fits(limits.organization) {
-            return Err(refused(holder(&self.organization), own, limits.organization));
+            return Err(refused(holder(self.organization.as_ref()), own, limits.organization));
         }
 
         staged.all = all;
-        staged.put(&self.organization, own);
+        staged.put(self.organization.as_ref(), own);
         self.taken = self.taken.plus(more);
         Ok(())
     }
@@ -176,14 +177,14 @@ impl StagedShare {
         let limit = self.ledger.limits.read().organization;
         let after = Some(organization.clone());
         let mut staged = self.ledger.staged.lock();
-        let own = staged.of(&after).plus(self.taken);
+        let own = staged.of(after.as_ref()).plus(self.taken);
         if !own.fits(limit) {
-            return Err(refused(holder(&after), own, limit));
+            return Err(refused(holder(after.as_ref()), own, limit));
         }
 
-        let left = staged.of(&self.organization).minus(self.taken);
-        staged.put(&self.organization, left);
-        staged.put(&after, own);
+        let left = staged.of(self.organization.as_ref()).minus(self.taken);
+        staged.put(self.organization.as_ref(), left);
+        staged.put(after.as_ref(), own);
         self.organization = after;
         Ok(())
     }
@@ -193,12 +194,12 @@ impl Drop for StagedShare {
     fn drop(&mut self) {
         let mut staged = self.ledger.staged.lock();
         staged.all = staged.all.minus(self.taken);
-        let own = staged.of(&self.organization).minus(self.taken);
-        staged.put(&self.organization, own);
+        let own = staged.of(self.organization.as_ref()).minus(self.taken);
+        staged.put(self.organization.as_ref(), own);
     }
 }
 
-fn holder(organization: &Option<OrganizationId>) -> &'static str {
+fn holder(organization: Option<&OrganizationId>) -> &'static str {
     match organization {
         Some(_) => "the organization",
         None => "whoever sends a file before its organization",

@@ -127,7 +127,9 @@ impl Shared {
     /// Removes both names of each key; `Ok` means gone for good.
     pub(super) fn remove(&self, keys: &[BlobKey]) -> Vec<Result<()>> {
         let mut outcomes: Vec<_> = keys.iter().map(|key| self.unlink_both(key)).collect();
-        keys.iter().for_each(|key| self.in_memory.forget(key.blob_id()));
+        for key in keys {
+            self.in_memory.forget(key.blob_id());
+        }
 
         let staging = self.sync_staging();
         let mut directories: BTreeMap<&str, io::Result<()>> = BTreeMap::new();

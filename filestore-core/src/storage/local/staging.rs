@@ -617,7 +617,7 @@ mod tests {
     async fn an_upload_that_slows_down_gives_its_turn_back_and_may_earn_it_again() {
         let home = Home::with_turns(1);
         let mut writer = home.stage().await;
-        let burst = || Bytes::from_static(&[7; 100_000]);
+        let burst = || Bytes::from(vec![7; 100_000]);
         writer.write(burst()).await.unwrap();
         assert_eq!(home.free_turns(), 0);
 

@@ -148,8 +148,8 @@ impl ChangeForm {
             (Some(file), _, false) => Change::Replace(replacement(file, said)),
             (None, false, false) if said == Edit::default() => return Err(fields::missing("file")),
             (None, false, false) => Change::Edit(said),
-            (None, true, _) => without_edit(said, Change::MakeThumbnail)?,
-            (None, false, true) => without_edit(said, Change::MakeReady(None))?,
+            (None, true, _) => without_edit(&said, Change::MakeThumbnail)?,
+            (None, false, true) => without_edit(&said, Change::MakeReady(None))?,
         };
         Ok((id, change, self.room))
     }
@@ -176,7 +176,7 @@ fn replacement((staged, hints): (StagedBlob, PartHints), said: Edit) -> Replacem
 }
 
 /// Refuses a name, type or metadata beside a flag without a file: an edit is a request of its own.
-fn without_edit(said: Edit, change: Change) -> Result<Change> {
+fn without_edit(said: &Edit, change: Change) -> Result<Change> {
     let given = [
         ("original_name", said.name.is_some()),
         ("mime_type", said.mime_type.is_some()),

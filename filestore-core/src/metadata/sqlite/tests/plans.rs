@@ -36,9 +36,10 @@ fn listings() -> Vec<String> {
 
 /// The indexes that answer listings of one organization, or of all.
 fn indexes(in_one_organization: bool) -> &'static [Index] {
-    match in_one_organization {
-        true => &[Index::Plain, Index::Type, Index::Term, Index::Names, Index::Name],
-        false => &[Index::Plain],
+    if in_one_organization {
+        &[Index::Plain, Index::Type, Index::Term, Index::Names, Index::Name]
+    } else {
+        &[Index::Plain]
     }
 }
 
