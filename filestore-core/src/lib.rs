@@ -161,8 +161,8 @@ pub use self::{
     service::{
         BatchItem, Bindings, ByteStream, Change, Changed, Edit, FilePage, FileStore,
         FileStoreBuilder, GivenName, Health, IdempotencyGuard, IfMatch, Keys, ListRequest,
-        NewBatch, NewUpload, Opened, PartHints, Preconditions, QuotaReservation, Reloaded,
-        Replacement, Signing, Uploaded, Uploads, VariantRequest,
+        NewBatch, NewUpload, Opened, PartHints, PermitGuard, Preconditions, QuotaReservation,
+        Reloaded, Replacement, Signing, Uploaded, Uploads, VariantRequest,
     },
     storage::{
         CheckOutcome, CheckStep, DataDir, PresignMethod, ProviderCheck, ProviderRegistry,

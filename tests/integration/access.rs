@@ -6,7 +6,7 @@ use std::time::Duration;
 use filestore_core::{FileStore, KeyScope, KeySecret, NewKey, NewUpload, Scope};
 use filestore_server::{Auth, Server, StartError};
 use filestore_workspace::wire::Wire;
-use filestore_workspace::{Call, Form, Reply, TestServer};
+use filestore_workspace::{Call, Form, Reply, TestServer, eventually};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
@@ -282,6 +282,47 @@ async fn a_rotated_key_keeps_its_id_and_its_idempotency() {
     let other = new_key(server.store(), KeyScope::Write, Scope::All).await;
     let others = upload(other.secret.as_deref().unwrap()).await.expect(201).file_id();
     assert_ne!(others, before, "a key's idempotency is its own");
+}
+
+/// Begins an upload and waits until the server has let it in. Returns what is still to be sent.
+async fn begin_upload(server: &TestServer, secret: Option<&str>) -> (Wire, Vec<u8>) {
+    let form = Form::new().text("organization_id", OWN).text("sub_system", "s").bytes("file", b"x");
+    let (content_type, body) = (form.content_type(), form.finish());
+    let bearer = secret.map(|secret| format!("Authorization: Bearer {secret}\r\n"));
+    let head = format!(
+        "POST /api/v1/files/upload HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n\
+         Content-Type: {content_type}\r\nContent-Length: {}\r\n{}\r\n",
+        body.len(),
+        bearer.unwrap_or_default()
+    );
+
+    let mut wire = server.wire().await;
+    wire.send(head).await;
+    assert_eq!(wire.status_line().await, "HTTP/1.1 100 Continue");
+    assert_eq!(wire.status_line().await, "", "the end of the interim reply");
+    (wire, body)
+}
+
+#[tokio::test]
+async fn an_upload_under_way_ends_with_the_right_to_it() {
+    let server = TestServer::start().await;
+    let (mut open, rest_of_open) = begin_upload(&server, None).await;
+    let (key, secret) = {
+        let new = NewKey::new("k", Scope::All, [KeyScope::Write]);
+        server.store().keys().create(new).await.unwrap()
+    };
+    open.send(rest_of_open).await;
+    assert_eq!(open.reply().await.status, 401, "the first key was made meanwhile");
+
+    let (mut good, rest_of_good) = begin_upload(&server, Some(secret.expose())).await;
+    good.send(rest_of_good).await;
+    assert_eq!(good.reply().await.status, 201);
+
+    let (mut revoked, rest_of_revoked) = begin_upload(&server, Some(secret.expose())).await;
+    server.store().keys().revoke(key.id).await.unwrap();
+    revoked.send(rest_of_revoked).await;
+    assert_eq!(revoked.reply().await.status, 401);
+    eventually("an empty staging", async || (server.staged() == 0).then_some(())).await;
 }
 
 #[tokio::test]

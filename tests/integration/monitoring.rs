@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use filestore_core::{KeyScope, NewKey, Scope};
 use filestore_workspace::wire::Wire;
 use filestore_workspace::{Call, TestServer, eventually};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::net::UnixStream;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpStream, UnixStream};
 
 /// Returns the value of the sample with exactly this name and these labels.
 fn sample(text: &str, name: &str) -> Option<f64> {
@@ -166,6 +168,66 @@ async fn deletions_bindings_and_administration_are_on_record_and_reading_is_not(
     assert_eq!(shown(&lines[1], &["status", "result"]), [json!(404), json!("refused")]);
     assert_eq!(lines[2]["request"], binding);
     assert!(lines[2]["time"].as_str().is_some_and(|time| time.ends_with('Z')));
+}
+
+#[tokio::test]
+async fn a_deletion_whose_client_went_away_is_on_record() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("audit.jsonl");
+    let server = TestServer::start_with(|config| config.audit_log = Some(path.clone())).await;
+    let id = server.upload("12345").ok().await.file_id;
+
+    let database = server.data_dir().join("metadata.sqlite3");
+    let holder = rusqlite::Connection::open(database).expect("the database");
+    holder.execute_batch("BEGIN IMMEDIATE").expect("the turn to write");
+    let mut client = TcpStream::connect(server.addr()).await.expect("a connection");
+    let delete = format!("DELETE /api/v1/files/{id} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    client.write_all(delete.as_bytes()).await.expect("the server reads");
+    eventually("the deletion beside this look", async || {
+        let text = server.get("/metrics").send().await.expect(200).text();
+        sample(&text, "filestore_http_requests_running").filter(|running| *running >= 2.0)
+    })
+    .await;
+
+    client.set_zero_linger().expect("a socket");
+    drop(client);
+    let line = lines(&path, 1).await.remove(0);
+    assert_eq!(shown(&line, &["result", "status"]), [json!("abandoned"), Value::Null]);
+    assert_eq!(line["path"], format!("/api/v1/files/{id}"));
+
+    holder.execute_batch("ROLLBACK").expect("the end of the turn");
+    eventually("the deletion", async || (server.info(&id).await.status == 404).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_key_that_lacks_the_scope_is_on_record() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("audit.jsonl");
+    let server = TestServer::start_with(|config| config.audit_log = Some(path.clone())).await;
+    let new = NewKey::new("reader", Scope::All, [KeyScope::Read]);
+    let (key, secret) = server.store().keys().create(new).await.expect("a key");
+
+    let delete = server.call(Method::DELETE, "/api/v1/files/01ARZ3NDEKTSV4RRFFQ69G5FAV");
+    let bearer = format!("Bearer {}", secret.expose());
+    delete.header("authorization", &bearer).send().await.problem(403, "forbidden");
+    let line = lines(&path, 1).await.remove(0);
+    let keys = ["actor", "key_id", "result"];
+    assert_eq!(shown(&line, &keys), [json!("key"), json!(key.id.to_string()), json!("refused")]);
+}
+
+#[tokio::test]
+async fn a_deletion_of_many_is_on_record_with_what_became_of_each() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("audit.jsonl");
+    let server = TestServer::start_with(|config| config.audit_log = Some(path.clone())).await;
+    let id = server.upload("12345").ok().await.file_id;
+
+    let ids = json!({"ids": [id, "01ARZ3NDEKTSV4RRFFQ69G5FAV", "x"]});
+    server.post("/api/v1/files/delete").json(&ids).send().await.expect(200);
+    let line = lines(&path, 1).await.remove(0);
+    assert_eq!(line["request"], ids);
+    let failed = json!({"01ARZ3NDEKTSV4RRFFQ69G5FAV": "not_found", "x": "invalid_field"});
+    assert_eq!(line["report"], json!({"deleted": 1, "failed": failed}));
 }
 
 #[tokio::test]

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use filestore_client::api::{Disposition, Fit, SignRequest, SignUploadRequest};
 use filestore_core::{SignedMethod, SigningSecret, Timestamp};
-use filestore_workspace::{Form, Reply, TestServer, fixtures};
+use filestore_workspace::wire::Wire;
+use filestore_workspace::{Form, Reply, TestServer, eventually, fixtures};
 use reqwest::Method;
 use serde_json::json;
 
@@ -263,6 +264,94 @@ async fn of_uploads_that_race_for_one_url_one_is_stored() {
         assert_eq!(server.listed_of("42").await.len(), round + 1);
     }
     assert_eq!(server.staged(), 0);
+}
+
+/// Begins an upload to a signed URL and waits until the server has let it in. Returns what is still to be
+/// sent.
+async fn begin(server: &TestServer, url: &str, idempotency_key: &str) -> (Wire, Vec<u8>) {
+    let form = one_file(b"bytes");
+    let (content_type, body) = (form.content_type(), form.finish());
+    let mut wire = server.wire().await;
+    wire.send(format!(
+        "POST {url} HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n\
+         Idempotency-Key: {idempotency_key}\r\n\
+         Content-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    ))
+    .await;
+    (wire, body)
+}
+
+/// Waits until the server asks for the body.
+async fn expect_continue(wire: &mut Wire) {
+    assert_eq!(wire.status_line().await, "HTTP/1.1 100 Continue");
+    assert_eq!(wire.status_line().await, "", "the end of the interim reply");
+}
+
+#[tokio::test]
+async fn a_url_that_is_in_use_or_spent_stages_nothing_whatever_idempotency_key_comes_with_it() {
+    let server = TestServer::start().await;
+    let url = upload_url(&server, &SignUploadRequest::new("42", "docs")).await;
+    let (mut first, rest) = begin(&server, &url, "1").await;
+    expect_continue(&mut first).await;
+
+    // The body is not asked for, and not waited for.
+    let (mut twin, _) = begin(&server, &url, "2").await;
+    let refused = twin.reply().await;
+    assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("signature_used")));
+
+    first.send(rest).await;
+    assert_eq!(first.reply().await.status, 201);
+    let (mut late, _) = begin(&server, &url, "3").await;
+    assert_eq!(late.status_line().await, "HTTP/1.1 409 Conflict");
+    let (mut again, rest) = begin(&server, &url, "1").await;
+    again.send(rest).await;
+    assert_eq!(again.reply().await.status, 201, "the stored reply");
+}
+
+#[tokio::test]
+async fn an_upload_that_goes_away_leaves_its_url_good() {
+    let server = TestServer::start().await;
+    let url = upload_url(&server, &SignUploadRequest::new("42", "docs")).await;
+    let (mut gone, _) = begin(&server, &url, "1").await;
+    expect_continue(&mut gone).await;
+    drop(gone);
+    eventually("the URL being free", async || {
+        (send(&server, &url, one_file(b"bytes")).await.status == 201).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_revoked_secret_ends_an_upload_under_way() {
+    let server = TestServer::start().await;
+    let url = upload_url(&server, &SignUploadRequest::new("42", "docs")).await;
+    let (mut wire, rest) = begin(&server, &url, "1").await;
+    expect_continue(&mut wire).await;
+    let kid = server.store().signing().secrets()[0].kid.clone();
+    server.store().signing().revoke(&kid).await.unwrap();
+
+    wire.send(rest).await;
+    let refused = wire.reply().await;
+    assert_eq!((refused.status, &refused.json()["code"]), (403, &json!("signature_invalid")));
+    assert!(server.listed_of("42").await.is_empty());
+}
+
+#[tokio::test]
+async fn a_revocation_holds_though_the_secrets_cannot_be_read_again() {
+    let server = TestServer::start().await;
+    let id = server.upload("hello").ok().await.file_id;
+    let url = signed(&server, &id, &SignRequest::content()).await;
+    let kid = server.store().signing().secrets()[0].kid.clone();
+    let database = server.data_dir().join("metadata.sqlite3");
+    let vandal = rusqlite::Connection::open(database).unwrap();
+    let damage = "INSERT INTO signing_secrets VALUES ('not a name', zeroblob(32), 0, 1)";
+    assert_eq!(vandal.execute(damage, []).unwrap(), 1);
+
+    server.store().signing().revoke(&kid).await.unwrap();
+    server.get(&url).send().await.problem(403, "signature_invalid");
+    let made = server.store().signing().rotate().await.unwrap();
+    assert!(made.signs && signed(&server, &id, &SignRequest::content()).await.contains(&made.kid));
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Signed URLs on the wire.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::vocabulary::{Disposition, Fit};
@@ -127,7 +129,7 @@ impl SignUploadRequest {
 }
 
 /// The reply to POST `/files/{fileId}/sign` and POST `/files/sign-upload`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SignedUrlReply {
@@ -135,6 +137,17 @@ pub struct SignedUrlReply {
     pub url: String,
     /// Instant from which the URL is refused, ISO 8601 UTC with milliseconds.
     pub expires_at: String,
+}
+
+/// Hides the query: its signature lets whoever has it in.
+impl fmt::Debug for SignedUrlReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = self.url.split('?').next();
+        f.debug_struct("SignedUrlReply")
+            .field("url", &url.unwrap_or_default())
+            .field("expires_at", &self.expires_at)
+            .finish_non_exhaustive()
+    }
 }
 
 impl SignedUrlReply {
@@ -159,4 +172,17 @@ pub struct SigningSecretReply {
     pub created_at: Option<String>,
     /// Time from which URLs of the secret are refused; null while none is set.
     pub valid_until: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signed_url_is_not_printed_with_its_signature() {
+        let reply =
+            SignedUrlReply::new("https://a.example/api/v1/files/1?exp=1&sig=secret", "2026");
+        let shown = format!("{reply:?}");
+        assert!(shown.contains("/api/v1/files/1") && !shown.contains("secret"), "{shown}");
+    }
 }

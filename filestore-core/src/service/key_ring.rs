@@ -99,6 +99,11 @@ impl KeyRing {
         self.exist.fetch_or(other.exist.into_inner(), Ordering::Release);
     }
 
+    /// Refuses a key until another state of it is put here.
+    pub(super) fn refuse(&self, id: KeyId) {
+        self.held.write().by_digest.retain(|_, held| held.key.id != id);
+    }
+
     /// Lists all keys, in no order.
     pub(super) fn list(&self) -> Vec<ApiKey> {
         self.held.read().all.values().map(|held| held.shown()).collect()

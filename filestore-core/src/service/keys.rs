@@ -11,8 +11,8 @@
 //!
 //! # Crash safety
 //! A change runs in a task of its own: a caller that goes away between commit and memory does not part
-//! the two. A change whose outcome is unknown is settled by reading all keys again. Last uses are
-//! written once a minute, and may be lost.
+//! the two. A change whose outcome is unknown is settled by reading all keys again; where that fails as
+//! well, the key is refused. Last uses are written once a minute, and may be lost.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -144,16 +144,18 @@ impl Keys<'_> {
             last_used_at: None,
         };
         let stored = StoredKey { key, digest, former: None };
-        self.commit(async move |metadata| metadata.insert_key(stored, MOST).await).await
+        let id = stored.key.id;
+        self.commit(id, async move |metadata| metadata.insert_key(stored, MOST).await).await
     }
 
     async fn change(self, id: KeyId, change: KeyChange) -> Result<ApiKey> {
-        self.commit(async move |metadata| metadata.change_key(id, change).await).await
+        self.commit(id, async move |metadata| metadata.change_key(id, change).await).await
     }
 
-    /// Commits a change and takes it over into memory, whether the caller stays or not.
+    /// Commits a change of a key and takes it over into memory, whether the caller stays or not.
     async fn commit<F>(
         self,
+        id: KeyId,
         change: impl FnOnce(Arc<dyn Metadata>) -> F + Send + 'static,
     ) -> Result<ApiKey>
     where
@@ -163,7 +165,7 @@ impl Keys<'_> {
         let work = tasks::spawn(async move {
             let _turn = inner.keys.changing.lock().await;
             let outcome = change(Arc::clone(&inner.metadata)).await;
-            inner.take_over(outcome).await
+            inner.take_over(id, outcome).await
         });
         work.await.map_err(|error| Error::internal("changing a key", error))?
     }
@@ -177,8 +179,8 @@ impl KeySecret {
 }
 
 impl Inner {
-    /// Takes the outcome of a change over into memory.
-    async fn take_over(&self, outcome: Result<KeyOutcome>) -> Result<ApiKey> {
+    /// Takes the outcome of a change of a key over into memory.
+    async fn take_over(&self, id: KeyId, outcome: Result<KeyOutcome>) -> Result<ApiKey> {
         match outcome {
             Ok(KeyOutcome::Done(stored, forgotten)) => {
                 let key = stored.key.clone();
@@ -194,18 +196,20 @@ impl Inner {
                 Err(Error::new(ErrorKind::Conflict, message).with_limit(MOST as u64))
             }
             Err(error) => {
-                self.read_keys_again().await;
+                self.read_keys_again(id).await;
                 Err(error)
             }
         }
     }
 
-    /// Reads all keys, after a change of which nobody knows whether it was made.
-    async fn read_keys_again(&self) {
+    /// Reads all keys, after a change of which nobody knows whether it was made. Refuses the key that it
+    /// was about if they cannot be read.
+    async fn read_keys_again(&self, id: KeyId) {
         match KeyRing::read(&*self.metadata).await {
             Ok(ring) => self.keys.replace_by(ring),
             Err(error) => {
-                tracing::error!(error = %error.chain(), "the keys were not read again after a failed change");
+                self.keys.refuse(id);
+                tracing::error!(error = %error.chain(), %id, "the keys were not read again after a failed change");
             }
         }
     }
@@ -349,6 +353,17 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_key_whose_change_has_an_unknown_outcome_is_refused_if_nothing_can_be_read_again() {
+        let (_dir, _clock, store) = store().await;
+        let (key, secret) = store.keys().create(new()).await.unwrap();
+        let (_, others_secret) = store.keys().create(new()).await.unwrap();
+        store.close().await;
+
+        store.keys().revoke(key.id).await.unwrap_err();
+        assert!(!is_good(&store, &secret) && is_good(&store, &others_secret));
+    }
+
+    #[tokio::test]
     async fn keys_are_read_again_after_a_change_of_unknown_outcome() {
         let (_dir, _clock, store) = store().await;
         let (key, secret) = store.keys().create(new()).await.unwrap();
@@ -358,7 +373,7 @@ mod tests {
         let at = store.now();
         store.inner.metadata.change_key(key.id, KeyChange::Revoke { at }).await.unwrap();
         let unknown = Err(Error::internal("committing", "no answer"));
-        assert!(store.inner.take_over(unknown).await.is_err());
+        assert!(store.inner.take_over(key.id, unknown).await.is_err());
         assert!(!is_good(&store, &secret));
         assert_eq!(store.keys().list()[0].last_used_at, used);
     }

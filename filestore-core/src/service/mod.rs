@@ -35,6 +35,7 @@ mod publish;
 mod idempotency;
 mod quota;
 mod signing;
+mod permits;
 mod change;
 mod read;
 mod listing;
@@ -80,6 +81,7 @@ pub use idempotency::IdempotencyGuard;
 pub use keys::Keys;
 pub use listing::{FilePage, ListRequest};
 pub use open::FileStoreBuilder;
+pub use permits::PermitGuard;
 pub use quota::QuotaReservation;
 pub use read::Opened;
 pub use reload::Reloaded;
@@ -154,6 +156,7 @@ pub(crate) struct Inner {
     pub(crate) standing: Standing,
     keys: key_ring::KeyRing,
     idempotency: Arc<idempotency::KeysInUse>,
+    permits: Arc<permits::PermitsInUse>,
     quota: Arc<quota::Ledger>,
     /// The secrets that sign URLs.
     signing: signing::Keyring,

@@ -15,7 +15,7 @@ use super::publish::PublishQueue;
 use super::signing::Keyring;
 use super::traffic::Traffic;
 use super::wake::Wake;
-use super::{FileStore, Inner, idempotency, quota, recovery};
+use super::{FileStore, Inner, idempotency, permits, quota, recovery};
 use crate::domain::clock::Clock;
 use crate::domain::config::{Durability, Limits, StoreConfig};
 use crate::domain::error::{Error, ErrorKind, Result};
@@ -209,6 +209,7 @@ impl FileStoreBuilder {
                 standing,
                 keys,
                 idempotency: Arc::new(idempotency::KeysInUse::default()),
+                permits: Arc::new(permits::PermitsInUse::default()),
                 quota: Arc::new(quota::Ledger::default()),
                 signing,
                 staged,

@@ -29,7 +29,7 @@ use crate::domain::signature::{
     MAX_LIFE, MAX_WINDOW, ShownSignature, SignedMethod, SigningSecret, cacheable_for, expiry,
     not_ours,
 };
-use crate::domain::signed_url::{SignFile, SignUpload, SignedUrl, SigningSecretInfo, UploadPermit};
+use crate::domain::signed_url::{SignFile, SignUpload, SignedUrl, SigningSecretInfo};
 use crate::metadata::{Metadata, StoredSecret};
 use crate::tasks;
 
@@ -66,7 +66,7 @@ pub(super) struct Keyring {
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Signing<'a> {
-    store: &'a FileStore,
+    pub(super) store: &'a FileStore,
 }
 
 impl FileStore {
@@ -84,9 +84,13 @@ impl FileStore {
         if !self.inner.signing.stored.read().iter().any(is_over) {
             return Ok(());
         }
-        let forget =
-            async move |inner: Arc<Inner>| inner.metadata.forget_signing_secrets(now).await;
-        self.signing().change(forget).await.map(drop)
+        self.signing()
+            .change(async move |inner: Arc<Inner>| {
+                inner.metadata.forget_signing_secrets(now).await?;
+                inner.signing.drop_over(now);
+                Ok(())
+            })
+            .await
     }
 }
 
@@ -129,13 +133,11 @@ impl Signing<'_> {
         shown.verify(&secret, method, path, now).map(Some)
     }
 
-    /// Fails with `SignatureUsed` if an upload with the permit was made. The commit of the upload asks
-    /// again: this one spares a client the sending of bytes.
-    pub async fn expect_unused(self, permit: &UploadPermit) -> Result<()> {
-        if self.store.inner.metadata.is_permit_used(&permit.nonce).await? {
-            return Err(permit_spent());
-        }
-        Ok(())
+    /// Fails with `SignatureInvalid` if URLs of the secret with that name are refused by now: it was
+    /// revoked, or is over. Answered from memory.
+    pub fn expect_known(self, kid: &str) -> Result<()> {
+        let inner = &self.store.inner;
+        inner.signing.find(kid, inner.now()).map(drop).ok_or_else(not_ours)
     }
 
     /// Returns how long a cache may keep what a URL leads to: until the present window ends.
@@ -163,8 +165,10 @@ impl Signing<'_> {
     pub async fn revoke(self, kid: &str) -> Result<()> {
         let kid = kid.to_owned();
         self.change(async move |inner: Arc<Inner>| {
-            let was_there = inner.metadata.revoke_signing_secret(&kid).await?;
-            if was_there { Ok(()) } else { Err(Error::not_found("signing secret")) }
+            let revoked = inner.metadata.revoke_signing_secret(&kid).await;
+            // Also after a failure, which does not say if it was committed: then `change` reads again.
+            inner.signing.drop_stored(&kid);
+            if revoked? { Ok(()) } else { Err(Error::not_found("signing secret")) }
         })
         .await
     }
@@ -185,8 +189,9 @@ impl Signing<'_> {
         .await
     }
 
-    /// Changes the secrets, one change at a time, and takes what came of it into memory. Runs in a task
-    /// of its own: a caller that goes away does not part memory from database.
+    /// Changes the secrets, one change at a time. `change` takes into memory what it committed; after a
+    /// failure, which does not say if something was, all are read again. Runs in a task of its own: a
+    /// caller that goes away does not part memory from database.
     async fn change<T, F>(self, change: impl FnOnce(Arc<Inner>) -> F + Send + 'static) -> Result<T>
     where
         T: Send + 'static,
@@ -196,8 +201,14 @@ impl Signing<'_> {
         let work = tasks::spawn(async move {
             let _changing = inner.signing.changing.lock().await;
             let outcome = change(Arc::clone(&inner)).await;
-            // Also after a failure, which does not say if something was committed.
-            inner.signing.refresh(&*inner.metadata).await?;
+            if outcome.is_err()
+                && let Err(error) = inner.signing.refresh(&*inner.metadata).await
+            {
+                tracing::error!(
+                    error = %error.chain(),
+                    "the signing secrets were not read again after a failed change"
+                );
+            }
             outcome
         });
         work.await.map_err(|error| Error::internal("changing the signing secrets", error))?
@@ -213,6 +224,7 @@ impl Inner {
         let now = self.now();
         let old_until = now.plus(MAX_LIFE).plus(MAX_WINDOW);
         self.metadata.rotate_signing_secret(secret.clone(), now, old_until).await?;
+        self.signing.put_stored(secret.clone(), now, old_until);
         tracing::info!(kid = secret.kid(), "a new secret signs URLs");
         Ok(secret)
     }
@@ -234,6 +246,32 @@ impl Keyring {
         let stored = metadata.signing_secrets().await?;
         *self.stored.write() = stored.into();
         Ok(())
+    }
+
+    /// Lets a stored secret sign from `now` on, and the one before it verify until `old_until`.
+    fn put_stored(&self, secret: SigningSecret, now: Timestamp, old_until: Timestamp) {
+        let mut stored = self.stored.write();
+        let mut all = stored.to_vec();
+        if let Some(current) = all.iter_mut().find(|one| one.valid_until.is_none()) {
+            current.valid_until = Some(old_until);
+        }
+        all.push(StoredSecret { secret, created_at: now, valid_until: None });
+        *stored = all.into();
+    }
+
+    /// Forgets a stored secret: all URLs that it signed are refused.
+    fn drop_stored(&self, kid: &str) {
+        let mut stored = self.stored.write();
+        let left: Vec<_> = stored.iter().filter(|one| one.secret.kid() != kid).cloned().collect();
+        *stored = left.into();
+    }
+
+    /// Forgets the stored secrets that are over at `now`.
+    fn drop_over(&self, now: Timestamp) {
+        let mut stored = self.stored.write();
+        let is_valid = |one: &&StoredSecret| one.valid_until.is_none_or(|end| now < end);
+        let left: Vec<_> = stored.iter().filter(is_valid).cloned().collect();
+        *stored = left.into();
     }
 
     /// Returns the secret that signs, if there is one: the first of the configuration comes first.
@@ -375,6 +413,19 @@ mod tests {
 
         let again = store.signing().file(id, &Scope::All, &SignFile::content()).await.unwrap();
         assert!(check(&store, &again).is_ok() && again != url);
+    }
+
+    #[tokio::test]
+    async fn a_revocation_of_unknown_outcome_refuses_the_urls_if_nothing_can_be_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = store_at(dir.path(), &ManualClock::at(NOW)).await;
+        let id = file(&store).await;
+        let url = store.signing().file(id, &Scope::All, &SignFile::content()).await.unwrap();
+        let kid = store.signing().secrets()[0].kid.clone();
+
+        store.close().await;
+        assert_ne!(store.signing().revoke(&kid).await.unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(check(&store, &url).unwrap_err().kind(), ErrorKind::SignatureInvalid);
     }
 
     #[tokio::test]

@@ -57,8 +57,12 @@ pub(crate) struct Entry<'a> {
     /// The body of the request, where it was JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) request: Option<Value>,
-    /// The status of the reply.
-    pub(crate) status: u16,
+    /// The result of each part of the request, where parts may end in different ways.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) report: Option<&'a Value>,
+    /// The status of the reply; absent if the client went away before there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<u16>,
     /// The end of it.
     pub(crate) result: Outcome,
 }
@@ -88,6 +92,8 @@ pub(crate) enum Outcome {
     Done,
     /// It was accepted and goes on: another line with the same request id says how it ended.
     Begun,
+    /// The client went away before the reply: the request may have been done.
+    Abandoned,
     /// The request was at fault, or not allowed.
     Refused,
     /// The service was at fault.
@@ -139,7 +145,8 @@ mod tests {
             action: "DELETE /files/{file_id}".to_owned(),
             path,
             request: None,
-            status: 200,
+            report: None,
+            status: Some(200),
             result: Outcome::of(200),
         }
     }

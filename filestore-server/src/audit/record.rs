@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use filestore_core::KeyScope;
+use serde_json::Value;
 
 use super::{Actor, Entry, Outcome};
 use crate::request::call::{Call, Proof};
@@ -17,20 +18,30 @@ pub(crate) struct Audited {
     path: String,
     /// The body, where a route took it as JSON.
     body: OnceLock<Vec<u8>>,
+    /// The result of each part, where a route tells.
+    report: OnceLock<Value>,
 }
 
 impl Audited {
     /// Notes a request; `None` if its route leaves nothing in the audit log.
     pub(crate) fn of(route: Option<&Route>, path: &str) -> Option<Self> {
-        route
-            .filter(|route| is_audited(route))
-            .map(|_| Self { path: cut(path).to_owned(), body: OnceLock::new() })
+        route.filter(|route| is_audited(route)).map(|_| Self {
+            path: cut(path).to_owned(),
+            body: OnceLock::new(),
+            report: OnceLock::new(),
+        })
     }
 
     /// Keeps the body of the request.
     pub(crate) fn note_body(&self, json: &[u8]) {
         // A body is read once.
         let _ = self.body.set(json.to_vec());
+    }
+
+    /// Keeps the results of the request's parts.
+    pub(crate) fn note_report(&self, report: Value) {
+        // A request is carried out once.
+        let _ = self.report.set(report);
     }
 }
 
@@ -52,7 +63,7 @@ fn is_audited(route: &Route) -> bool {
 
 impl Call {
     /// Puts the outcome of the request on record, if it is of that kind.
-    pub(crate) fn audit(&self, status: u16, result: Outcome) {
+    pub(crate) fn audit(&self, status: Option<u16>, result: Outcome) {
         let (Some(audited), Some(route)) = (&self.audited, self.route) else { return };
         let body = audited.body.get();
 
@@ -65,6 +76,7 @@ impl Call {
             action: format!("{} {}", route.method, route.template),
             path: &audited.path,
             request: body.and_then(|json| serde_json::from_slice(json).ok()),
+            report: audited.report.get(),
             status,
             result,
         });

@@ -153,8 +153,14 @@ impl Activity {
     }
 
     /// Records whether the current request has body bytes that the service has not read.
+    ///
+    /// The bytes before the end of a body were those of the body. Of the next request, some may have
+    /// come with them: then it has the time of an idle connection until more bytes of it arrive.
     pub(super) fn set_body_unread(&self, unread: bool) {
         self.body_unread.store(unread, Relaxed);
+        if !unread {
+            self.ahead.store(false, Relaxed);
+        }
     }
 
     /// Tests whether the current request has body bytes that the service has not read.

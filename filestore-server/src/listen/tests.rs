@@ -112,6 +112,7 @@ async fn answer(request: Request<RequestBody>, signals: Arc<Signals>) -> Result<
         }
         "/refuse" => reply(StatusCode::PAYLOAD_TOO_LARGE, "too large"),
         "/read" => {
+            signals.begun.notify_one();
             let body = request.into_body().collect().await.unwrap().to_bytes();
             reply(StatusCode::OK, body.len().to_string())
         }
@@ -204,6 +205,22 @@ async fn an_idle_connection_outlives_the_times_for_headers_and_first_bytes() {
     for _ in 0..2 {
         client.write_all(GET).await.unwrap();
         assert!(one_reply(&mut client).await.ends_with("ok"));
+        assert!(timeout(SHORT * 3, client.read(&mut [0; 1])).await.is_err(), "closed too early");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_is_idle_after_a_request_whose_body_came_later_than_its_head() {
+    let server = Server::start(Options { header: SHORT, ..generous() }).await;
+    let mut client = server.connect().await;
+
+    let (plain, chunked) = ("Content-Length: 4", "Transfer-Encoding: chunked");
+    for (framing, body) in [(plain, "body"), (chunked, "4\r\nbody\r\n0\r\n\r\n")] {
+        let head = format!("POST /read HTTP/1.1\r\nHost: a\r\n{framing}\r\n\r\n");
+        client.write_all(head.as_bytes()).await.unwrap();
+        server.signals.begun.notified().await;
+        client.write_all(body.as_bytes()).await.unwrap();
+        assert!(one_reply(&mut client).await.ends_with('4'));
         assert!(timeout(SHORT * 3, client.read(&mut [0; 1])).await.is_err(), "closed too early");
     }
 }

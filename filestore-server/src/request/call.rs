@@ -1,5 +1,6 @@
 //! One request, as handlers see it: everything but its path, which warp has matched, and its body.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -105,7 +106,6 @@ impl Caller {
 }
 
 /// A request without its path and body.
-#[derive(Debug)]
 pub(crate) struct Call {
     /// The state that all requests share.
     pub(crate) app: Arc<App>,
@@ -127,6 +127,19 @@ pub(crate) struct Call {
     pub(crate) query: String,
     /// What the audit log needs; `None` for requests that leave nothing there.
     pub(crate) audited: Option<Audited>,
+}
+
+/// Leaves out headers and query, which hold keys and signatures.
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("id", &self.id)
+            .field("route", &self.route)
+            .field("caller", &self.caller)
+            .field("client", &self.client)
+            .field("method", &self.method)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Call {
@@ -155,5 +168,39 @@ impl Call {
     /// Returns the length of the body, if it is announced.
     pub(crate) fn content_length(&self) -> Option<u64> {
         self.headers.get(http::header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header::AUTHORIZATION;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_call_is_not_printed_with_its_key_or_its_signature() {
+        let dir = tempfile::tempdir().unwrap();
+        let app = App {
+            store: FileStore::open(dir.path()).await.unwrap(),
+            config: Config::default(),
+            base: Base::default(),
+            guard: Guard::default(),
+            metrics: Metrics::new(),
+            audit: Audit::default(),
+        };
+        let call = Call {
+            app: Arc::new(app),
+            id: RequestId::within(None),
+            route: None,
+            caller: Caller::nobody(),
+            signed: None,
+            client: None,
+            method: Method::GET,
+            headers: HeaderMap::from_iter([(AUTHORIZATION, "Bearer secret".parse().unwrap())]),
+            query: "sig=secret".to_owned(),
+            audited: None,
+        };
+        let shown = format!("{call:?}");
+        assert!(shown.contains("GET") && !shown.contains("secret"), "{shown}");
     }
 }

@@ -21,6 +21,8 @@ const TERMS: [&str; 6] =
 /// The right to one request.
 #[derive(Debug)]
 pub(crate) struct Signed {
+    /// The name of the secret that signed the URL.
+    pub(crate) kid: String,
     /// The end of the URL.
     pub(crate) expires_at: Timestamp,
     /// The terms of the upload; `None` for reading.
@@ -65,12 +67,14 @@ impl Signed {
         let Some(expires_at) = app.store.signing().verify(method, path, query)? else {
             return Ok(None);
         };
+        let kid = query.split('&').find_map(|piece| piece.strip_prefix("kid="));
+        let kid = kid.expect("a verified query names its secret").to_owned();
 
         let upload = match method {
             SignedMethod::Get => None,
             SignedMethod::Post => Some(UploadTerms::parse(query, expires_at)?),
         };
-        Ok(Some(Self { expires_at, upload }))
+        Ok(Some(Self { kid, expires_at, upload }))
     }
 
     /// Returns the caller that a request with this right acts for.

@@ -1,6 +1,8 @@
 //! The claims that an upload holds from the moment its organization is known until its reply.
 
-use filestore_core::{Error, IdempotencyGuard, OrganizationId, QuotaReservation, Result};
+use filestore_core::{
+    Error, IdempotencyGuard, OrganizationId, PermitGuard, QuotaReservation, Result,
+};
 
 use super::call::Call;
 
@@ -13,13 +15,17 @@ const OVERHEAD_BYTES: u64 = 16 << 10;
 pub(crate) struct UploadClaims {
     /// The claim on the request's idempotency key, for the commit.
     pub(crate) idempotency: Option<IdempotencyGuard>,
+    /// The claim on the permit of a signed URL; none for a request that was carried out before, which is
+    /// answered from memory.
+    _permit: Option<PermitGuard>,
     /// The reserved room; none without a quota, and none for a request that was carried out before.
     pub(crate) quota: Option<QuotaReservation>,
 }
 
 impl UploadClaims {
     /// Admits the request: `Forbidden` for a foreign organization, `IdempotencyInProgress` while a
-    /// request with the same key runs, `QuotaExceeded` where there is no room.
+    /// request with the same key runs, `SignatureUsed` for a signed URL that is spent or in use,
+    /// `QuotaExceeded` where there is no room.
     ///
     /// Room is reserved for the bytes that are announced, or for those that were `received` before the
     /// organization was known, if these are more.
@@ -39,6 +45,11 @@ impl UploadClaims {
             Some(guard) => store.uploads().is_repeated(guard).await?,
             None => false,
         };
+        let permit = match call.upload_terms() {
+            Some(terms) if !is_repeated => Some(store.signing().begin_upload(&terms.permit).await?),
+            _ => None,
+        };
+
         let quota = if is_repeated {
             None
         } else {
@@ -46,7 +57,7 @@ impl UploadClaims {
             store.uploads().reserve_quota(organization, bytes).await?
         };
 
-        Ok(Self { idempotency, quota })
+        Ok(Self { idempotency, _permit: permit, quota })
     }
 }
 

@@ -41,6 +41,7 @@ pub(super) fn service(
         let mut call = call_of(&app, &mut parts);
         let admitted = admit(&mut call, &parts);
         let call = Arc::new(call);
+        let unanswered = Unanswered(Some(Arc::clone(&call)));
         let entry = LogEntry::of(&parts);
         parts.extensions.insert(Arc::clone(&call));
 
@@ -53,10 +54,30 @@ pub(super) fn service(
             };
 
             response.headers_mut().insert(X_REQUEST_ID, call.id.to_header());
+            unanswered.end();
             note(&call, &response, began.elapsed(), entry);
             Ok(response)
         }
     })
+}
+
+/// A request without a reply so far. A client that goes away takes the future of the reply with it, but
+/// not a change that waits for its commit: so the request is put on record when this is dropped.
+struct Unanswered(Option<Arc<Call>>);
+
+impl Unanswered {
+    /// Leaves it to the caller to put the request on record.
+    fn end(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        if let Some(call) = self.0.take() {
+            call.audit(None, Outcome::Abandoned);
+        }
+    }
 }
 
 /// Counts a request whose head of the reply is there, and writes its lines in the logs.
@@ -65,7 +86,7 @@ fn note(call: &Call, response: &Response, took: Duration, entry: Option<LogEntry
     call.app.metrics.count(call.route, status, took);
 
     let is_unfinished = response.extensions().get::<Unfinished>().is_some();
-    call.audit(status, if is_unfinished { Outcome::Begun } else { Outcome::of(status) });
+    call.audit(Some(status), if is_unfinished { Outcome::Begun } else { Outcome::of(status) });
     if let Some(entry) = entry {
         entry.write(call, status, took);
     }
@@ -83,7 +104,7 @@ fn admit(call: &mut Call, parts: &Parts) -> Result<(), Failure> {
 
     call.take_signature(parts.uri.path())?;
     if call.signed.is_none() {
-        call.caller = gate::admit(&call.app, parts.extensions.get(), &call.headers, call.route)?;
+        gate::admit(call, parts.extensions.get())?;
     }
     Ok(())
 }

@@ -10,46 +10,64 @@
 //! lacks the route's right. Foreign files are not decided here: the look-up itself knows the caller's
 //! organizations, and does not find them.
 //!
+//! # Afterwards
+//! An upload may last for hours. Its right is looked at again before its commit: see [`Call::recheck`].
+//!
 //! # Cost
 //! One SHA-256 of a short text and one look-up in memory. No query.
 
 use filestore_core::{ApiKey, Error, ErrorKind, KeyScope};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use std::sync::Arc;
 
 use crate::config::Auth;
 use crate::listen::Peer;
 use crate::reply::Failure;
-use crate::request::call::{App, Caller};
-use crate::routes::table::{Need, Route};
+use crate::request::call::{App, Call, Caller};
+use crate::routes::table::Need;
 
-/// Lets a request in, or refuses it.
-pub(super) fn admit(
-    app: &App,
-    peer: Option<&Peer>,
-    headers: &HeaderMap,
-    route: Option<&Route>,
-) -> Result<Caller, Failure> {
-    if matches!(peer, Some(Peer::Unix)) || !is_closed(app) {
-        return Ok(Caller::anyone());
+/// Lets a request in, or refuses it. Who it is that asks is on the call also when he is refused, for the
+/// audit log.
+pub(super) fn admit(call: &mut Call, peer: Option<&Peer>) -> Result<(), Failure> {
+    if matches!(peer, Some(Peer::Unix)) || !is_closed(&call.app) {
+        call.caller = Caller::anyone();
+        return Ok(());
     }
-    let need = route.map(|route| route.need);
+    let need = call.route.map(|route| route.need);
     if need == Some(Need::Nothing) {
-        return Ok(Caller::nobody());
+        return Ok(());
     }
 
-    let shown = bearer(headers)?;
-    let key = app
-        .store
-        .keys()
-        .authenticate(shown)
-        .ok_or_else(|| unauthorized("the key is not known, is revoked or has expired"))?;
-
+    let key = key_of(call)?;
+    call.caller = Caller::of(&key);
     // A request that no route serves is refused behind the gate, with 404 or 405.
     if let Some(need) = need {
         check(&key, need)?;
     }
-    Ok(Caller::of(&key))
+    Ok(())
+}
+
+impl Call {
+    /// Checks that the right by which the request was let in still holds: `Unauthorized` for a key that
+    /// was revoked, rotated or has expired since, or where the first key was made since;
+    /// `SignatureInvalid` for a signed URL whose secret was revoked. Call it immediately before the
+    /// commit of bytes that took their time to arrive. Answered from memory.
+    ///
+    /// The end of a signed URL is not looked at: the upload began in time.
+    pub(crate) fn recheck(&self) -> Result<(), Error> {
+        if let Some(signed) = &self.signed {
+            return self.store().signing().expect_known(&signed.kid);
+        }
+        let needs_key = self.client.is_some() && is_closed(&self.app);
+        if needs_key { key_of(self).map(drop) } else { Ok(()) }
+    }
+}
+
+/// Returns the good key that the request shows.
+fn key_of(call: &Call) -> Result<Arc<ApiKey>, Error> {
+    let key = call.store().keys().authenticate(bearer(&call.headers)?);
+    key.ok_or_else(|| unauthorized("the key is not known, is revoked or has expired"))
 }
 
 /// Tests whether callers need a key.

@@ -1,5 +1,7 @@
 //! Keys of the API on the wire.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// The organizations of a key that reaches all of them.
@@ -107,7 +109,7 @@ pub struct KeyReply {
 }
 
 /// A key with its text, which no other reply shows.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct NewKeyReply {
@@ -118,9 +120,28 @@ pub struct NewKeyReply {
     pub about: KeyReply,
 }
 
+/// Hides the text of the key.
+impl fmt::Debug for NewKeyReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewKeyReply").field("about", &self.about).finish_non_exhaustive()
+    }
+}
+
 impl NewKeyReply {
     /// Shows a key with its text.
     pub fn new(key: impl Into<String>, about: KeyReply) -> Self {
         Self { key: key.into(), about }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_key_is_not_printed_with_its_text() {
+        let about = KeyReply { name: "shop".to_owned(), ..KeyReply::default() };
+        let shown = format!("{:?}", NewKeyReply::new("fsk_secret", about));
+        assert!(shown.contains("shop") && !shown.contains("fsk_secret"), "{shown}");
     }
 }

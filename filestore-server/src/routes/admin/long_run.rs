@@ -146,7 +146,7 @@ fn spawn<T: Send + 'static>(
         let ended = work.await;
         if begun.load(Ordering::Acquire) {
             let outcome = if ended.is_ok() { Outcome::Done } else { Outcome::Failed };
-            call.audit(ACCEPTED, outcome);
+            call.audit(Some(ACCEPTED), outcome);
         }
         ended
     })

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use filestore_core::api::{DeleteFileResult, DeleteFilesReply, DeleteReply, MAX_DELETED_AT_ONCE};
 use filestore_core::{Error, ErrorKind, FileId, FileRecord, Result};
+use serde_json::{Value, json};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
@@ -44,7 +45,23 @@ async fn many(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
         };
         results.push(result_of(&call, id, outcome));
     }
+    if let Some(audited) = &call.audited {
+        audited.note_report(report(&results));
+    }
     reply::ok(&DeleteFilesReply::new(results))
+}
+
+/// Writes for the audit log how many files were deleted, and why the others were not.
+fn report(results: &[DeleteFileResult]) -> Value {
+    let failed: serde_json::Map<_, _> = results
+        .iter()
+        .filter_map(|result| {
+            let problem = result.error.as_ref()?;
+            Some((result.id.clone(), Value::from(problem.code.as_str())))
+        })
+        .collect();
+    let deleted = results.iter().filter(|result| result.error.is_none()).count();
+    json!({"deleted": deleted, "failed": failed})
 }
 
 fn result_of(call: &Call, id: String, outcome: Result<Arc<FileRecord>>) -> DeleteFileResult {

@@ -52,6 +52,7 @@ async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     }
 
     let (new, staged, _claims) = fields.finish()?;
+    call.recheck()?;
     match call.store().uploads().commit_upload(new, staged).await? {
         Uploaded::New(record) => created(&call, &record),
         Uploaded::Replayed(reply) => replayed(&call, reply),
@@ -120,10 +121,6 @@ impl<'c> UploadForm<'c> {
         };
 
         let claims = UploadClaims::of(call, &terms.organization_id, 0).await?;
-        if claims.idempotency.is_none() {
-            // A request with an idempotency key may be answered from memory.
-            call.store().signing().expect_unused(&terms.permit).await?;
-        }
         Ok(Self {
             terms: Some(terms),
             max_size: terms.max_size.unwrap_or(u64::MAX).min(max_size),

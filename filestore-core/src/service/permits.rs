@@ -1,0 +1,51 @@
+//! Permits of signed uploads that run now.
+//!
+//! A permit is spent by the commit of its upload. Until then it is held in memory ([`PermitGuard`]), so
+//! that one signed URL never buys more than one staged file at a time.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::signing::{Signing, permit_spent};
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::signed_url::UploadPermit;
+
+/// Nonces of permits whose uploads run now.
+#[derive(Debug, Default)]
+pub(super) struct PermitsInUse(Mutex<HashSet<String>>);
+
+/// The right to be the one upload that runs with a permit. Dropping it lets the next one in.
+#[derive(Debug)]
+pub struct PermitGuard {
+    running: Arc<PermitsInUse>,
+    nonce: String,
+}
+
+impl Drop for PermitGuard {
+    fn drop(&mut self) {
+        self.running.0.lock().remove(&self.nonce);
+    }
+}
+
+impl Signing<'_> {
+    /// Enters an upload with a permit. Call it before the first byte is stored, and hold the guard until
+    /// the commit, which asks again whether the permit is spent.
+    ///
+    /// `SignatureUsed` if an upload with the permit was made, or another one runs.
+    pub async fn begin_upload(self, permit: &UploadPermit) -> Result<PermitGuard> {
+        let inner = &self.store.inner;
+        let running = &inner.permits;
+        if !running.0.lock().insert(permit.nonce.clone()) {
+            let message = "an upload with this signed URL still runs: each is good for one file";
+            return Err(Error::new(ErrorKind::SignatureUsed, message).with_retry_after_secs(1));
+        }
+
+        let guard = PermitGuard { running: Arc::clone(running), nonce: permit.nonce.clone() };
+        if inner.metadata.is_permit_used(&permit.nonce).await? {
+            return Err(permit_spent());
+        }
+        Ok(guard)
+    }
+}
