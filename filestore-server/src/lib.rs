@@ -64,4 +64,6 @@ pub use crate::http::forwarded::{BadIpRange, IpRange};
 pub use crate::least_rate::LeastRate;
 pub use config::{Auth, Config, ConfigError};
 pub use request::base::BadPublicUrl;
+pub use server::cors::{BadOrigin, Cors, Origin, Origins};
+pub use server::limiter::{Limit, RateLimits};
 pub use server::{Server, StartError};

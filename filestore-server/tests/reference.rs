@@ -15,12 +15,13 @@ use serde_json::Value;
 const REFERENCE: &str = include_str!("../docs/reference.md");
 
 /// Codes of failures that never reach the core.
-const SERVER_CODES: [&str; 6] = [
+const SERVER_CODES: [&str; 7] = [
     "malformed_request",
     "method_not_allowed",
     "misdirected_request",
     "not_ready",
     "range_not_satisfiable",
+    "rate_limited",
     "unsupported_media_type",
 ];
 
@@ -51,7 +52,9 @@ fn described() -> BTreeMap<String, BTreeSet<String>> {
     let paths = document["paths"].as_object().unwrap().iter();
     let named = paths.map(|(path, methods)| {
         let methods = methods.as_object().unwrap().keys().map(|method| method.to_uppercase());
-        (format!("/api/v1{}", path.replace("{file_id}", "{fileId}")), methods.collect())
+        let path =
+            path.replace("{file_id}", "{fileId}").replace("{organization_id}", "{organizationId}");
+        (format!("/api/v1{path}"), methods.collect())
     });
     named.collect()
 }

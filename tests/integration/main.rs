@@ -33,5 +33,6 @@ mod races;
 mod recovery;
 mod identity;
 mod old_data;
+mod cors;
 mod signed;
 mod story;

@@ -60,6 +60,8 @@ tables! {
         ..tls,
         ..metrics_listen,
         ..audit_log,
+        ..cors,
+        ..rate_limits,
     }
     /// The table `[limits]`.
     LimitsTable {

@@ -11,6 +11,8 @@ use serde::de::IgnoredAny;
 use super::{Auth, Config, ConfigError};
 use crate::body;
 use crate::listen::{self, TlsFiles};
+use crate::server::cors::{Cors, Origins};
+use crate::server::limiter::{Limit, RateLimits};
 
 /// Declares the tables of the file: all keys optional, listed in `KEYS` for the test of the
 /// documentation. `..key` is a known key that the store reads.
@@ -48,6 +50,8 @@ tables! {
         tls: TlsTable,
         metrics_listen: SocketAddr,
         audit_log: PathBuf,
+        cors: CorsTable,
+        rate_limits: RateLimitsTable,
         ..durability,
         ..require_binding,
         ..quota_bytes,
@@ -64,6 +68,19 @@ tables! {
     TlsTable {
         cert: PathBuf,
         key: PathBuf,
+    }
+    /// The table `[cors]`.
+    CorsTable {
+        allowed_origins: Vec<String>,
+        max_age_secs: u32,
+    }
+    /// The table `[rate_limits]`: without a key there is no such limit.
+    RateLimitsTable {
+        window_secs: u32,
+        key_requests: u32,
+        key_in_flight: u32,
+        address_requests: u32,
+        address_in_flight: u32,
     }
     /// The table `[http]`: timeouts and sizes.
     HttpTable {
@@ -106,6 +123,8 @@ impl File {
         put(&mut config.check_providers, self.check_providers);
         self.http.unwrap_or_default().apply(&mut config.http, &mut config.body);
         config.tls = self.tls.map(TlsTable::into_files).transpose()?;
+        self.cors.unwrap_or_default().apply(&mut config.cors)?;
+        self.rate_limits.unwrap_or_default().apply(&mut config.rate_limits);
         Ok(config)
     }
 }
@@ -115,6 +134,29 @@ impl TlsTable {
         let cert = self.cert.ok_or(missing("tls.cert"))?;
         let key = self.key.ok_or(missing("tls.key"))?;
         Ok(TlsFiles::new(cert, key))
+    }
+}
+
+impl CorsTable {
+    fn apply(self, cors: &mut Cors) -> Result<(), ConfigError> {
+        put_secs(&mut cors.max_age, self.max_age_secs);
+        let origins = self.allowed_origins.unwrap_or_default();
+        cors.origins = match &origins[..] {
+            [any] if any == "*" => Origins::Any,
+            list => {
+                Origins::Listed(list.iter().map(|text| text.parse()).collect::<Result<_, _>>()?)
+            }
+        };
+        Ok(())
+    }
+}
+
+impl RateLimitsTable {
+    fn apply(self, limits: &mut RateLimits) {
+        put_secs(&mut limits.window, self.window_secs);
+        limits.key = Limit { requests: self.key_requests, in_flight: self.key_in_flight };
+        limits.address =
+            Limit { requests: self.address_requests, in_flight: self.address_in_flight };
     }
 }
 

@@ -4,6 +4,7 @@ mod file;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use filestore_core::config_file::{self, ConfigFileError};
 use filestore_core::{KeyDigest, StoreConfig};
@@ -13,6 +14,8 @@ use thiserror::Error;
 use crate::body;
 use crate::http::forwarded::{BadIpRange, IpRange};
 use crate::listen::{self, TlsFiles};
+use crate::server::cors::{BadOrigin, Cors};
+use crate::server::limiter::RateLimits;
 
 /// The proof that callers must give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -69,6 +72,10 @@ pub struct Config {
     pub metrics_listen: Option<SocketAddr>,
     /// The file of the audit log; without one its lines go to the log.
     pub audit_log: Option<PathBuf>,
+    /// The web pages of other origins whose scripts may use the API.
+    pub cors: Cors,
+    /// Limits of requests by key and by address.
+    pub rate_limits: RateLimits,
     /// The certificate and key of TLS; `None` speaks plain HTTP, to a proxy or on loopback.
     pub tls: Option<TlsFiles>,
 }
@@ -91,6 +98,8 @@ impl Default for Config {
             body: body::Timeouts::default(),
             metrics_listen: None,
             audit_log: None,
+            cors: Cors::default(),
+            rate_limits: RateLimits::default(),
             tls: None,
         }
     }
@@ -115,6 +124,9 @@ pub enum ConfigError {
         /// The rule that the value breaks.
         problem: &'static str,
     },
+    /// An allowed origin is none.
+    #[error("the configuration is invalid: cors.allowed_origins: {0}")]
+    AllowedOrigins(#[from] BadOrigin),
     /// A trusted proxy is no address.
     #[error("the configuration is invalid: trusted_proxies: {0}")]
     TrustedProxies(#[from] BadIpRange),
@@ -184,6 +196,7 @@ impl Config {
             }
         }
         self.check_times()?;
+        self.check_rate_limits()?;
         if self.http.buffer_bytes < 8192 {
             let problem = "must be at least 8192";
             return Err(ConfigError::Value { key: "http.buffer_bytes", problem });
@@ -193,6 +206,21 @@ impl Config {
 }
 
 impl Config {
+    /// Refuses a window of no time, and limits that let nobody in.
+    fn check_rate_limits(&self) -> Result<(), ConfigError> {
+        let RateLimits { window, key, address } = self.rate_limits;
+        if !(Duration::from_secs(1)..=Duration::from_hours(24)).contains(&window) {
+            let problem = "must be 1 to 86400";
+            return Err(ConfigError::Value { key: "rate_limits.window_secs", problem });
+        }
+        let all = [key.requests, key.in_flight, address.requests, address.in_flight];
+        if all.contains(&Some(0)) {
+            let problem = "must be at least 1 where it is set; without it there is no limit";
+            return Err(ConfigError::Value { key: "rate_limits", problem });
+        }
+        Ok(())
+    }
+
     /// Refuses limits of no time at all. "0" means "off" elsewhere, and here would cut every connection.
     fn check_times(&self) -> Result<(), ConfigError> {
         let (http, body) = (&self.http, &self.body);
@@ -327,6 +355,10 @@ mod tests {
             ("[http]\nmin_rate_grace_secs = 0", "http.min_rate_grace_secs"),
             ("[http]\nmax_connections_per_address = 0", "http.max_connections_per_address"),
             ("[tls]\ncert = \"c.pem\"", "tls.key"),
+            ("[cors]\nallowed_origins = [\"app.example.org\"]", "cors.allowed_origins"),
+            ("[cors]\nallowed_origins = [\"*\", \"https://a.b\"]", "cors.allowed_origins"),
+            ("[rate_limits]\nwindow_secs = 0", "rate_limits.window_secs"),
+            ("[rate_limits]\nkey_requests = 0", "rate_limits"),
             ("[tls]\nkey = \"k.pem\"", "tls.cert"),
             ("[variants]\nquality = 101.0", "variants.quality"),
             ("[sync]\nconcurrency = 0", "sync.concurrency"),

@@ -62,6 +62,7 @@ use socket::Stream;
 pub use socket::{Listener, Peer};
 pub use tls::{BadTlsFiles, Tls, TlsFiles};
 pub use traffic::Traffic;
+pub(crate) use watched::Held;
 pub use watched::{BriefDrain, RequestBody};
 
 pub use crate::least_rate::LeastRate;

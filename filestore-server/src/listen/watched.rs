@@ -137,7 +137,12 @@ where
         if running.0.body_unread() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        Poll::Ready(Ok(response.map(|inner| ResponseBody { inner, _running: running })))
+        let held = response.extensions_mut().remove::<Held>();
+        Poll::Ready(Ok(response.map(|inner| ResponseBody {
+            inner,
+            _running: running,
+            _held: held,
+        })))
     }
 }
 
@@ -156,6 +161,25 @@ pin_project! {
         #[pin]
         inner: B,
         _running: Running,
+        _held: Option<Held>,
+    }
+}
+
+/// A value among the extensions of a reply that lives until the reply is sent.
+#[derive(Clone)]
+pub(crate) struct Held {
+    _value: Arc<dyn Send + Sync>,
+}
+
+impl Held {
+    pub(crate) fn new(value: impl Send + Sync + 'static) -> Self {
+        Self { _value: Arc::new(value) }
+    }
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Held")
     }
 }
 

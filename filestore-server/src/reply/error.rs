@@ -18,6 +18,7 @@ use warp::reply::Response;
 use super::document;
 use super::request_id::RequestId;
 use crate::http::range::ByteRange;
+use crate::server::limiter::Refused;
 use crate::throttle::Throttle;
 
 /// The value of Retry-After for a full queue, unless the error carries another one.
@@ -38,6 +39,8 @@ pub(crate) enum Failure {
     WithoutOneHost,
     /// The request names a host that is not this server's.
     Misdirected,
+    /// The client makes too many requests.
+    RateLimited(Refused),
     /// No resource has that path.
     UnknownPath,
     /// The resource does not know the method; carries the value of `Allow`.
@@ -152,6 +155,7 @@ impl Failure {
             Self::Core(error) => status_of(error.kind()),
             Self::WithoutOneHost => StatusCode::BAD_REQUEST,
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
+            Self::RateLimited(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::UnknownPath => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::UnsupportedMediaType(_) | Self::UnsupportedCoding => {
@@ -166,6 +170,7 @@ impl Failure {
             Self::Core(error) => error.kind().into(),
             Self::WithoutOneHost => ErrorCode::MalformedRequest,
             Self::Misdirected => ErrorCode::MisdirectedRequest,
+            Self::RateLimited(_) => ErrorCode::RateLimited,
             Self::UnknownPath => ErrorCode::NotFound,
             Self::MethodNotAllowed(_) => ErrorCode::MethodNotAllowed,
             Self::UnsupportedMediaType(_) | Self::UnsupportedCoding => {
@@ -184,6 +189,7 @@ impl Failure {
                 public_url's host, allowed_hosts"
                     .into()
             }
+            Self::RateLimited(refused) => refused.detail().into(),
             Self::UnknownPath => "no such path".into(),
             Self::MethodNotAllowed(allow) => format!("this path answers only {allow}").into(),
             Self::UnsupportedMediaType(expected) => format!("the body must be {expected}").into(),
@@ -207,7 +213,10 @@ impl Failure {
             Self::UnsupportedMediaType(expected) => details.allowed = vec![(*expected).to_owned()],
             Self::UnsupportedCoding => details.field = Some("Content-Encoding".to_owned()),
             Self::Misdirected => details.field = Some("Host".to_owned()),
-            Self::WithoutOneHost | Self::UnknownPath | Self::RangeNotSatisfiable(_) => {}
+            Self::WithoutOneHost
+            | Self::RateLimited(_)
+            | Self::UnknownPath
+            | Self::RangeNotSatisfiable(_) => {}
         }
         details
     }
@@ -238,6 +247,12 @@ impl Failure {
                 }
             }
 
+            Self::RateLimited(refused) => {
+                headers.insert(RETRY_AFTER, refused.retry_after_secs.into());
+                if let Some(rate) = refused.rate {
+                    rate.add_headers(headers);
+                }
+            }
             Self::MethodNotAllowed(allow) => {
                 headers.insert(ALLOW, HeaderValue::from_static(allow));
             }

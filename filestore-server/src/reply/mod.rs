@@ -21,8 +21,8 @@ pub(crate) use document::NOSNIFF;
 pub(crate) use error::{Failure, not_ready};
 pub(crate) use request_id::{RequestId, X_REQUEST_ID};
 pub(crate) use success::{
-    Unfinished, created, created_again, found, json_text, metrics, not_modified, ok, ok_streamed,
-    page, partial_content, with_etag,
+    Unfinished, created, created_again, found, json_text, metrics, no_content, not_modified, ok,
+    ok_streamed, page, partial_content, with_etag,
 };
 
 #[cfg(test)]

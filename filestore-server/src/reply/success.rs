@@ -91,6 +91,13 @@ pub(crate) fn partial_content(mut response: Response, range: HeaderValue) -> Res
     response
 }
 
+/// Replies 204.
+pub(crate) fn no_content() -> Response {
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
+}
+
 /// Replies 302 to `location`.
 pub(crate) fn found(location: HeaderValue) -> Response {
     let mut response = Response::default();

@@ -17,6 +17,7 @@ use crate::metrics::Metrics;
 use crate::reply::RequestId;
 use crate::routes::table::Route;
 use crate::server::guard::Guard;
+use crate::server::limiter::Limits;
 
 /// The state that all requests share.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub(crate) struct App {
     pub(crate) metrics: Metrics,
     /// The audit log.
     pub(crate) audit: Audit,
+    /// The limits of requests.
+    pub(crate) limits: Limits,
 }
 
 /// The caller on whose behalf a request acts.

@@ -199,13 +199,15 @@ mod tests {
     use crate::request::call::{App, Call, Caller};
     use crate::routes::routes;
     use crate::server::guard::Guard;
+    use crate::server::limiter::Limits;
 
     async fn app(base: Base) -> (tempfile::TempDir, Arc<App>) {
         let dir = tempfile::tempdir().unwrap();
         let store = FileStore::open(dir.path()).await.unwrap();
         let (config, guard) = (Config::default(), Guard::default());
         let (metrics, audit) = (Metrics::new(), Audit::default());
-        (dir, Arc::new(App { store, config, base, guard, metrics, audit }))
+        let limits = Limits::default();
+        (dir, Arc::new(App { store, config, base, guard, metrics, audit, limits }))
     }
 
     /// Sends a request that carries no route, straight to the filters.

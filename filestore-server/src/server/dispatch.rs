@@ -15,12 +15,13 @@ use tracing::Level;
 use warp::reply::Response;
 
 use super::gate;
+use super::limiter::{Admitted, Client};
 use crate::audit::{Audited, Outcome};
 use crate::http::forwarded;
 use crate::http::trace::TraceParent;
 use crate::listen::{BriefDrain, Peer, RequestBody};
 use crate::reply::{Failure, RequestId, Unfinished, X_REQUEST_ID};
-use crate::request::call::{App, Call, Caller};
+use crate::request::call::{App, Call, Caller, Proof};
 use crate::routes::{routes, table};
 
 /// Makes the API as hyper's service.
@@ -45,14 +46,21 @@ pub(super) fn service(
         let entry = LogEntry::of(&parts);
         parts.extensions.insert(Arc::clone(&call));
 
-        let reply = admitted.map(|()| routes.call(Request::from_parts(parts, body)));
+        let reply = match admitted {
+            Ok(Admission::Routed(admitted)) => {
+                Reply::Routed(admitted, routes.call(Request::from_parts(parts, body)))
+            }
+            Ok(Admission::Preflight(reply)) => Reply::Ready(reply),
+            Err(refusal) => Reply::Ready(turned_away(refusal, &call)),
+        };
 
         async move {
             let mut response = match reply {
-                Ok(reply) => reply.await?,
-                Err(refusal) => turned_away(refusal, &call),
+                Reply::Routed(admitted, reply) => admitted.mark(reply.await?),
+                Reply::Ready(reply) => reply,
             };
 
+            call.app.config.cors.add_headers(&call.headers, response.headers_mut());
             response.headers_mut().insert(X_REQUEST_ID, call.id.to_header());
             unanswered.end();
             note(&call, &response, began.elapsed(), entry);
@@ -92,8 +100,22 @@ fn note(call: &Call, response: &Response, took: Duration, entry: Option<LogEntry
     }
 }
 
+/// The way on for a request that is not refused.
+enum Admission {
+    /// To the routes, within its limits.
+    Routed(Admitted),
+    /// Back: the reply to a preflight.
+    Preflight(Response),
+}
+
+/// The reply to a request: one that the routes will make, or one that is made.
+enum Reply<F> {
+    Routed(Admitted, F),
+    Ready(Response),
+}
+
 /// Lets a request in, on behalf of the caller who is set then, or refuses it before any route sees it.
-fn admit(call: &mut Call, parts: &Parts) -> Result<(), Failure> {
+fn admit(call: &mut Call, parts: &Parts) -> Result<Admission, Failure> {
     if !has_one_host(parts.version, &call.headers) {
         return Err(Failure::WithoutOneHost);
     }
@@ -101,12 +123,38 @@ fn admit(call: &mut Call, parts: &Parts) -> Result<(), Failure> {
     if !gate::is_closed(&call.app) {
         call.app.guard.check(call, parts)?;
     }
+    if let Some(reply) = call.app.config.cors.preflight(&call.method, &call.headers) {
+        return Ok(Admission::Preflight(reply));
+    }
 
+    // Guesses at keys and signatures count as well, for the address that makes them.
+    let identified = identify(call, parts);
+    let admitted = within_limits(call)?;
+    identified.map(|()| Admission::Routed(admitted))
+}
+
+/// Sets the caller on whose behalf the request acts, by its signature or its key.
+fn identify(call: &mut Call, parts: &Parts) -> Result<(), Failure> {
     call.take_signature(parts.uri.path())?;
     if call.signed.is_none() {
         gate::admit(call, parts.extensions.get())?;
     }
     Ok(())
+}
+
+/// Counts the request for its key, or else for its address. Health checks and the admin socket have no
+/// limits.
+fn within_limits(call: &Call) -> Result<Admitted, Failure> {
+    if call.route.is_some_and(|route| route.template.starts_with("/health-checks")) {
+        return Ok(Admitted::default());
+    }
+
+    let client = match (&call.caller.proof, call.client) {
+        (Proof::Key(id), _) => Client::Key(*id),
+        (_, Some(address)) => Client::Address(address),
+        (_, None) => return Ok(Admitted::default()),
+    };
+    call.app.limits.enter(client).map_err(Failure::RateLimited)
 }
 
 /// Replies to a request that was refused before its body was looked at. Of what a stranger still sends

@@ -86,7 +86,9 @@ impl Guard {
 
         // HTTP/1.0 may name no host. All else holds for such requests too.
         let authority = named.unwrap_or_default();
-        if !call.method.is_safe() && self.is_cross_site(&call.headers, authority) {
+        let is_allowed = |origin: &HeaderValue| call.app.config.cors.lists(origin.as_bytes());
+        let is_unsafe = !call.method.is_safe() && !call.headers.get(ORIGIN).is_some_and(is_allowed);
+        if is_unsafe && self.is_cross_site(&call.headers, authority) {
             return Err(forbidden("a page of another site may change nothing here"));
         }
         if is_administration(call.route, parts.uri.path()) && !self.is_local(call, *peer, authority)

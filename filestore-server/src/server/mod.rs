@@ -1,10 +1,12 @@
 //! A running server: the store, the sockets, the workers, from start to stop.
 
 mod admin_socket;
+pub(crate) mod cors;
 mod dispatch;
 mod first_key;
 mod gate;
 pub(crate) mod guard;
+pub(crate) mod limiter;
 mod metrics_address;
 mod reload;
 
@@ -22,6 +24,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
 use self::guard::Guard;
+use self::limiter::Limits;
 use crate::audit::Audit;
 use crate::config::{Auth, Config, ConfigError};
 use crate::listen::{self, BadTlsFiles, DescriptorBudget, Listener, Options, Shares, Tls};
@@ -176,7 +179,10 @@ impl Server {
         let check_providers = config.check_providers;
         let guard = Guard::of(&config);
         let metrics = Metrics::new();
-        let app = Arc::new(App { store: store.clone(), config, base, guard, metrics, audit });
+        let limits = Limits::default();
+        limits.set(&config.rate_limits);
+        let app =
+            Arc::new(App { store: store.clone(), config, base, guard, metrics, audit, limits });
 
         let (stopping, stopped) = watch::channel(false);
         let listener = match &tls {

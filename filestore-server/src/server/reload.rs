@@ -18,8 +18,8 @@ impl Server {
         Ok(())
     }
 
-    /// Takes what `config` changed into use: the store's limits, lifetimes and quota, providers, and the
-    /// certificate and key of TLS. Requests under way end as they began.
+    /// Takes what `config` changed into use: the store's limits, lifetimes and quota, limits of
+    /// requests, providers, and the certificate and key of TLS. Requests under way end as they began.
     ///
     /// A configuration that cannot be used changes nothing, and the error says why. The rest (addresses,
     /// access, timeouts of connections, durability, caches) keeps its value until a restart, and the log
@@ -34,6 +34,7 @@ impl Server {
         }
         let of_the_server = waiting(&self.app.config, &config);
         let reloaded = self.store.reload(config.store).await?;
+        self.app.limits.set(&config.rate_limits);
         self.workers.refresh(&self.store);
 
         if check_providers {
@@ -58,6 +59,7 @@ fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
         ("insecure_no_auth", old.insecure_no_auth != new.insecure_no_auth),
         ("metrics_listen", old.metrics_listen != new.metrics_listen),
         ("audit_log", old.audit_log != new.audit_log),
+        ("cors", old.cors != new.cors),
         ("tls", old.tls.is_some() != new.tls.is_some()),
         ("http", old.http != new.http || old.body != new.body),
     ];

@@ -87,6 +87,8 @@ open_word! {
         MisdirectedRequest = "misdirected_request",
         /// The database or the storage does not answer: the reply of a readiness check.
         NotReady = "not_ready",
+        /// The client makes too many requests; `Retry-After` says when to come back.
+        RateLimited = "rate_limited",
         /// The path exists, but not with this method; `allowed` lists its methods.
         MethodNotAllowed = "method_not_allowed",
         /// The body has another type or a content encoding; `allowed` lists the type.

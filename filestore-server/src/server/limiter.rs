@@ -1,0 +1,476 @@
+//! Limits of requests: in a time, and under way at once.
+//!
+//! # Purpose
+//! A key may make so many requests in a window, and have so many under way; so may an address whose
+//! requests show no valid key. All limits are off unless configured. Replies say what is left, in the
+//! headers of draft-ietf-httpapi-ratelimit-headers-10.
+//!
+//! # How
+//! Each key and each address has a bucket of permits, as many as its quota, refilled evenly over the
+//! window: a burst of a whole quota is let through, and never more than two quotas in one window. An
+//! IPv6 address counts by its /64, which is what one subscriber gets.
+//!
+//! # Locking
+//! One lock for keys, one for addresses, held for a look-up. The buckets are bounded: full ones are
+//! forgotten, once a second at most, and while there are too many others, newcomers share one.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use filestore_core::KeyId;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use parking_lot::{Mutex, RwLock};
+use tokio::time::Instant;
+
+use crate::listen::Held;
+
+/// The most buckets of one kind.
+const MOST_BUCKETS: usize = 100_000;
+
+/// The error that sums of fractions may have: less than any request could notice.
+const ROUNDING: f64 = 1e-6;
+
+/// The least time between two searches for buckets to forget.
+const CLEARING: Duration = Duration::from_secs(1);
+
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+
+/// Limits of requests. `Default` has none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RateLimits {
+    /// The time in which a bucket fills.
+    pub window: Duration,
+    /// The limits of each key.
+    pub key: Limit,
+    /// The limits of each address whose requests show no valid key.
+    pub address: Limit,
+}
+
+impl Default for RateLimits {
+    fn default() -> Self {
+        Self { window: Duration::from_mins(1), key: Limit::default(), address: Limit::default() }
+    }
+}
+
+/// Limits of one kind of client.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limit {
+    /// The most requests in a window.
+    pub requests: Option<u32>,
+    /// The most requests under way at once.
+    pub in_flight: Option<u32>,
+}
+
+/// A client, as limits tell clients apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Client {
+    /// The holder of a key.
+    Key(KeyId),
+    /// Whoever is at an address.
+    Address(IpAddr),
+}
+
+/// The limits that are in force, which a reload changes.
+#[derive(Debug, Default)]
+pub(crate) struct Limits {
+    limits: RwLock<RateLimits>,
+    limiter: RwLock<Option<Arc<Limiter>>>,
+}
+
+impl Limits {
+    /// Puts limits into force. Those that stay the same keep their counts.
+    pub(crate) fn set(&self, limits: &RateLimits) {
+        let before = std::mem::replace(&mut *self.limits.write(), *limits);
+        if before != *limits {
+            *self.limiter.write() = Limiter::of(limits).map(Arc::new);
+        }
+    }
+
+    /// Lets a request of the client in, or refuses it.
+    pub(crate) fn enter(&self, client: Client) -> Result<Admitted, Refused> {
+        let limiter = self.limiter.read().clone();
+        limiter.map_or_else(|| Ok(Admitted::default()), |limiter| limiter.enter(client))
+    }
+}
+
+/// The buckets of all clients.
+#[derive(Debug)]
+struct Limiter {
+    keys: Arc<Buckets<KeyId>>,
+    addresses: Arc<Buckets<IpAddr>>,
+}
+
+/// The outcome for a request within its limits. The request counts as under way until this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Admitted {
+    rate: Option<Rate>,
+    place: Option<Held>,
+}
+
+impl Admitted {
+    /// Says in the reply what is left, and holds the place until the reply is sent.
+    pub(crate) fn mark<B>(self, mut response: http::Response<B>) -> http::Response<B> {
+        if let Some(rate) = self.rate {
+            rate.add_headers(response.headers_mut());
+        }
+        if let Some(place) = self.place {
+            response.extensions_mut().insert(place);
+        }
+        response
+    }
+}
+
+/// The refusal of a request beyond its limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// What is left of the quota; `None` where too many requests are under way.
+    pub(crate) rate: Option<Rate>,
+    /// The seconds after which a retry makes sense.
+    pub(crate) retry_after_secs: u64,
+}
+
+impl Refused {
+    /// Says what was passed.
+    pub(crate) fn detail(&self) -> String {
+        match self.rate {
+            Some(rate) => format!(
+                "too many requests: {} in {} s for each {}",
+                rate.quota, rate.window_secs, rate.policy
+            ),
+            None => "too many requests are under way".to_owned(),
+        }
+    }
+}
+
+/// The state of a quota, for the headers of a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rate {
+    policy: &'static str,
+    quota: u32,
+    window_secs: u64,
+    remaining: u32,
+    reset_secs: u64,
+}
+
+impl Rate {
+    /// Adds what the policy is and what is left of it.
+    pub(crate) fn add_headers(&self, headers: &mut HeaderMap) {
+        let Self { policy, quota, window_secs, remaining, reset_secs } = self;
+        let value = |text: String| HeaderValue::try_from(text).expect("it is ASCII");
+        headers.insert(RATE_LIMIT_POLICY, value(format!("\"{policy}\";q={quota};w={window_secs}")));
+        headers.insert(RATE_LIMIT, value(format!("\"{policy}\";r={remaining};t={reset_secs}")));
+    }
+}
+
+impl Limiter {
+    /// Makes the buckets of the limits; `None` if there are no limits.
+    fn of(limits: &RateLimits) -> Option<Self> {
+        let RateLimits { window, key, address } = *limits;
+        let is_on = |limit: Limit| limit.requests.is_some() || limit.in_flight.is_some();
+        (is_on(key) || is_on(address)).then(|| Self {
+            keys: Arc::new(Buckets::new("key", key, window)),
+            addresses: Arc::new(Buckets::new("address", address, window)),
+        })
+    }
+
+    fn enter(&self, client: Client) -> Result<Admitted, Refused> {
+        match client {
+            Client::Key(id) => Buckets::enter(&self.keys, Some(id)),
+            Client::Address(address) => Buckets::enter(&self.addresses, Some(subscriber(address))),
+        }
+    }
+}
+
+/// Returns the address that stands for all addresses of one subscriber.
+fn subscriber(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}
+
+/// The buckets of one kind of clients.
+#[derive(Debug)]
+struct Buckets<K> {
+    policy: &'static str,
+    limit: Limit,
+    window: Duration,
+    buckets: Mutex<Shelf<K>>,
+}
+
+#[derive(Debug)]
+struct Shelf<K> {
+    /// By client; `None` is the bucket that newcomers share while there are too many.
+    buckets: HashMap<Option<K>, Bucket>,
+    cleared_at: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    /// Requests that may be made now.
+    permits: f64,
+    /// The instant for which `permits` is right.
+    counted_at: Instant,
+    in_flight: u32,
+}
+
+impl<K: Clone + Eq + Hash + Send + Sync + 'static> Buckets<K> {
+    fn new(policy: &'static str, limit: Limit, window: Duration) -> Self {
+        let shelf = Shelf { buckets: HashMap::new(), cleared_at: None };
+        Self { policy, limit, window, buckets: Mutex::new(shelf) }
+    }
+
+    fn quota(&self) -> f64 {
+        f64::from(self.limit.requests.unwrap_or(0))
+    }
+
+    /// Takes a permit and a place among the requests under way.
+    fn enter(this: &Arc<Self>, client: Option<K>) -> Result<Admitted, Refused> {
+        if this.limit == Limit::default() {
+            return Ok(Admitted { rate: None, place: None });
+        }
+
+        let now = Instant::now();
+        let mut shelf = this.buckets.lock();
+        let client = this.room_for(&mut shelf, client, now);
+        let bucket = shelf.buckets.entry(client.clone()).or_insert_with(|| this.full(now));
+
+        if this.limit.in_flight.is_some_and(|most| bucket.in_flight >= most) {
+            return Err(Refused { rate: None, retry_after_secs: 1 });
+        }
+        let rate = this.take_permit(bucket, now)?;
+        bucket.in_flight += 1;
+        drop(shelf);
+
+        let leave = Leave { buckets: Arc::clone(this), client };
+        Ok(Admitted { rate, place: Some(Held::new(leave)) })
+    }
+
+    fn take_permit(&self, bucket: &mut Bucket, now: Instant) -> Result<Option<Rate>, Refused> {
+        if self.limit.requests.is_none() {
+            return Ok(None);
+        }
+
+        self.refill(bucket, now);
+        if bucket.permits + ROUNDING < 1.0 {
+            let wait = (1.0 - bucket.permits) / self.quota() * self.window.as_secs_f64();
+            let retry_after_secs = seconds(wait);
+            let rate = Some(self.rate(bucket, retry_after_secs));
+            return Err(Refused { rate, retry_after_secs });
+        }
+
+        bucket.permits = (bucket.permits - 1.0).max(0.0);
+        let until_full = (self.quota() - bucket.permits) / self.quota();
+        Ok(Some(self.rate(bucket, seconds(until_full * self.window.as_secs_f64()))))
+    }
+
+    fn refill(&self, bucket: &mut Bucket, now: Instant) {
+        let passed = now.saturating_duration_since(bucket.counted_at).as_secs_f64();
+        let gained = passed / self.window.as_secs_f64() * self.quota();
+        bucket.permits = (bucket.permits + gained).min(self.quota());
+        bucket.counted_at = now;
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "permits are between 0 and a quota of 32 bits"
+    )]
+    fn rate(&self, bucket: &Bucket, reset_secs: u64) -> Rate {
+        Rate {
+            policy: self.policy,
+            quota: self.limit.requests.unwrap_or(0),
+            window_secs: self.window.as_secs(),
+            remaining: (bucket.permits + ROUNDING) as u32,
+            reset_secs,
+        }
+    }
+
+    fn full(&self, now: Instant) -> Bucket {
+        Bucket { permits: self.quota(), counted_at: now, in_flight: 0 }
+    }
+
+    /// Returns the client itself if there is room for its bucket, else `None`, whose bucket is shared.
+    fn room_for(&self, shelf: &mut Shelf<K>, client: Option<K>, now: Instant) -> Option<K> {
+        if shelf.buckets.len() < MOST_BUCKETS || shelf.buckets.contains_key(&client) {
+            return client;
+        }
+
+        let is_clear = |at: Instant| now.saturating_duration_since(at) < CLEARING;
+        if !shelf.cleared_at.is_some_and(is_clear) {
+            shelf.cleared_at = Some(now);
+            shelf.buckets.retain(|_, bucket| {
+                self.refill(bucket, now);
+                bucket.in_flight > 0 || bucket.permits < self.quota()
+            });
+        }
+        client.filter(|_| shelf.buckets.len() < MOST_BUCKETS)
+    }
+
+    fn leave(&self, client: &Option<K>) {
+        let mut shelf = self.buckets.lock();
+        let Some(bucket) = shelf.buckets.get_mut(client) else { return };
+        bucket.in_flight = bucket.in_flight.saturating_sub(1);
+
+        // Without a quota, a bucket says nothing while no request is under way.
+        if bucket.in_flight == 0 && self.limit.requests.is_none() {
+            shelf.buckets.remove(client);
+        }
+    }
+}
+
+/// Rounds up to whole seconds, at least one.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a wait is at most a window"
+)]
+fn seconds(wait: f64) -> u64 {
+    (wait - ROUNDING).ceil().max(1.0) as u64
+}
+
+/// A place among the requests under way, given back at its end.
+struct Leave<K: Clone + Eq + Hash + Send + Sync + 'static> {
+    buckets: Arc<Buckets<K>>,
+    client: Option<K>,
+}
+
+impl<K: Clone + Eq + Hash + Send + Sync + 'static> Drop for Leave<K> {
+    fn drop(&mut self) {
+        self.buckets.leave(&self.client);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limiter(requests: Option<u32>, in_flight: Option<u32>) -> Limiter {
+        let limit = Limit { requests, in_flight };
+        let limits = RateLimits { key: limit, address: limit, ..RateLimits::default() };
+        Limiter::of(&limits).unwrap()
+    }
+
+    fn key(number: usize) -> Client {
+        let text = format!("{number:026}");
+        Client::Key(text.parse().unwrap())
+    }
+
+    fn address(text: &str) -> Client {
+        Client::Address(text.parse().unwrap())
+    }
+
+    fn headers(rate: Rate) -> (String, String) {
+        let mut headers = HeaderMap::new();
+        rate.add_headers(&mut headers);
+        let text = |name| headers[name].to_str().unwrap().to_owned();
+        (text(RATE_LIMIT), text(RATE_LIMIT_POLICY))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_quota_is_a_burst_and_is_refilled_evenly() {
+        let limiter = limiter(Some(3), None);
+        for left in [2, 1, 0] {
+            let rate = limiter.enter(address("10.0.0.1")).unwrap().rate.unwrap();
+            assert_eq!(rate.remaining, left);
+        }
+
+        let refused = limiter.enter(address("10.0.0.1")).unwrap_err();
+        assert_eq!(refused.retry_after_secs, 20);
+        assert_eq!(
+            headers(refused.rate.unwrap()),
+            ("\"address\";r=0;t=20".to_owned(), "\"address\";q=3;w=60".to_owned())
+        );
+        assert!(limiter.enter(address("10.0.0.2")).is_ok(), "another address");
+        assert!(limiter.enter(key(1)).is_ok(), "a key");
+
+        tokio::time::advance(Duration::from_secs(19)).await;
+        assert_eq!(limiter.enter(address("10.0.0.1")).unwrap_err().retry_after_secs, 1);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(limiter.enter(address("10.0.0.1")).is_ok());
+        assert!(limiter.enter(address("10.0.0.1")).is_err());
+
+        tokio::time::advance(Duration::from_hours(1)).await;
+        let rate = limiter.enter(address("10.0.0.1")).unwrap().rate.unwrap();
+        assert_eq!((rate.remaining, rate.reset_secs), (2, 20), "never more than the quota");
+    }
+
+    #[tokio::test]
+    async fn a_place_is_free_again_when_its_request_ends() {
+        let limiter = limiter(None, Some(2));
+        let first = limiter.enter(key(1)).unwrap();
+        let second = limiter.enter(key(1)).unwrap();
+        let refused = limiter.enter(key(1)).unwrap_err();
+        assert_eq!((refused.rate, refused.retry_after_secs), (None, 1));
+        assert!(limiter.enter(key(2)).is_ok());
+
+        let copy = second.place.clone();
+        drop(second);
+        assert!(limiter.enter(key(1)).is_err(), "a clone holds the place");
+        drop(copy);
+        assert!(limiter.enter(key(1)).is_ok());
+        drop(first);
+        assert!(limiter.keys.buckets.lock().buckets.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_request_takes_no_permit_and_no_place() {
+        let limiter = limiter(Some(2), Some(1));
+        let first = limiter.enter(address("10.0.0.1")).unwrap();
+        assert!(limiter.enter(address("10.0.0.1")).is_err());
+        drop(first);
+        assert_eq!(limiter.enter(address("10.0.0.1")).unwrap().rate.unwrap().remaining, 0);
+        assert!(limiter.enter(address("10.0.0.1")).is_err());
+        tokio::time::advance(Duration::from_mins(1)).await;
+        assert!(limiter.enter(address("10.0.0.1")).is_ok());
+    }
+
+    #[tokio::test]
+    async fn addresses_of_one_subscriber_are_one_client() {
+        let limiter = limiter(Some(1), None);
+        assert!(limiter.enter(address("2001:db8:1:2::1")).is_ok());
+        assert!(limiter.enter(address("2001:db8:1:2:ffff::9")).is_err());
+        assert!(limiter.enter(address("2001:db8:1:3::1")).is_ok());
+        assert!(limiter.enter(address("10.0.0.1")).is_ok());
+        assert!(limiter.enter(address("::ffff:10.0.0.1")).is_err(), "the same IPv4 address");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn buckets_are_bounded_and_full_ones_make_room() {
+        let limiter = limiter(Some(1), None);
+        for number in 0..MOST_BUCKETS {
+            assert!(limiter.enter(key(number)).is_ok());
+        }
+        assert!(limiter.enter(key(MOST_BUCKETS + 1)).is_ok(), "in the shared bucket");
+        assert!(limiter.enter(key(MOST_BUCKETS + 2)).is_err());
+        assert!(limiter.keys.buckets.lock().buckets.len() <= MOST_BUCKETS + 1);
+
+        tokio::time::advance(Duration::from_mins(1)).await;
+        assert!(limiter.enter(key(MOST_BUCKETS + 3)).is_ok());
+        assert_eq!(limiter.keys.buckets.lock().buckets.len(), 1);
+    }
+
+    #[test]
+    fn without_limits_nothing_is_counted_and_limits_come_and_go() {
+        let limits = Limits::default();
+        assert!(limits.enter(key(1)).unwrap().rate.is_none());
+
+        let mut wanted = RateLimits::default();
+        wanted.key.requests = Some(1);
+        limits.set(&wanted);
+        assert!(limits.enter(key(1)).is_ok() && limits.enter(key(1)).is_err());
+        limits.set(&wanted);
+        assert!(limits.enter(key(1)).is_err(), "the same limits keep their counts");
+        limits.set(&RateLimits::default());
+        assert!(limits.enter(key(1)).is_ok());
+    }
+}
