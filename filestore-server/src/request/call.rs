@@ -190,6 +190,7 @@ mod tests {
             guard: Guard::default(),
             metrics: Metrics::new(),
             audit: Audit::default(),
+            limits: Limits::default(),
         };
         let call = Call {
             app: Arc::new(app),
