@@ -342,7 +342,10 @@ mod tests {
         let rows = table.lines().take_while(|line| line.starts_with('|'));
         rows.map(|row| {
             let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
-            let path = cells[1].trim_matches('`').replace("{fileId}", "{file_id}");
+            let path = cells[1].trim_matches('`');
+            let path = path
+                .replace("{fileId}", "{file_id}")
+                .replace("{organizationId}", "{organization_id}");
             (cells[0].to_owned(), path, cells[2].to_owned())
         })
         .collect()
