@@ -68,7 +68,7 @@ pub struct Limit {
 }
 
 /// A client, as limits tell clients apart.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Client {
     /// The holder of a key.
     Key(KeyId),
@@ -316,6 +316,10 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Buckets<K> {
         client.filter(|_| shelf.buckets.len() < MOST_BUCKETS)
     }
 
+    #[expect(
+        clippy::ref_option,
+        reason = "the map's own key, which need not be cloned to look it up"
+    )]
     fn leave(&self, client: &Option<K>) {
         let mut shelf = self.buckets.lock();
         let Some(bucket) = shelf.buckets.get_mut(client) else { return };
