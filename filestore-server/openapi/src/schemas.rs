@@ -139,6 +139,7 @@ fn add_rule(name: &str, property: &mut Value) {
         "ids" => json!({ "minItems": 1, "maxItems": MAX_DELETED_AT_ONCE }),
         "size" => json!({ "enum": VARIANT_SIZES }),
         "expires_in_s" => json!({ "minimum": 1, "maximum": 604_800 }),
+        "overlap_s" => json!({ "minimum": 0, "maximum": 2_592_000 }),
         "bytes_per_second" => json!({ "minimum": 1, "maximum": i64::MAX }),
         _ => return,
     };
@@ -154,6 +155,7 @@ fn add_own_rules(request: &str, schema: &mut Value) {
         ("CreateKey", "name", json!({ "minLength": 1, "maxLength": 255, "pattern": NO_CONTROLS })),
         ("CreateKey", "organizations", list(organization, 100)),
         ("CreateKey", "scopes", list(scope, 4)),
+        ("CreateKey", "expires_in_s", json!({ "minimum": 1, "maximum": 3_153_600_000_u64 })),
         ("SignUploadRequest", "mime_type", json!({ "maxLength": 255, "pattern": MIME_TYPE })),
     ];
 

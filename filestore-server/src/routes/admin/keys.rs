@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filestore_core::api::{CreateKey, KeyReply, NewKeyReply};
-use filestore_core::{KeyId, NewKey, Result};
+use filestore_core::{Error, KeyId, KeyScope, NewKey, Result};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
@@ -58,6 +58,11 @@ fn requested(json: &[u8]) -> Result<CreateKey> {
     let object = Object::parse(json, &["name", "organizations", "scopes", "expires_in_s"])?;
     let organizations = required("organizations", object.texts("organizations")?)?;
     let scopes = required("scopes", object.texts("scopes")?)?;
+    if scopes.len() > KeyScope::ALL.len() {
+        let most = KeyScope::ALL.len();
+        let error = Error::invalid("scopes", format!("a key has at most {most} scopes"));
+        return Err(error.with_limit(most as u64));
+    }
 
     let mut request = CreateKey::new(organizations, scopes);
     request.name = object.text("name")?;
@@ -96,6 +101,7 @@ mod tests {
             (r#"{"organizations":"7","scopes":["read"]}"#, "organizations"),
             (r#"{"organizations":[7],"scopes":["read"]}"#, "organizations"),
             (r#"{"organizations":["7"],"scopes":["read"],"expires_in_s":-1}"#, "expires_in_s"),
+            (r#"{"organizations":["7"],"scopes":["read","read","read","read","read"]}"#, "scopes"),
             (r#"{"organizations":["7"],"scopes":["read"],"name":null}"#, "name"),
             (r#"{"organizations":["7"],"scopes":["read"],"scope":[]}"#, "scope"),
         ] {

@@ -7,9 +7,10 @@ use warp::reply::Response;
 use warp::{Filter, Rejection};
 
 use super::super::path::Segment;
+use super::expect_nothing;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::request::incoming::Body;
+use crate::request::incoming::{Body, body};
 use crate::routes::filters::{answer, call, get, not_allowed, post};
 
 /// Builds `/signing-secrets`, its `/rotate` and `/{kid}/revoke`.
@@ -21,7 +22,8 @@ pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
     let revoke = path
         .and(warp::post())
         .and(call())
-        .then(|kid, call: Arc<Call>| answer(Arc::clone(&call), revoke(call, kid)));
+        .and(body())
+        .then(|kid, call: Arc<Call>, body| answer(Arc::clone(&call), revoke(call, kid, body)));
     let revoke = revoke.or(path.and(not_allowed("POST")).map(|_, reply| reply)).unify();
 
     list.or(rotate).unify().or(revoke).unify()
@@ -31,12 +33,14 @@ async fn list(call: Arc<Call>) -> Result<Response, Failure> {
     shown(&call)
 }
 
-async fn rotate(call: Arc<Call>, _body: Body) -> Result<Response, Failure> {
+async fn rotate(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
+    expect_nothing(&call, body).await?;
     call.store().signing().rotate().await?;
     shown(&call)
 }
 
-async fn revoke(call: Arc<Call>, kid: Segment) -> Result<Response, Failure> {
+async fn revoke(call: Arc<Call>, kid: Segment, body: Body) -> Result<Response, Failure> {
+    expect_nothing(&call, body).await?;
     call.store().signing().revoke(&kid.0).await?;
     shown(&call)
 }
