@@ -9,7 +9,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use filestore_core::domain::provider::ProviderConfig;
-use filestore_workspace::{TestServer, sha256_hex};
+use filestore_workspace::{Call, TestServer, sha256_hex};
+use reqwest::Method;
 use serde_json::Value;
 
 /// Longer than this project will be maintained: what a manifest calls deleted stays to be seen.
@@ -23,6 +24,11 @@ async fn a_data_directory_of_84e346b_serves_every_byte() {
 #[tokio::test]
 async fn a_data_directory_of_schema_3_serves_every_byte() {
     serves_every_byte("schema3").await;
+}
+
+#[tokio::test]
+async fn a_data_directory_of_schema_4_serves_every_byte() {
+    serves_every_byte("schema4").await;
 }
 
 async fn serves_every_byte(version: &str) {
@@ -53,6 +59,11 @@ async fn a_data_directory_of_schema_3_keeps_its_deletions_bindings_and_variants(
     keeps_its_deletions_bindings_and_variants("schema3").await;
 }
 
+#[tokio::test]
+async fn a_data_directory_of_schema_4_keeps_its_deletions_bindings_and_variants() {
+    keeps_its_deletions_bindings_and_variants("schema4").await;
+}
+
 async fn keeps_its_deletions_bindings_and_variants(version: &str) {
     let (server, manifest) = open(version).await;
 
@@ -72,6 +83,20 @@ async fn keeps_its_deletions_bindings_and_variants(version: &str) {
     assert_eq!(server.record(replaced).await.version, 2);
 }
 
+#[tokio::test]
+async fn a_data_directory_of_schema_4_keeps_its_key_and_what_was_said_of_its_files() {
+    let (server, manifest) = open("schema4").await;
+
+    Call::bare(Method::GET, &server.url("/api/v1/files")).send().await.problem(401, "unauthorized");
+
+    let tagged = server.record(manifest["tagged"].as_str().unwrap()).await;
+    assert_eq!(serde_json::to_string(&tagged.metadata).unwrap(), r#"{"colour":"blue","n":1.5}"#);
+
+    let renamed = server.record(manifest["renamed"].as_str().unwrap()).await;
+    assert_eq!(renamed.original_name, "after.md");
+    assert_eq!(renamed.mime_type, "text/markdown");
+}
+
 /// Starts a server on a copy of what `version` wrote.
 async fn open(version: &str) -> (TestServer, Value) {
     let kept =
@@ -86,7 +111,13 @@ async fn open(version: &str) -> (TestServer, Value) {
         config.store.providers = vec![second.with_option("root", root)];
         config.store.purge_grace = NEVER;
     });
-    (server.await, serde_json::from_slice(&manifest).unwrap())
+    let manifest: Value = serde_json::from_slice(&manifest).unwrap();
+
+    let server = match manifest["key"]["key"].as_str() {
+        Some(key) => server.await.with_key(key),
+        None => server.await,
+    };
+    (server, manifest)
 }
 
 fn copy(from: &Path, to: &Path) {

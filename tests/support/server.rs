@@ -8,6 +8,7 @@ use filestore_core::FileStore;
 use filestore_core::api::FileRecord;
 use filestore_server::{Config, Server};
 use reqwest::Method;
+use reqwest::header::{AUTHORIZATION, HeaderMap};
 use tempfile::TempDir;
 
 use crate::call::{Call, Reply};
@@ -51,14 +52,23 @@ impl TestServer {
     async fn start_in(dir: TempDir, mut config: Config) -> Self {
         config.data_dir = dir.path().join("data");
         let server = Server::start(config.clone()).await.expect("the server starts");
-        Self { server, config, http: http_client(REQUEST_TIMEOUT), dir }
+        Self { server, config, http: http_client(REQUEST_TIMEOUT, HeaderMap::new()), dir }
     }
 
     /// Waits up to `patience` for each reply, until it is restarted: for what takes long by itself and
     /// several times as long on a busy machine.
     #[must_use]
     pub fn patient(mut self, patience: Duration) -> Self {
-        self.http = http_client(patience);
+        self.http = http_client(patience, HeaderMap::new());
+        self
+    }
+
+    /// Shows `key` with each request, until it is restarted.
+    #[must_use]
+    pub fn with_key(mut self, key: &str) -> Self {
+        let shown = format!("Bearer {key}").parse().expect("a key is plain text");
+        let headers = HeaderMap::from_iter([(AUTHORIZATION, shown)]);
+        self.http = http_client(REQUEST_TIMEOUT, headers);
         self
     }
 
@@ -208,8 +218,9 @@ impl std::fmt::Debug for TestServer {
 }
 
 /// Asks this machine, follows no redirect, and waits `patience` for each whole reply.
-fn http_client(patience: Duration) -> reqwest::Client {
+fn http_client(patience: Duration, headers: HeaderMap) -> reqwest::Client {
     crate::http_client()
+        .default_headers(headers)
         .redirect(reqwest::redirect::Policy::none())
         .timeout(patience)
         .build()
