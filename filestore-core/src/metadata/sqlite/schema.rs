@@ -63,8 +63,10 @@ pub(super) fn migrate(
 ) -> rusqlite::Result<()> {
     let is_large = version > 0 && version < MIGRATIONS.len();
     if is_large {
-        // A new index of many rows is sorted: on the disk, as memory is bounded.
-        connection.execute_batch("PRAGMA temp_store = FILE;")?;
+        // A new index of many rows is sorted: on the disk, as memory is bounded. Adding a column checks
+        // all rows, and a damaged one, which queries pass over, would keep the store from opening.
+        connection
+            .execute_batch("PRAGMA temp_store = FILE; PRAGMA ignore_check_constraints = ON;")?;
     }
 
     for (number, step) in (1_i64..).zip(MIGRATIONS).skip(version) {
@@ -80,7 +82,8 @@ pub(super) fn migrate(
     }
 
     if is_large {
-        connection.execute_batch("PRAGMA temp_store = MEMORY;")?;
+        connection
+            .execute_batch("PRAGMA temp_store = MEMORY; PRAGMA ignore_check_constraints = OFF;")?;
     }
     Ok(())
 }

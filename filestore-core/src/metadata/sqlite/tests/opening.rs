@@ -180,3 +180,36 @@ async fn a_migration_that_was_killed_is_made_at_the_next_opening() {
     let listed = again.list_files(&everything, &Scope::All, None, 1000).await.unwrap().records;
     assert_eq!(listed.len(), records.len() + 1);
 }
+
+#[tokio::test]
+async fn a_damaged_row_does_not_stop_a_migration() {
+    let directory = tempfile::tempdir().unwrap();
+    let old = Connection::open(file(&directory)).unwrap();
+    for step in &MIGRATIONS[..3] {
+        old.execute_batch(step).unwrap();
+    }
+    old.execute_batch(
+        "PRAGMA application_id = 1179866194; PRAGMA user_version = 3;
+         INSERT INTO settings VALUES ('store_id', '01ARZ3NDEKTSV4RRFFQ69G5FAV');
+         PRAGMA ignore_check_constraints = ON;
+         INSERT INTO files (file_id, organization_id, sub_system, original_name, mime_type, ext, status,
+             sync_status, storage_location, storage_provider, blob_key, size_bytes, sha256, stored_at,
+             version, created_at, updated_at)
+         VALUES ('01ARZ3NDEKTSV4RRFFQ69G5FAV', 'acme', 'docs', 'a', 'text/plain', '', 'ODD', 'NONE', 'LOCAL',
+             'LOCAL', 'acme/docs/2026/01/01/01ARZ3NDEKTSV4RRFFQ69G5FAV', 1, zeroblob(32), 0, 1, 0, 0)",
+    )
+    .unwrap();
+    drop(old);
+
+    let metadata = open(&directory);
+    put(&metadata, ready("acme")).await;
+    let listed = metadata.list_files(&ListFilter::default(), &Scope::All, None, 10).await.unwrap();
+    assert_eq!(listed.records.len(), 1, "the damaged row is passed over");
+
+    let set_up = metadata.writer.run("test", |tx| {
+        let value =
+            |name| tx.sql.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
+        Ok([value("ignore_check_constraints")?, value("temp_store")?])
+    });
+    assert_eq!(set_up.await.unwrap(), [0, 2], "what the migration needed is over");
+}
