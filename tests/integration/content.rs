@@ -262,15 +262,19 @@ async fn if_range_gives_the_part_only_of_the_same_content() {
 async fn no_date_names_two_contents_even_if_both_are_of_one_second() {
     let server = TestServer::start().await;
     let id = server.upload("first").ok().await.file_id;
-    server.change(&id).file("other").send().await.expect(200);
-    let stored = server.store().now();
+    loop {
+        server.change(&id).file("other").send().await.expect(200);
+        let stored = server.store().now();
 
-    let date = httpdate::fmt_http_date(stored.to_system_time());
-    let unchanged = with(&server, &id, &[("if-modified-since", &date)]).await;
-    let part = with(&server, &id, &[("range", "bytes=0-1"), ("if-range", &date)]).await;
-    if server.store().now().as_secs() == stored.as_secs() {
+        let date = httpdate::fmt_http_date(stored.to_system_time());
+        let unchanged = with(&server, &id, &[("if-modified-since", &date)]).await;
+        let part = with(&server, &id, &[("range", "bytes=0-1"), ("if-range", &date)]).await;
+        if server.store().now().as_secs() != stored.as_secs() {
+            continue;
+        }
         assert_eq!((unchanged.status, part.status), (200, 200));
         assert!(unchanged.header("last-modified").is_none());
+        break;
     }
 
     let date = dated(&server, &id).await;

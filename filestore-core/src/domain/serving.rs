@@ -79,6 +79,26 @@ impl Family {
     }
 }
 
+/// The type of bytes of which nothing is said.
+const OCTETS: &str = "application/octet-stream";
+
+/// Tests whether pages take such a file in by a tag, whatever its disposition is: scripts and style
+/// sheets (WHATWG MIME Sniffing, JavaScript MIME type essences). An application on the same origin trusts
+/// these.
+fn is_taken_in(mime: &str) -> bool {
+    let essence = essence(mime);
+    let Some((kind, subtype)) = essence.split_once('/') else { return false };
+    let script = subtype.strip_prefix("x-").unwrap_or(subtype);
+    match kind {
+        "text" => {
+            matches!(script, "css" | "javascript" | "ecmascript" | "jscript" | "livescript")
+                || script.starts_with("javascript1.")
+        }
+        "application" => matches!(script, "javascript" | "ecmascript"),
+        _ => false,
+    }
+}
+
 /// Decides how to serve a file of type `claimed` whose bytes show `sniffed` (see
 /// [`super::media::sniff`]), where the client may ask for `requested`: a requested attachment
 /// always is one, and `Inline` makes no file inline that would not be inline by itself.
@@ -99,7 +119,7 @@ pub fn decide<'a>(
         },
         None => Serving {
             disposition: Disposition::Attachment,
-            content_type: Cow::Borrowed(claimed),
+            content_type: Cow::Borrowed(if is_taken_in(claimed) { OCTETS } else { claimed }),
             csp: CSP_SANDBOX,
         },
     }
@@ -159,8 +179,6 @@ mod tests {
             ("image/svg+xml", Some("image/svg+xml")),
             ("text/xml", Some("text/xml")),
             ("application/xhtml+xml", Some("text/xml")),
-            ("text/javascript", Some("text/plain")),
-            ("text/css", Some("text/plain")),
             ("text/csv", Some("text/plain")),
             ("application/json", Some("text/plain")),
             ("application/octet-stream", Some("image/png")),
@@ -185,6 +203,34 @@ mod tests {
                 };
                 assert_eq!(decide(claimed, sniffed, requested), expected, "{claimed} {sniffed:?}");
             }
+        }
+    }
+
+    #[test]
+    fn scripts_and_style_sheets_lose_their_type() {
+        for claimed in [
+            "text/javascript",
+            "Text/JavaScript; charset=utf-8",
+            "application/javascript",
+            "application/x-javascript",
+            "text/x-ecmascript",
+            "application/ecmascript",
+            "text/javascript1.5",
+            "text/jscript",
+            "text/livescript",
+            "text/css",
+        ] {
+            for requested in [None, Some(Inline), Some(Attachment)] {
+                let how = decide(claimed, Some("text/plain"), requested);
+                assert_eq!(
+                    (how.disposition, &*how.content_type),
+                    (Attachment, OCTETS),
+                    "{claimed}"
+                );
+            }
+        }
+        for claimed in ["text/csv", "application/json", "image/javascript", "javascript", ""] {
+            assert_eq!(decide(claimed, None, None).content_type, claimed);
         }
     }
 
