@@ -325,7 +325,7 @@ pub(crate) struct SignArgs {
         value_parser = PossibleValuesParser::new(["cover", "inside"]).map(|fit| parse_word::<Fit>(&fit))
     )]
     pub(crate) fit: Option<Fit>,
-    /// What a browser does with the file
+    /// Let a browser save the file, or show it
     #[arg(
         long,
         conflicts_with = "size",

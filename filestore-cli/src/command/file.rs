@@ -162,7 +162,7 @@ pub(super) async fn edit(args: EditArgs, target: &dyn Target, out: Output) -> Re
     show_change("edited", &changed.map_err(|e| e.doing(format!("cannot edit {}", args.id)))?, out)
 }
 
-/// `delete`: deletes each file; stops only at a failure that the next would meet too.
+/// `delete`: deletes each file, and tells of each that stays.
 pub(super) async fn delete(args: DeleteArgs, target: &dyn Target, out: Output) -> Result<Exit> {
     let (mut deleted, mut exit) = (Vec::new(), Exit::Done);
     for outcome in outcomes(args, target).await? {
@@ -204,7 +204,9 @@ async fn outcomes(args: DeleteArgs, target: &dyn Target) -> Result<Vec<Result<De
         match target.delete_many(ids).await {
             Ok(results) => outcomes.extend(results.into_iter().map(reply_of)),
             Err(failure) => {
-                outcomes.push(Err(failure.doing("cannot delete files")));
+                let first = &ids[0];
+                outcomes
+                    .push(Err(failure.doing(format!("cannot delete {first} and those after it"))));
                 break;
             }
         }

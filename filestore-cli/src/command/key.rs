@@ -48,7 +48,7 @@ pub(super) async fn run(command: KeyCommand, target: &dyn Target, out: Output) -
 
 /// Prints the text alone, so that a script can take it, and says the rest beside it.
 fn show_text(made: &NewKeyReply, out: Output) -> Result<()> {
-    out.data(made, |made| vec![made.key.as_str()], |made| plain(&made.key))?;
+    out.text(made, &made.key)?;
     let about = &made.about;
     out.note(format!("key {} ({}); it is not shown again", about.id, about.name));
     Ok(())

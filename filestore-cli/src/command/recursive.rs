@@ -215,6 +215,11 @@ impl Sender<'_> {
             if !is_replay || self.is_stored(&record.file_id, &sha256).await? {
                 return Ok(Sent::Uploaded(Entry { found, sha256, file_id: record.file_id }));
             }
+            if previous.as_ref() == Some(&record.file_id) {
+                return Err(Failure::failed(
+                    "the server repeats its answer to an upload that is gone",
+                ));
+            }
             previous = Some(record.file_id);
         }
     }

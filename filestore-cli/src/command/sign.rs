@@ -34,7 +34,7 @@ pub(super) async fn upload(args: SignUploadArgs, target: &dyn Target, out: Outpu
 }
 
 fn show(signed: &SignedUrlReply, out: Output) -> Result<Exit> {
-    out.data(signed, |signed| vec![signed.url.as_str()], |signed| plain(&signed.url))?;
+    out.text(signed, &signed.url)?;
     out.note(format!("good until {} UTC", when(&signed.expires_at)));
     Ok(Exit::Done)
 }

@@ -103,7 +103,7 @@ fn by_field(field: &str) -> Option<String> {
         "original_name" | "organizationName" => {
             "--name takes at least one character and no control characters"
         }
-        "expires_in_s" => "--expires-in takes 1 to 604800 seconds",
+        "expires_in_s" => "--expires-in takes whole seconds, from 1 to what the error names",
         "organizations" => "--org takes an organization's id, or '*' alone for all",
         "scopes" => "--scope takes read, write, delete or admin",
         "name" => "--name takes 1 to 255 characters and no control characters",

@@ -61,6 +61,14 @@ impl Output {
         }
     }
 
+    /// Prints a text that is no id, such as a URL: alone, unless JSON was asked for.
+    pub(crate) fn text<T: Serialize>(self, value: &T, text: &str) -> Result<()> {
+        match self.form {
+            Form::Json => self.line(&to_json(value)),
+            Form::People | Form::Ids => self.line(&plain(text)),
+        }
+    }
+
     /// Prints one of many values: as [`Output::data`], but what is printed for people was laid out by
     /// the caller.
     pub(crate) fn each<T: Serialize>(

@@ -34,6 +34,7 @@ in_every_way! {
     bindings_are_made_changed_and_listed
     the_store_is_looked_after
     keys_are_made_listed_rotated_and_revoked
+    urls_are_signed_in_every_form
     refusals_name_the_field_and_the_next_step
 }
 
@@ -399,6 +400,9 @@ fn the_store_is_looked_after(bench: &Bench) {
 fn keys_are_made_listed_rotated_and_revoked(bench: &Bench) {
     let said = bench.fails(1, &["key", "create", "--org", "*", "--scope", "root"]);
     assert!(said.contains("--scope takes read, write, delete or admin"), "{said}");
+    let brief = ["key", "create", "--org", "*", "--scope", "read", "--expires-in", "0"];
+    let said = bench.fails(1, &brief);
+    assert!(said.contains("100 years") && said.contains("--expires-in takes whole"), "{said}");
 
     let made = bench.json(&["key", "create", "--org", "*", "--scope", "admin", "--name", "first"]);
     let (id, first) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
@@ -424,6 +428,33 @@ fn keys_are_made_listed_rotated_and_revoked(bench: &Bench) {
     assert!(revoked["revoked_at"].is_string());
     let said = bench.fails(1, &["--key", second, "key", "revoke", "01ARZ3NDEKTSV4RRFFQ69G5FAV"]);
     assert!(said.contains("key not found"), "{said}");
+}
+
+fn urls_are_signed_in_every_form(bench: &Bench) {
+    let id = bench.upload("a.txt", "hello", &[]);
+    let path = format!("/api/v1/files/{id}");
+    let plain = bench.ok(&["sign", &id]);
+    let quiet = bench.ok(&["sign", &id, "--quiet"]);
+    let json = bench.json(&["sign", &id]);
+    for url in [plain.trim_end(), quiet.trim_end(), json["url"].as_str().unwrap()] {
+        assert!(url.contains(&path) && url.contains("&sig="), "{url}");
+    }
+    let variant = bench.ok(&["sign", &id, "--size", "200", "--fit", "inside", "-q"]);
+    assert!(variant.contains(&format!("{path}/200/200?fit=inside&")), "{variant}");
+
+    let upload = ["sign-upload", "--org", "42", "--sub", "s", "--max-size", "9", "--quiet"];
+    let (one, other) = (bench.ok(&upload), bench.ok(&upload));
+    assert!(one.contains("/api/v1/files/upload?") && one.contains("max_size=9"), "{one}");
+    assert_ne!(one, other, "each is good for one file");
+
+    let kid = bench.ok(&["signing", "list", "--quiet"]);
+    assert!(plain.contains(&format!("kid={}", kid.trim_end())), "{plain} {kid}");
+    let rotated = bench.json(&["signing", "rotate"]);
+    assert_eq!(rotated.as_array().unwrap().len(), 2);
+    let left = bench.json(&["signing", "revoke", kid.trim_end()]);
+    assert_eq!(left.as_array().unwrap().len(), 1);
+    let said = bench.fails(1, &["signing", "revoke", kid.trim_end()]);
+    assert!(said.contains("not found"), "{said}");
 }
 
 fn refusals_name_the_field_and_the_next_step(bench: &Bench) {

@@ -27,7 +27,7 @@ pub(crate) enum Way {
 pub(crate) struct Bench {
     work: TempDir,
     data: TempDir,
-    way: Way,
+    pub(crate) way: Way,
     /// For commands that open the directory themselves.
     config: Option<PathBuf>,
     server: Option<(Runtime, Option<Server>)>,

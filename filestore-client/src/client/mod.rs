@@ -149,8 +149,10 @@ impl Client {
     /// ```
     pub async fn delete(&self, file_id: impl AsRef<str>) -> Result<DeleteReply> {
         let file_id = file_id.as_ref();
-        let request = self.file_request(Method::DELETE, file_id, &[])?;
+        self.deleted(file_id, self.file_request(Method::DELETE, file_id, &[])?).await
+    }
 
+    async fn deleted(&self, file_id: &str, request: RequestBuilder) -> Result<DeleteReply> {
         let mut attempts = Attempts::new(self.settings().retry, Repeat::Always);
         match self.attempt(Call::repeatable(request), &mut attempts).await {
             Err(error) if error.kind() == ErrorKind::NotFound && attempts.lost_a_reply() => {
@@ -180,8 +182,9 @@ impl Client {
         file_id: impl AsRef<str>,
         etag: impl AsRef<str>,
     ) -> Result<DeleteReply> {
-        let request = self.file_request(Method::DELETE, file_id.as_ref(), &[])?;
-        self.json(Call::repeatable(request.header(IF_MATCH, etag.as_ref()))).await
+        let file_id = file_id.as_ref();
+        let request = self.file_request(Method::DELETE, file_id, &[])?;
+        self.deleted(file_id, request.header(IF_MATCH, etag.as_ref())).await
     }
 
     /// Deletes up to 1000 files, each for itself. The results come in the order of the ids, and say of
