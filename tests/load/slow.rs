@@ -1,18 +1,21 @@
 //! Many clients that do little: what they take, and what others notice of them.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::{interval, interval_at};
 
 use super::server::{Connection, Outcome, Server, noise};
 
-const TRICKLERS: usize = 1000;
+const TRICKLERS: u32 = 1000;
 /// 1.1 KiB/s, a little more than the least rate.
 const TRICKLE_BYTES: usize = 1127;
-/// Long enough that the grace of the least rate is over.
-const SETTLING: Duration = Duration::from_secs(40);
+/// The pieces, one a second, after which the grace of the least rate is over.
+const PIECES_IN_GRACE: u32 = 36;
 
 const IDLE: usize = 10_000;
 const IDLE_ADDRESSES: usize = 10;
@@ -105,12 +108,16 @@ async fn tricklers() -> Outcome {
     let server = Server::start("")?;
     let alone = uploads(&server).await?;
 
+    let past_grace = Arc::new(Semaphore::new(0));
     let mut tricklers = JoinSet::new();
     for index in 0..TRICKLERS {
         let stream = connect(&server, "127.0.0.1").await?;
-        tricklers.spawn(trickle(stream, index));
+        tricklers.spawn(trickle(stream, index, Arc::clone(&past_grace)));
     }
-    tokio::time::sleep(SETTLING).await;
+    tokio::select! {
+        all = past_grace.acquire_many(TRICKLERS) => drop(all?),
+        _ = tricklers.join_next() => return Err("a client that trickles was cut".into()),
+    }
 
     let beside = uploads(&server).await?;
     let ended = std::iter::from_fn(|| tricklers.try_join_next()).count();
@@ -127,8 +134,9 @@ async fn tricklers() -> Outcome {
     if failed { Err("clients that trickle are noticed".into()) } else { Ok(()) }
 }
 
-/// Begins an upload of 1 GiB, and sends a little of it in each second.
-async fn trickle(mut stream: TcpStream, index: usize) {
+/// Begins an upload of 1 GiB, and sends a little of it in each second. Adds a permit once the grace of the
+/// least rate is over.
+async fn trickle(mut stream: TcpStream, index: u32, past_grace: Arc<Semaphore>) {
     let head = "--b\r\nContent-Disposition: form-data; name=organization_id\r\n\r\nslow\r\n\
                 --b\r\nContent-Disposition: form-data; name=file; filename=a\r\n\r\n";
     let request = format!(
@@ -136,15 +144,18 @@ async fn trickle(mut stream: TcpStream, index: usize) {
          boundary=b\r\nContent-Length: {}\r\n\r\n{head}",
         1 << 30
     );
-    let offset = Duration::from_micros(1_000_000 * index as u64 / TRICKLERS as u64);
-    tokio::time::sleep(offset).await;
+    let offset = Duration::from_micros(1_000_000 * u64::from(index) / u64::from(TRICKLERS));
+    let mut seconds = interval_at(tokio::time::Instant::now() + offset, Duration::from_secs(1));
+    seconds.tick().await;
     if stream.write_all(request.as_bytes()).await.is_err() {
         return;
     }
 
-    let mut seconds = tokio::time::interval(Duration::from_secs(1));
-    loop {
+    for piece in 0_u32.. {
         seconds.tick().await;
+        if piece == PIECES_IN_GRACE {
+            past_grace.add_permits(1);
+        }
         if stream.write_all(&[b'x'; TRICKLE_BYTES]).await.is_err() {
             return;
         }
@@ -229,10 +240,11 @@ async fn slow_kinds() -> Outcome {
         }
 
         let began = Instant::now();
+        let mut looks = interval(Duration::from_millis(100));
         let (mut worst, mut open) = (Duration::ZERO, SLOW_OF_A_KIND);
         while open > 0 && began.elapsed() < kind.limit() * 2 {
             worst = worst.max(health(&server).await?);
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            looks.tick().await;
             open = server.descriptors()?.saturating_sub(before);
         }
 
