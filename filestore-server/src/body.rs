@@ -132,6 +132,7 @@ struct Waiting {
 mod tests {
     use super::*;
     use futures_util::{StreamExt, stream};
+    use tokio::time::interval_at;
 
     fn reader(
         chunks: &[&'static str],
@@ -167,9 +168,11 @@ mod tests {
 
     /// A body of `bytes` in each second, for ever.
     fn trickle(bytes: usize) -> impl Stream<Item = Result<Bytes, std::io::Error>> {
-        stream::unfold((), move |()| async move {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            Some((Ok(Bytes::from(vec![0; bytes])), ()))
+        let second = Duration::from_secs(1);
+        let seconds = interval_at(Instant::now() + second, second);
+        stream::unfold(seconds, move |mut seconds| async move {
+            seconds.tick().await;
+            Some((Ok(Bytes::from(vec![0; bytes])), seconds))
         })
     }
 

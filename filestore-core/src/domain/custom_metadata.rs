@@ -64,12 +64,16 @@ impl CustomMetadata {
     /// Returns the members that a listing can ask for, as it asks for them: strings as they are, numbers
     /// and booleans as JSON writes them. Arrays, objects and null cannot be asked for.
     pub(crate) fn terms(&self) -> impl Iterator<Item = (String, String)> {
-        self.members().into_iter().filter_map(|(key, value)| Some((key, term(value)?)))
+        self.members().into_iter().filter_map(|(key, value)| Some((key, term(&value)?)))
     }
 
-    /// Tells if a listing that asks for `value` of `key` shows a file with this object.
-    pub(crate) fn has(&self, key: &str, value: &str) -> bool {
-        self.terms().any(|(own_key, own)| own_key == key && own == value)
+    /// Tells if a listing that asks for all of `wanted`, by key and value, shows a file with this object.
+    pub(crate) fn has_all(&self, wanted: &[(String, String)]) -> bool {
+        if wanted.is_empty() {
+            return true;
+        }
+        let members = self.members();
+        wanted.iter().all(|(key, value)| members.get(key).and_then(term).as_ref() == Some(value))
     }
 
     /// Returns the number of bytes the object takes in memory.
@@ -78,9 +82,9 @@ impl CustomMetadata {
     }
 }
 
-fn term(value: Value) -> Option<String> {
+fn term(value: &Value) -> Option<String> {
     match value {
-        Value::String(text) => Some(text),
+        Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         Value::Bool(truth) => Some(truth.to_string()),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
@@ -195,6 +199,12 @@ mod tests {
 
     fn read(text: &str) -> CustomMetadata {
         text.parse().unwrap_or_else(|e| panic!("{e}: {text}"))
+    }
+
+    impl CustomMetadata {
+        fn has(&self, key: &str, value: &str) -> bool {
+            self.has_all(&[(key.to_owned(), value.to_owned())])
+        }
     }
 
     fn refused(text: &str) -> (ErrorKind, Option<u64>) {

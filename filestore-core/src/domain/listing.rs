@@ -45,7 +45,7 @@ impl ListFilter {
             && self.mime_type.as_ref().is_none_or(|mime| *mime == essence(&record.mime_type))
             && self.created_after.is_none_or(|at| record.file_id.made_at() >= at)
             && self.created_before.is_none_or(|at| record.file_id.made_at() < at)
-            && self.metadata.iter().all(|(key, value)| record.metadata.has(key, value))
+            && record.metadata.has_all(&self.metadata)
     }
 }
 

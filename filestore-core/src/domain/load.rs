@@ -13,7 +13,7 @@ pub struct Load {
     pub opened_at: Timestamp,
     /// The disk of the data directory; `None` if it cannot be looked at.
     pub disk: Option<DiskSpace>,
-    /// What is staged without a commit.
+    /// Files that are staged without a commit.
     pub unfinished: Unfinished,
     /// The changes that wait for the database's writer.
     pub writes: QueueLoad,
@@ -33,7 +33,7 @@ pub struct Load {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueLoad {
-    /// What waits in the queue.
+    /// Entries that wait in the queue.
     pub waiting: u64,
     /// The most that may wait.
     pub max: u64,

@@ -36,17 +36,17 @@ pub struct Overview {
     pub storage_fault: Option<String>,
     /// The disk of the data directory; `None` if it cannot be looked at.
     pub disk: Option<DiskSpace>,
-    /// What is staged without a commit.
+    /// Files that are staged without a commit.
     pub unfinished: Unfinished,
     /// The providers, `LOCAL` first, then those that are gone from the configuration and have work.
     pub providers: Vec<ProviderStatus>,
     /// Files by sync status.
     pub sync: SyncStatusReport,
-    /// What a purge would find now.
+    /// Work that a purge would find now.
     pub purge: PurgeReport,
     /// The migrations under way.
     pub migrations: Vec<(OrganizationId, MigrateRunning)>,
-    /// What the store has met and cannot repair by itself.
+    /// Damage that the store has met and cannot repair by itself.
     pub damage: Damage,
 }
 
@@ -130,11 +130,11 @@ impl ProviderStatus {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Advice {
-    /// What is not well: `database`, `disk`, `sync`, the code of a provider.
+    /// The part that is not well: `database`, `disk`, `sync`, the code of a provider.
     pub about: String,
-    /// What is wrong with it.
+    /// The problem of that part.
     pub problem: String,
-    /// What to do next.
+    /// The next step to take.
     pub next: String,
 }
 

@@ -1,5 +1,6 @@
 //! Scopes: the part of a store that one caller sees.
 
+use super::error::{Error, ErrorKind, Result};
 use super::id::OrganizationId;
 
 /// The organizations whose files a caller may see. Enforced in the look-up itself, so that a
@@ -19,5 +20,14 @@ impl Scope {
             Self::All => true,
             Self::Organizations(list) => list.contains(organization),
         }
+    }
+
+    /// Checks that the scope covers an organization that a caller names: `Forbidden` otherwise.
+    pub fn check(&self, organization: &OrganizationId) -> Result<()> {
+        if self.covers(organization) {
+            return Ok(());
+        }
+        let message = "the key may not act on this organization";
+        Err(Error::new(ErrorKind::Forbidden, message).with_field("organization_id"))
     }
 }

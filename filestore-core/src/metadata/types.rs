@@ -104,6 +104,13 @@ pub struct StoredSecret {
     pub valid_until: Option<Timestamp>,
 }
 
+impl StoredSecret {
+    /// Tests whether URLs of the secret are accepted at `now`.
+    pub fn is_valid_at(&self, now: Timestamp) -> bool {
+        self.valid_until.is_none_or(|end| now < end)
+    }
+}
+
 /// A remembered reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyEntry {

@@ -137,16 +137,17 @@ impl FileStore {
         self.change(id, scope, Change::Edit(edit), None).await
     }
 
-    /// Refuses what [`change`](Self::change) would refuse whatever the new bytes are: for callers that
-    /// want to know before they receive them.
+    /// Refuses what [`change`](Self::change) would refuse whatever the new bytes are, for callers that want
+    /// to know before they receive them; returns the record as it is now.
     pub async fn check_change(
         &self,
         id: FileId,
         scope: &Scope,
         conditions: &Preconditions,
-    ) -> Result<()> {
+    ) -> Result<Arc<FileRecord>> {
         let record = self.record(id, scope).await?;
-        conditions.check(&record)
+        conditions.check(&record)?;
+        Ok(record)
     }
 
     async fn decide(
@@ -310,12 +311,12 @@ impl FileStore {
         next: &FileRecord,
         binding: Option<BindingSeen>,
     ) -> UpdateFile {
-        let now = self.inner.now();
+        let (now, config) = (self.inner.now(), self.inner.config());
         let drop_blob = (old.blob.key != next.blob.key).then(|| DroppedBlob {
             file_id: old.file_id,
             provider: old.blob.provider.clone(),
             key: old.blob.key.clone(),
-            not_before: now.plus(self.inner.config().blob_grace),
+            not_before: now.plus(config.blob_grace),
         });
 
         UpdateFile {
@@ -323,7 +324,7 @@ impl FileStore {
             next: next.clone(),
             now,
             drop_blob,
-            quota_bytes: self.inner.config().quota_bytes,
+            quota_bytes: config.quota_bytes,
             binding,
             writes: Writes::Record,
         }

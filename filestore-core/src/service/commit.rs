@@ -154,11 +154,12 @@ impl FileStore {
             }
         };
 
+        let config = self.inner.config();
         let insert = InsertFiles {
             records: listed,
             binding: place.seen.clone(),
-            quota_bytes: self.inner.config().quota_bytes,
-            quota_files: self.inner.config().quota_files,
+            quota_bytes: config.quota_bytes,
+            quota_files: config.quota_files,
             idempotency,
             permit: files.permit.clone(),
         };

@@ -66,10 +66,15 @@ impl KeyRing {
         self.exist.load(Ordering::Acquire)
     }
 
-    /// Finds the key that is good now and whose text has that digest.
-    pub(super) fn find(&self, digest: &KeyDigest, now: Timestamp) -> Option<Arc<HeldKey>> {
-        let held = self.held.read().by_digest.get(digest).map(Arc::clone)?;
-        (held.key.is_good_at(now) && held.accepts(digest, now)).then_some(held)
+    /// Finds the key that is good now and whose text has that digest, and notes its use.
+    pub(super) fn find(&self, digest: &KeyDigest, now: Timestamp) -> Option<Arc<ApiKey>> {
+        let all = self.held.read();
+        let held = all.by_digest.get(digest)?;
+        if !held.key.is_good_at(now) || !held.accepts(digest, now) {
+            return None;
+        }
+        held.note_use(now);
+        Some(Arc::clone(&held.key))
     }
 
     /// Puts a key in the place of the one with its id, and forgets those that made room for it.

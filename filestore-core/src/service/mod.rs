@@ -159,7 +159,7 @@ pub(crate) struct Inner {
     permits: Arc<permits::PermitsInUse>,
     quota: Arc<quota::Ledger>,
     /// The secrets that sign URLs.
-    signing: signing::Keyring,
+    signing: signing::SigningSecrets,
     /// The room for bytes that are staged without a commit.
     staged: Arc<StagedLedger>,
 }

@@ -12,7 +12,7 @@ use super::last_used::{self, Age, Opener};
 use super::migrations::Migrations;
 use super::provider_identity::MarkedProviders;
 use super::publish::PublishQueue;
-use super::signing::Keyring;
+use super::signing::SigningSecrets;
 use super::traffic::Traffic;
 use super::wake::Wake;
 use super::{FileStore, Inner, idempotency, permits, quota, recovery};
@@ -182,7 +182,7 @@ impl FileStoreBuilder {
         check_identity(&dir, &metadata).await?;
         let standing = last_used::settle(&metadata, &mut config, opener, age).await?;
 
-        let signing = Keyring::load(&metadata, &config.signing).await?;
+        let signing = SigningSecrets::load(&metadata, &config.signing).await?;
         let staged = StagedLedger::new(StagedLimits::from(&config.limits));
         let metadata: Arc<dyn Metadata> = Arc::new(metadata);
         let ledger = MarkedProviders::ledger(Arc::clone(&metadata));

@@ -51,10 +51,7 @@ impl FileStore {
     /// # }
     /// ```
     pub async fn usage(&self, organization: &OrganizationId, scope: &Scope) -> Result<Usage> {
-        if !scope.covers(organization) {
-            let message = "the key may not act on this organization";
-            return Err(Error::new(ErrorKind::Forbidden, message).with_field("organization_id"));
-        }
+        scope.check(organization)?;
         self.inner.metadata.usage(organization).await
     }
 }

@@ -17,7 +17,7 @@ use crate::domain::config::StoreConfig;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::storage::StagedLimits;
 
-/// What came of a changed configuration.
+/// The outcome of taking a changed configuration into use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reloaded {
@@ -65,6 +65,12 @@ impl Inner {
             &mut config.limits.concurrent_uploads,
             &now.limits.concurrent_uploads,
             "limits.concurrent_uploads",
+            &mut waiting,
+        );
+        keep(
+            &mut config.limits.blob_cache_bytes,
+            &now.limits.blob_cache_bytes,
+            "limits.blob_cache_bytes",
             &mut waiting,
         );
         keep(&mut config.variants, &now.variants, "variants", &mut waiting);

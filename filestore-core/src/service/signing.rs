@@ -35,7 +35,7 @@ use crate::tasks;
 
 /// The secrets of a store.
 #[derive(Debug)]
-pub(super) struct Keyring {
+pub(super) struct SigningSecrets {
     configured: Vec<SigningSecret>,
     stored: RwLock<Arc<[StoredSecret]>>,
     changing: Mutex<()>,
@@ -80,8 +80,8 @@ impl FileStore {
         let (metadata, now) = (&self.inner.metadata, self.inner.now());
         while metadata.forget_permits(now, 500).await? == 500 {}
 
-        let is_over = |secret: &StoredSecret| secret.valid_until.is_some_and(|end| end <= now);
-        if !self.inner.signing.stored.read().iter().any(is_over) {
+        let stored = Arc::clone(&self.inner.signing.stored.read());
+        if stored.iter().all(|one| one.is_valid_at(now)) {
             return Ok(());
         }
         self.signing()
@@ -108,8 +108,7 @@ impl Signing<'_> {
 
     /// Signs a URL to upload one file. Each URL is another one.
     pub async fn upload(self, request: &SignUpload) -> Result<SignedUrl> {
-        let (life, nonce) = (request.life()?, tasks::random_part());
-        let target = request.target(&format!("{nonce:020x}"))?;
+        let (life, target) = (request.life()?, request.target(&tasks::random_name())?);
 
         let secret = self.signer().await?;
         let expires_at = self.expiry(life);
@@ -230,16 +229,16 @@ impl Inner {
     }
 }
 
-impl Keyring {
+impl SigningSecrets {
     /// Reads the secrets of a store that is being opened.
     pub(super) async fn load(metadata: &dyn Metadata, config: &SigningConfig) -> Result<Self> {
-        let keyring = Self {
+        let secrets = Self {
             configured: config.secrets.clone(),
             stored: RwLock::new(Arc::new([])),
             changing: Mutex::new(()),
         };
-        keyring.refresh(metadata).await?;
-        Ok(keyring)
+        secrets.refresh(metadata).await?;
+        Ok(secrets)
     }
 
     async fn refresh(&self, metadata: &dyn Metadata) -> Result<()> {
@@ -269,8 +268,7 @@ impl Keyring {
     /// Forgets the stored secrets that are over at `now`.
     fn drop_over(&self, now: Timestamp) {
         let mut stored = self.stored.write();
-        let is_valid = |one: &&StoredSecret| one.valid_until.is_none_or(|end| now < end);
-        let left: Vec<_> = stored.iter().filter(is_valid).cloned().collect();
+        let left: Vec<_> = stored.iter().filter(|one| one.is_valid_at(now)).cloned().collect();
         *stored = left.into();
     }
 
@@ -290,8 +288,7 @@ impl Keyring {
         }
         let stored = Arc::clone(&self.stored.read());
         let found = stored.iter().find(|one| one.secret.kid() == kid)?;
-        let is_valid = found.valid_until.is_none_or(|end| now < end);
-        is_valid.then(|| found.secret.clone())
+        found.is_valid_at(now).then(|| found.secret.clone())
     }
 
     fn list(&self, now: Timestamp) -> Vec<SigningSecretInfo> {
@@ -307,8 +304,8 @@ impl Keyring {
         });
 
         let stored = Arc::clone(&self.stored.read());
-        let is_valid = |one: &&StoredSecret| one.valid_until.is_none_or(|end| now < end);
-        let stored = stored.iter().filter(is_valid).map(|one| SigningSecretInfo {
+        let valid = stored.iter().filter(|one| one.is_valid_at(now));
+        let stored = valid.map(|one| SigningSecretInfo {
             kid: one.secret.kid().to_owned(),
             is_configured: false,
             signs: signs(&one.secret),

@@ -44,7 +44,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// The URL under which a proxy publishes the server, if there is one; it may have a path.
     pub public_url: Option<String>,
-    /// Proxies whose `X-Forwarded-For` is believed, in logs.
+    /// Proxies whose `X-Forwarded-For` is believed: in logs, in limits of requests, and where only this
+    /// machine may administrate. Their connections are not counted by address.
     pub trusted_proxies: Vec<IpRange>,
     /// Host names and addresses, without ports, that are the server's own besides loopback, the address
     /// it listens on and that of the public URL. A server without keys answers to no other.

@@ -115,7 +115,7 @@ pub fn if_range_holds(headers: &HeaderMap, current: &Validators) -> bool {
 }
 
 /// Reads all values of a list header as one list (section 5.3).
-fn tags(headers: &HeaderMap, name: impl AsHeaderName) -> Option<EntityTags> {
+pub(crate) fn tags(headers: &HeaderMap, name: impl AsHeaderName) -> Option<EntityTags> {
     let mut lines = headers.get_all(name).iter();
     let mut list = lines.next()?.to_str().ok()?.to_owned();
     for line in lines {

@@ -1,6 +1,6 @@
 //! X-Forwarded-For: the address of a client behind trusted proxies.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use http::HeaderMap;
@@ -79,6 +79,20 @@ pub(crate) fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpRange]) -> 
 /// Reads an address with or without a port.
 fn address_of(hop: &str) -> Option<IpAddr> {
     hop.parse().ok().or_else(|| hop.parse().ok().map(|socket: SocketAddr| socket.ip()))
+}
+
+/// The bits of an IPv6 address that a client cannot choose.
+const NETWORK_BITS: u32 = 64;
+
+/// Returns the address that stands for all that one client may use: an IPv4 address, or the /64 of IPv6
+/// addresses that a household or a server is given.
+pub(crate) fn subscriber(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            Ipv6Addr::from_bits(address.to_bits() >> NETWORK_BITS << NETWORK_BITS).into()
+        }
+        v4 @ IpAddr::V4(_) => v4,
+    }
 }
 
 #[cfg(test)]

@@ -9,16 +9,13 @@
 //! One lock, held for a look-up when a connection begins and when it ends.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use super::socket::Peer;
-use crate::http::forwarded::IpRange;
-
-/// The bits of an IPv6 address that a client cannot choose.
-const NETWORK_BITS: u32 = 64;
+use crate::http::forwarded::{IpRange, subscriber};
 
 /// The count of connections by address. All listeners of a server share one.
 #[derive(Debug)]
@@ -43,7 +40,7 @@ impl Shares {
             return Some(Share::uncounted());
         }
 
-        let holder = holder_of(address);
+        let holder = subscriber(address);
         let mut held = self.held.lock();
         let count = held.get(&holder).copied().unwrap_or_default();
         if count >= self.limit {
@@ -73,17 +70,6 @@ impl Drop for Share {
             if *count == 0 {
                 held.remove(&holder);
             }
-        }
-    }
-}
-
-/// Returns the address that stands for all that the same client may use.
-fn holder_of(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(address) => {
-            let network = address.to_bits() >> NETWORK_BITS << NETWORK_BITS;
-            Ipv6Addr::from_bits(network).into()
         }
     }
 }

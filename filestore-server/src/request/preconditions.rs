@@ -5,10 +5,10 @@
 
 use filestore_core::{IfMatch, Preconditions, Sha256};
 use http::header::{IF_MATCH, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName};
 
 use crate::http::etag::{EntityTag, EntityTags};
-use crate::http::{date, single};
+use crate::http::{conditional, date, single};
 
 /// Reads the conditions of a change. A date that is none counts as absent (section 13.1.4).
 pub(crate) fn preconditions(headers: &HeaderMap) -> Preconditions {
@@ -29,10 +29,7 @@ fn named(
     otherwise: IfMatch,
 ) -> Option<IfMatch> {
     headers.get(&name)?;
-
-    let lines: Result<Vec<_>, _> = headers.get_all(name).iter().map(HeaderValue::to_str).collect();
-    let tags = lines.ok().and_then(|lines| EntityTags::parse(&lines.join(", ")));
-    Some(match tags {
+    Some(match conditional::tags(headers, name) {
         Some(EntityTags::Any) => IfMatch::Any,
         Some(EntityTags::List(tags)) => IfMatch::OneOf(tags.iter().filter_map(digest).collect()),
         None => otherwise,

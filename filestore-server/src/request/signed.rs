@@ -21,8 +21,6 @@ const TERMS: [&str; 6] =
 /// The right to one request.
 #[derive(Debug)]
 pub(crate) struct Signed {
-    /// The name of the secret that signed the URL.
-    pub(crate) kid: String,
     /// The end of the URL.
     pub(crate) expires_at: Timestamp,
     /// The terms of the upload; `None` for reading.
@@ -32,6 +30,8 @@ pub(crate) struct Signed {
 /// The properties of a file to upload that the signer of the URL has fixed.
 #[derive(Debug, Clone)]
 pub(crate) struct UploadTerms {
+    /// The name of the secret that signed the URL.
+    pub(crate) kid: String,
     /// The organization that the file will belong to.
     pub(crate) organization_id: OrganizationId,
     /// The part of the application that the file will belong to.
@@ -62,19 +62,21 @@ impl Signed {
     /// Verifies the signature that a request shows; `None` if it shows none, or if nothing can be signed
     /// for on its route.
     fn of(app: &App, route: Option<&Route>, path: &str, query: &str) -> Result<Option<Self>> {
+        // Most requests are not signed, and need not find their path for it.
+        if !query.contains("sig") {
+            return Ok(None);
+        }
         let Some(method) = route.and_then(signed_method) else { return Ok(None) };
         let path = table::without_prefix(&app.base, path);
         let Some(expires_at) = app.store.signing().verify(method, path, query)? else {
             return Ok(None);
         };
-        let kid = query.split('&').find_map(|piece| piece.strip_prefix("kid="));
-        let kid = kid.expect("a verified query names its secret").to_owned();
 
         let upload = match method {
             SignedMethod::Get => None,
             SignedMethod::Post => Some(UploadTerms::parse(query, expires_at)?),
         };
-        Ok(Some(Self { kid, expires_at, upload }))
+        Ok(Some(Self { expires_at, upload }))
     }
 
     /// Returns the caller that a request with this right acts for.
@@ -103,10 +105,14 @@ impl UploadTerms {
     /// Reads the terms from a query whose signature has been verified. An application that signs for
     /// itself may have left out what must be there: `SignatureInvalid`.
     fn parse(query: &str, expires_at: Timestamp) -> Result<Self> {
+        let kid = query.split('&').find_map(|piece| piece.strip_prefix("kid="));
+        let kid = kid.ok_or_else(|| incomplete("kid"))?.to_owned();
+
         let query = Query::parse(query, &TERMS)?;
         let required = |name: &str| query.get(name).ok_or_else(|| incomplete(name));
 
         Ok(Self {
+            kid,
             organization_id: required("organization_id")?.parse()?,
             sub_system: required("sub_system")?.parse()?,
             max_size: query.get("max_size").map(fields::byte_count).transpose()?,
@@ -169,11 +175,12 @@ mod tests {
     #[test]
     fn terms_are_what_the_signer_wrote() {
         let terms = UploadTerms::parse(
-            "organization_id=42&sub_system=docs&max_size=7&mime_type=image%2Fpng&upload_temp=true&nonce=n",
+            "organization_id=42&sub_system=docs&max_size=7&mime_type=image%2Fpng&upload_temp=true&nonce=n&kid=k",
             END,
         )
         .unwrap();
         assert_eq!((terms.organization_id.as_str(), terms.sub_system.as_str()), ("42", "docs"));
+        assert_eq!(terms.kid, "k");
         assert_eq!((terms.max_size, terms.temp), (Some(7), true));
         assert_eq!(terms.mime_type.as_deref(), Some("image/png"));
         assert_eq!(terms.permit, UploadPermit::new("n", END).unwrap());
@@ -182,17 +189,18 @@ mod tests {
     #[test]
     fn terms_without_an_owner_or_a_nonce_are_none() {
         for (query, field) in [
-            ("sub_system=docs&nonce=n", "organization_id"),
-            ("organization_id=42&nonce=n", "sub_system"),
-            ("organization_id=42&sub_system=docs", "nonce"),
-            ("organization_id=42&sub_system=docs&nonce=", "nonce"),
+            ("organization_id=42&sub_system=docs&nonce=n", "kid"),
+            ("kid=k&sub_system=docs&nonce=n", "organization_id"),
+            ("kid=k&organization_id=42&nonce=n", "sub_system"),
+            ("kid=k&organization_id=42&sub_system=docs", "nonce"),
+            ("kid=k&organization_id=42&sub_system=docs&nonce=", "nonce"),
         ] {
             let error = UploadTerms::parse(query, END).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::SignatureInvalid, "{query}");
             assert_eq!(error.details().field.as_deref(), Some(field), "{query}");
         }
         for query in ["max_size=x", "max_size=-1", "upload_temp=maybe", "mime_type=no"] {
-            let query = format!("organization_id=42&sub_system=docs&nonce=n&{query}");
+            let query = format!("kid=k&organization_id=42&sub_system=docs&nonce=n&{query}");
             assert!(UploadTerms::parse(&query, END).is_err(), "{query}");
         }
     }

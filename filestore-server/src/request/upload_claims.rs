@@ -6,8 +6,8 @@ use filestore_core::{
 
 use super::call::Call;
 
-/// The assumed length of a form without its file, when room is reserved by the announced length. Too
-/// high a value only means that the commit decides alone.
+/// The assumed length of what a form says of one file, when room is reserved by the announced length. Too
+/// high a value only means that the room grows as the bytes arrive.
 const OVERHEAD_BYTES: u64 = 16 << 10;
 
 /// The right of a request to store bytes for an organization. Dropping it releases its claims.
@@ -28,13 +28,14 @@ impl UploadClaims {
     /// `QuotaExceeded` where there is no room.
     ///
     /// Room is reserved for the bytes that are announced, or for those that were `received` before the
-    /// organization was known, if these are more.
+    /// organization was known, if these are more. The form has at most `items` files.
     pub(crate) async fn of(
         call: &Call,
         organization: &OrganizationId,
         received: u64,
+        items: usize,
     ) -> Result<Self> {
-        call.caller.check_organization(organization)?;
+        call.caller.scope.check(organization)?;
 
         let store = call.store();
         let caller = call.caller.idempotency_scope();
@@ -53,7 +54,7 @@ impl UploadClaims {
         let quota = if is_repeated {
             None
         } else {
-            let bytes = announced_bytes(call).max(received);
+            let bytes = announced_bytes(call, items).max(received);
             store.uploads().reserve_quota(organization, bytes).await?
         };
 
@@ -61,9 +62,9 @@ impl UploadClaims {
     }
 }
 
-/// Returns the least number of bytes of files that the request announces.
-pub(crate) fn announced_bytes(call: &Call) -> u64 {
-    call.content_length().unwrap_or(0).saturating_sub(OVERHEAD_BYTES)
+/// Returns the least number of bytes of at most `items` files that the request announces.
+pub(crate) fn announced_bytes(call: &Call, items: usize) -> u64 {
+    call.content_length().unwrap_or(0).saturating_sub(OVERHEAD_BYTES * items as u64)
 }
 
 fn idempotency_key(call: &Call) -> Result<Option<&str>> {

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use http::HeaderMap;
 use http::header::ACCEPT;
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
 use crate::metrics::Format;
 use crate::reply::{self, Failure};
-use crate::request::call::Call;
+use crate::request::call::{App, Call};
 use crate::routes::filters::get;
 
 /// Builds `/metrics`.
@@ -17,7 +18,12 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
 }
 
 async fn metrics(call: Arc<Call>) -> Result<Response, Failure> {
-    let accept = call.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+    Ok(exposed(&call.app, &call.headers).await)
+}
+
+/// Replies with the metrics, in the format that the request accepts.
+pub(crate) async fn exposed(app: &App, headers: &HeaderMap) -> Response {
+    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
     let format = Format::accepted(accept.unwrap_or_default());
-    Ok(reply::metrics(call.app.metrics.expose(call.store(), format).await, format))
+    reply::metrics(app.metrics.expose(&app.store, format).await, format)
 }

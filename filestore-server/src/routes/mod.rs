@@ -14,7 +14,7 @@ mod providers;
 mod health;
 mod description;
 mod admin;
-mod metrics;
+pub(crate) mod metrics;
 
 use std::sync::Arc;
 

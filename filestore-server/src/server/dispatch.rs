@@ -1,5 +1,8 @@
-//! The service around the routes: gives every request its id and its [`Call`], adds the id to every
-//! reply, and writes the access log at debug level.
+//! The service around the routes: what every request passes before and after them.
+//!
+//! # Order
+//! One Host, the guard (while there are no keys), preflights, the signature or the key, the limits, the
+//! routes. Then CORS headers, the id, the counters, the audit log, and the access log at debug level.
 
 use std::convert::Infallible;
 use std::net::IpAddr;

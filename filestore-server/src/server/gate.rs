@@ -56,8 +56,8 @@ impl Call {
     ///
     /// The end of a signed URL is not looked at: the upload began in time.
     pub(crate) fn recheck(&self) -> Result<(), Error> {
-        if let Some(signed) = &self.signed {
-            return self.store().signing().expect_known(&signed.kid);
+        if let Some(terms) = self.upload_terms() {
+            return self.store().signing().expect_known(&terms.kid);
         }
         let needs_key = self.client.is_some() && is_closed(&self.app);
         if needs_key { key_of(self).map(drop) } else { Ok(()) }

@@ -193,11 +193,11 @@ fn forbidden(message: &str) -> Failure {
 /// Tests whether the request is for administration: by its route, or where none serves it by its path,
 /// with the prefix of a public URL or without.
 fn is_administration(route: Option<&Route>, path: &str) -> bool {
+    if let Some(route) = route {
+        return route.template.starts_with("/admin/") || route.template == "/metrics";
+    }
     let path = path.trim_end_matches('/');
-    route.is_some_and(|route| matches!(route.template, "/metrics"))
-        || path.contains("/api/v1/admin/")
-        || path.ends_with("/api/v1/admin")
-        || path.ends_with("/metrics")
+    path.contains("/api/v1/admin/") || path.ends_with("/api/v1/admin") || path.ends_with("/metrics")
 }
 
 /// Returns the host and port that the request names: those of an absolute target, which beat the Host
@@ -238,7 +238,11 @@ fn is_loopback_host(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use http::Method;
+
     use super::*;
+    use crate::request::base::Base;
+    use crate::routes::table;
 
     fn guard(change: impl FnOnce(&mut Config)) -> Guard {
         let mut config = Config::default();
@@ -354,6 +358,11 @@ mod tests {
             assert!(is_administration(None, path), "{path}");
         }
         assert!(!is_administration(None, "/api/v1/files/admin"));
+
+        let base = Base::default();
+        let of = |path: &str| is_administration(table::find(&Method::GET, &base, path), path);
+        assert!(of("/api/v1/admin/status") && of("/metrics/") && of("/api/v1/admin/nowhere"));
+        assert!(!of("/api/v1/files/metrics"), "the route decides where there is one");
     }
 
     #[test]

@@ -16,8 +16,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use filestore_core::KeyId;
@@ -25,6 +26,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::{Mutex, RwLock};
 use tokio::time::Instant;
 
+use crate::http::forwarded::subscriber;
 use crate::listen::Held;
 
 /// The most buckets of one kind.
@@ -79,22 +81,27 @@ pub(crate) enum Client {
 /// The limits that are in force, which a reload changes.
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
-    limits: RwLock<RateLimits>,
-    limiter: RwLock<Option<Arc<Limiter>>>,
+    /// False while there are no limits, so that requests take no lock.
+    is_on: AtomicBool,
+    now: RwLock<(RateLimits, Option<Arc<Limiter>>)>,
 }
 
 impl Limits {
     /// Puts limits into force. Those that stay the same keep their counts.
     pub(crate) fn set(&self, limits: &RateLimits) {
-        let before = std::mem::replace(&mut *self.limits.write(), *limits);
-        if before != *limits {
-            *self.limiter.write() = Limiter::of(limits).map(Arc::new);
+        let mut now = self.now.write();
+        if now.0 != *limits {
+            *now = (*limits, Limiter::of(limits).map(Arc::new));
+            self.is_on.store(now.1.is_some(), Ordering::Release);
         }
     }
 
     /// Lets a request of the client in, or refuses it.
     pub(crate) fn enter(&self, client: Client) -> Result<Admitted, Refused> {
-        let limiter = self.limiter.read().clone();
+        if !self.is_on.load(Ordering::Acquire) {
+            return Ok(Admitted::default());
+        }
+        let limiter = self.now.read().1.clone();
         limiter.map_or_else(|| Ok(Admitted::default()), |limiter| limiter.enter(client))
     }
 }
@@ -106,7 +113,8 @@ struct Limiter {
     addresses: Arc<Buckets<IpAddr>>,
 }
 
-/// The outcome for a request within its limits. The request counts as under way until this is dropped.
+/// The outcome for a request within its limits. Where requests under way are limited, this one counts until
+/// the outcome is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Admitted {
     rate: Option<Rate>,
@@ -187,17 +195,6 @@ impl Limiter {
     }
 }
 
-/// Returns the address that stands for all addresses of one subscriber.
-fn subscriber(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
-        }
-        v4 @ IpAddr::V4(_) => v4,
-    }
-}
-
 /// The buckets of one kind of clients.
 #[derive(Debug)]
 struct Buckets<K> {
@@ -248,11 +245,12 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Buckets<K> {
             return Err(Refused { rate: None, retry_after_secs: 1 });
         }
         let rate = this.take_permit(bucket, now)?;
-        bucket.in_flight += 1;
+        let has_places = this.limit.in_flight.is_some();
+        bucket.in_flight += u32::from(has_places);
         drop(shelf);
 
-        let leave = Leave { buckets: Arc::clone(this), client };
-        Ok(Admitted { rate, place: Some(Held::new(leave)) })
+        let place = has_places.then(|| Leave { buckets: Arc::clone(this), client });
+        Ok(Admitted { rate, place: place.map(Held::new) })
     }
 
     fn take_permit(&self, bucket: &mut Bucket, now: Instant) -> Result<Option<Rate>, Refused> {

@@ -4,15 +4,14 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::ACCEPT;
 use http::{Method, Request};
 use hyper::service::{Service, service_fn};
 use warp::reply::Response;
 
 use crate::listen::{Options, RequestBody};
-use crate::metrics::Format;
-use crate::reply::{self, Failure, RequestId, X_REQUEST_ID};
+use crate::reply::{Failure, RequestId, X_REQUEST_ID};
 use crate::request::call::App;
+use crate::routes::metrics::exposed;
 
 /// The only path.
 const PATH: &str = "/metrics";
@@ -52,19 +51,12 @@ pub(super) fn service(
             let mut response = if let Some(failure) = refusal(&request) {
                 failure.into_response(&id)
             } else {
-                let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
-                exposed(&app, accept.unwrap_or_default()).await
+                exposed(&app, request.headers()).await
             };
             response.headers_mut().insert(X_REQUEST_ID, id.to_header());
             Ok(response)
         }
     })
-}
-
-/// Replies with the metrics, in the format that `accept` asks for.
-async fn exposed(app: &App, accept: &str) -> Response {
-    let format = Format::accepted(accept);
-    reply::metrics(app.metrics.expose(&app.store, format).await, format)
 }
 
 fn refusal(request: &Request<RequestBody>) -> Option<Failure> {

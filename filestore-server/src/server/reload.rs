@@ -58,6 +58,7 @@ fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
         ("auth", old.auth != new.auth),
         ("insecure_no_auth", old.insecure_no_auth != new.insecure_no_auth),
         ("metrics_listen", old.metrics_listen != new.metrics_listen),
+        ("first_key_hash_file", old.first_key_hash_file != new.first_key_hash_file),
         ("audit_log", old.audit_log != new.audit_log),
         ("cors", old.cors != new.cors),
         ("tls", old.tls.is_some() != new.tls.is_some()),

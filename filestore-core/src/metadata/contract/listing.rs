@@ -117,7 +117,7 @@ pub(crate) async fn every_filter_and_scope_shows_exactly_its_files(metadata: &dy
     assert!(none.records.is_empty());
 }
 
-/// What a client asks for beyond organization, part and states.
+/// Lists wishes of clients beyond organization, part and states.
 fn wishes() -> Vec<ListFilter> {
     let metadata = |members: &[(&str, &str)]| {
         members.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()

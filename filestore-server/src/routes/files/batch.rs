@@ -89,8 +89,9 @@ impl BatchForm {
             "organization_id" => {
                 self.organization_id.read(part, fields::parsed).await?;
                 let organization = self.organization_id.get().expect("it was read just now");
+                let items = call.store().config().limits.max_batch_items;
                 self.claims =
-                    Some(UploadClaims::of(call, organization, self.received_bytes).await?);
+                    Some(UploadClaims::of(call, organization, self.received_bytes, items).await?);
                 Ok(())
             }
             "sub_system" => self.sub_system.read(part, fields::parsed).await,
@@ -149,13 +150,14 @@ impl BatchForm {
         let hints = fields::hints(part);
         let left = limits.max_batch_size.saturating_sub(self.received_bytes);
         let organization = self.organization_id.get().cloned();
-        let reserved = self.claims.as_mut().and_then(|claims| claims.quota.take());
-        let room = Room::after(self.received_bytes, reserved);
         let stage = async {
             self.item(index, limits)?;
             let uploads = call.store().uploads();
             let uploads = organization.as_ref().map_or(uploads, |id| uploads.of(id));
-            Ok(Incoming { writer: uploads.stage_up_to(left).await?, room })
+            let writer = uploads.stage_up_to(left).await?;
+
+            let reserved = self.claims.as_mut().and_then(|claims| claims.quota.take());
+            Ok(Incoming { writer, room: Room::after(self.received_bytes, reserved) })
         };
         let received =
             fields::receive(call, part, stage).await.map_err(|e| over_batch(e, left, limits))?;

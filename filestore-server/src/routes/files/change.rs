@@ -196,11 +196,9 @@ fn without_edit(said: &Edit, change: Change) -> Result<Change> {
 /// the room for those that are more than before.
 async fn admit(call: &Call, id: FileId, conditions: &Preconditions) -> Result<Incoming> {
     let (store, scope) = (call.store(), &call.caller.scope);
-    store.check_change(id, scope, conditions).await?;
-
-    let record = store.record(id, scope).await?;
+    let record = store.check_change(id, scope, conditions).await?;
     let (organization, freed) = (&record.organization_id, record.blob.size_bytes);
-    let more = announced_bytes(call).saturating_sub(freed);
+    let more = announced_bytes(call, 1).saturating_sub(freed);
     let reserved = store.uploads().reserve_quota(organization, more).await?;
 
     let writer = store.uploads().of(organization).stage().await?;

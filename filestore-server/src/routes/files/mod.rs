@@ -64,7 +64,7 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
 async fn list(call: Arc<Call>) -> Result<Response, Failure> {
     let request = list_request(&call.query(&FILTERS)?)?;
     if let Some(organization) = &request.filter.organization_id {
-        call.caller.check_organization(organization)?;
+        call.caller.scope.check(organization)?;
     }
     let page = call.store().list(&request, &call.caller.scope).await?;
     let items = page.items.iter().map(Into::into).collect();

@@ -56,7 +56,7 @@ fn file_request(json: &[u8]) -> Result<SignRequest> {
 async fn sign_upload(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let request = upload_request(&read_json(&call, body).await?)?;
     let request = SignUpload::try_from(&request)?;
-    call.caller.check_organization(&request.organization_id)?;
+    call.caller.scope.check(&request.organization_id)?;
     let url = call.store().signing().upload(&request).await?;
     minted(&call, &url)
 }

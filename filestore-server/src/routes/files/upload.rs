@@ -120,7 +120,7 @@ impl<'c> UploadForm<'c> {
             return Ok(Self { max_size, ..Self::default() });
         };
 
-        let claims = UploadClaims::of(call, &terms.organization_id, 0).await?;
+        let claims = UploadClaims::of(call, &terms.organization_id, 0, 1).await?;
         Ok(Self {
             terms: Some(terms),
             max_size: terms.max_size.unwrap_or(u64::MAX).min(max_size),
@@ -141,7 +141,7 @@ impl<'c> UploadForm<'c> {
                     return Ok(());
                 }
                 let received = self.file.get().map_or(0, |(staged, _)| staged.size_bytes);
-                self.claims = Some(UploadClaims::of(call, organization, received).await?);
+                self.claims = Some(UploadClaims::of(call, organization, received, 1).await?);
                 Ok(())
             }
             "sub_system" => self.sub_system.read(part, fields::parsed).await,
@@ -166,9 +166,9 @@ impl<'c> UploadForm<'c> {
         let owner = self.terms.map(|terms| &terms.organization_id);
         let owner = owner.or(self.organization_id.get());
         let uploads = owner.map_or(uploads, |id| uploads.of(id));
-        let reserved = self.claims.as_mut().and_then(|claims| claims.quota.take());
         let stage = async {
             let writer = uploads.stage_up_to(self.max_size).await?;
+            let reserved = self.claims.as_mut().and_then(|claims| claims.quota.take());
             Ok(Incoming { writer, room: Room::after(0, reserved) })
         };
 
