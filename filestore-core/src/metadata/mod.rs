@@ -44,7 +44,7 @@ use crate::domain::scope::Scope;
 use crate::domain::signature::SigningSecret;
 use crate::domain::usage::Usage;
 
-/// The metadata of a store, in eight groups.
+/// The metadata of a store, in nine groups.
 ///
 /// | group | methods |
 /// |---|---|
@@ -55,6 +55,7 @@ use crate::domain::usage::Usage;
 /// | syncs | settling, claims of files to copy, queueing, counts |
 /// | writes | objects on their way to a provider, and the holders of files |
 /// | signatures | secrets that sign URLs, signed uploads that were made |
+/// | holds | what snapshots under way keep from being removed |
 /// | engine | settings, health and closing |
 ///
 /// # Claims
@@ -169,7 +170,7 @@ pub trait Metadata: Send + Sync + 'static {
 
     /// Claims up to `limit` deleted files that `holder` holds, marked at or before `marked_before`, in
     /// the order in which they came due: a file after its grace period, one that failed after its
-    /// wait. From here on they cannot be restored, even after the lease.
+    /// wait. Files that a hold keeps are left out. From here on they cannot be restored, even after the lease.
     async fn claim_purges(
         &self,
         lease: Lease<'_>,
@@ -345,6 +346,23 @@ pub trait Metadata: Send + Sync + 'static {
     /// many.
     async fn forget_permits(&self, now: Timestamp, limit: usize) -> Result<u64>;
 
+    // ---------------------------------------------------------------------------------------- Holds
+
+    /// Takes a hold before a snapshot is read: until it ends, no deleted file is claimed that was not
+    /// claimed before, and no dropped blob is listed as due. Holds that have ended by `now` are
+    /// forgotten.
+    async fn take_hold(&self, id: &str, now: Timestamp, until: Timestamp) -> Result<()>;
+
+    /// Makes a hold last until `until`; false if it has ended by `now`, so that what it held may be gone.
+    async fn renew_hold(&self, id: &str, now: Timestamp, until: Timestamp) -> Result<bool>;
+
+    /// Frees the deleted files behind `last_row`, which the snapshot does not name; see
+    /// [`snapshot_to`](Self::snapshot_to).
+    async fn narrow_hold(&self, id: &str, last_row: i64) -> Result<()>;
+
+    /// Ends a hold.
+    async fn release_hold(&self, id: &str) -> Result<()>;
+
     // --------------------------------------------------------------------------------------- Engine
 
     /// Reports the stored rows that were found damaged since the engine was opened. They are passed
@@ -365,8 +383,8 @@ pub trait Metadata: Send + Sync + 'static {
     /// settings stay. The name `store_id` is refused.
     async fn put_settings(&self, values: BTreeMap<String, String>) -> Result<()>;
 
-    /// Ends all leases, and SYNCING files are PENDING again: at start, when no other process can
-    /// hold one.
+    /// Ends all leases and holds, and SYNCING files are PENDING again: at start, when no other process
+    /// can have one.
     async fn clear_leases(&self) -> Result<()>;
 
     /// Makes failed purges and syncs wait no longer than until `retries`, and dropped blobs no longer

@@ -26,6 +26,7 @@ pub(crate) mod idempotency;
 pub(crate) mod bindings;
 pub(crate) mod keys;
 pub(crate) mod purge;
+pub(crate) mod holds;
 pub(crate) mod sync;
 pub(crate) mod copies;
 pub(crate) mod writes;
@@ -113,6 +114,11 @@ macro_rules! contract_tests {
                 purge_leases_can_be_renewed_and_released,
                 a_purge_waits_for_the_dropped_blobs_at_other_providers,
                 waits_end_when_the_provider_answers_again,
+            }
+            holds {
+                what_a_hold_keeps_waits_until_it_ends,
+                a_hold_lasts_as_long_as_it_is_renewed,
+                a_start_ends_all_holds,
             }
             sync {
                 files_with_nowhere_to_go_are_settled,

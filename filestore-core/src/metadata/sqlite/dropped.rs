@@ -12,7 +12,7 @@ use crate::domain::provider::ProviderCode;
 use crate::metadata::{DroppedBlob, DueBlob};
 
 use super::fault::{Fault, Source};
-use super::{backlog, purge, row};
+use super::{backlog, holds, purge, row};
 
 macro_rules! columns {
     () => {
@@ -76,6 +76,10 @@ pub(super) fn due(
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<DueBlob>, Fault> {
+    if holds::last_held_row(sql, now)? > 0 {
+        return Ok(Vec::new());
+    }
+
     let params = params![holder.as_str(), now.as_millis()];
     row::collect_up_to(limit, sql, DUE, params, |row| {
         Ok(DueBlob { blob: blob(row)?, id: row.get(4)?, attempts: row.get(5)? })

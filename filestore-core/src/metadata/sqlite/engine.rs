@@ -26,7 +26,7 @@ use crate::metadata::{
 };
 
 use super::{
-    SqliteMetadata, backlog, bindings, dropped, files, holdings, idempotency, intents, keys,
+    SqliteMetadata, backlog, bindings, dropped, files, holdings, holds, idempotency, intents, keys,
     listing, purge, settings, signing, sync, waits,
 };
 
@@ -479,6 +479,26 @@ impl Metadata for SqliteMetadata {
             .await
     }
 
+    async fn take_hold(&self, id: &str, now: Timestamp, until: Timestamp) -> Result<()> {
+        let id = id.to_owned();
+        self.writer.run("taking a hold", move |tx| holds::take(tx.sql, &id, now, until)).await
+    }
+
+    async fn renew_hold(&self, id: &str, now: Timestamp, until: Timestamp) -> Result<bool> {
+        let id = id.to_owned();
+        self.writer.run("renewing a hold", move |tx| holds::renew(tx.sql, &id, now, until)).await
+    }
+
+    async fn narrow_hold(&self, id: &str, last_row: i64) -> Result<()> {
+        let id = id.to_owned();
+        self.writer.run("narrowing a hold", move |tx| holds::narrow(tx.sql, &id, last_row)).await
+    }
+
+    async fn release_hold(&self, id: &str) -> Result<()> {
+        let id = id.to_owned();
+        self.writer.run("releasing a hold", move |tx| holds::release(tx.sql, &id)).await
+    }
+
     fn damage(&self) -> Damage {
         self.health.damaged.damage()
     }
@@ -503,6 +523,7 @@ impl Metadata for SqliteMetadata {
         self.writer
             .run("ending leases", |tx| {
                 purge::clear_leases(tx.sql)?;
+                holds::clear(tx.sql)?;
                 sync::clear_leases(tx)
             })
             .await

@@ -59,6 +59,7 @@ mod backlog;
 mod sync;
 mod holdings;
 mod intents;
+mod holds;
 mod settings;
 mod signing;
 mod waits;

@@ -19,7 +19,7 @@ use crate::metadata::{Lease, PurgeBacklog, PurgeClaim};
 use super::fault::Fault;
 use super::row::{self, COLUMNS, columns, id};
 use super::writer::WriteTx;
-use super::{backlog, damage, dropped};
+use super::{backlog, damage, dropped, holds};
 
 pub(super) const EXPIRE: &str =
     "UPDATE files SET purge_status = 'SYSTEM_PURGE', purge_marked_at = ?1, updated_at = ?1
@@ -32,7 +32,7 @@ pub(super) const UNCLAIMED: &str = concat!(
     columns!(),
     ", purge_marked_at, purge_attempts FROM files INDEXED BY files_unclaimed
      WHERE purge_status = 'SYSTEM_PURGE' AND purge_claimed = 0 AND storage_provider = ?1 AND purge_marked_at <= ?2
-     ORDER BY purge_marked_at LIMIT ?3"
+     AND rowid > ?4 ORDER BY purge_marked_at LIMIT ?3"
 );
 
 pub(super) const CLAIMED: &str = concat!(
@@ -45,7 +45,7 @@ pub(super) const CLAIMED: &str = concat!(
 
 pub(super) const ANY_UNCLAIMED: &str = "SELECT 1 FROM files INDEXED BY files_unclaimed
      WHERE purge_status = 'SYSTEM_PURGE' AND purge_claimed = 0 AND storage_provider = ?1
-     AND purge_marked_at <= ?2 LIMIT 1";
+     AND purge_marked_at <= ?2 AND rowid > ?3 LIMIT 1";
 
 pub(super) const ANY_CLAIMED: &str = "SELECT 1 FROM files INDEXED BY files_claimed
      WHERE purge_claimed = 1 AND storage_provider = ?1 AND purge_not_before <= ?3 AND purge_marked_at <= ?2 LIMIT 1";
@@ -139,14 +139,15 @@ pub(super) fn is_any_due(
     now: Timestamp,
 ) -> Result<bool, Fault> {
     let holder = holder.as_str();
+    let held = holds::last_held_row(sql, now)?;
     let (before, now) = (marked_before.as_millis(), now.as_millis());
-    let unclaimed = row::first(sql, ANY_UNCLAIMED, params![holder, before], |_| Ok(()))?;
+    let unclaimed = row::first(sql, ANY_UNCLAIMED, params![holder, before, held], |_| Ok(()))?;
     let claimed = || row::first(sql, ANY_CLAIMED, params![holder, before, now], |_| Ok(()));
     Ok(unclaimed.is_some() || claimed()?.is_some())
 }
 
-/// Claims up to `limit` files that `holder` holds, in the order in which they came due. Those whose
-/// records are damaged are set aside: no later claim meets them.
+/// Claims up to `limit` files that `holder` holds, in the order in which they came due. Files that a
+/// snapshot under way may name are left out, unless they were claimed before. Those whose records are damaged are set aside: no later claim meets them.
 pub(super) fn claim(
     sql: &Connection,
     lease: Lease<'_>,
@@ -173,8 +174,10 @@ fn claim_readable(
     let (before, now) = (marked_before.as_millis(), lease.now.as_millis());
     let rows = row::limit(limit);
     let grace = now.saturating_sub(before);
+    let held = holds::last_held_row(sql, lease.now)?;
 
-    let mut due = row::collect(sql, UNCLAIMED, params![holder.as_str(), before, rows], candidate)?;
+    let unclaimed = params![holder.as_str(), before, rows, held];
+    let mut due = row::collect(sql, UNCLAIMED, unclaimed, candidate)?;
     for marked in &mut due {
         marked.due = marked.due.saturating_add(grace);
     }

@@ -4,8 +4,8 @@ use rusqlite::Connection;
 
 use super::super::listing::Index;
 use super::super::{
-    backlog, bindings, damage, dropped, files, holdings, idempotency, intents, keys, listing,
-    purge, settings, signing, sync, terms,
+    backlog, bindings, damage, dropped, files, holdings, holds, idempotency, intents, keys,
+    listing, purge, settings, signing, sync, terms,
 };
 use super::*;
 use crate::domain::listing::ListFilter;
@@ -76,6 +76,9 @@ async fn no_query_scans_or_sorts() {
         keys::REVOKE,
         keys::ROTATE,
         keys::NOTE_USE,
+        holds::RENEW,
+        holds::NARROW,
+        holds::RELEASE,
         purge::EXPIRE,
         purge::UNCLAIMED,
         purge::CLAIMED,
