@@ -13,7 +13,9 @@ use divan::{Bencher, black_box};
 use filestore_core::domain::clock::Timestamp;
 use filestore_core::domain::config::VariantConfig;
 use filestore_core::domain::id::{FileId, Sha256};
-use filestore_core::variant::{Fit, Variant, VariantEngine, VariantKey, VariantSize, render};
+use filestore_core::variant::{
+    Fit, Source, Variant, VariantEngine, VariantKey, VariantSize, render,
+};
 use image::codecs::jpeg::JpegEncoder;
 use image::imageops::FilterType;
 use image::{ExtendedColorType, ImageReader};
@@ -91,8 +93,9 @@ fn new_key(size: &str) -> VariantKey {
 
 async fn make(engine: &VariantEngine, key: VariantKey, photo: &Path) -> Variant {
     let photo = photo.to_owned();
-    let open = async move { Ok(File::open(photo).expect("the photograph")) };
-    engine.get(key, open, || std::future::ready(true)).await.expect("a variant")
+    let open = move || std::future::ready(Ok(File::open(&photo).expect("the photograph")));
+    let source = Source::new(open, || std::future::ready(true));
+    engine.get(key, source).await.expect("a variant")
 }
 
 /// Smooth pictures of 1000 pixels and more, flat enough for a lossless file to be thought of, and far

@@ -145,7 +145,7 @@ pub use self::{
         path::BlobKey,
         provider::{OptionValue, Provider, ProviderCode, ProviderConfig},
         provider_health::{BreakerHealth, BreakerState, ProviderFault, ProviderHealth},
-        record::{Blob, Dimensions, FileRecord},
+        record::{Blob, Dimensions, FileRecord, Thumbhash},
         reply::StoredReply,
         report::{
             MigrateHolding, MigratePlan, MigrateReport, MigrateRunning, MigrateStatus,

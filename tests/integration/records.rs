@@ -40,6 +40,7 @@ async fn an_upload_returns_every_field_of_a_record() {
       "storage_provider": "LOCAL",
       "sub_system": "gallery",
       "sync_status": "PENDING",
+      "thumbhash": null,
       "updated_at": "[instant]",
       "version": 1,
       "width": 320

@@ -476,3 +476,31 @@ async fn configured_variants_are_made_of_every_picture_of_a_batch() {
         server.variant(&record.file_id, 200).send().await.expect(200);
     }
 }
+
+#[tokio::test]
+async fn the_record_of_a_picture_gets_a_placeholder_with_its_first_variant_and_loses_it_with_its_bytes()
+ {
+    let server = TestServer::start().await;
+    let record = server.upload(fixtures::jpeg(600, 400)).ok().await;
+    assert_eq!(record.thumbhash, None, "nobody has looked yet");
+    let id = record.file_id;
+    let placeholder = async |until: &str| {
+        eventually(until, async || {
+            let info = server.info(&id).await.expect(200).json();
+            info["thumbhash"].as_str().map(str::to_owned)
+        })
+        .await
+    };
+
+    server.variant(&id, 200).send().await.expect(200);
+    let first = placeholder("a placeholder").await;
+    let bytes = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, &first).unwrap();
+    assert!((5..=25).contains(&bytes.len()), "{} bytes", bytes.len());
+    let listed = server.get("/api/v1/files").send().await.expect(200).json();
+    assert_eq!(listed["items"][0]["thumbhash"], json!(first));
+
+    server.change(&id).file(fixtures::png(640, 480)).send().await.expect(200);
+    assert_eq!(server.info(&id).await.json()["thumbhash"], json!(null), "of other bytes");
+    server.variant(&id, 200).send().await.expect(200);
+    assert_ne!(placeholder("a new placeholder").await, first);
+}

@@ -113,6 +113,7 @@ pub(crate) fn record(file: &FileRecord) -> String {
         ("type", Some(plain(&file.mime_type))),
         ("size", Some(format!("{} ({} bytes)", size(file.file_size), file.file_size))),
         ("pixels", dimensions),
+        ("thumbhash", file.thumbhash.as_deref().map(plain)),
         ("organization", Some(plain(&file.organization_id))),
         ("sub-system", Some(plain(&file.sub_system))),
         ("status", Some(plain(file.status.as_str()))),

@@ -55,6 +55,10 @@ pub struct FileRecord {
     /// Object that the application keeps with the file; empty if it keeps none.
     #[serde(default)]
     pub metadata: Metadata,
+    /// ThumbHash of a picture, base64: a blurred placeholder for galleries. Null for other files, and until the
+    /// first variant was made.
+    #[serde(default)]
+    pub thumbhash: Option<String>,
 }
 
 /// The reply to PUT `/files/upload`.

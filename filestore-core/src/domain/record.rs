@@ -89,6 +89,8 @@ pub struct Blob {
     pub dimensions: Option<Dimensions>,
     /// The instant at which the bytes were stored: `Last-Modified` of the content.
     pub stored_at: Timestamp,
+    /// The placeholder of a picture of which a variant was made; `None` for others.
+    pub thumbhash: Option<Thumbhash>,
 }
 
 impl Blob {
@@ -100,7 +102,16 @@ impl Blob {
         sha256: Sha256,
         stored_at: Timestamp,
     ) -> Self {
-        Self { provider, key, size_bytes, sha256, sniffed_type: None, dimensions: None, stored_at }
+        Self {
+            provider,
+            key,
+            size_bytes,
+            sha256,
+            sniffed_type: None,
+            dimensions: None,
+            stored_at,
+            thumbhash: None,
+        }
     }
 }
 
@@ -111,4 +122,26 @@ pub struct Dimensions {
     pub width: u32,
     /// The height, in pixels.
     pub height: u32,
+}
+
+/// A picture in about 25 bytes, blurred: what a gallery paints until the variant comes. Made as
+/// <https://evanw.github.io/thumbhash> says.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Thumbhash(Box<[u8]>);
+
+impl Thumbhash {
+    /// The bytes of its header, which every one has.
+    const HEADER_BYTES: usize = 5;
+    /// The most bytes that one has.
+    const MAX_BYTES: usize = 32;
+
+    /// Takes the bytes of a ThumbHash; `None` if there are too few or too many for one.
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        (Self::HEADER_BYTES..=Self::MAX_BYTES).contains(&bytes.len()).then(|| Self(bytes.into()))
+    }
+
+    /// Returns the bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
 }

@@ -34,12 +34,14 @@ use crate::domain::binding::{Binding, BindingChange, NewBinding};
 use crate::domain::clock::Timestamp;
 use crate::domain::damage::Damage;
 use crate::domain::error::Result;
-use crate::domain::id::{BlobId, FileId, KeyId, OrganizationId, OrganizationNumber, StoreId};
+use crate::domain::id::{
+    BlobId, FileId, KeyId, OrganizationId, OrganizationNumber, Sha256, StoreId,
+};
 use crate::domain::listing::{ListFilter, ListPosition};
 use crate::domain::load::QueueLoad;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
-use crate::domain::record::FileRecord;
+use crate::domain::record::{FileRecord, Thumbhash};
 use crate::domain::scope::Scope;
 use crate::domain::signature::SigningSecret;
 use crate::domain::usage::Usage;
@@ -48,7 +50,7 @@ use crate::domain::usage::Usage;
 ///
 /// | group | methods |
 /// |---|---|
-/// | files | look-up, listing, insert, change, remembered replies, usage |
+/// | files | look-up, listing, insert, change, placeholders, remembered replies, usage |
 /// | bindings | look-up, creation, change |
 /// | keys | reading all, creation, change, uses |
 /// | purges | expiry, claims of deleted files, dropped blobs |
@@ -102,6 +104,15 @@ pub trait Metadata: Send + Sync + 'static {
     /// the purge when the change deletes it and clears the mark when it restores it. A new blob
     /// that a provider holds must have its [`WriteIntent`], which ends here.
     async fn update_file(&self, update: UpdateFile) -> Result<Updated>;
+
+    /// Notes the placeholder of the file's blob with this digest; nothing else of the record changes.
+    /// Does nothing if the file is gone or has other bytes. A change that keeps the bytes keeps it.
+    async fn note_thumbhash(
+        &self,
+        id: FileId,
+        sha256: &Sha256,
+        thumbhash: &Thumbhash,
+    ) -> Result<()>;
 
     /// Returns the remembered reply to `key` of `organization`, unless expired at `now`.
     async fn idempotency(

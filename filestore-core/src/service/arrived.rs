@@ -45,6 +45,7 @@ impl Arrived {
             sniffed_type: self.sniffed.map(str::to_owned),
             dimensions: self.dimensions,
             stored_at: now,
+            thumbhash: None,
         }
     }
 }

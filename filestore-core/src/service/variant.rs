@@ -8,10 +8,10 @@ use super::{FileStore, Opened};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::FileId;
 use crate::domain::load::VariantLoad;
-use crate::domain::record::FileRecord;
+use crate::domain::record::{FileRecord, Thumbhash};
 use crate::domain::scope::Scope;
 use crate::domain::status::Status;
-use crate::variant::{CacheReport, Fit, Variant, VariantKey, VariantSize};
+use crate::variant::{CacheReport, Fit, Source, Variant, VariantKey, VariantSize};
 
 /// The answer to whether a blob is still current.
 type Asked = Pin<Box<dyn Future<Output = bool> + Send>>;
@@ -45,24 +45,41 @@ impl FileStore {
         fit: Fit,
     ) -> Result<Variant> {
         let key = self.variant_key(record, size, fit);
-        self.inner.variants.get(key, self.source_of(record), self.currency_of(record)).await
+        self.inner.variants.get(key, self.source_of(record)).await
     }
 
-    /// Opens the blob of `record` when it is awaited.
-    fn source_of(
-        &self,
-        record: &Arc<FileRecord>,
-    ) -> impl Future<Output = Result<File>> + Send + use<> {
-        let (store, record) = (self.clone(), Arc::clone(record));
+    /// Describes the blob of `record` for the engine. A picture without a placeholder gets one.
+    fn source_of(&self, record: &Arc<FileRecord>) -> Source {
+        let (store, opened) = (self.clone(), Arc::clone(record));
+        let open = move || store.clone().open_blob(Arc::clone(&opened));
+        let source = Source::new(open, self.currency_of(record));
+        if record.blob.thumbhash.is_some() {
+            return source;
+        }
 
-        async move {
-            match store.open_content(&record).await? {
-                Opened::Local(blob) => Ok(blob.into_file()),
-                Opened::Remote(bytes) => store.inner.fetch(&record, bytes).await,
-                Opened::Small(_) | Opened::Changed => {
-                    Err(Error::new(ErrorKind::Conflict, "the file changed meanwhile"))
-                }
+        let (store, record) = (self.clone(), Arc::clone(record));
+        source.with_placeholder(move |thumbhash| {
+            let (store, record) = (store.clone(), Arc::clone(&record));
+            async move { store.note_placeholder(&record, &thumbhash).await }
+        })
+    }
+
+    async fn open_blob(self, record: Arc<FileRecord>) -> Result<File> {
+        match self.open_content(&record).await? {
+            Opened::Local(blob) => Ok(blob.into_file()),
+            Opened::Remote(bytes) => self.inner.fetch(&record, bytes).await,
+            Opened::Small(_) | Opened::Changed => {
+                Err(Error::new(ErrorKind::Conflict, "the file changed meanwhile"))
             }
+        }
+    }
+
+    /// Stores the placeholder of the record's blob. A failure is logged: the next variant is another
+    /// occasion.
+    async fn note_placeholder(&self, record: &FileRecord, thumbhash: &Thumbhash) {
+        let (file_id, sha256) = (record.file_id, &record.blob.sha256);
+        if let Err(error) = self.inner.metadata.note_thumbhash(file_id, sha256, thumbhash).await {
+            tracing::warn!(%file_id, %error, "cannot store a placeholder");
         }
     }
 
@@ -92,7 +109,7 @@ impl FileStore {
 
         let record = Arc::new(record.clone());
         let keys = eager.iter().map(|(size, fit)| self.variant_key(&record, *size, *fit)).collect();
-        self.inner.variants.prepare(keys, self.source_of(&record), self.currency_of(&record));
+        self.inner.variants.prepare(keys, self.source_of(&record));
     }
 
     /// Asks for a gallery variant of a file: a square WebP of `size` pixels, from the cache or made now.

@@ -35,7 +35,7 @@ mod tests;
 
 pub use crate::domain::variant::{Fit, VariantSize};
 pub use cache::CacheReport;
-pub use engine::VariantEngine;
+pub use engine::{Source, VariantEngine};
 pub use key::VariantKey;
 pub use pipeline::{probe, render};
 

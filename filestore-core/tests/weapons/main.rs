@@ -9,8 +9,8 @@ use std::time::Duration;
 use filestore_core::domain::clock::Timestamp;
 use filestore_core::domain::config::VariantConfig;
 use filestore_core::domain::id::{FileId, Sha256};
-use filestore_core::variant::{Fit, Variant, VariantEngine, VariantKey, VariantSize};
-use filestore_core::{ErrorKind, Result};
+use filestore_core::variant::{Fit, Source, Variant, VariantEngine, VariantKey, VariantSize};
+use filestore_core::{Error, ErrorKind, Result};
 
 mod arsenal;
 mod damage;
@@ -94,7 +94,8 @@ async fn make(engine: &VariantEngine, file: File) -> Result<Variant> {
         size: VariantSize::try_from(200)?,
         fit: Fit::Cover,
     };
-    engine.get(key, async { Ok(file) }, || async { true }).await
+    let open = move || std::future::ready(file.try_clone().map_err(|e| Error::io("opening", e)));
+    engine.get(key, Source::new(open, || async { true })).await
 }
 
 /// Returns the most memory this process ever held, in KiB.

@@ -1,5 +1,8 @@
 //! A file record.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use crate::api;
 use crate::domain::record::FileRecord;
 
@@ -46,6 +49,7 @@ impl From<&FileRecord> for api::FileRecord {
             expires_at: expires_at.map(|at| at.to_string()),
             purge_status: state.purge().map(Into::into),
             metadata: metadata.members(),
+            thumbhash: blob.thumbhash.as_ref().map(|hash| STANDARD.encode(hash.as_bytes())),
         }
     }
 }

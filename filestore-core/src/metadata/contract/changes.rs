@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::domain::binding::NewBinding;
-use crate::domain::record::Dimensions;
+use crate::domain::record::{Dimensions, Thumbhash};
 use crate::domain::status::{PurgeStatus, Status, SyncStatus};
 
 pub(crate) async fn an_update_changes_all_that_may_change(metadata: &dyn Metadata) {
@@ -202,4 +202,38 @@ pub(crate) async fn deleting_marks_once_and_restoring_clears_the_mark(metadata: 
     let third = deleted(&back, at(30));
     assert_eq!(metadata.update_file(change(&back, third)).await.unwrap(), Updated::Done);
     assert_eq!((due(29).await, due(30).await), (0, 1), "a new mark");
+}
+
+pub(crate) async fn a_placeholder_stays_with_the_bytes_it_shows(metadata: &dyn Metadata) {
+    let record = put(metadata, ready("7")).await;
+    let (one, other) = (Thumbhash::new(&[1; 20]).unwrap(), Thumbhash::new(&[2; 21]).unwrap());
+    let shown = async || {
+        let found = metadata.file(record.file_id, &Scope::All).await.unwrap().unwrap();
+        found.blob.thumbhash.clone()
+    };
+
+    let foreign = Sha256([99; 32]);
+    metadata.note_thumbhash(record.file_id, &foreign, &one).await.unwrap();
+    metadata.note_thumbhash(FileId::generate(at(0)), &foreign, &one).await.unwrap();
+    assert_eq!(shown().await, None, "another blob's");
+    let sha256 = record.blob.sha256;
+    metadata.note_thumbhash(record.file_id, &sha256, &one).await.unwrap();
+    assert_eq!(shown().await, Some(one.clone()));
+    let noted = metadata.file(record.file_id, &Scope::All).await.unwrap().unwrap();
+    assert_eq!(noted.updated_at, record.updated_at, "nothing that a client did has changed");
+
+    // A move of the bytes that was decided before the placeholder came keeps it.
+    let moved =
+        FileRecord { blob: Blob { stored_at: at(3), ..record.blob.clone() }, ..record.clone() };
+    assert_eq!(metadata.update_file(change(&record, moved.clone())).await.unwrap(), Updated::Done);
+    assert_eq!(shown().await, Some(one));
+
+    let next = FileRecord {
+        blob: Blob { sha256: foreign, ..replaced(&moved, 9, at(5)).blob },
+        ..replaced(&moved, 9, at(5))
+    };
+    assert_eq!(metadata.update_file(change(&moved, next)).await.unwrap(), Updated::Done);
+    assert_eq!(shown().await, None, "other bytes have none");
+    metadata.note_thumbhash(record.file_id, &sha256, &other).await.unwrap();
+    assert_eq!(shown().await, None, "a note that comes too late");
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::domain::binding::{BindingChange, NewBinding};
-use crate::domain::record::Dimensions;
+use crate::domain::record::{Dimensions, Thumbhash};
 use crate::domain::usage::{Stored, Usage};
 use crate::metadata::BindingOutcome;
 
@@ -14,6 +14,7 @@ pub(crate) async fn an_inserted_file_reads_back_whole(metadata: &dyn Metadata) {
             sha256: Sha256(std::array::from_fn(|i| u8::try_from(i).unwrap())),
             sniffed_type: Some("image/png".into()),
             dimensions: Some(Dimensions { width: 4_000_000_000, height: 1 }),
+            thumbhash: Thumbhash::new(&[7; 25]),
             stored_at: at(5),
             ..ready("7").blob
         },

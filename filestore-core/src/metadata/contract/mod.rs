@@ -61,6 +61,7 @@ macro_rules! contract_tests {
                 an_update_placed_by_another_binding_is_refused,
                 a_change_is_visible_at_once_in_memory_too,
                 deleting_marks_once_and_restoring_clears_the_mark,
+                a_placeholder_stays_with_the_bytes_it_shows,
             }
             listing {
                 every_filter_and_scope_shows_exactly_its_files,
@@ -228,6 +229,7 @@ pub(crate) fn uploaded(organization: &str, now: Timestamp) -> FileRecord {
             sniffed_type: None,
             dimensions: None,
             stored_at: now,
+            thumbhash: None,
         },
         organization_id,
         sub_system,

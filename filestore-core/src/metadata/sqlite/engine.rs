@@ -10,12 +10,14 @@ use crate::domain::binding::{Binding, BindingChange, NewBinding};
 use crate::domain::clock::Timestamp;
 use crate::domain::damage::Damage;
 use crate::domain::error::Result;
-use crate::domain::id::{BlobId, FileId, KeyId, OrganizationId, OrganizationNumber, StoreId};
+use crate::domain::id::{
+    BlobId, FileId, KeyId, OrganizationId, OrganizationNumber, Sha256, StoreId,
+};
 use crate::domain::listing::ListPosition;
 use crate::domain::load::QueueLoad;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
-use crate::domain::record::FileRecord;
+use crate::domain::record::{FileRecord, Thumbhash};
 use crate::domain::signature::SigningSecret;
 use crate::domain::usage::Usage;
 
@@ -74,6 +76,20 @@ impl Metadata for SqliteMetadata {
 
     async fn update_file(&self, update: UpdateFile) -> Result<Updated> {
         self.writer.run("changing a file", move |tx| files::update(tx, &update)).await
+    }
+
+    async fn note_thumbhash(
+        &self,
+        id: FileId,
+        sha256: &Sha256,
+        thumbhash: &Thumbhash,
+    ) -> Result<()> {
+        let (sha256, thumbhash) = (*sha256, thumbhash.clone());
+        self.writer
+            .run("noting a placeholder", move |tx| {
+                files::note_thumbhash(tx, id, &sha256, &thumbhash)
+            })
+            .await
     }
 
     async fn idempotency(

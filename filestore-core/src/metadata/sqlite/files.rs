@@ -3,9 +3,9 @@
 use rusqlite::{Connection, ToSql, params};
 
 use crate::domain::clock::Timestamp;
-use crate::domain::id::{BlobId, FileId, OrganizationId};
+use crate::domain::id::{BlobId, FileId, OrganizationId, Sha256};
 use crate::domain::path::BlobKey;
-use crate::domain::record::FileRecord;
+use crate::domain::record::{FileRecord, Thumbhash};
 use crate::domain::scope::Scope;
 use crate::domain::status::{Location, PurgeStatus};
 use crate::domain::usage::{Stored, Usage};
@@ -34,7 +34,7 @@ pub(super) const USAGE: &str =
 const INSERT: &str = concat!(
     "INSERT INTO files (",
     columns!(),
-    ", purge_marked_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    ", purge_marked_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 );
 
 /// The row of a file, if it is as a change expects it. `?9` is true if an edit meanwhile does not
@@ -43,7 +43,11 @@ pub(super) const EXPECTED: &str = "SELECT rowid, size_bytes, blob_key, metadata 
      AND status = ?3 AND sync_status = ?4 AND purge_status IS ?5 AND storage_location = ?6 AND purge_claimed = 0
      AND blob_id = ?7 AND (?9 OR edited_at IS ?8)";
 
-/// The assignments of a change. `?1` … `?24` are the record's columns; ids, `sub_system` and
+/// The note of a placeholder, unless the file has other bytes by now.
+pub(super) const NOTE_THUMBHASH: &str =
+    "UPDATE files SET thumbhash = ?3 WHERE file_id = ?1 AND sha256 = ?2 AND thumbhash IS NOT ?3";
+
+/// The assignments of a change. `?1` … `?25` are the record's columns; ids, `sub_system` and
 /// `created_at` stay as they are.
 macro_rules! bytes_and_state {
     () => {
@@ -51,7 +55,8 @@ macro_rules! bytes_and_state {
      sync_status = ?8, purge_status = ?9, storage_location = ?10, storage_provider = ?11, blob_key = ?12,
      size_bytes = ?13, sha256 = ?14, sniffed_type = ?15, width = ?16, height = ?17, stored_at = ?18, version = ?19,
      updated_at = max(updated_at, ?21), expires_at = ?22,
-     purge_marked_at = CASE WHEN ?9 IS NOT NULL THEN coalesce(purge_marked_at, ?26) END,
+     thumbhash = CASE WHEN sha256 = ?14 THEN coalesce(thumbhash, ?25) ELSE ?25 END,
+     purge_marked_at = CASE WHEN ?9 IS NOT NULL THEN coalesce(purge_marked_at, ?27) END,
      sync_owner = CASE WHEN sync_status = ?8 AND blob_key = ?12 THEN sync_owner END,
      sync_attempts = CASE WHEN sync_status = ?8 AND blob_key = ?12 THEN sync_attempts ELSE 0 END,
      sync_not_before = CASE WHEN sync_status = ?8 AND blob_key = ?12 THEN sync_not_before ELSE 0 END"
@@ -61,11 +66,11 @@ macro_rules! bytes_and_state {
 /// The change of a whole record.
 pub(super) const UPDATE: &str = concat!(
     bytes_and_state!(),
-    ", original_name = ?4, mime_type = ?5, ext = ?6, metadata = ?23, edited_at = ?24 WHERE rowid = ?25"
+    ", original_name = ?4, mime_type = ?5, ext = ?6, metadata = ?23, edited_at = ?24 WHERE rowid = ?26"
 );
 
 /// The change of a record that leaves alone what an edit changes.
-pub(super) const MOVE: &str = concat!(bytes_and_state!(), " WHERE rowid = ?25");
+pub(super) const MOVE: &str = concat!(bytes_and_state!(), " WHERE rowid = ?26");
 
 pub(super) fn by_id(sql: &Connection, file_id: FileId) -> Result<Option<FileRecord>, Fault> {
     row::first(sql, BY_ID, [id(file_id)], row::record)
@@ -213,6 +218,20 @@ pub(super) fn update(tx: &mut WriteTx<'_>, update: &UpdateFile) -> Result<Update
     }
     tx.touch(next.file_id);
     Ok(Updated::Done)
+}
+
+/// Notes the placeholder of the blob with this digest. Does nothing if the file has another blob.
+pub(super) fn note_thumbhash(
+    tx: &mut WriteTx<'_>,
+    file_id: FileId,
+    sha256: &Sha256,
+    thumbhash: &Thumbhash,
+) -> Result<(), Fault> {
+    let params = params![id(file_id), sha256.0.as_slice(), thumbhash.as_bytes()];
+    if row::execute(tx.sql, NOTE_THUMBHASH, params)? > 0 {
+        tx.touch(file_id);
+    }
+    Ok(())
 }
 
 /// The row that a change is about to replace.

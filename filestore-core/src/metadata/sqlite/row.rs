@@ -8,7 +8,7 @@ use crate::domain::clock::Timestamp;
 use crate::domain::custom_metadata::CustomMetadata;
 use crate::domain::id::{FileId, Sha256};
 use crate::domain::lifecycle::FileState;
-use crate::domain::record::{Blob, Dimensions, FileRecord};
+use crate::domain::record::{Blob, Dimensions, FileRecord, Thumbhash};
 use crate::domain::status::PurgeStatus;
 
 use super::damage;
@@ -19,13 +19,14 @@ macro_rules! columns {
     () => {
         "file_id, organization_id, sub_system, original_name, mime_type, ext, status, sync_status, \
          purge_status, storage_location, storage_provider, blob_key, size_bytes, sha256, sniffed_type, \
-         width, height, stored_at, version, created_at, updated_at, expires_at, metadata, edited_at"
+         width, height, stored_at, version, created_at, updated_at, expires_at, metadata, edited_at, \
+         thumbhash"
     };
 }
 pub(super) use columns;
 
 /// The number of [`columns!`].
-pub(super) const COLUMNS: usize = 24;
+pub(super) const COLUMNS: usize = 25;
 
 /// Reads the record in the first [`COLUMNS`] columns.
 pub(super) fn record(row: &Row<'_>) -> Result<FileRecord, Fault> {
@@ -57,6 +58,7 @@ fn read_record(row: &Row<'_>) -> Result<FileRecord, Source> {
             sniffed_type: row.get(14)?,
             dimensions: dimensions(row.get(15)?, row.get(16)?)?,
             stored_at: Timestamp::from_millis(row.get(17)?),
+            thumbhash: thumbhash(row)?,
         },
         version: unsigned(row, 18)?,
         created_at: Timestamp::from_millis(row.get(19)?),
@@ -65,6 +67,11 @@ fn read_record(row: &Row<'_>) -> Result<FileRecord, Source> {
         metadata: text(row, 22)?.map(CustomMetadata::stored).unwrap_or_default(),
         edited_at: row.get::<_, Option<i64>>(23)?.map(Timestamp::from_millis),
     })
+}
+
+fn thumbhash(row: &Row<'_>) -> Result<Option<Thumbhash>, Source> {
+    let bytes = row.get_ref(24)?.as_blob_or_null()?;
+    bytes.map(|bytes| Thumbhash::new(bytes).ok_or_else(|| "no ThumbHash".into())).transpose()
 }
 
 fn dimensions(width: Option<u32>, height: Option<u32>) -> Result<Option<Dimensions>, Source> {
@@ -108,6 +115,7 @@ pub(super) fn with_record<T>(
         &record.expires_at.map(Timestamp::as_millis),
         &(!record.metadata.is_empty()).then(|| record.metadata.as_json()),
         &record.edited_at.map(Timestamp::as_millis),
+        &blob.thumbhash.as_ref().map(Thumbhash::as_bytes),
     ])
 }
 

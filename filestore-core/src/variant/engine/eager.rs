@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
-use super::caller::{Currency, Opening};
+use super::caller::Source;
 use super::flight::Claim;
 use super::shared::Shared;
 use super::variant_engine::VariantEngine;
@@ -30,35 +30,24 @@ impl VariantEngine {
     /// Makes the variants of one file in the background, those that are not there yet, from one
     /// decode. Returns at once; must be called within a Tokio runtime.
     ///
-    /// `keys` differ in size and fit only; `open` and `still_current` are those of
-    /// [`get`](Self::get). Best effort: nothing is reported, and the work is dropped when too many
-    /// files wait, when requests need the threads or the memory, and when the process ends.
-    pub fn prepare<O, C, F>(&self, keys: Vec<VariantKey>, open: O, still_current: C)
-    where
-        O: Future<Output = Result<File>> + Send + 'static,
-        C: Fn() -> F + Send + Sync + 'static,
-        F: Future<Output = bool> + Send + 'static,
-    {
+    /// `keys` differ in size and fit only; `source` is that of [`get`](Self::get). Best effort: nothing
+    /// is reported, and the work is dropped when too many files wait, when requests need the threads or
+    /// the memory, and when the process ends.
+    pub fn prepare(&self, keys: Vec<VariantKey>, source: Source) {
         if keys.is_empty() {
             return;
         }
-        let (open, currency) = (Box::pin(open), Currency::new(still_current));
-        let preparation = Arc::clone(&self.shared).prepare_quietly(keys, open, currency);
+        let preparation = Arc::clone(&self.shared).prepare_quietly(keys, source);
         self.shared.eager.push(Box::pin(preparation));
     }
 }
 
 impl Shared {
     /// Prepares the variants of a file, counts them, and leaves failures to the log.
-    async fn prepare_quietly(
-        self: Arc<Self>,
-        keys: Vec<VariantKey>,
-        open: Opening,
-        currency: Currency,
-    ) {
+    async fn prepare_quietly(self: Arc<Self>, keys: Vec<VariantKey>, source: Source) {
         let file_id = keys[0].file_id;
 
-        match Arc::clone(&self).prepare(keys, open, currency).await {
+        match Arc::clone(&self).prepare(keys, source).await {
             Ok(made) => {
                 self.eager.count_made(made);
                 tracing::debug!(%file_id, made, "variants made in advance");
@@ -74,22 +63,18 @@ impl Shared {
     }
 
     /// Makes and publishes the variants that are missing; returns their number.
-    async fn prepare(
-        self: Arc<Self>,
-        keys: Vec<VariantKey>,
-        open: Opening,
-        currency: Currency,
-    ) -> Result<u64> {
+    async fn prepare(self: Arc<Self>, keys: Vec<VariantKey>, source: Source) -> Result<u64> {
         let entries = self.missing(keys).await;
-        if entries.is_empty() || !currency.holds().await {
+        if entries.is_empty() || !source.currency.holds().await {
             return Ok(0);
         }
 
         let wanted = entries.iter().map(|entry| (entry.key.size, entry.key.fit)).collect();
-        let assessed = self.assess(open.await?, wanted).await;
+        let assessed = self.assess(source.open().await?, wanted).await;
         let (rendering, file) =
             assessed.inspect_err(|error| self.remember_refusals(&entries, error))?;
         if rendering.memory_bytes == 0 {
+            self.sketch_later(&entries[0].key, &source);
             return Ok(0);
         }
         // Never waits for memory: the requests behind it would wait as well.
@@ -101,7 +86,7 @@ impl Shared {
         let job = Job { shared: Arc::clone(&self), rendering, file, digests, memory, reports };
         self.pool.submit_when_idle(move || job.run())?;
 
-        self.collect(&entries, results, currency).await
+        self.collect(&entries, results, source).await
     }
 
     /// Publishes the results of a job as they come; returns their number.
@@ -109,8 +94,9 @@ impl Shared {
         self: Arc<Self>,
         entries: &[DigestedKey],
         results: Results,
-        currency: Currency,
+        source: Source,
     ) -> Result<u64> {
+        let currency = source.currency.clone();
         let Results { mut made, retained, ended } = results;
         let mut count = 0;
         while let Some(Finished { index, variant, claim }) = made.recv().await {
@@ -123,7 +109,7 @@ impl Shared {
             count += 1;
         }
 
-        Arc::clone(&self).retain(entries[0].key.clone(), retained, currency).await;
+        Arc::clone(&self).keep(entries[0].key.clone(), Some(retained), source).await;
         match ended.await {
             Ok(Ok(())) => Ok(count),
             Ok(Err(error)) => {

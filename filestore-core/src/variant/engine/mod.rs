@@ -25,8 +25,10 @@ mod request;
 mod served;
 mod variant_engine;
 mod eager;
+mod sketch;
 
 #[cfg(test)]
 mod tests;
 
+pub use caller::Source;
 pub use variant_engine::VariantEngine;

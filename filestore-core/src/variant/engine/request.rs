@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::caller::{Currency, Opening};
+use super::caller::{Currency, Source};
 use super::shared::Shared;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::tasks;
@@ -32,9 +32,9 @@ impl Shared {
     pub(super) async fn obtain(
         self: Arc<Self>,
         entry: DigestedKey,
-        open: Opening,
-        currency: Currency,
+        source: Source,
     ) -> Result<Variant> {
+        let currency = &source.currency;
         // Another flight may have ended between the look-up and this one.
         if let Some(variant) = self.caches.in_memory(&entry.key) {
             self.served.from_memory.bump();
@@ -43,14 +43,16 @@ impl Shared {
         if let Some(variant) = self.caches.on_disk(&entry).await {
             self.served.from_disk.bump();
             self.caches.insert_in_memory(&entry, &variant);
-            self.forget_unless_current(&entry, &currency).await;
+            if self.forget_unless_current(&entry, currency).await {
+                self.sketch_later(&entry.key, &source);
+            }
             return Ok(variant);
         }
 
         if !currency.holds().await {
             return Err(Error::new(ErrorKind::Conflict, "the file was changed at the same moment"));
         }
-        let made = self.make(&entry.key, open).await;
+        let made = self.make(&entry.key, &source).await;
         let Made { variant, retained } = made.inspect_err(|error| {
             self.served.failed.bump();
             self.caches.remember_refusal(&entry, error);
@@ -61,9 +63,8 @@ impl Shared {
             return Ok(variant);
         }
         self.caches.publish(&entry, &variant).await;
-        let is_current = self.forget_unless_current(&entry, &currency).await;
-        if let Some(retained) = retained.filter(|_| is_current) {
-            tasks::spawn(Self::retain(self, entry.key, retained, currency));
+        if self.forget_unless_current(&entry, currency).await {
+            tasks::spawn(self.keep(entry.key, retained, source));
         }
         Ok(variant)
     }
@@ -83,22 +84,28 @@ impl Shared {
     }
 
     /// Retains the pixels that a rendering leaves for other sizes, unless the blob is gone by then.
-    pub(super) async fn retain(
+    /// After that the placeholder is made, perhaps of them.
+    pub(super) async fn keep(
         self: Arc<Self>,
         key: VariantKey,
-        retained: oneshot::Receiver<Retained>,
-        currency: Currency,
+        retained: Option<oneshot::Receiver<Retained>>,
+        source: Source,
     ) {
-        let Ok(retained) = retained.await else { return };
-        self.caches.retain(&key, retained);
+        if let Some(retained) = retained
+            && let Ok(retained) = retained.await
+        {
+            self.caches.retain(&key, retained);
+        }
 
         // After they are there: a removal comes later and finds them, or has come and is seen here.
-        if !currency.holds().await {
+        if source.currency.holds().await {
+            self.sketch_later(&key, &source);
+        } else {
             self.caches.forget_retained(key.file_id);
         }
     }
 
-    async fn make(&self, key: &VariantKey, open: Opening) -> Result<Made> {
+    async fn make(&self, key: &VariantKey, source: &Source) -> Result<Made> {
         let place = self.limits.place()?;
         if let Some(retained) = self.caches.retained(key)
             && let Some(plan) = retained.plan(key.size, key.fit)
@@ -110,7 +117,8 @@ impl Shared {
             return Ok(Made { variant, retained: None });
         }
 
-        let (rendering, file) = self.assess(open.await?, vec![(key.size, key.fit)]).await?;
+        let (rendering, file) =
+            self.assess(source.open().await?, vec![(key.size, key.fit)]).await?;
         if rendering.memory_bytes == 0 {
             return Ok(Made { variant: rendering.pass_through(), retained: None });
         }

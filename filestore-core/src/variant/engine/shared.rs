@@ -12,6 +12,7 @@ use super::flight::Flights;
 use super::limits::{Limits, busy};
 use super::pool::Pool;
 use super::served::Served;
+use super::sketch::Sketching;
 use crate::domain::config::VariantConfig;
 use crate::domain::error::{Error, Result};
 use crate::domain::variant::{Fit, VariantSize};
@@ -30,6 +31,7 @@ pub(super) struct Shared {
     pub(super) limits: Limits,
     pub(super) pool: Pool,
     pub(super) eager: EagerQueue,
+    pub(super) sketching: Sketching,
     pub(super) served: Served,
 }
 
@@ -48,6 +50,7 @@ impl Shared {
             limits: Limits::new(places, config.decode_memory_bytes),
             pool: Pool::start(threads, places)?,
             eager: EagerQueue::default(),
+            sketching: Sketching::default(),
             served: Served::default(),
             config,
         })

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,8 +10,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 
-use super::VariantEngine;
 use super::shared::Shared;
+use super::{Source, VariantEngine};
 use crate::domain::config::VariantConfig;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{FileId, Sha256};
@@ -20,6 +21,8 @@ use crate::variant::{Fit, Variant, VariantKey};
 
 /// What a blob's opening waits for: it passes once permits are added.
 type Gate = Arc<Semaphore>;
+/// A blob that opens.
+type Opened = Pin<Box<dyn Future<Output = Result<File>> + Send>>;
 
 fn gate() -> Gate {
     Arc::new(Semaphore::new(0))
@@ -60,15 +63,22 @@ impl Bench {
     }
 
     /// Opens the picture when `gate` lets it.
-    fn source(&self, gate: Option<Gate>) -> impl Future<Output = Result<File>> + Send + use<> {
+    fn open(&self, gate: Option<Gate>) -> impl Fn() -> Opened + Send + Sync + use<> {
         let (picture, opened) = (self.picture.clone(), self.opened.clone());
-        async move {
-            opened.fetch_add(1, Ordering::SeqCst);
-            if let Some(gate) = gate {
-                let _ = gate.acquire().await.unwrap();
-            }
-            Ok(file(&picture))
+        move || {
+            let (picture, opened, gate) = (picture.clone(), opened.clone(), gate.clone());
+            Box::pin(async move {
+                opened.fetch_add(1, Ordering::SeqCst);
+                if let Some(gate) = gate {
+                    let _ = gate.acquire().await.unwrap();
+                }
+                Ok(file(&picture))
+            })
         }
+    }
+
+    fn source(&self, gate: Option<Gate>) -> Source {
+        Source::new(self.open(gate), self.still_current())
     }
 
     fn still_current(&self) -> impl Fn() -> std::future::Ready<bool> + Send + Sync + use<> {
@@ -77,14 +87,14 @@ impl Bench {
     }
 
     async fn get(&self, key: &VariantKey) -> Result<Variant> {
-        self.engine.get(key.clone(), self.source(None), self.still_current()).await
+        self.engine.get(key.clone(), self.source(None)).await
     }
 
     /// Asks in a task of its own; the blob opens when `gate` lets it.
     fn ask(&self, key: &VariantKey, gate: &Gate) -> tokio::task::JoinHandle<Result<Variant>> {
         let (engine, key) = (self.engine.clone(), key.clone());
-        let (source, still_current) = (self.source(Some(gate.clone())), self.still_current());
-        tokio::spawn(async move { engine.get(key, source, still_current).await })
+        let source = self.source(Some(gate.clone()));
+        tokio::spawn(async move { engine.get(key, source).await })
     }
 
     async fn until_opened(&self, times: usize) {
@@ -101,7 +111,7 @@ impl Bench {
     }
 
     fn prepare(&self, keys: Vec<VariantKey>) {
-        self.engine.prepare(keys, self.source(None), self.still_current());
+        self.engine.prepare(keys, self.source(None));
     }
 
     fn entry(&self, key: &VariantKey) -> PathBuf {
@@ -237,7 +247,7 @@ async fn a_result_whose_blob_is_replaced_while_it_is_published_is_withdrawn() {
     // Current before the work and before the publication, not after it.
     let asked = Arc::new(AtomicUsize::new(0));
     let still_current = move || std::future::ready(asked.fetch_add(1, Ordering::SeqCst) < 2);
-    bench.engine.get(key.clone(), bench.source(None), still_current).await.unwrap();
+    bench.engine.get(key.clone(), Source::new(bench.open(None), still_current)).await.unwrap();
     assert_eq!(bench.engine.cached(&key), None);
     assert_eq!(bench.engine.report().await, CacheReport::default());
 }
@@ -349,7 +359,8 @@ async fn a_refusal_is_remembered_and_a_failure_to_open_is_not() {
 
     let key = VariantKey { size: size("300"), ..key };
     let broken = || async { Err(Error::new(ErrorKind::ProviderUnavailable, "no answer")) };
-    let error = bench.engine.get(key.clone(), broken(), bench.still_current()).await.unwrap_err();
+    let source = Source::new(broken, bench.still_current());
+    let error = bench.engine.get(key.clone(), source).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ProviderUnavailable);
     bench.picture = Arc::new(jpeg(420, 300, &photo(420, 300)));
     bench.get(&key).await.unwrap();
@@ -457,7 +468,7 @@ async fn what_a_rendering_leaves_of_a_blob_that_is_gone_is_not_kept() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = asked.clone();
     let still_current = move || std::future::ready(counted.fetch_add(1, Ordering::SeqCst) < 3);
-    bench.engine.get(key, bench.source(None), still_current).await.unwrap();
+    bench.engine.get(key, Source::new(bench.open(None), still_current)).await.unwrap();
     while asked.load(Ordering::SeqCst) < 4 {
         tokio::task::yield_now().await;
     }
@@ -594,7 +605,7 @@ async fn more_files_than_may_wait_are_dropped_and_the_rest_is_made() {
     let gate = gate();
     for _ in 0..300 {
         let source = bench.source(Some(gate.clone()));
-        bench.engine.prepare(vec![key(file_id(), "200")], source, bench.still_current());
+        bench.engine.prepare(vec![key(file_id(), "200")], source);
     }
     let report = bench.engine.report().await;
     assert!(report.eager_waiting >= 255 && report.eager_dropped >= 43, "{report:?}");
@@ -611,7 +622,7 @@ async fn more_files_than_may_wait_are_dropped_and_the_rest_is_made() {
 async fn nothing_is_made_in_advance_of_a_blob_that_is_gone_and_refusals_are_remembered() {
     let mut bench = Bench::new();
     let gone = || std::future::ready(false);
-    bench.engine.prepare(vec![key(file_id(), "200")], bench.source(None), gone);
+    bench.engine.prepare(vec![key(file_id(), "200")], Source::new(bench.open(None), gone));
     bench.picture = Arc::new(b"no picture at all".to_vec());
     let broken = key(file_id(), "200");
     bench.prepare(vec![broken.clone()]);
@@ -624,4 +635,41 @@ async fn nothing_is_made_in_advance_of_a_blob_that_is_gone_and_refusals_are_reme
     assert_eq!(bench.opened(), 2);
     assert_eq!(bench.get(&broken).await.unwrap_err().kind(), ErrorKind::NotAnImage);
     assert_eq!(bench.opened(), 2, "the refusal was remembered");
+}
+
+#[tokio::test]
+async fn a_placeholder_is_made_once_after_the_first_variant_that_asks_for_one() {
+    let bench = Bench::new();
+    let (noted, mut notes) = tokio::sync::mpsc::unbounded_channel();
+    let source = || {
+        let noted = noted.clone();
+        bench.source(None).with_placeholder(move |thumbhash| {
+            let _ = noted.send(thumbhash);
+            std::future::ready(())
+        })
+    };
+
+    // Square variants show a part; the whole picture is decoded once more.
+    let cut = key(file_id(), "200");
+    bench.engine.get(cut.clone(), source()).await.unwrap();
+    let first = notes.recv().await.unwrap();
+    assert_eq!(bench.opened(), 2);
+
+    // What is retained of a variant of the whole picture suffices.
+    let whole = VariantKey { fit: Fit::Inside, ..key(file_id(), "200") };
+    bench.engine.get(whole, source()).await.unwrap();
+    let second = notes.recv().await.unwrap();
+    assert_eq!(bench.opened(), 3);
+    assert_eq!(first.as_bytes().len(), second.as_bytes().len());
+
+    // A picture that passes through has one as well; a caller who wants none gets none.
+    let small = key(file_id(), "700");
+    bench.engine.get(small, source()).await.unwrap();
+    assert_eq!(notes.recv().await.unwrap(), first);
+    bench.get(&key(file_id(), "200")).await.unwrap();
+    bench.prepare(vec![key(file_id(), "200")]);
+    while bench.engine.report().await.eager_made == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(notes.try_recv().is_err());
 }

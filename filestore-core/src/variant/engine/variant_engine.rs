@@ -1,10 +1,9 @@
 //! The public handle of the engine.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::caller::Currency;
+use super::caller::Source;
 use super::pool::PoolLoad;
 use super::shared::Shared;
 use crate::domain::config::VariantConfig;
@@ -20,7 +19,7 @@ use crate::variant::{Variant, VariantKey};
 /// ```
 /// use std::fs::File;
 /// use filestore_core::domain::{clock::Timestamp, config::VariantConfig, id::{FileId, Sha256}};
-/// use filestore_core::variant::{Fit, VariantEngine, VariantKey, VariantSize};
+/// use filestore_core::variant::{Fit, Source, VariantEngine, VariantKey, VariantSize};
 /// # use filestore_core::Result;
 ///
 /// # async fn example(cache: &std::path::Path) -> Result<()> {
@@ -32,10 +31,10 @@ use crate::variant::{Variant, VariantKey};
 ///     size: VariantSize::from_path("400", "400")?,
 ///     fit: Fit::Cover,
 /// };
-/// let open = async {
+/// let open = || async {
 ///     File::open("photo.jpg").map_err(|error| filestore_core::Error::io("opening", error))
 /// };
-/// let variant = engine.get(key, open, || async { true }).await?;
+/// let variant = engine.get(key, Source::new(open, || async { true })).await?;
 /// # drop(variant);
 /// # Ok(())
 /// # }
@@ -76,24 +75,18 @@ impl VariantEngine {
 
     /// Returns the variant, from memory or disk, else made now.
     ///
-    /// `open` opens the blob of `key`; it runs only if something must be made. `still_current`
-    /// says whether `key.sha256` is still the file's blob and the file still there; it is asked
-    /// before the work and around publishing its result. Both may run, and the work goes on, after
-    /// this future is dropped; callers with the same key at the same time share one outcome.
+    /// `source` is the blob of `key`. It is opened only if something must be made, and asked if it is
+    /// current before the work and around publishing its result. Both may happen, and the work goes
+    /// on, after this future is dropped; callers with the same key at the same time share one outcome.
     ///
     /// Errors: [`NotAnImage`](crate::ErrorKind::NotAnImage),
     /// [`CorruptImage`](crate::ErrorKind::CorruptImage),
     /// [`ImageTooLarge`](crate::ErrorKind::ImageTooLarge) (also for pictures that take longer than
     /// the deadline), [`Busy`](crate::ErrorKind::Busy) with a retry time,
     /// [`Conflict`](crate::ErrorKind::Conflict) if the blob is no longer current before the work
-    /// begins (look the record up again), the error of `open`, and
+    /// begins (look the record up again), the error of opening the blob, and
     /// [`Internal`](crate::ErrorKind::Internal).
-    pub async fn get<O, C, F>(&self, key: VariantKey, open: O, still_current: C) -> Result<Variant>
-    where
-        O: Future<Output = Result<File>> + Send + 'static,
-        C: Fn() -> F + Send + Sync + 'static,
-        F: Future<Output = bool> + Send + 'static,
-    {
+    pub async fn get(&self, key: VariantKey, source: Source) -> Result<Variant> {
         if let Some(variant) = self.cached(&key) {
             return Ok(variant);
         }
@@ -104,8 +97,7 @@ impl VariantEngine {
         }
 
         let (shared, digest) = (Arc::clone(&self.shared), entry.digest);
-        let (open, currency) = (Box::pin(open), Currency::new(still_current));
-        self.shared.flights.join(digest, move || shared.obtain(entry, open, currency)).await
+        self.shared.flights.join(digest, move || shared.obtain(entry, source)).await
     }
 
     /// Removes every variant of a file from memory and disk.

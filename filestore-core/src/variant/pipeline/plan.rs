@@ -13,6 +13,9 @@ use crate::variant::geometry::{Geometry, Rectangle};
 pub(crate) const ENOUGH: u32 = 2;
 /// The longer side of a reduced copy, in pixels: enough for all sizes.
 const REDUCED_SIDE: u32 = ENOUGH * 1000;
+/// The longer side of the pixels behind a placeholder: ThumbHash takes up to 100, and keeps at most 7
+/// waves across.
+const SKETCH_SIDE: u32 = 64;
 
 /// The way in which a picture becomes a variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +84,20 @@ pub(crate) fn plan_reduced(stored: Dimensions) -> Option<Geometry> {
         crop: Rectangle { left: 0, top: 0, width, height },
         target: Dimensions { width: reduced(width, longest), height: reduced(height, longest) },
     })
+}
+
+/// Plans the pixels that a placeholder is made of: the whole picture, its longer side at
+/// [`SKETCH_SIDE`] at most.
+pub(crate) fn plan_sketch(stored: Dimensions) -> Geometry {
+    let Dimensions { width, height } = stored;
+    let longest = width.max(height).max(SKETCH_SIDE);
+    Geometry {
+        crop: Rectangle { left: 0, top: 0, width, height },
+        target: Dimensions {
+            width: scaled(width, SKETCH_SIDE, longest),
+            height: scaled(height, SKETCH_SIDE, longest),
+        },
+    }
 }
 
 /// Scales `side` with the longest side at [`REDUCED_SIDE`], rounded down, at least 1.

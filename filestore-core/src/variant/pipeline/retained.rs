@@ -21,10 +21,12 @@ use super::decode::{Decoded, decode};
 use super::encode::encode;
 use super::header::Header;
 use super::image_file::ImageFile;
-use super::plan::{ENOUGH, Plan, plan_reduced, plan_stored};
+use super::plan::{ENOUGH, Plan, plan_reduced, plan_sketch, plan_stored};
 use super::refusal::corrupt;
 use super::resize::{resize, resize_again};
+use super::sketch::thumbhash;
 use crate::domain::error::Result;
+use crate::domain::record::Thumbhash;
 use crate::domain::variant::{Fit, VariantSize};
 use crate::variant::geometry::{Geometry, Rectangle, area};
 use crate::variant::jpeg;
@@ -89,12 +91,17 @@ impl Retained {
 
     /// Turns pixels resized as `wanted` into a file: sRGB, upright, encoded.
     pub(crate) fn finish(&self, small: Pixels, wanted: Geometry, quality: f32) -> Result<Variant> {
+        encode(&self.upright(small, wanted)?, quality).map(Variant::WebP)
+    }
+
+    /// Turns pixels resized as `wanted` into those that are shown: sRGB, upright.
+    fn upright(&self, small: Pixels, wanted: Geometry) -> Result<Pixels> {
         let mut finished = to_srgb(small, self.profile.as_deref());
         if let Some(came) = &self.came {
             finished = cut::mask(finished, came, wanted)
                 .ok_or_else(|| corrupt("nothing came of the part that is wanted"))?;
         }
-        encode(&self.header.orientation.apply(finished), quality).map(Variant::WebP)
+        Ok(self.header.orientation.apply(finished))
     }
 
     /// Plans a variant that is made of these pixels alone; `None` if the file must be decoded for
@@ -105,6 +112,17 @@ impl Retained {
             Plan::PassThrough => Some(plan),
             Plan::Render(wanted) => self.serves(wanted).then_some(plan),
         }
+    }
+
+    /// Plans a placeholder that is made of these pixels alone; `None` if the file must be decoded for
+    /// it.
+    pub(crate) fn plan_sketch(&self) -> Option<Geometry> {
+        Some(plan_sketch(self.header.stored)).filter(|wanted| self.serves(*wanted))
+    }
+
+    /// Makes the placeholder that [`plan_sketch`](Self::plan_sketch) said.
+    pub(crate) fn sketch(&self, wanted: Geometry) -> Result<Thumbhash> {
+        thumbhash(&self.upright(self.resize(wanted)?, wanted)?)
     }
 
     fn serves(&self, wanted: Geometry) -> bool {

@@ -7,3 +7,7 @@ CREATE TABLE holds (
     -- The end of the lease: a hold that is not renewed ends by itself.
     lasts_until INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- The placeholder of a picture (a ThumbHash), noted once one was made; NULL for others. It belongs to the blob: other
+-- bytes have none.
+ALTER TABLE files ADD COLUMN thumbhash BLOB;

@@ -64,6 +64,7 @@ async fn no_query_scans_or_sorts() {
         files::USAGE,
         files::EXPECTED,
         files::UPDATE,
+        files::NOTE_THUMBHASH,
         idempotency::GET,
         idempotency::TAKEN,
         idempotency::FORGET,
