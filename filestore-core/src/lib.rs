@@ -153,6 +153,7 @@ pub use self::{
             WorkFailure,
         },
         scope::Scope,
+        sheet::{SheetGrid, SheetPlace},
         signature::{SignedMethod, SigningSecret},
         signed_url::{SignFile, SignUpload, SignedUrl, SigningSecretInfo, UploadPermit},
         status::{Location, PurgeStatus, Status, SyncStatus},
@@ -168,7 +169,7 @@ pub use self::{
         CheckOutcome, CheckStep, DataDir, PresignMethod, ProviderCheck, ProviderRegistry,
         StagedBlob, StagingWriter,
     },
-    variant::{CacheReport, Fit, Variant, VariantKey, VariantSize},
+    variant::{CacheReport, Fit, Sheet, SheetCell, Variant, VariantKey, VariantSize},
     worker::{Admin, NoProgress, Progress, Workers, migrate::MigrateOptions},
 };
 

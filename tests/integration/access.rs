@@ -98,6 +98,7 @@ async fn file_of(store: &FileStore, organization: &str) -> String {
 enum About {
     File,
     FileOfSeveral,
+    CellOfSheet,
     Organization,
     Nothing,
 }
@@ -126,6 +127,10 @@ fn request(server: &TestServer, row: &Row, file: &str, organization: &str) -> (C
         ),
         ("POST", "/files/delete") => (call.json(&json!({"ids": [file]})), About::FileOfSeveral),
         ("GET", "/organizations/{organizationId}/usage") => (call, About::Organization),
+        ("GET", "/sheets") => {
+            let call = server.call(Method::GET, &format!("{path}?ids={file}"));
+            (call.header("accept", "application/json"), About::CellOfSheet)
+        }
         ("GET", "/files") => {
             let path = format!("{path}?organization_id={organization}");
             (server.call(Method::GET, &path), About::Organization)
@@ -179,6 +184,12 @@ fn check(reply: &Reply, row: &Row, kind: &Kind, about: &About, organization: &st
             assert_eq!(result["deleted"], kind.covers(organization), "{what}: {result}");
             let expected = if kind.covers(organization) { Value::Null } else { json!("not_found") };
             assert_eq!(result["error"]["code"], expected, "{what}: {result}");
+        }
+        About::CellOfSheet => {
+            let cell = &reply.clone().expect(200).json()["cells"][0];
+            // Bytes that are no picture.
+            let expected = if kind.covers(organization) { "not_an_image" } else { "not_found" };
+            assert_eq!(cell["error"]["code"], expected, "{what}: {cell}");
         }
         About::Nothing => assert!(![401, 403].contains(&reply.status), "{what}: {}", reply.text()),
     }

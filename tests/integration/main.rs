@@ -34,5 +34,6 @@ mod recovery;
 mod identity;
 mod old_data;
 mod cors;
+mod sheet;
 mod signed;
 mod story;

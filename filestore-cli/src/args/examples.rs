@@ -57,6 +57,15 @@ Examples:
   filestore variant 01JD8QZ4T6X3M2V9B7K5N1R0CE 1000 --fit inside -o large.webp
   filestore variant 01JD8QZ4T6X3M2V9B7K5N1R0CE 400 -o - > preview.webp";
 
+pub(super) const SHEET: &str = "\
+A contact sheet shows up to 100 images in a grid, in one request. With --map the places of the
+pictures are printed instead, and why a file is not shown.
+
+Examples:
+  filestore sheet 01JD8QZ4T6X3M2V9B7K5N1R0CE 01JD8QZ4T6X3M2V9B7K5N1R0CF
+  filestore list --json | jq -r .items[].file_id | xargs filestore sheet --size 400 -o page.webp
+  filestore sheet 01JD8QZ4T6X3M2V9B7K5N1R0CE --map | jq .cells";
+
 pub(super) const INFO: &str = "\
 A deleted file is shown, with its purge status, until the purge has removed it.
 

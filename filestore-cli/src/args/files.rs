@@ -5,7 +5,9 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use filestore_core::api::{Disposition, Fit, Metadata, PurgeStatus, Status, VARIANT_SIZES};
+use filestore_core::api::{
+    Disposition, Fit, MAX_SHEET_FILES, Metadata, PurgeStatus, Status, VARIANT_SIZES,
+};
 
 use crate::target::{ByteRange, IfMatch};
 
@@ -117,6 +119,25 @@ pub(crate) struct VariantArgs {
     /// Fill the square and crop, or show the whole picture
     #[arg(long, value_enum, default_value_t = FitArg::Cover)]
     pub(crate) fit: FitArg,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// `sheet`.
+#[derive(Debug, Args)]
+pub(crate) struct SheetArgs {
+    /// The images' ids, up to 100, in their order
+    #[arg(required = true, num_args = 1..=MAX_SHEET_FILES)]
+    pub(crate) ids: Vec<String>,
+    /// The side of each cell in pixels
+    #[arg(long, default_value = "200", value_parser = PossibleValuesParser::new(SIZES).map(|size| parse_size(&size)))]
+    pub(crate) size: u32,
+    /// Fill each cell and crop, or show the whole pictures
+    #[arg(long, value_enum, default_value_t = FitArg::Cover)]
+    pub(crate) fit: FitArg,
+    /// Print the map of the cells as JSON, and make no picture
+    #[arg(long, conflicts_with_all = ["output", "force"])]
+    pub(crate) map: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -19,7 +19,7 @@ pub(crate) use admin::{
 };
 pub(crate) use files::{
     BatchArgs, DeleteArgs, EditArgs, GetArgs, IdArgs, ListArgs, OutputArgs, PlaceArgs, ReadyArgs,
-    ReplaceArgs, SignArgs, SignUploadArgs, UploadArgs, VariantArgs,
+    ReplaceArgs, SheetArgs, SignArgs, SignUploadArgs, UploadArgs, VariantArgs,
 };
 
 /// The server that commands go to if nothing else is said.
@@ -83,6 +83,9 @@ pub(crate) enum Command {
     /// Download a square WebP of an image
     #[command(after_help = examples::VARIANT)]
     Variant(VariantArgs),
+    /// Download the WebPs of many images in one
+    #[command(after_help = examples::SHEET)]
+    Sheet(SheetArgs),
     /// Show everything known of a file
     #[command(after_help = examples::INFO)]
     Info(IdArgs),

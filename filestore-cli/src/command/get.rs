@@ -1,10 +1,11 @@
-//! `get` and `variant`: bytes to a file or to stdout.
+//! `get`, `variant` and `sheet`: bytes to a file or to stdout.
 
 use std::path::PathBuf;
 
+use filestore_core::api::SheetMap;
 use serde::Serialize;
 
-use crate::args::{GetArgs, OutputArgs, VariantArgs};
+use crate::args::{GetArgs, OutputArgs, SheetArgs, VariantArgs};
 use crate::failure::{Exit, Result};
 use crate::output::{Output, plain, size};
 use crate::target::{Delivery, Destination, Overwrite, Target};
@@ -76,6 +77,51 @@ async fn download_variant(args: &VariantArgs, target: &dyn Target, out: Output) 
     delivery.write(&variant.bytes).await?;
     delivery.finish().await?;
     show_saved(&args.id, &to, variant.bytes.len() as u64, out)
+}
+
+/// `sheet`: downloads a contact sheet, or shows its map.
+pub(super) async fn sheet(args: SheetArgs, target: &dyn Target, out: Output) -> Result<Exit> {
+    download_sheet(&args, target, out).await.map_err(|e| e.doing("cannot get a contact sheet"))
+}
+
+async fn download_sheet(args: &SheetArgs, target: &dyn Target, out: Output) -> Result<Exit> {
+    let fit = args.fit.into();
+    if args.map {
+        let map = target.sheet_map(&args.ids, args.size, fit).await?;
+        out.data(&map, |map| ids_of(map), cells)?;
+        return Ok(Exit::Done);
+    }
+
+    let sheet = target.sheet(&args.ids, args.size, fit).await?;
+    let to = match choose(&args.output) {
+        Chosen::Stdout => Destination::Stdout,
+        Chosen::File(path) => Destination::File(path, overwrite(&args.output)),
+        Chosen::Within(dir) => Destination::File(dir.join("sheet.webp"), overwrite(&args.output)),
+    };
+
+    let mut delivery = Delivery::begin(&to)?;
+    delivery.write(&sheet.bytes).await?;
+    delivery.finish().await?;
+    show_saved(&args.ids.join(","), &to, sheet.bytes.len() as u64, out)
+}
+
+fn ids_of(map: &SheetMap) -> Vec<&str> {
+    map.cells.iter().map(|cell| cell.file_id.as_str()).collect()
+}
+
+/// Lists the cells of a sheet, one per line: the picture's place and size, or why there is none.
+fn cells(map: &SheetMap) -> String {
+    let lines = map.cells.iter().map(|cell| {
+        let id = plain(&cell.file_id);
+        match (cell.x, cell.y, cell.width, cell.height, &cell.error) {
+            (Some(x), Some(y), Some(width), Some(height), _) => {
+                format!("{id}  {width} × {height} at {x}, {y}")
+            }
+            (.., Some(error)) => format!("{id}  {}: {}", error.code.as_str(), plain(&error.detail)),
+            _ => id,
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn show_saved(id: &str, to: &Destination, bytes: u64, out: Output) -> Result<Exit> {

@@ -139,6 +139,7 @@ async fn on_target(
         Command::Batch(args) => upload::batch(args, target, out).await,
         Command::Get(args) => get::run(args, target, out).await,
         Command::Variant(args) => get::variant(args, target, out).await,
+        Command::Sheet(args) => get::sheet(args, target, out).await,
         Command::Info(args) => file::info(&args.id, target, out).await,
         Command::List(args) => file::list(args, target, out).await,
         Command::Thumbnail(args) => file::thumbnail(&args.id, target, out).await,

@@ -5,7 +5,7 @@ use filestore_core::api::{
     AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, CreateKey,
     DeleteFileResult, DeleteReply, DryRun, FileRecord, Fit, KeyReply, ListQuery, ListReply,
     MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply,
-    ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RotateKey, SignRequest,
+    ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RotateKey, SheetMap, SignRequest,
     SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply, SyncReport,
     SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
 };
@@ -47,6 +47,10 @@ pub(crate) trait Target: Send + Sync {
         meter: &Meter,
     ) -> Result<u64>;
     async fn variant(&self, id: &str, size: u32, fit: Fit) -> Result<Variant>;
+    /// Makes a contact sheet.
+    async fn sheet(&self, ids: &[String], size: u32, fit: Fit) -> Result<Variant>;
+    /// Says where each file stands on the sheet.
+    async fn sheet_map(&self, ids: &[String], size: u32, fit: Fit) -> Result<SheetMap>;
     async fn info(&self, id: &str) -> Result<FileRecord>;
     async fn list(&self, query: &ListQuery) -> Result<ListReply>;
     async fn delete(&self, id: &str, if_match: Option<IfMatch>) -> Result<DeleteReply>;

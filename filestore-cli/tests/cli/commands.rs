@@ -31,6 +31,7 @@ in_every_way! {
     usage_counts_files_and_bytes
     listings_filter_and_go_on
     a_variant_is_a_webp_and_a_small_image_passes_through
+    a_sheet_is_one_webp_with_a_map
     bindings_are_made_changed_and_listed
     the_store_is_looked_after
     keys_are_made_listed_rotated_and_revoked
@@ -329,6 +330,20 @@ fn listings_filter_and_go_on(bench: &Bench) {
 
     let output = bench.run(&["list", "--org", "nobody"]);
     assert_eq!((text(&output.stdout).as_str(), text(&output.stderr).as_str()), ("", "no files\n"));
+}
+
+fn a_sheet_is_one_webp_with_a_map(bench: &Bench) {
+    let large = bench.upload("large.bmp", picture(640, 480), &[]);
+    let note = bench.upload("note.txt", "text", &[]);
+    bench.ok(&["sheet", &large, &note, "-o", "page.webp"]);
+    let sheet = bench.read("page.webp");
+    assert_eq!((&sheet[..4], &sheet[8..12]), (&b"RIFF"[..], &b"WEBP"[..]));
+
+    let map = bench.json(&["sheet", &large, &note, "--fit", "inside", "--map"]);
+    assert_eq!((&map["width"], &map["cells"][0]["height"]), (&400.into(), &150.into()));
+    assert_eq!(map["cells"][1]["error"]["code"], "not_an_image");
+    bench.fails(2, &["sheet", &large, "--map", "-o", "page.webp"]);
+    bench.fails(2, &["sheet"]);
 }
 
 fn a_variant_is_a_webp_and_a_small_image_passes_through(bench: &Bench) {

@@ -14,6 +14,7 @@ mod binding;
 mod health;
 mod problem;
 mod sign;
+mod sheet;
 mod admin;
 #[cfg(feature = "store")]
 mod convert;
@@ -37,6 +38,7 @@ pub use health::{HealthReply, ReadyProvider, ReadyReply};
 pub use id::{FileId, InvalidId, OrganizationId, SubSystem};
 pub use list::{ListQuery, ListReply};
 pub use problem::Problem;
+pub use sheet::{SheetCell, SheetCellError, SheetMap};
 pub use sign::{SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply};
 pub use usage::{UsageAt, UsageByLocation, UsageReply};
 pub use vocabulary::{
@@ -49,6 +51,9 @@ pub const PREFIX: &str = "/api/v1";
 
 /// The most files that one request may delete.
 pub const MAX_DELETED_AT_ONCE: usize = 1000;
+
+/// The most files of a contact sheet.
+pub const MAX_SHEET_FILES: usize = 100;
 
 /// The sides a gallery variant may have, in pixels.
 pub const VARIANT_SIZES: [u32; 7] = [200, 250, 300, 400, 500, 700, 1000];

@@ -98,6 +98,7 @@ tables! {
         memory_cache_bytes: u64,
         disk_cache_bytes: u64,
         intermediate_cache_bytes: u64,
+        sheet_cache_bytes: u64,
         eager: Vec<String>,
     }
     /// The table `[sync]`.
@@ -244,6 +245,7 @@ impl VariantsTable {
         put(&mut variants.memory_cache_bytes, self.memory_cache_bytes);
         put(&mut variants.disk_cache_bytes, self.disk_cache_bytes);
         put(&mut variants.intermediate_cache_bytes, self.intermediate_cache_bytes);
+        put(&mut variants.sheet_cache_bytes, self.sheet_cache_bytes);
 
         for text in self.eager.unwrap_or_default() {
             let kind = eager_kind(&text)?;

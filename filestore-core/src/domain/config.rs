@@ -187,6 +187,8 @@ pub struct VariantConfig {
     pub disk_cache_bytes: u64,
     /// Bytes of decoded pictures kept in memory, reduced, for further sizes of the same file.
     pub intermediate_cache_bytes: u64,
+    /// Bytes of contact sheets kept in memory.
+    pub sheet_cache_bytes: u64,
     /// The variants made of a picture in the background when it arrives, before any client asks.
     pub eager: Vec<(VariantSize, Fit)>,
 }
@@ -204,6 +206,7 @@ impl Default for VariantConfig {
             memory_cache_bytes: 64 << 20,
             disk_cache_bytes: 10 << 30,
             intermediate_cache_bytes: 32 << 20,
+            sheet_cache_bytes: 16 << 20,
             eager: Vec::new(),
         }
     }

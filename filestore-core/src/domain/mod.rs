@@ -26,6 +26,7 @@ pub mod listing;
 pub mod load;
 pub mod custom_metadata;
 pub mod variant;
+pub mod sheet;
 pub mod clock;
 pub(crate) mod leap;
 pub mod config;

@@ -40,6 +40,7 @@ mod change;
 mod read;
 mod listing;
 mod variant;
+mod sheet;
 mod delete;
 mod bindings;
 mod keys;

@@ -49,7 +49,7 @@ impl FileStore {
     }
 
     /// Describes the blob of `record` for the engine. A picture without a placeholder gets one.
-    fn source_of(&self, record: &Arc<FileRecord>) -> Source {
+    pub(super) fn source_of(&self, record: &Arc<FileRecord>) -> Source {
         let (store, opened) = (self.clone(), Arc::clone(record));
         let open = move || store.clone().open_blob(Arc::clone(&opened));
         let source = Source::new(open, self.currency_of(record));

@@ -7,7 +7,7 @@
 //!
 //! | module | concern |
 //! |---|---|
-//! | `key` | the identity of a variant, its entity tag |
+//! | `key`, `sheet` | the identity of a variant and of a contact sheet, their entity tags |
 //! | `geometry`, `pixels` | the words of the stages: rectangles, planes, layouts |
 //! | `jpeg` | a JPEG decoder that decodes no larger and no further than is wanted |
 //! | `webp` | a decoder of lossy WebP that decodes no further than is wanted |
@@ -20,6 +20,7 @@
 use bytes::Bytes;
 
 mod key;
+mod sheet;
 mod geometry;
 mod pixels;
 mod jpeg;
@@ -35,9 +36,10 @@ mod tests;
 
 pub use crate::domain::variant::{Fit, VariantSize};
 pub use cache::CacheReport;
-pub use engine::{Source, VariantEngine};
+pub use engine::{CellSource, Source, VariantEngine};
 pub use key::VariantKey;
 pub use pipeline::{probe, render};
+pub use sheet::{Sheet, SheetCell, SheetKey};
 
 /// The answer to a request for a variant. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]

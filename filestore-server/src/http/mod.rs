@@ -7,6 +7,7 @@ pub mod conditional;
 pub mod range;
 pub mod query;
 pub mod trace;
+pub(crate) mod accept;
 pub(crate) mod forwarded;
 
 use http::header::{AsHeaderName, HeaderMap};

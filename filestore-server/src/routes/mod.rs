@@ -9,6 +9,7 @@ mod filters;
 mod path;
 mod files;
 mod bindings;
+mod sheets;
 mod organizations;
 mod providers;
 mod health;
@@ -67,6 +68,8 @@ fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
         .or(providers::routes())
         .unify()
         .or(bindings::routes())
+        .unify()
+        .or(sheets::routes())
         .unify()
         .or(organizations::routes())
         .unify()

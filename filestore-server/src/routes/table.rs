@@ -62,6 +62,7 @@ pub(crate) static ROUTES: &[Route] = &[
     Route::new(Method::POST, "/files/{file_id}/restore", WRITE),
     Route::new(Method::POST, "/files/{file_id}/sign", READ),
     Route::new(Method::POST, "/files/sign-upload", WRITE),
+    Route::new(Method::GET, "/sheets", READ),
     Route::new(Method::GET, "/health-checks", Need::Nothing),
     Route::new(Method::GET, "/health-checks/ready", Need::Nothing),
     Route::new(Method::GET, "/openapi.json", Need::Nothing),

@@ -1,6 +1,8 @@
 //! Bytes in and out of a data directory: staged and committed as the server would, read and checked
 //! as the client would.
 
+use std::sync::Arc;
+
 use bytes::BytesMut;
 use filestore_core::api::{ChangeReply, FileRecord, Fit};
 use filestore_core::web::media;
@@ -12,7 +14,7 @@ use futures_util::StreamExt;
 use sha2::{Digest, Sha256 as Hasher};
 use tokio::io::AsyncReadExt;
 
-use super::{Direct, convert};
+use super::{Direct, convert, parse_id};
 use crate::failure::{Failure, Result};
 use crate::output::Meter;
 use crate::target::destination::{Delivery, Destination};
@@ -151,6 +153,17 @@ impl Direct {
                 Variant { bytes, mime_type: mime.into() }
             }
         })
+    }
+
+    pub(super) async fn make_sheet(
+        &self,
+        ids: &[String],
+        size: u32,
+        fit: Fit,
+    ) -> Result<Arc<core::Sheet>> {
+        let ids = ids.iter().map(|id| parse_id(id)).collect::<Result<Vec<_>>>()?;
+        let size = VariantSize::try_from(size)?;
+        Ok(self.store.sheet(&ids, size, fit.into(), &Scope::All).await?)
     }
 
     async fn replacement(&self, item: &Item, meter: &Meter) -> Result<Replacement> {

@@ -14,7 +14,7 @@ use filestore_core::api::{
     AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, CreateKey,
     DeleteFileResult, DeleteReply, DryRun, FileRecord, Fit, KeyReply, ListQuery, ListReply,
     MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply,
-    ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RotateKey, SignRequest,
+    ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RotateKey, SheetMap, SignRequest,
     SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply, SyncReport,
     SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
 };
@@ -81,6 +81,15 @@ impl Target for Direct {
 
     async fn variant(&self, id: &str, size: u32, fit: Fit) -> Result<Variant> {
         self.make_variant(parse_id(id)?, size, fit).await
+    }
+
+    async fn sheet(&self, ids: &[String], size: u32, fit: Fit) -> Result<Variant> {
+        let sheet = self.make_sheet(ids, size, fit).await?;
+        Ok(Variant { bytes: sheet.webp.clone(), mime_type: "image/webp".into() })
+    }
+
+    async fn sheet_map(&self, ids: &[String], size: u32, fit: Fit) -> Result<SheetMap> {
+        Ok((&*self.make_sheet(ids, size, fit).await?).into())
     }
 
     async fn info(&self, id: &str) -> Result<FileRecord> {

@@ -8,7 +8,7 @@ use filestore_core::api::{
     AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, CreateKey,
     DeleteFileResult, DeleteReply, DryRun, FileRecord, Fit, KeyReply, ListQuery, ListReply,
     MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply, OrganizationId,
-    ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RotateKey, SignRequest,
+    ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RotateKey, SheetMap, SignRequest,
     SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply, SubSystem, SyncReport,
     SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
 };
@@ -119,6 +119,15 @@ impl Target for Remote {
     async fn variant(&self, id: &str, size: u32, fit: Fit) -> Result<Variant> {
         let variant = self.client.variant(id, size).fit(fit).await?;
         Ok(Variant { bytes: variant.bytes, mime_type: variant.content_type })
+    }
+
+    async fn sheet(&self, ids: &[String], size: u32, fit: Fit) -> Result<Variant> {
+        let sheet = self.client.sheet(ids).size(size).fit(fit).await?;
+        Ok(Variant { bytes: sheet.bytes, mime_type: sheet.content_type })
+    }
+
+    async fn sheet_map(&self, ids: &[String], size: u32, fit: Fit) -> Result<SheetMap> {
+        Ok(self.client.sheet(ids).size(size).fit(fit).map().await?)
     }
 
     async fn info(&self, id: &str) -> Result<FileRecord> {

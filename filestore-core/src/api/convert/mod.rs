@@ -11,6 +11,7 @@ mod check;
 mod variant;
 mod key;
 mod sign;
+mod sheet;
 mod report;
 mod overview;
 mod usage;

@@ -13,6 +13,7 @@ use quick_cache::sync::Cache;
 use super::disk::{DiskCache, Recipe};
 use super::memory::MemoryCache;
 use super::retained::RetainedCache;
+use super::sheets::SheetCache;
 use crate::domain::config::VariantConfig;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::FileId;
@@ -21,7 +22,7 @@ use crate::tasks;
 use crate::variant::key::{DigestedKey, KeyDigest};
 use crate::variant::pipeline::refusal::is_final;
 use crate::variant::pipeline::retained::Retained;
-use crate::variant::{Variant, VariantKey};
+use crate::variant::{Sheet, SheetKey, Variant, VariantKey};
 
 /// The refusals (not an image, corrupt, too large) remembered at most, so that a page full of
 /// broken pictures is not decoded again at every look.
@@ -59,6 +60,7 @@ pub(crate) struct Caches {
     memory: MemoryCache,
     disk: Arc<DiskCache>,
     retained: RetainedCache,
+    sheets: SheetCache,
     refusals: Cache<KeyDigest, Error>,
     has_room: HasRoom,
 }
@@ -82,6 +84,7 @@ impl Caches {
             memory: MemoryCache::new(config.memory_cache_bytes),
             disk,
             retained: RetainedCache::new(config.intermediate_cache_bytes),
+            sheets: SheetCache::new(config.sheet_cache_bytes),
             refusals: Cache::new(REFUSALS),
             has_room,
         })
@@ -150,11 +153,27 @@ impl Caches {
 
         self.memory.remove_file(file_id);
         self.retained.remove_file(file_id);
+        self.sheets.remove_file(file_id);
         let disk = Arc::clone(&self.disk);
         let removed = tasks::blocking(move || disk.remove_file(file_id)).await;
         removed
             .map_err(|lost| Error::internal(REMOVING, lost))?
             .map_err(|error| Error::io(REMOVING, error))
+    }
+
+    /// Returns the sheet if it is in memory.
+    pub(crate) fn sheet(&self, key: &SheetKey) -> Option<Arc<Sheet>> {
+        self.sheets.get(key)
+    }
+
+    /// Keeps a sheet in memory.
+    pub(crate) fn keep_sheet(&self, key: Arc<SheetKey>, sheet: Arc<Sheet>) {
+        self.sheets.insert(key, sheet);
+    }
+
+    /// Forgets all sheets that show the file.
+    pub(crate) fn forget_sheets(&self, file_id: FileId) {
+        self.sheets.remove_file(file_id);
     }
 
     /// Returns the pixels retained of the key's blob.
@@ -212,8 +231,9 @@ impl Caches {
     pub(crate) async fn clear(&self) -> u64 {
         let from_memory = self.memory.clear();
         self.retained.clear();
+        let sheets = self.sheets.clear();
         let disk = Arc::clone(&self.disk);
         let from_disk = tasks::blocking(move || disk.clear()).await.unwrap_or_default();
-        from_memory + from_disk.entries
+        from_memory + sheets + from_disk.entries
     }
 }

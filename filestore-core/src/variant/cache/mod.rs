@@ -1,10 +1,11 @@
 //! Variants that were made: the hottest in memory, the others on disk; and decoded pictures for
-//! further sizes.
+//! further sizes; contact sheets in memory.
 
 mod caches;
 mod disk;
 mod memory;
 mod retained;
+mod sheets;
 
 pub use caches::CacheReport;
 pub(crate) use caches::{Caches, HasRoom};

@@ -26,9 +26,11 @@ mod served;
 mod variant_engine;
 mod eager;
 mod sketch;
+mod sheet;
 
 #[cfg(test)]
 mod tests;
 
 pub use caller::Source;
+pub use sheet::CellSource;
 pub use variant_engine::VariantEngine;

@@ -105,6 +105,11 @@ impl Pool {
         Ok(())
     }
 
+    /// Returns the number of threads.
+    pub(super) fn threads(&self) -> usize {
+        self.threads
+    }
+
     /// Counts the tasks that wait, and the threads that work.
     pub(super) fn load(&self) -> PoolLoad {
         let queues = self.owner.queues.lock();

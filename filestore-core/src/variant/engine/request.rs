@@ -16,13 +16,13 @@ use crate::variant::key::DigestedKey;
 use crate::variant::pipeline::budget;
 use crate::variant::pipeline::image_file::Deadline;
 use crate::variant::pipeline::plan::Plan;
-use crate::variant::pipeline::render::Rendering;
+use crate::variant::pipeline::render::{Rendering, Small};
 use crate::variant::pipeline::retained::Retained;
 use crate::variant::{Variant, VariantKey};
 
 /// A variant that was just made.
-struct Made {
-    variant: Variant,
+pub(super) struct Made {
+    pub(super) variant: Variant,
     /// The pixels for further sizes, which come after the variant.
     retained: Option<oneshot::Receiver<Retained>>,
 }
@@ -117,8 +117,9 @@ impl Shared {
             return Ok(Made { variant, retained: None });
         }
 
-        let (rendering, file) =
-            self.assess(source.open().await?, vec![(key.size, key.fit)]).await?;
+        let (rendering, file) = self
+            .assess(source.open().await?, vec![(key.size, key.fit)], Small::PassesThrough)
+            .await?;
         if rendering.memory_bytes == 0 {
             return Ok(Made { variant: rendering.pass_through(), retained: None });
         }
@@ -142,7 +143,7 @@ impl Shared {
         .await
     }
 
-    async fn render_file(
+    pub(super) async fn render_file(
         &self,
         rendering: Rendering,
         file: File,
@@ -171,7 +172,7 @@ impl Shared {
     }
 
     /// Waits for decode memory. Waiting as long as a whole rendering may take is too long.
-    async fn wait_for_memory(&self, bytes: u64) -> Result<OwnedSemaphorePermit> {
+    pub(super) async fn wait_for_memory(&self, bytes: u64) -> Result<OwnedSemaphorePermit> {
         self.limits.wait_for_memory(bytes, self.config.deadline).await
     }
 }

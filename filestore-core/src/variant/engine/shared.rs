@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 use std::thread;
 
 use tokio::sync::oneshot;
@@ -17,17 +18,18 @@ use crate::domain::config::VariantConfig;
 use crate::domain::error::{Error, Result};
 use crate::domain::variant::{Fit, VariantSize};
 use crate::tasks;
-use crate::variant::Variant;
 use crate::variant::cache::{Caches, HasRoom};
 use crate::variant::key::KeyDigest;
 use crate::variant::pipeline::image_file::Deadline;
 use crate::variant::pipeline::refusal::{corrupt, too_slow};
-use crate::variant::pipeline::render::{Rendering, assess};
+use crate::variant::pipeline::render::{Rendering, Small, assess};
+use crate::variant::{Sheet, Variant};
 
 pub(super) struct Shared {
     pub(super) config: VariantConfig,
     pub(super) caches: Caches,
     pub(super) flights: Flights<KeyDigest, Variant>,
+    pub(super) sheets: Flights<KeyDigest, Arc<Sheet>>,
     pub(super) limits: Limits,
     pub(super) pool: Pool,
     pub(super) eager: EagerQueue,
@@ -47,6 +49,7 @@ impl Shared {
         Ok(Self {
             caches: Caches::open(cache_dir, &config, has_room)?,
             flights: Flights::default(),
+            sheets: Flights::default(),
             limits: Limits::new(places, config.decode_memory_bytes),
             pool: Pool::start(threads, places)?,
             eager: EagerQueue::default(),
@@ -61,10 +64,11 @@ impl Shared {
         &self,
         file: File,
         wanted: Vec<(VariantSize, Fit)>,
+        small: Small,
     ) -> Result<(Rendering, File)> {
         let config = self.config.clone();
         let assessed = tasks::blocking(move || {
-            assess(&file, &wanted, &config).map(|rendering| (rendering, file))
+            assess(&file, &wanted, small, &config).map(|rendering| (rendering, file))
         });
         assessed.await.map_err(|error| corrupt(error.to_string()))?
     }

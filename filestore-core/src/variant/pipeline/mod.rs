@@ -11,7 +11,8 @@
 //! | encode | `encode` | lossy WebP without metadata |
 //!
 //! `render` runs the stages in this order; `retained` is a decoded picture that further sizes are
-//! made of, and `sketch` its placeholder. `image_file` reads the blob, `refusal` names what is wrong with a picture, `cut` shows
+//! made of, and `sketch` its placeholder; `mosaic` puts variants side by
+//! side. `image_file` reads the blob, `refusal` names what is wrong with a picture, `cut` shows
 //! what came of one that ends early, and `guard` catches the panics of decoders that are not ours.
 
 pub(crate) mod refusal;
@@ -31,6 +32,7 @@ mod libwebp;
 mod encode;
 pub(crate) mod retained;
 pub(crate) mod sketch;
+pub(crate) mod mosaic;
 pub(crate) mod render;
 
 pub use probe::probe;

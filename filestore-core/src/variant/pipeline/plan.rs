@@ -86,6 +86,12 @@ pub(crate) fn plan_reduced(stored: Dimensions) -> Option<Geometry> {
     })
 }
 
+/// Plans a picture in its own size.
+pub(crate) fn plan_whole(stored: Dimensions) -> Geometry {
+    let Dimensions { width, height } = stored;
+    Geometry { crop: Rectangle { left: 0, top: 0, width, height }, target: stored }
+}
+
 /// Plans the pixels that a placeholder is made of: the whole picture, its longer side at
 /// [`SKETCH_SIDE`] at most.
 pub(crate) fn plan_sketch(stored: Dimensions) -> Geometry {

@@ -2,14 +2,15 @@
 
 use filestore_core::api::{
     ChangeReply, DeleteFilesReply, DeleteFilesRequest, DeleteReply, FileRecord, ListReply,
-    PurgeStatus, SignRequest, SignUploadRequest, SignedUrlReply, Status, UsageReply,
+    MAX_SHEET_FILES, PurgeStatus, SignRequest, SignUploadRequest, SignedUrlReply, Status, UsageReply,
+    VARIANT_SIZES,
 };
 use serde_json::{Value, json};
 
 use super::forms;
 use crate::operation::{DELETE, Group, Operation, READ, WRITE};
-use crate::schemas::{reply, request};
-use crate::shared::{organization_id, query, sub_system};
+use crate::schemas::{FILE_ID, reply, request};
+use crate::shared::{organization_id, query, required_query, sub_system};
 
 pub(crate) fn group() -> Group {
     Group {
@@ -22,6 +23,7 @@ pub(crate) fn group() -> Group {
             list(),
             content(),
             variant(),
+            sheet(),
             info(),
             delete(),
             delete_many(),
@@ -176,6 +178,37 @@ fn variant() -> Operation {
         .replies_nothing(304, "The client has the current variant.")
         .with(["ETag", "Cache-Control"])
         .refuses([422, 502])
+}
+
+fn sheet() -> Operation {
+    Operation::get("/sheets", "getSheet", READ)
+        .says(
+            "Read the variants of many pictures in one",
+            "A grid of up to 100 cells, row by row in the order of the ids, as WebP; with `Accept: \
+             application/json` the map of its cells. A file that cannot be shown leaves its cell empty. At most \
+             16 megapixels.",
+        )
+        .asks([
+            sheet_ids(),
+            query("size", "Side of a cell, in pixels; 200 if not given.", json!({ "type": "integer", "enum": VARIANT_SIZES })),
+        ])
+        .takes(["Fit", "IfNoneMatch"])
+        .replies_bytes(200, "The sheet, or its map.", &["image/webp", "application/json"])
+        .with(["ETag", "Cache-Control"])
+        .replies_nothing(304, "The client has the current sheet.")
+        .with(["ETag", "Cache-Control"])
+}
+
+/// Describes a list that is separated by commas.
+fn sheet_ids() -> Value {
+    let ids = json!({
+        "type": "array", "minItems": 1, "maxItems": MAX_SHEET_FILES,
+        "items": { "type": "string", "pattern": FILE_ID },
+    });
+    let mut parameter = required_query("ids", "File ids, separated by commas.", ids);
+    parameter["style"] = json!("form");
+    parameter["explode"] = json!(false);
+    parameter
 }
 
 fn info() -> Operation {

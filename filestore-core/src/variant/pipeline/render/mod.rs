@@ -8,7 +8,7 @@ use super::super::Variant;
 use super::budget::{check_size, memory_needed};
 use super::header::{self, Header};
 use super::image_file::{Deadline, ImageFile};
-use super::plan::{Plan, plan_stored};
+use super::plan::{Plan, plan_stored, plan_whole};
 use super::retained::Retained;
 use crate::domain::config::VariantConfig;
 use crate::domain::error::Result;
@@ -50,7 +50,7 @@ pub fn render(
     config: &VariantConfig,
 ) -> Result<Vec<Variant>> {
     let deadline = Deadline::after(config.deadline);
-    let rendering = assess(file, wanted, config)?;
+    let rendering = assess(file, wanted, Small::PassesThrough, config)?;
     let mut variants = vec![rendering.pass_through(); wanted.len()];
 
     rendering.run(file, config.quality, deadline, |index, variant| {
@@ -71,10 +71,20 @@ pub(crate) struct Rendering {
     pub(crate) memory_bytes: u64,
 }
 
+/// The fate of a picture that is no larger than asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Small {
+    /// The original is the answer.
+    PassesThrough,
+    /// A variant is made in the picture's own size.
+    IsRendered,
+}
+
 /// Reads the header of `file`, plans the `wanted` variants, and checks the limits. Decodes nothing.
 pub(crate) fn assess(
     file: &File,
     wanted: &[(VariantSize, Fit)],
+    small: Small,
     config: &VariantConfig,
 ) -> Result<Rendering> {
     let image = ImageFile::new(file, Deadline::NONE)?;
@@ -82,7 +92,8 @@ pub(crate) fn assess(
 
     let planned = wanted.iter().enumerate().filter_map(|(index, (size, fit))| {
         match plan_stored(&header, *size, *fit) {
-            Plan::PassThrough => None,
+            Plan::PassThrough if small == Small::PassesThrough => None,
+            Plan::PassThrough => Some((index, plan_whole(header.stored))),
             Plan::Render(geometry) => Some((index, geometry)),
         }
     });

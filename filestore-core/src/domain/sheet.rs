@@ -1,0 +1,141 @@
+//! The grid of a contact sheet. Pure: numbers alone.
+
+use super::error::{Error, Result};
+use super::variant::VariantSize;
+
+/// The most files of a sheet.
+pub const MAX_SHEET_FILES: usize = 100;
+/// The most pixels of a sheet: a hundred variants of 400 pixels, or sixteen of 1000.
+pub const MAX_SHEET_PIXELS: u64 = 16_000_000;
+
+/// Equal square cells in rows, as nearly square as their number allows; filled row by row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SheetGrid {
+    size: VariantSize,
+    columns: u32,
+    rows: u32,
+}
+
+impl SheetGrid {
+    /// Lays out a cell of `size` for each of `files`. `InvalidField` with the limit for no file, for
+    /// more than [`MAX_SHEET_FILES`], and for more than [`MAX_SHEET_PIXELS`].
+    pub fn new(files: usize, size: VariantSize) -> Result<Self> {
+        let count = u32::try_from(files).unwrap_or(u32::MAX);
+        if count == 0 || files > MAX_SHEET_FILES {
+            let message = format!("ids are those of 1 to {MAX_SHEET_FILES} files");
+            return Err(Error::invalid("ids", message).with_limit(MAX_SHEET_FILES as u64));
+        }
+
+        let columns = (1..).find(|side| side * side >= count).expect("a hundred has a root");
+        let grid = Self { size, columns, rows: count.div_ceil(columns) };
+        let pixels = u64::from(grid.width()) * u64::from(grid.height());
+        if pixels > MAX_SHEET_PIXELS {
+            let message = format!("a sheet has at most {MAX_SHEET_PIXELS} pixels, not {pixels}");
+            return Err(Error::invalid("size", message).with_limit(MAX_SHEET_PIXELS));
+        }
+        Ok(grid)
+    }
+
+    /// Returns the size of the variants.
+    pub const fn size(self) -> VariantSize {
+        self.size
+    }
+
+    /// Returns the side of a cell, in pixels.
+    pub const fn cell(self) -> u32 {
+        self.size.pixels()
+    }
+
+    /// Returns the number of cells side by side.
+    pub const fn columns(self) -> u32 {
+        self.columns
+    }
+
+    /// Returns the number of rows of cells.
+    pub const fn rows(self) -> u32 {
+        self.rows
+    }
+
+    /// Returns the width of the sheet, in pixels.
+    pub const fn width(self) -> u32 {
+        self.columns * self.size.pixels()
+    }
+
+    /// Returns the height of the sheet, in pixels.
+    pub const fn height(self) -> u32 {
+        self.rows * self.size.pixels()
+    }
+
+    /// Places a picture of `width` and `height`, no larger than a cell, in the middle of cell `index`.
+    pub fn place(self, index: usize, width: u32, height: u32) -> SheetPlace {
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        let (column, row) = (index % self.columns, index / self.columns);
+        SheetPlace {
+            x: column * self.cell() + (self.cell() - width) / 2,
+            y: row * self.cell() + (self.cell() - height) / 2,
+            width,
+            height,
+        }
+    }
+}
+
+/// The place of a picture within a sheet, in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SheetPlace {
+    /// The distance from the left edge.
+    pub x: u32,
+    /// The distance from the upper edge.
+    pub y: u32,
+    /// The width of the picture.
+    pub width: u32,
+    /// The height of the picture.
+    pub height: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::error::ErrorKind;
+
+    fn grid(files: usize, size: u32) -> Result<SheetGrid> {
+        SheetGrid::new(files, VariantSize::try_from(size).unwrap())
+    }
+
+    #[test]
+    fn cells_stand_in_rows_as_nearly_square_as_they_can() {
+        for (files, columns, rows) in
+            [(1, 1, 1), (2, 2, 1), (3, 2, 2), (5, 3, 2), (10, 4, 3), (99, 10, 10), (100, 10, 10)]
+        {
+            let grid = grid(files, 200).unwrap();
+            assert_eq!((grid.columns(), grid.rows()), (columns, rows), "{files} files");
+            assert_eq!((grid.width(), grid.height()), (200 * columns, 200 * rows));
+        }
+    }
+
+    #[test]
+    fn a_picture_stands_in_the_middle_of_its_cell() {
+        let grid = grid(5, 200).unwrap();
+        let place = |x, y, width, height| SheetPlace { x, y, width, height };
+        assert_eq!(grid.place(0, 200, 200), place(0, 0, 200, 200));
+        assert_eq!(grid.place(4, 200, 101), place(200, 249, 200, 101));
+    }
+
+    #[test]
+    fn the_limits_are_a_hundred_files_and_sixteen_megapixels() {
+        for (files, size) in [(100, 400), (16, 1000), (100, 200), (32, 700)] {
+            assert!(grid(files, size).is_ok() == (files != 32 || size != 700), "{files} {size}");
+        }
+        for (files, size, field, limit) in [
+            (0, 200, "ids", 100),
+            (101, 200, "ids", 100),
+            (101, 1000, "ids", 100),
+            (17, 1000, "size", MAX_SHEET_PIXELS),
+            (100, 500, "size", MAX_SHEET_PIXELS),
+        ] {
+            let error = grid(files, size).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidField);
+            assert_eq!(error.details().field.as_deref(), Some(field));
+            assert_eq!(error.details().limit, Some(limit), "{files} {size}");
+        }
+    }
+}

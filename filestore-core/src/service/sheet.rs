@@ -1,0 +1,91 @@
+//! Contact sheets: the variants of many files in one picture.
+
+use std::sync::Arc;
+
+use super::FileStore;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::FileId;
+use crate::domain::record::FileRecord;
+use crate::domain::scope::Scope;
+use crate::domain::sheet::SheetGrid;
+use crate::variant::{CellSource, Fit, Sheet, SheetKey, VariantSize};
+
+/// Times a sheet is begun anew because one of its files changed.
+const TRIES: usize = 4;
+
+impl FileStore {
+    /// Makes a contact sheet of up to a hundred files in their order, or takes it from memory: their
+    /// variants of `size` in one WebP.
+    ///
+    /// A file that cannot be shown (unknown, outside `scope`, deleted, no picture, at a provider that
+    /// does not answer) leaves its cell empty, with the reason. `InvalidField` for no file, too many, or
+    /// a sheet over 16 megapixels; `Busy` if too many variants are being made; `Conflict` if files keep
+    /// changing.
+    ///
+    /// ```no_run
+    /// use filestore_core::{FileId, FileStore, Fit, Scope};
+    ///
+    /// # async fn example(store: &FileStore, page: &[FileId]) -> filestore_core::Result<()> {
+    /// let sheet = store.sheet(page, 200.try_into()?, Fit::Cover, &Scope::All).await?;
+    /// for cell in &sheet.cells {
+    ///     match &cell.shown {
+    ///         Ok(place) => println!("{} at {}, {}", cell.file_id, place.x, place.y),
+    ///         Err(error) => println!("{}: {error}", cell.file_id),
+    ///     }
+    /// }
+    /// std::fs::write("page.webp", &sheet.webp).expect("a disk");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn sheet(
+        &self,
+        ids: &[FileId],
+        size: VariantSize,
+        fit: Fit,
+        scope: &Scope,
+    ) -> Result<Arc<Sheet>> {
+        let grid = SheetGrid::new(ids.len(), size)?;
+        let mut tries = 1..=TRIES;
+        loop {
+            let is_last = tries.next().is_none_or(|number| number == TRIES);
+            match self.try_sheet(ids, grid, fit, scope).await {
+                Err(error) if error.kind() == ErrorKind::Conflict && !is_last => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Makes the sheet of the records as they are now; `Conflict` if one changes.
+    async fn try_sheet(
+        &self,
+        ids: &[FileId],
+        grid: SheetGrid,
+        fit: Fit,
+        scope: &Scope,
+    ) -> Result<Arc<Sheet>> {
+        let mut records = Vec::with_capacity(ids.len());
+        for id in ids {
+            records.push(match self.record(*id, scope).await {
+                Ok(record) => Some(record),
+                Err(error) if error.kind() == ErrorKind::NotFound => None,
+                Err(error) => return Err(error),
+            });
+        }
+
+        let shown = |record: &Option<Arc<FileRecord>>| Some(record.as_ref()?.blob.sha256);
+        let files = ids.iter().copied().zip(records.iter().map(shown)).collect();
+        let key = SheetKey { grid, fit, files };
+        if let Some(sheet) = self.inner.variants.cached_sheet(&key) {
+            return Ok(sheet);
+        }
+
+        let cells = records.iter().map(|record| match record {
+            Some(record) => {
+                Ok((self.variant_key(record, grid.size(), fit), self.source_of(record)))
+            }
+            None => Err(Error::not_found("file")),
+        });
+        let cells: Vec<CellSource> = cells.collect();
+        self.inner.variants.sheet(key, cells).await
+    }
+}

@@ -1,0 +1,115 @@
+//! GET /sheets: the variants of many files in one picture, or its map.
+
+use std::sync::Arc;
+
+use filestore_core::api::{SheetCell, SheetMap};
+use filestore_core::web::serving::CSP_SANDBOX;
+use filestore_core::{Error, ErrorKind, FileId, Result, Sheet, VariantSize};
+use http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
+    IF_NONE_MATCH, VARY, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderValue};
+use warp::reply::Response;
+use warp::{Filter, Rejection};
+
+use crate::http::accept;
+use crate::http::conditional::{Outcome, Validators, evaluate};
+use crate::http::etag::EntityTag;
+use crate::http::query::Query;
+use crate::reply::{self, Failure, NOSNIFF};
+use crate::request::call::Call;
+use crate::routes::filters::{READ_ONLY, answer, call, get_or_head, not_allowed};
+
+/// The representations of a sheet. Without a preference the first one is sent.
+const TYPES: [&str; 2] = ["image/webp", "application/json"];
+
+/// Builds `/sheets`.
+pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+    let path = warp::path!("sheets");
+    let sheet = path
+        .and(get_or_head())
+        .and(call())
+        .then(|call: Arc<Call>| answer(Arc::clone(&call), sheet(call)));
+    sheet.or(path.and(not_allowed(READ_ONLY))).unify()
+}
+
+async fn sheet(call: Arc<Call>) -> Result<Response, Failure> {
+    let query = call.query(&["ids", "size", "fit"])?;
+    let ids = ids(&query)?;
+    let size = size(&query)?;
+    let fit = query.get("fit").map(str::parse).transpose()?.unwrap_or_default();
+    let sheet = call.store().sheet(&ids, size, fit, &call.caller.scope).await?;
+
+    let is_map = accept::preferred(&call.headers, TYPES) == TYPES[1];
+    let tag =
+        if is_map { format!("W/\"{}-map\"", sheet.tag) } else { format!("W/\"{}\"", sheet.tag) };
+    let mut response = if is_current(&call.headers, &tag) {
+        reply::not_modified()
+    } else if is_map {
+        reply::ok(&map(&call, &sheet))?
+    } else {
+        picture(&sheet)
+    };
+
+    let headers = response.headers_mut();
+    let tag =
+        HeaderValue::try_from(tag).map_err(|e| Error::internal("writing an entity tag", e))?;
+    headers.insert(ETAG, tag);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.append(VARY, HeaderValue::from(ACCEPT));
+    Ok(response)
+}
+
+/// Reads the ids, which are separated by commas.
+fn ids(query: &Query) -> Result<Vec<FileId>> {
+    let ids = query.get("ids").filter(|ids| !ids.is_empty());
+    let ids = ids.ok_or_else(|| {
+        Error::new(ErrorKind::MissingField, "the parameter is missing: ids").with_field("ids")
+    })?;
+    ids.split(',')
+        .map(|id| {
+            id.parse().map_err(|_| Error::invalid("ids", "ids are ULIDs, separated by commas"))
+        })
+        .collect()
+}
+
+fn size(query: &Query) -> Result<VariantSize> {
+    let Some(text) = query.get("size") else { return VariantSize::try_from(200) };
+    let size = VariantSize::from_path(text, text);
+    size.map_err(|error| error.with_field("size"))
+}
+
+/// Tests whether If-None-Match names the sheet.
+fn is_current(headers: &HeaderMap, tag: &str) -> bool {
+    let Some(etag) = EntityTag::parse(tag) else { return false };
+    let mut conditions = HeaderMap::new();
+    conditions
+        .extend(headers.get_all(IF_NONE_MATCH).iter().map(|value| (IF_NONE_MATCH, value.clone())));
+    evaluate(&conditions, &Validators { etag, last_modified: None }) == Outcome::NotModified
+}
+
+fn picture(sheet: &Sheet) -> Response {
+    let mut response = Response::new(sheet.webp.clone().into());
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(TYPES[0]));
+    headers.insert(CONTENT_LENGTH, (sheet.webp.len() as u64).into());
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(CSP_SANDBOX));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+    response
+}
+
+fn map(call: &Call, sheet: &Sheet) -> SheetMap {
+    let cells = sheet.cells.iter().map(|cell| {
+        let id = cell.file_id.to_string();
+        match &cell.shown {
+            Ok(place) => SheetCell::shown(id, place.x, place.y, place.width, place.height),
+            Err(error) => {
+                let (code, detail) = Failure::from(error.clone()).told(&call.id);
+                SheetCell::empty(id, code, detail)
+            }
+        }
+    });
+    let grid = sheet.grid;
+    SheetMap::new(grid.cell(), grid.columns(), grid.rows(), cells.collect())
+}
