@@ -423,7 +423,8 @@ fn bombs_are_refused_from_their_headers() {
         ("BMP of 2³¹", bmp),
     ] {
         // `render` decodes only what `assess` has let pass.
-        let refused = assess(&file(&bytes), &[(size("200"), Fit::Cover)], &unhurried());
+        let refused =
+            assess(&file(&bytes), &[(size("200"), Fit::Cover)], Small::PassesThrough, &unhurried());
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::ImageTooLarge, "{what}");
         assert_eq!(error(&bytes).kind(), ErrorKind::ImageTooLarge, "{what}");
         assert!(probe(&file(&bytes)).is_some(), "{what} has a size");
@@ -435,7 +436,9 @@ fn a_bitstream_larger_than_its_canvas_is_refused_before_it_is_decoded() {
     let inner = b"VP8 \x0A\0\0\0\x10\0\0\x9D\x01\x2A\xFF\x3F\xFF\x3F";
     let bytes =
         [&b"RIFF\x30\0\0\0WEBPVP8X\x0A\0\0\0\0\0\0\0\x2B\x01\0\x2B\x01\0"[..], inner].concat();
-    let refused = assess(&file(&bytes), &[(size("200"), Fit::Cover)], &unhurried()).unwrap_err();
+    let refused =
+        assess(&file(&bytes), &[(size("200"), Fit::Cover)], Small::PassesThrough, &unhurried())
+            .unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::CorruptImage);
 }
 
@@ -465,7 +468,9 @@ fn hundreds_of_scans_over_a_large_frame_are_refused_before_they_are_decoded() {
 fn a_picture_that_needs_more_than_the_whole_budget_is_too_large() {
     let config = VariantConfig { decode_memory_bytes: 17 << 20, ..unhurried() };
     let bytes = jpeg(900, 900, &photo(900, 900));
-    let refused = assess(&file(&bytes), &[(size("200"), Fit::Cover)], &config).unwrap_err();
+    let refused =
+        assess(&file(&bytes), &[(size("200"), Fit::Cover)], Small::PassesThrough, &config)
+            .unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ImageTooLarge);
     assert_eq!(refused.details().limit, Some(17 << 20));
 }
@@ -480,7 +485,8 @@ fn work_stops_when_its_time_is_over() {
         webp(1200, 900, &rgb, &[]),
     ] {
         let file = file(&bytes);
-        let work = assess(&file, &[(size("200"), Fit::Cover)], &config).unwrap();
+        let work =
+            assess(&file, &[(size("200"), Fit::Cover)], Small::PassesThrough, &config).unwrap();
         // Long enough to pass the first check, far too short to decode in.
         let deadline = Deadline::after(Duration::from_micros(300));
         let error = work.run(&file, 80.0, deadline, |_, _| ControlFlow::Continue(())).unwrap_err();
@@ -557,7 +563,8 @@ fn a_better_quality_makes_a_larger_file() {
     let file = file(&jpeg(500, 400, &photo(500, 400)));
     let bytes = |quality| {
         let config = VariantConfig { quality, ..unhurried() };
-        match &render(&file, &[(size("300"), Fit::Cover)], &config).unwrap()[..] {
+        match &render(&file, &[(size("300"), Fit::Cover)], Small::PassesThrough, &config).unwrap()[..]
+        {
             [Variant::WebP(bytes)] => bytes.len(),
             other => panic!("{other:?}"),
         }

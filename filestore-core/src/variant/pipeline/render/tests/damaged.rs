@@ -282,7 +282,9 @@ fn a_read_that_fails_is_never_a_cut_picture() {
         let image = ImageFile::new(&file, Deadline::NONE).unwrap();
         let header = header::read(&image).unwrap();
         let geometry =
-            assess(&file, &[(size("200"), Fit::Cover)], &unhurried()).unwrap().geometries();
+            assess(&file, &[(size("200"), Fit::Cover)], Small::PassesThrough, &unhurried())
+                .unwrap()
+                .geometries();
         // The file was as long as it should be when it was opened.
         file.set_len(bytes.len() as u64 / 2).unwrap();
         let error = Retained::decode(&image, &header, &geometry).unwrap_err();
