@@ -1,6 +1,5 @@
 //! Content-Disposition of a reply (RFC 6266, RFC 8187).
 
-use std::fmt::Write as _;
 use std::str::FromStr;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -36,8 +35,8 @@ impl Disposition {
         if !name.is_empty() {
             value.push_str("; filename=\"");
             value.extend(name.chars().map(fallback));
-            let encoded = utf8_percent_encode(name, NOT_ATTR_CHAR);
-            write!(value, "\"; filename*=UTF-8''{encoded}").expect("a string takes every write");
+            value.push_str("\"; filename*=UTF-8''");
+            value.extend(utf8_percent_encode(name, NOT_ATTR_CHAR));
         }
         value
     }

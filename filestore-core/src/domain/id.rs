@@ -305,14 +305,14 @@ pub struct Sha256(pub [u8; 32]);
 impl Sha256 {
     /// Writes 64 lower-case hexadecimal digits.
     pub fn to_hex(self) -> String {
-        self.0.iter().fold(String::with_capacity(64), |mut text, byte| {
-            for nibble in [byte >> 4, byte & 15] {
-                text.push(
-                    char::from_digit(u32::from(nibble), 16).expect("a nibble is a hex digit"),
-                );
-            }
-            text
-        })
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+        let mut text = String::with_capacity(64);
+        for byte in self.0 {
+            text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            text.push(char::from(DIGITS[usize::from(byte & 15)]));
+        }
+        text
     }
 }
 

@@ -57,8 +57,11 @@ impl EntityTag {
 
     /// Returns the value of an ETag header.
     pub fn to_header(&self) -> HeaderValue {
-        HeaderValue::from_str(&self.to_string())
-            .expect("a tag holds only etagc, all of which a value may hold")
+        let mut value = String::with_capacity(self.tag.len() + 4);
+        value.push_str(if self.weak { "W/\"" } else { "\"" });
+        value.push_str(&self.tag);
+        value.push('"');
+        HeaderValue::try_from(value).expect("a tag holds only etagc, all of which a value may hold")
     }
 }
 
@@ -125,8 +128,11 @@ impl EntityTags {
 
 /// Returns the value of a Repr-Digest header: `sha-256=:…:` (RFC 9530 section 3, RFC 8941 byte sequence).
 pub fn repr_digest(sha256: &Sha256) -> HeaderValue {
-    let value = format!("sha-256=:{}:", STANDARD.encode(sha256.0));
-    HeaderValue::from_str(&value).expect("base64 is ASCII")
+    let mut value = String::with_capacity(64);
+    value.push_str("sha-256=:");
+    STANDARD.encode_string(sha256.0, &mut value);
+    value.push(':');
+    HeaderValue::try_from(value).expect("base64 is ASCII")
 }
 
 #[cfg(test)]

@@ -45,16 +45,16 @@ pub(crate) fn routes(base: &Base) -> BoxedFilter<(Response,)> {
 
 /// Joins the API and what is beside it.
 fn all() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    api().or(metrics::routes()).unify()
+    api().or(metrics::routes().boxed()).unify()
 }
 
-/// Joins the resources, the hot paths first. `/files/upload` and the like are no file ids.
+/// Joins the resources. `/files/upload` and the like are no file ids.
+///
+/// Reads of files come first. The others are behind a box, so that the future of a read, which warp
+/// moves a few times, is no larger than a read needs.
 fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    let files = files::variant::routes()
-        .or(files::content::routes())
-        .unify()
-        .or(files::upload::routes())
-        .unify()
+    let reads = files::variant::routes().or(files::content::routes()).unify();
+    let files = files::upload::routes()
         .or(files::batch::routes())
         .unify()
         .or(files::delete::routes())
@@ -78,5 +78,5 @@ fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
         .or(admin::routes())
         .unify();
 
-    warp::path!("api" / "v1" / ..).and(files.or(rest).unify())
+    warp::path!("api" / "v1" / ..).and(reads.or(files.or(rest).unify().boxed()).unify())
 }

@@ -174,6 +174,8 @@ impl ContentRequest<'_> {
     }
 
     fn describe(&self, headers: &mut HeaderMap, current: &Validators) {
+        // All of a reply's headers, and those of the service around the routes: one growth of the map.
+        headers.reserve(14);
         self.add_validators(headers, current);
         let blob = &self.record.blob;
 
