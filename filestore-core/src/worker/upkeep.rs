@@ -16,14 +16,21 @@ impl FileStore {
     /// first failure is returned, and its part is attempted again in the next round.
     pub async fn upkeep(&self) -> Result<()> {
         let inner = self.inner();
-        let published = self.publish_again().await;
+        let mut outcome = self.publish_again().await;
         inner.stores.local().refill_reserve().await;
+
         if self.may_remove() {
             withdraw_stale_writes(self, inner.now().minus(WRITE_AGE)).await;
-            self.forget_signatures().await?;
+            outcome = outcome.and(self.forget_signatures().await);
         }
+        outcome.and(self.forget_idempotency().await)
+    }
+
+    /// Forgets the idempotency keys whose time is over.
+    async fn forget_idempotency(&self) -> Result<()> {
+        let inner = self.inner();
         while inner.metadata.forget_idempotency(inner.now(), 500).await? == 500 {}
-        published
+        Ok(())
     }
 
     /// Renames blobs whose rename failed. A key is forgotten only when the database says what

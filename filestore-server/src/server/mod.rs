@@ -162,7 +162,9 @@ impl Server {
         let (listener, address) = bind(config.listen)
             .await
             .map_err(|source| StartError::Bind { address: config.listen, source })?;
+        let wanted = config.http.max_connections;
         let config = within_descriptors(config);
+        warn_of_descriptors(wanted, config.http.max_connections);
         let metrics_listener = bind_metrics(config.metrics_listen).await?;
         let audit = open_audit_log(config.audit_log.as_deref())?;
         let store =
@@ -274,13 +276,17 @@ async fn bind(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
 /// ([`listen::raise_descriptor_limit`]).
 fn within_descriptors(mut config: Config) -> Config {
     let limit = listen::descriptor_limit();
-    let wanted = config.http.max_connections;
     let uploads = &mut config.store.limits.concurrent_uploads;
-    let budget = DescriptorBudget::divide(limit, wanted, *uploads);
+    let budget = DescriptorBudget::divide(limit, config.http.max_connections, *uploads);
 
     (config.http.max_connections, *uploads) = (budget.connections, budget.uploads);
-    if budget.connections < wanted {
-        let connections = budget.connections;
+    config
+}
+
+/// Warns if the limit of open files allows fewer connections than were `wanted`.
+fn warn_of_descriptors(wanted: usize, connections: usize) {
+    if connections < wanted {
+        let limit = listen::descriptor_limit();
         tracing::warn!(
             limit,
             connections,
@@ -288,7 +294,6 @@ fn within_descriptors(mut config: Config) -> Config {
             "the limit of open files allows fewer connections"
         );
     }
-    config
 }
 
 /// Warns of settings that are allowed and give up a promise.

@@ -2,7 +2,7 @@
 
 use filestore_core::ProviderRegistry;
 
-use super::{Server, StartError, probe_providers};
+use super::{Server, StartError, probe_providers, within_descriptors};
 use crate::config::Config;
 use crate::listen::Tls;
 use crate::request::base::Base;
@@ -26,6 +26,7 @@ impl Server {
     /// names it.
     pub async fn reload(&mut self, config: Config) -> Result<(), StartError> {
         Self::check_config(&config)?;
+        let config = within_descriptors(config);
         let check_providers = config.check_providers;
 
         // The files first: if they cannot be used after all, nothing has changed yet.
@@ -81,5 +82,15 @@ mod tests {
         new.auth = Auth::Keys;
         new.allowed_hosts.push("files.internal".into());
         assert_eq!(waiting(&old, &new), ["allowed_hosts", "auth"]);
+    }
+
+    #[test]
+    fn a_limit_that_the_process_lowered_does_not_wait_for_a_restart() {
+        let mut file = Config::default();
+        file.http.max_connections = usize::MAX / 2;
+
+        let running = within_descriptors(file.clone());
+        assert!(running.http.max_connections < file.http.max_connections);
+        assert!(waiting(&running, &within_descriptors(file)).is_empty());
     }
 }
