@@ -1,6 +1,7 @@
 //! A typed async client for a filestore server.
 //!
-//! [`Client`] has a method for every endpoint. What it adds to plain HTTP:
+//! [`Client`] has a method for every endpoint but the API's own description and `/metrics`. It adds to plain
+//! HTTP:
 //!
 //! - uploads are streamed in bounded memory, carry an idempotency key, and are compared with the
 //!   digest the server stored;

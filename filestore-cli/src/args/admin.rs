@@ -137,7 +137,7 @@ pub(crate) enum SyncCommand {
         #[arg(long, value_name = "NUMBER")]
         org: i64,
     },
-    /// Queue files again whose sync was given up
+    /// Queue FAILED files once more
     #[command(after_help = examples::SYNC_RETRY)]
     Retry {
         /// Only of this organization

@@ -2,7 +2,7 @@
 
 pub(super) const TOP: &str = "\
 Output: data goes to stdout and everything else to stderr. --json gives one JSON value per
-command (`list --all` gives one record per line). --quiet gives ids only, for scripts.
+command (`list --all` gives one record per line). --quiet gives ids, keys and URLs only.
 
 Exit status: 0 done; 1 refused or not found; 2 wrong usage, or something failed (no
 connection, a full disk, a fault of the server); 130 stopped by Ctrl-C, 143 by SIGTERM.
@@ -245,8 +245,9 @@ Examples:
   filestore sync enqueue --org 42 && filestore sync run";
 
 pub(super) const SYNC_RETRY: &str = "\
-A file is FAILED after several tries that did not go well, and is served from where it is. Look
-into the provider first: `filestore provider list`, and the server's log.
+A file is FAILED after 12 failed attempts to copy it (`sync.max_attempts` of the configuration), and
+is served from where it is. Look into the provider first: `filestore provider check CODE`, and the
+server's log. The count of attempts begins anew.
 
 Examples:
   filestore sync retry

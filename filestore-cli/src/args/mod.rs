@@ -63,7 +63,7 @@ pub(crate) struct GlobalArgs {
     /// Print JSON for programs instead of tables for people
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Print ids only, and no progress and no notes
+    /// Print ids, keys and URLs only, and no progress and no notes
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
 }

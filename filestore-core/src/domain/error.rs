@@ -49,7 +49,7 @@ kinds! {
     MalformedBody => "malformed_body",
     /// No or no valid key.
     Unauthorized => "unauthorized",
-    /// The key may not act on that organization.
+    /// The caller may not do that: the key's scopes or organizations do not cover it, for one.
     Forbidden => "forbidden",
     /// The signature of a URL is none of the service for this request.
     SignatureInvalid => "signature_invalid",
@@ -61,7 +61,7 @@ kinds! {
     NotFound => "not_found",
     /// The state does not allow the change; details carry from, to and allowed.
     InvalidTransition => "invalid_transition",
-    /// Another request changed the file at the same moment.
+    /// Another request changed the same thing at the same moment, or its state does not allow the request.
     Conflict => "conflict",
     /// The file was claimed by the purge and cannot be restored.
     AlreadyPurging => "already_purging",
@@ -87,7 +87,7 @@ kinds! {
     DigestMismatch => "digest_mismatch",
     /// A file, batch or body is over its limit.
     TooLarge => "too_large",
-    /// A batch has more items than allowed.
+    /// A batch has more items than allowed, or a deletion more ids.
     TooManyItems => "too_many_items",
     /// The organization is over its quota.
     QuotaExceeded => "quota_exceeded",

@@ -38,8 +38,9 @@ impl Drop for IdempotencyGuard {
 }
 
 impl Uploads<'_> {
-    /// Enters the request with `key` of `caller` (the API key's name; empty without keys) for
-    /// `organization`. Call it as soon as the organization is known, and hand the guard to the upload.
+    /// Enters the request with `key` of `caller` (a text that only this caller has, such as the id of its
+    /// API key; empty without keys) for `organization`. Call it as soon as the organization is known, and
+    /// hand the guard to the upload.
     ///
     /// `IdempotencyInProgress` while a request with the same key runs; `InvalidField` for a key
     /// that is empty, longer than 255 bytes or not printable ASCII.

@@ -2,8 +2,8 @@
 //!
 //! # Purpose
 //! Deletions, changes of bindings and keys, and administration are on record apart from the log of
-//! requests, also when they were refused. A line holds no secret: no key, no query, and of a body only
-//! what the routes accepted as JSON.
+//! requests, also when they were refused. A line holds no secret: no key and no query. It holds the body of
+//! a request that was let in and is JSON, whether or not its route took it.
 //!
 //! Lines go to a file of their own if one is configured, else to the log under the target
 //! `filestore_server::audit`.

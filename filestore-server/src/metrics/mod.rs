@@ -1,12 +1,12 @@
-//! What a Prometheus server reads: counters of requests and connections, and the load of the store.
+//! The text that a Prometheus server reads: counters of requests and connections, and the load of the store.
 //!
 //! # Purpose
 //! Requests are counted by the template of their route, never by their path: a label has as many values
 //! as the table of routes has rows. Nothing here names an organization, a file or a key.
 //!
 //! # Locking
-//! A request adds to atomic counters and takes no lock. Scrapes run one after another, so that many of
-//! them cost no more than one.
+//! A request adds to atomic counters and takes no lock. Scrapes run one after another, so that the store is
+//! asked by one of them at a time.
 
 mod exposition;
 mod latency;

@@ -1,7 +1,7 @@
 //! The service around the routes: what every request passes before and after them.
 //!
 //! # Order
-//! One Host, the guard (while there are no keys), preflights, the signature or the key, the limits, the
+//! One Host, the guard (while the server is open), preflights, the signature or the key, the limits, the
 //! routes. Then CORS headers, the id, the counters, the audit log, and the access log at debug level.
 
 use std::convert::Infallible;

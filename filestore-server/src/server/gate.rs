@@ -1,9 +1,9 @@
 //! The gate: who is let in, and for what.
 //!
 //! # Open and closed
-//! The gate is open until the first key is made: then everybody who can reach the server may do
-//! everything. From then on it is closed for ever, also when no key is left. Whoever may open the admin
-//! socket needs no key.
+//! The gate is open until the first key is made, unless `auth = "keys"` closes it from the first start:
+//! everybody who can reach the server may do everything. From the first key on it is closed for ever, also
+//! when no key is left. Whoever may open the admin socket needs no key.
 //!
 //! # Order
 //! A caller without a good key hears 401 whatever the path is. A caller with one hears 403 if the key

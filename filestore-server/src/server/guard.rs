@@ -1,9 +1,9 @@
-//! The guard of a server without keys: refuses requests by the host they name and the place they come
+//! The guard of an open server: refuses requests by the host they name and the place they come
 //! from.
 //!
 //! # Purpose
 //!
-//! Without keys whoever reaches the server may do everything. A loopback address keeps other machines
+//! Whoever reaches an open server may do everything. A loopback address keeps other machines
 //! out, but not the pages of strangers in a browser on this one:
 //!
 //! - a page may point its own name to 127.0.0.1 (DNS rebinding), and then its scripts share an origin

@@ -19,19 +19,21 @@ open_word! {
         MalformedBody = "malformed_body",
         /// No or no valid key.
         Unauthorized = "unauthorized",
-        /// The key may not act on that organization.
+        /// The key lacks the scope or may not act on the organization, a field says other than the signed
+        /// URL, or an open server is asked by a page of another site, or from elsewhere for administration.
         Forbidden = "forbidden",
         /// The signature of a URL is none of the service for this request.
         SignatureInvalid = "signature_invalid",
         /// The signed URL has expired.
         SignatureExpired = "signature_expired",
-        /// The one upload that the signed URL was for has been made.
+        /// The one upload that the signed URL was for has been made, or runs.
         SignatureUsed = "signature_used",
         /// Nothing there, or nothing there for this caller.
         NotFound = "not_found",
         /// The state does not allow the change; `from`, `to` and `allowed` say more.
         InvalidTransition = "invalid_transition",
-        /// Another request changed the file at the same moment.
+        /// Another request changed the file or binding at the same moment; or the migration does not fit the
+        /// binding or another one runs; or the key is revoked, or there are as many as may be.
         Conflict = "conflict",
         /// The file was claimed by the purge and cannot be restored.
         AlreadyPurging = "already_purging",
@@ -57,7 +59,7 @@ open_word! {
         DigestMismatch = "digest_mismatch",
         /// A file, batch or body is over its limit.
         TooLarge = "too_large",
-        /// A batch has more items than allowed.
+        /// A batch has more items than allowed, or a deletion more ids.
         TooManyItems = "too_many_items",
         /// The organization is over its quota.
         QuotaExceeded = "quota_exceeded",
@@ -83,7 +85,7 @@ open_word! {
         Internal = "internal",
         /// The request is not HTTP as the service takes it: it has no or several `Host` headers.
         MalformedRequest = "malformed_request",
-        /// The request names a host that is not this server's; a server without keys answers to its own.
+        /// The request names a host that is not this server's; an open server answers to its own.
         MisdirectedRequest = "misdirected_request",
         /// The database or the storage does not answer: the reply of a readiness check.
         NotReady = "not_ready",

@@ -146,6 +146,7 @@ fn signing() -> Vec<Operation> {
             .replies_all(200, "The secrets.", reply::<SigningSecretReply>),
         post("/admin/signing-secrets/rotate", "rotateSigningSecret")
             .says("Sign with a new secret", "URLs of the one before stay good until they expire.")
+            .optional_json(nothing)
             .replies_all(200, "The secrets as they are now.", reply::<SigningSecretReply>),
         post("/admin/signing-secrets/{kid}/revoke", "revokeSigningSecret")
             .says("Refuse all URLs of a secret at once", "")

@@ -56,7 +56,7 @@ pub(crate) struct Args {
     #[arg(long, env = "FILESTORE_FIRST_KEY_HASH", value_name = "HEX", hide = true)]
     first_key_hash: Option<KeyDigest>,
 
-    /// Listen without keys on an address that others can reach
+    /// Be reached by others without keys, at the address or the public URL
     #[arg(long)]
     insecure_no_auth: bool,
 
