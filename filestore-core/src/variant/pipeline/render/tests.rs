@@ -563,8 +563,7 @@ fn a_better_quality_makes_a_larger_file() {
     let file = file(&jpeg(500, 400, &photo(500, 400)));
     let bytes = |quality| {
         let config = VariantConfig { quality, ..unhurried() };
-        match &render(&file, &[(size("300"), Fit::Cover)], &config).unwrap()[..]
-        {
+        match &render(&file, &[(size("300"), Fit::Cover)], &config).unwrap()[..] {
             [Variant::WebP(bytes)] => bytes.len(),
             other => panic!("{other:?}"),
         }
