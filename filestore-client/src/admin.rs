@@ -1,10 +1,11 @@
 //! Administration: background work on demand, and its state.
 
 use filestore_core::api::{
-    AdminProvider, CreateKey, DryRun, KeyReply, MigratePlan, MigrateReport, MigrateRunRequest,
-    MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply,
-    ProviderCheckReport, PurgeReport, PurgeRunRequest, RotateKey, SigningSecretReply, StatusReply,
-    SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport,
+    AdminProvider, CreateKey, DryRun, FsckReport, FsckRunRequest, FsckStatus, KeyReply,
+    MigratePlan, MigrateReport, MigrateRunRequest, MigrateStatus, MigrateStopRequest,
+    MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply, ProviderCheckReport, PurgeReport,
+    PurgeRunRequest, RotateKey, SigningSecretReply, StatusReply, SyncQueueReport, SyncQueueRequest,
+    SyncReport, SyncStatusReport, VariantCacheReport,
 };
 use reqwest::{Method, RequestBuilder};
 
@@ -138,6 +139,38 @@ impl Admin<'_> {
         let body = MigrateVerifyRequest::new(organization_id, to);
         let request = self.request(Method::POST, &["migrate", "verify"]).json(&body);
         self.client.json(Call::repeatable(request).endless()).await
+    }
+
+    /// Checks the whole store, and waits for the end of it, however long that takes.
+    /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) while another check is under way.
+    ///
+    /// Dropping the future stops the check, and so does [`fsck_stop`](Self::fsck_stop); then the report
+    /// comes. The next check of the same kind goes on from there.
+    ///
+    /// ```no_run
+    /// use filestore_client::api::FsckRunRequest;
+    ///
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// let mut request = FsckRunRequest::default();
+    /// request.deep = true;
+    /// let report = client.admin().fsck_run(&request).await?;
+    /// println!("{} things are not as they should be", report.found);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn fsck_run(&self, request: &FsckRunRequest) -> Result<FsckReport> {
+        let request = self.request(Method::POST, &["fsck", "run"]).json(request);
+        self.client.json(Call::once(request).endless()).await
+    }
+
+    /// Tells the check under way to stop; says how the checks stand.
+    pub async fn fsck_stop(&self) -> Result<FsckStatus> {
+        self.client.json(Call::repeatable(self.request(Method::POST, &["fsck", "stop"]))).await
+    }
+
+    /// Reports on the check under way, and on the last ones.
+    pub async fn fsck_status(&self) -> Result<FsckStatus> {
+        self.client.json(Call::repeatable(self.request(Method::GET, &["fsck", "status"]))).await
     }
 
     /// Lists every provider, inactive ones included, `LOCAL` first.

@@ -129,11 +129,17 @@ pub use self::{
         backlog::{ProviderBacklog, Waiting},
         binding::{Binding, BindingChange, NewBinding},
         clock::{Clock, ManualClock, Timestamp},
-        config::{Durability, Limits, SigningConfig, StoreConfig, SyncConfig, VariantConfig},
+        config::{
+            Durability, Limits, ScrubConfig, SigningConfig, StoreConfig, SyncConfig, VariantConfig,
+        },
         custom_metadata::CustomMetadata,
         damage::{Damage, DamagedRow},
         disposition::Disposition,
         error::{Details, Error, ErrorKind, Result},
+        fsck::{
+            Finding, FindingKind, FindingOutcome, FsckDepth, FsckMode, FsckOptions, FsckReport,
+            FsckRunning, FsckStart, FsckStatus, FsckSummary,
+        },
         id::{
             BlobId, FileId, KeyId, OrganizationId, OrganizationNumber, Sha256, StoreId, SubSystem,
         },

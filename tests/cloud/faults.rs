@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use filestore_core::worker::NoProgress;
+use filestore_core::{FindingKind, FsckDepth, FsckMode};
 use filestore_workspace::fixtures::noise;
 use filestore_workspace::s3::{Fault, Operation};
 use filestore_workspace::{
@@ -11,6 +12,7 @@ use filestore_workspace::{
 };
 use reqwest::Method;
 
+use crate::suite::fsck::fsck;
 use crate::suite::{read, serve_with, sync_all};
 
 /// A server whose provider is given up on quickly, and a neighbour whose provider is sound.
@@ -324,4 +326,30 @@ async fn the_check_at_the_start_leaves_nothing_and_delays_nothing() {
         .then_some(())
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_finds_every_damage_at_a_provider_and_loses_nothing_to_its_silence() {
+    let s3 = S3Server::start().await;
+    let (server, remote, _neighbour) = impatient(&s3, |_| ()).await;
+    server.bind(7, remote.code(), false).await;
+    let mut keys = Vec::new();
+    for number in 0..6 {
+        let id = server.upload(noise(number, 2000)).org("7").ok().await.file_id;
+        keys.push(server.record(&id).await.file_path);
+    }
+    s3.corrupt(&keys[2]);
+
+    let report = fsck(&server, FsckDepth::Deep, FsckMode::DryRun).await;
+    assert_eq!(report.found, 1, "{report:#?}");
+    let finding = &report.findings[0];
+    assert_eq!((finding.kind, finding.name.as_str()), (FindingKind::WrongDigest, keys[2].as_str()));
+    let code = remote.config.code.clone();
+    assert!(report.not_looked_at.iter().any(|what| what.contains(code.as_str())), "{report:#?}");
+
+    s3.down().await;
+    let report = fsck(&server, FsckDepth::Deep, FsckMode::Repair).await;
+    assert_eq!(report.found, 0, "{report:#?}");
+    assert!(report.postponed.contains_key(&code) && !report.is_clean());
+    s3.up().await;
 }

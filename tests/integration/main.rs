@@ -21,6 +21,7 @@ mod delete_many;
 mod listing;
 mod health;
 mod admin;
+mod fsck;
 mod clouds;
 mod errors;
 mod access;

@@ -190,6 +190,26 @@ pub(crate) struct MigrateTarget {
     pub(crate) to: String,
 }
 
+/// `fsck`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FsckArgs {
+    /// Read every stored byte and compare its digest
+    #[arg(long)]
+    pub(crate) deep: bool,
+    /// Set right, or aside, what is found; without it nothing is changed
+    #[arg(long)]
+    pub(crate) repair: bool,
+    /// Read at most so many bytes in a second, such as 50MiB
+    #[arg(long, value_name = "BYTES_PER_SECOND")]
+    pub(crate) pace: Option<Rate>,
+    /// Look only at the bytes of this provider, see `provider list`; LOCAL is the data directory
+    #[arg(long, value_name = "CODE")]
+    pub(crate) provider: Option<String>,
+    /// Begin anew, although an earlier check of the same kind was stopped
+    #[arg(long)]
+    pub(crate) restart: bool,
+}
+
 /// `variants`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum VariantsCommand {

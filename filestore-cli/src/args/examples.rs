@@ -272,6 +272,23 @@ Examples:
   filestore migrate run --org 42 --to LOCAL --rate 20MiB
   filestore migrate run --org 42 --to LOCAL --dry-run";
 
+pub(super) const FSCK: &str = "\
+The store serves meanwhile. Without --deep names and sizes are compared, with it every stored
+byte. Ctrl-C stops the check; run the command again to go on from there.
+
+With --repair: bytes on the disk that no record names, or that are not what their record says,
+are moved to <data-dir>/quarantine; objects that no record names are removed by the purge a day
+later; what follows from the rest is set right. Nothing is deleted at once but cached variants.
+
+Exit status: 0 all was looked at and nothing found; 1 nothing found, but a provider could not
+be looked at, or the check was stopped; 2 the check failed; 3 something was found.
+
+Examples:
+  filestore fsck
+  filestore fsck --deep --pace 50MiB
+  filestore --data-dir /var/lib/filestore fsck --deep --json > report.json
+  filestore fsck --repair";
+
 pub(super) const MIGRATE_STATUS: &str = "\
 Examples:
   filestore migrate status --org 42

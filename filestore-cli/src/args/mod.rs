@@ -14,8 +14,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::target::Address;
 
 pub(crate) use admin::{
-    BindingCommand, KeyCommand, MigrateCommand, MigrateTarget, ProviderCommand, PurgeCommand,
-    SigningCommand, SyncCommand, VariantsCommand,
+    BindingCommand, FsckArgs, KeyCommand, MigrateCommand, MigrateTarget, ProviderCommand,
+    PurgeCommand, SigningCommand, SyncCommand, VariantsCommand,
 };
 pub(crate) use files::{
     BatchArgs, DeleteArgs, EditArgs, GetArgs, IdArgs, ListArgs, OutputArgs, PlaceArgs, ReadyArgs,
@@ -137,6 +137,9 @@ pub(crate) enum Command {
     /// Moving an organization's files to another provider
     #[command(subcommand)]
     Migrate(MigrateCommand),
+    /// Check the whole store: files without bytes, bytes without a file, damage, leftovers
+    #[command(after_help = examples::FSCK)]
+    Fsck(FsckArgs),
     /// The cache of WebP variants
     #[command(subcommand)]
     Variants(VariantsCommand),

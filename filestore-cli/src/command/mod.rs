@@ -9,6 +9,7 @@ mod file;
 mod binding;
 mod key;
 mod admin;
+mod fsck;
 mod migrate;
 mod sign;
 mod status;
@@ -172,6 +173,7 @@ async fn on_target(
         Command::Sync(SyncCommand::Enqueue { org }) => admin::sync_enqueue(org, target, out).await,
         Command::Sync(SyncCommand::Retry { org }) => admin::sync_retry(org, target, out).await,
         Command::Sync(SyncCommand::Status) => admin::sync_status(target, out).await,
+        Command::Fsck(args) => fsck::run(args, target, out, stop).await,
         Command::Migrate(command) => migrate::run(command, target, out, stop).await,
         Command::Variants(VariantsCommand::Status) => admin::variants_status(target, out).await,
         Command::Variants(VariantsCommand::Prune) => admin::variants_prune(target, out).await,

@@ -30,6 +30,7 @@ fn text(status: &StatusReply) -> String {
     line("sync", sync(status));
     line("purge", purge(status));
     line("migrations", migrations(status));
+    line("checks", checks(status));
     line("variants", variants(status));
 
     text.push('\n');
@@ -83,6 +84,30 @@ fn migrations(status: &StatusReply) -> String {
         })
         .collect();
     if all.is_empty() { "none".to_owned() } else { all.join("; ") }
+}
+
+/// Shows the check under way, and the last one that came to its end.
+fn checks(status: &StatusReply) -> String {
+    let checks = &status.checks;
+    let ended = [&checks.last, &checks.scrub].into_iter().flatten();
+    let last = ended.filter(|one| one.ended_at.is_some()).max_by_key(|one| one.ended_at.clone());
+
+    let mut text = match last {
+        None => "none yet".to_owned(),
+        Some(last) => {
+            let at = when(last.ended_at.as_deref().unwrap_or_default());
+            let found = match last.found {
+                0 => "nothing found".to_owned(),
+                found => format!("{found} found, {} set right or aside", last.repaired),
+            };
+            format!("{at}: {found}")
+        }
+    };
+    if let Some(running) = &checks.running {
+        let (part, files) = (plain(&running.part), counted(running.checked_files, "file"));
+        let _ = write!(text, "; under way at {part}: {files}, {} found", running.found);
+    }
+    text
 }
 
 fn variants(status: &StatusReply) -> String {

@@ -25,6 +25,8 @@ pub(crate) enum Exit {
     Done,
     /// The target refused, or has no such thing.
     Refused,
+    /// A check of the store found what is not as it should be.
+    Found,
     /// Wrong usage, or something broke: no connection, disk, fault of the service.
     Failed,
     /// The user pressed Ctrl-C.
@@ -39,6 +41,7 @@ impl From<Exit> for ExitCode {
             Exit::Done => 0,
             Exit::Refused => 1,
             Exit::Failed => 2,
+            Exit::Found => 3,
             // What a shell reports of a command that SIGINT or SIGTERM ended.
             Exit::Interrupted => 130,
             Exit::Terminated => 143,

@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use filestore_core::api::{
     AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, CreateKey,
-    DeleteFileResult, DeleteReply, DryRun, FileRecord, Fit, KeyReply, ListQuery, ListReply,
-    MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply,
-    ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RotateKey, SheetMap, SignRequest,
-    SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply, SyncReport,
+    DeleteFileResult, DeleteReply, DryRun, FileRecord, Fit, FsckReport, FsckRunRequest, KeyReply,
+    ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport,
+    NewKeyReply, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RotateKey, SheetMap,
+    SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply, SyncReport,
     SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
 };
 use tokio::sync::watch;
@@ -98,6 +98,9 @@ pub(crate) trait Target: Send + Sync {
         to: &str,
         meter: &Meter,
     ) -> Result<MigrateVerifyReport>;
+    /// Checks the store, until the end or until `stop` says so.
+    async fn fsck(&self, request: &FsckRunRequest, stop: Stop, meter: &Meter)
+    -> Result<FsckReport>;
     async fn variants_status(&self) -> Result<VariantCacheReport>;
     async fn variants_prune(&self) -> Result<VariantCacheReport>;
     async fn status(&self) -> Result<StatusReply>;

@@ -23,6 +23,7 @@ in_every_way! {
     a_provider_is_listed_and_tried_out
     the_whole_service_is_on_one_screen
     ctrl_c_ends_a_migration_with_a_report
+    a_check_says_by_its_exit_status_what_it_found
 }
 
 fn bind(bench: &Bench, more: &[&str]) {
@@ -221,4 +222,28 @@ fn a_purge_says_at_which_provider_it_removed() {
 #[expect(clippy::disallowed_methods, reason = "a file that appears in a directory wakes nobody")]
 fn pause() {
     std::thread::sleep(Duration::from_millis(20));
+}
+
+fn a_check_says_by_its_exit_status_what_it_found(bench: &Bench) {
+    bind(bench, &[]);
+    let there = bench.upload("there.txt", "there", &[]);
+    let checked = bench.ok(&["fsck", "--deep", "--pace", "50MiB"]);
+    assert!(checked.contains("checked 1 file (5 B read)"), "{checked}");
+    assert!(checked.contains("nothing found"), "{checked}");
+
+    let key = bench.json(&["info", &there])["file_path"].as_str().unwrap().to_owned();
+    let object = bench.path("disk").join(&key);
+    std::fs::write(&object, "thEre").unwrap();
+    bench.ok(&["fsck"]);
+    let found = bench.run(&["fsck", "--deep"]);
+    assert_eq!(found.status.code(), Some(3), "{}", text(&found.stderr));
+    let shown = text(&found.stdout);
+    assert!(shown.contains("wrong_digest") && shown.contains(&key), "{shown}");
+
+    std::fs::remove_file(&object).unwrap();
+    let found = bench.run(&["fsck", "--json", "--provider", "disk"]);
+    assert_eq!(found.status.code(), Some(3));
+    let report: Value = serde_json::from_slice(&found.stdout).unwrap();
+    assert_eq!(report["findings"][0]["kind"], "missing_bytes");
+    bench.fails(1, &["fsck", "--provider", "nowhere"]);
 }

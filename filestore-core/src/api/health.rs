@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::admin::ProviderBacklog;
+use super::admin::{FsckSummary, ProviderBacklog};
 use super::vocabulary::BreakerState;
 
 /// The reply to GET `/health-checks`.
@@ -36,6 +36,9 @@ pub struct ReadyReply {
     /// served, and its own wait.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub providers: Vec<ReadyProvider>,
+    /// Last scrub of the background, for callers who may see all organizations. It makes nothing unready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scrub: Option<FsckSummary>,
 }
 
 /// A provider, as readiness shows it.
@@ -76,6 +79,7 @@ impl ReadyReply {
             database: database.into(),
             storage: storage.into(),
             providers: Vec::new(),
+            scrub: None,
         }
     }
 }

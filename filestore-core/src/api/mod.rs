@@ -20,12 +20,13 @@ mod admin;
 mod convert;
 
 pub use admin::{
-    ALL_ORGANIZATIONS, AdminProvider, CreateKey, KeyReply, MigrateHolding, MigratePlan,
-    MigrateReport, MigrateRunRequest, MigrateRunning, MigrateStatus, MigrateStopRequest,
-    MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply, ProviderBacklog, ProviderCheckReport,
-    ProviderCheckStep, PurgeReport, PurgeRunRequest, RotateKey, StatusAdvice, StatusDisk,
-    StatusMigration, StatusPurge, StatusReply, StatusStore, StatusUnfinished, SyncQueueReport,
-    SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport, WorkFailure,
+    ALL_ORGANIZATIONS, AdminProvider, CreateKey, FsckFinding, FsckReport, FsckRunRequest,
+    FsckRunning, FsckStatus, FsckSummary, KeyReply, MigrateHolding, MigratePlan, MigrateReport,
+    MigrateRunRequest, MigrateRunning, MigrateStatus, MigrateStopRequest, MigrateVerifyReport,
+    MigrateVerifyRequest, NewKeyReply, ProviderBacklog, ProviderCheckReport, ProviderCheckStep,
+    PurgeReport, PurgeRunRequest, RotateKey, StatusAdvice, StatusDisk, StatusMigration,
+    StatusPurge, StatusReply, StatusStore, StatusUnfinished, SyncQueueReport, SyncQueueRequest,
+    SyncReport, SyncStatusReport, VariantCacheReport, WorkFailure,
 };
 pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply, UpdateBinding};
 #[cfg(feature = "store")]

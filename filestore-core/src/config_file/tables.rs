@@ -9,8 +9,9 @@ use serde::de::IgnoredAny;
 use super::ConfigFileError;
 use super::providers::{self, OptionInFile};
 use crate::domain::config::{
-    Durability, Limits, SigningConfig, StoreConfig, SyncConfig, VariantConfig,
+    Durability, Limits, ScrubConfig, SigningConfig, StoreConfig, SyncConfig, VariantConfig,
 };
+use crate::domain::fsck::FsckDepth;
 use crate::domain::signature::SigningSecret;
 use crate::domain::variant::{Fit, VariantSize};
 
@@ -45,6 +46,7 @@ tables! {
         lifetimes: LifetimesTable,
         variants: VariantsTable,
         sync: SyncTable,
+        scrub: ScrubTable,
         signing: SigningTable,
         providers: Vec<ProviderTable>,
         ..listen,
@@ -107,6 +109,13 @@ tables! {
         max_attempts: u32,
         first_pause_secs: u32,
     }
+    /// The table `[scrub]`.
+    ScrubTable {
+        period_secs: u32,
+        deep: bool,
+        bytes_per_second: u64,
+        at_providers: bool,
+    }
     /// The table `[signing]`.
     SigningTable {
         window_secs: u32,
@@ -161,6 +170,7 @@ impl File {
         self.lifetimes.unwrap_or_default().apply(&mut config);
         self.variants.unwrap_or_default().apply(&mut config.variants)?;
         self.sync.unwrap_or_default().apply(&mut config.sync);
+        self.scrub.unwrap_or_default().apply(&mut config.scrub);
 
         self.signing.unwrap_or_default().apply(&mut config.signing, env)?;
         config.providers = providers::into_configs(self.providers.unwrap_or_default(), env)?;
@@ -200,6 +210,17 @@ impl SyncTable {
         put(&mut sync.concurrency, self.concurrency);
         put(&mut sync.max_attempts, self.max_attempts);
         put_secs(&mut sync.first_pause, self.first_pause_secs);
+    }
+}
+
+impl ScrubTable {
+    fn apply(self, scrub: &mut ScrubConfig) {
+        put_secs(&mut scrub.period, self.period_secs);
+        let depth = self.deep.map(|deep| if deep { FsckDepth::Deep } else { FsckDepth::Quick });
+        put(&mut scrub.depth, depth);
+        let rate = self.bytes_per_second.map(|rate| (rate > 0).then_some(rate));
+        put(&mut scrub.bytes_per_second, rate);
+        put(&mut scrub.at_providers, self.at_providers);
     }
 }
 

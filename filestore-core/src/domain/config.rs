@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::fsck::FsckDepth;
 use super::provider::ProviderConfig;
 use super::signature::SigningSecret;
 use super::variant::{Fit, VariantSize};
@@ -48,6 +49,8 @@ pub struct StoreConfig {
     pub reserve_bytes: u64,
     /// Limits of sizes and counts.
     pub limits: Limits,
+    /// Settings of the checks in the background.
+    pub scrub: ScrubConfig,
     /// Settings of signed URLs.
     pub signing: SigningConfig,
     /// Settings of the variant engine.
@@ -67,6 +70,7 @@ impl Default for StoreConfig {
             clock_settle: Duration::from_hours(1),
             presign_ttl: Duration::from_mins(5),
             sync: SyncConfig::default(),
+            scrub: ScrubConfig::default(),
             quota_bytes: None,
             quota_files: None,
             idempotency_ttl: Duration::from_hours(24),
@@ -143,6 +147,32 @@ pub struct SyncConfig {
 impl Default for SyncConfig {
     fn default() -> Self {
         Self { concurrency: 8, max_attempts: 12, first_pause: Duration::from_secs(1) }
+    }
+}
+
+/// Settings of the scrub, which looks in the background for what is not as it should be, and changes
+/// nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ScrubConfig {
+    /// The time from the beginning of one scrub to that of the next; zero for none.
+    pub period: Duration,
+    /// The amount of work.
+    pub depth: FsckDepth,
+    /// The most bytes that are read in a second; `None` for no limit.
+    pub bytes_per_second: Option<u64>,
+    /// True to look at what providers hold as well, and not only at the service's own disk.
+    pub at_providers: bool,
+}
+
+impl Default for ScrubConfig {
+    fn default() -> Self {
+        Self {
+            period: Duration::from_hours(24 * 7),
+            depth: FsckDepth::Deep,
+            bytes_per_second: Some(8 << 20),
+            at_providers: false,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The load of a store at one moment: its queues, caches and counters, for observers that ask often.
 
 use super::clock::Timestamp;
+use super::fsck::FsckSummary;
 use super::overview::{DiskSpace, Unfinished};
 
 /// The load of a store.
@@ -27,6 +28,8 @@ pub struct Load {
     pub damaged_rows: u64,
     /// Files that were found without their bytes.
     pub missing_blobs: u64,
+    /// The last scrub of the background, if there was one.
+    pub scrub: Option<FsckSummary>,
 }
 
 /// A queue of bounded length.

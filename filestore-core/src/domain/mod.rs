@@ -16,6 +16,7 @@ pub mod overview;
 pub mod usage;
 pub mod record;
 pub mod report;
+pub mod fsck;
 pub mod backlog;
 pub mod reply;
 pub mod scope;

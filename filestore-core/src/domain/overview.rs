@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::backlog::ProviderBacklog;
 use super::clock::Timestamp;
 use super::damage::Damage;
+use super::fsck::{FsckStatus, FsckSummary};
 use super::id::{OrganizationId, StoreId};
 use super::provider_health::{BreakerState, ProviderHealth};
 use super::report::{MigrateRunning, ProviderInfo, PurgeReport, SyncStatusReport};
@@ -46,6 +47,8 @@ pub struct Overview {
     pub purge: PurgeReport,
     /// The migrations under way.
     pub migrations: Vec<(OrganizationId, MigrateRunning)>,
+    /// Checks of the store: the one under way, and the last results.
+    pub checks: FsckStatus,
     /// Damage that the store has met and cannot repair by itself.
     pub damage: Damage,
 }
@@ -155,6 +158,7 @@ impl Overview {
         }));
         all.extend(self.storage_advice());
         all.extend(self.damage_advice());
+        all.extend(self.checks_advice());
         all.extend(self.unfinished_advice());
         all.extend(self.providers.iter().filter_map(|provider| self.provider_advice(provider)));
         all.extend(self.sync_advice());
@@ -196,6 +200,20 @@ impl Overview {
             let next =
                 "the log names each; look if the disk of the data directory is the right one";
             Advice::new("blobs", problem, next)
+        })
+    }
+
+    fn checks_advice(&self) -> Option<Advice> {
+        let ended = |check: &&FsckSummary| check.ended_at.is_some();
+        let last = [&self.checks.last, &self.checks.scrub].into_iter().flatten().filter(ended);
+        let newest = last.max_by_key(|check| check.ended_at)?;
+        let left = newest.found.saturating_sub(newest.repaired);
+
+        (left > 0).then(|| {
+            let problem = format!(
+                "the last check of the store has found what is not as it should be: {left}"
+            );
+            Advice::new("checks", problem, "`filestore fsck` shows each, and says what can be done")
         })
     }
 
@@ -275,6 +293,7 @@ mod tests {
             sync: SyncStatusReport::default(),
             purge: PurgeReport::default(),
             migrations: Vec::new(),
+            checks: FsckStatus::default(),
             damage: Damage::default(),
         }
     }
@@ -338,11 +357,23 @@ mod tests {
     #[test]
     fn each_thing_that_is_not_well_is_named_with_what_to_do() {
         type Change = fn(&mut Overview);
-        let cases: [(&str, &str, Change); 9] = [
+        let cases: [(&str, &str, Change); 10] = [
             ("database", "restart", |all| all.database_fault = Some("locked".to_owned())),
             ("storage", "mounted", |all| all.storage_fault = Some("no space".to_owned())),
             ("disk", "make room", |all| all.disk.as_mut().unwrap().takes_uploads = false),
             ("disk", "make room", |all| all.disk = Some(DiskSpace::new(1 << 20, 100 << 30, 1))),
+            ("checks", "filestore fsck", |all| {
+                all.checks.scrub = Some(FsckSummary {
+                    depth: crate::domain::fsck::FsckDepth::Deep,
+                    started_at: Timestamp::from_millis(1),
+                    ended_at: Some(Timestamp::from_millis(2)),
+                    checked_files: 9,
+                    checked_bytes: 9,
+                    found: 3,
+                    repaired: 1,
+                    postponed: Vec::new(),
+                });
+            }),
             ("uploads", "limits.staged", |all| all.unfinished.files = 95),
             ("eu", "filestore provider check eu", |all| {
                 all.providers[0].health.as_mut().unwrap().writes = breaker(BreakerState::Open);

@@ -13,6 +13,7 @@
 //! been committed or not.
 
 mod types;
+mod inspection;
 pub mod sqlite;
 #[cfg(test)]
 pub mod contract;
@@ -22,6 +23,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+pub use inspection::{
+    CheckName, CheckRun, DriftedTotal, Inspection, MendLocation, MendedRow, NamedBlob,
+    PurgeClaimed, Referrer, WalkedFile, WalkedFiles,
+};
 pub use types::{
     AfterFailure, BindingOutcome, BindingSeen, DroppedBlob, DueBlob, Expected, Holding,
     IdempotencyEntry, InsertFiles, Inserted, KeyChange, KeyOutcome, Lease, ListedFiles,
@@ -46,7 +51,7 @@ use crate::domain::scope::Scope;
 use crate::domain::signature::SigningSecret;
 use crate::domain::usage::Usage;
 
-/// The metadata of a store, in nine groups.
+/// The metadata of a store, in nine groups. [`Inspection`] has what checks of the store ask.
 ///
 /// | group | methods |
 /// |---|---|
@@ -64,7 +69,7 @@ use crate::domain::usage::Usage;
 /// A claim carries a [`Lease`]: until it ends no other run gets the same row, and after it the row can
 /// be claimed again. Its owner tells runs apart; a call of another owner changes nothing.
 #[async_trait]
-pub trait Metadata: Send + Sync + 'static {
+pub trait Metadata: Inspection {
     // ---------------------------------------------------------------------------------------- Files
 
     /// Returns the file, if it exists within `scope`; deleted ones included until the purge removed

@@ -51,6 +51,7 @@ mod provider_identity;
 pub(crate) mod cloud_write;
 pub(crate) mod relocate;
 pub(crate) mod migrations;
+pub(crate) mod checks;
 mod traffic;
 pub(crate) mod wake;
 
@@ -69,6 +70,7 @@ use crate::metadata::Metadata;
 use crate::storage::{BlobStores, DataDir, ProviderRegistry, StagedLedger};
 use crate::variant::VariantEngine;
 
+use self::checks::Checks;
 use self::last_used::Standing;
 use self::migrations::Migrations;
 use self::publish::PublishQueue;
@@ -153,6 +155,8 @@ pub(crate) struct Inner {
     pub(crate) traffic: Traffic,
     /// The migrations under way, by organization.
     pub(crate) migrations: Migrations,
+    /// The checks under way.
+    pub(crate) checks: Checks,
     /// The right of this opener to run the work of the background.
     pub(crate) standing: Standing,
     keys: key_ring::KeyRing,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 
+use super::checks::Checks;
 use super::commit::leaves_nothing;
 use super::key_ring::KeyRing;
 use super::last_used::{self, Age, Opener};
@@ -206,6 +207,7 @@ impl FileStoreBuilder {
                 leap_guard,
                 traffic: Traffic::default(),
                 migrations: Migrations::default(),
+                checks: Checks::default(),
                 standing,
                 keys,
                 idempotency: Arc::new(idempotency::KeysInUse::default()),

@@ -81,7 +81,7 @@ impl RateLimit {
     }
 
     /// Waits until `bytes` more may pass.
-    async fn wait_for(&self, bytes: u64) {
+    pub(crate) async fn wait_for(&self, bytes: u64) {
         let turn = {
             let mut free_at = self.free_at.lock();
             let turn = (*free_at).max(Instant::now());

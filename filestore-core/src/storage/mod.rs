@@ -35,7 +35,10 @@ pub use cloud::{
 pub use cloud::{SimulatedProviders, Weather};
 pub use data_dir::DataDir;
 pub use identity::Markers;
-pub use local::{LocalBlob, LocalOptions, LocalStore, StagedBlob, StagingWriter};
+pub use local::{
+    BlobDigest, BlobWalk, DigestStep, LocalBlob, LocalOptions, LocalStore, StagedBlob, StagedWalk,
+    StagingWriter, WalkedName, WalkedPage,
+};
 pub(crate) use local::{StagedLedger, StagedLimits};
 pub use registry::ProviderRegistry;
 pub use stores::BlobStores;

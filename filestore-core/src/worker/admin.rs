@@ -7,6 +7,7 @@ use super::progress::Progress;
 use crate::FileStore;
 use crate::domain::backlog::ProviderBacklog;
 use crate::domain::error::Result;
+use crate::domain::fsck::{FsckMode, FsckOptions, FsckReport, FsckStatus};
 use crate::domain::id::OrganizationNumber;
 use crate::domain::load::Load;
 use crate::domain::overview::{Overview, ProviderStatus};
@@ -296,6 +297,60 @@ impl Admin<'_> {
     /// Tells every migration under way to stop, as at the end of the process.
     pub fn migrate_stop_all(self) {
         self.store.migrate_stop_all();
+    }
+
+    /// Checks the whole store while it serves: every record and the bytes that it names, every name at every
+    /// holder and what refers to it, leftovers, cached variants, totals. Changes nothing unless the
+    /// options ask for repairs. Ends early once `stop` returns true; the next check of the same kind goes
+    /// on from there. Progress counts files, and bytes beside them.
+    ///
+    /// `Conflict` while another check is under way; `UnknownProvider` if the options name a provider that
+    /// is not configured; `ProviderUnavailable` for a repair if this opener does not know the lifetimes
+    /// and providers that the store's owner used.
+    ///
+    /// ```no_run
+    /// # use filestore_core::{FsckDepth, FsckOptions, NoProgress};
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// let mut options = FsckOptions::default();
+    /// options.depth = FsckDepth::Deep;
+    /// let report = store.admin().fsck(options, &|| false, &NoProgress).await?;
+    /// for finding in &report.findings {
+    ///     println!("{} {}: {}", finding.kind, finding.name, finding.detail);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn fsck(
+        self,
+        options: FsckOptions,
+        stop: &(dyn Fn() -> bool + Sync),
+        progress: &dyn Progress,
+    ) -> Result<FsckReport> {
+        if options.mode == FsckMode::Repair {
+            self.store.inner().check_standing()?;
+        }
+        self.store.fsck(options, stop, progress).await
+    }
+
+    /// Describes the check under way, and the last results: of the check that was asked for, and of the
+    /// scrub of the background.
+    ///
+    /// ```no_run
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// if let Some(scrub) = store.admin().fsck_status().await?.scrub {
+    ///     println!("{} found by {:?}", scrub.found, scrub.ended_at);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn fsck_status(self) -> Result<FsckStatus> {
+        self.store.fsck_status().await
+    }
+
+    /// Tells the check under way to stop; its caller gets a report of what it has seen. False if none is
+    /// under way.
+    pub fn fsck_stop(self) -> bool {
+        self.store.fsck_stop()
     }
 
     /// Lists every provider, inactive ones included, `LOCAL` first.

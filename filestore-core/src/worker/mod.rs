@@ -1,4 +1,4 @@
-//! Background work: purge, expiry, sync, migration, upkeep.
+//! Background work: purge, expiry, sync, migration, upkeep, scrub; and the check of the whole store.
 //!
 //! Each worker is a function that does what is due and reports: the server runs them from one
 //! [`Workers`] task, the CLI and tests call the same functions on a store. Leases in the database
@@ -11,6 +11,7 @@ pub mod progress;
 pub mod purge;
 pub mod sync;
 pub mod migrate;
+pub mod fsck;
 pub mod upkeep;
 mod admin;
 mod backlog;
@@ -20,6 +21,7 @@ mod outage;
 mod failures;
 mod overview;
 mod runner;
+mod scrub;
 
 pub use admin::Admin;
 pub use progress::{NoProgress, Progress};

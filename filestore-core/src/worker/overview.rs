@@ -27,18 +27,20 @@ impl FileStore {
             copied_bytes,
             damaged_rows: damage.damaged_rows,
             missing_blobs: damage.missing_blobs,
+            scrub: self.fsck_status().await.ok().and_then(|checks| checks.scrub),
         }
     }
 
     /// Looks at everything. A part that cannot be counted because the database does not answer is left
     /// at nothing, and the overview says so.
     pub(crate) async fn overview(&self) -> Overview {
-        let ((database_fault, storage_fault), disk, providers, sync, purge) = tokio::join!(
+        let ((database_fault, storage_fault), disk, providers, sync, purge, checks) = tokio::join!(
             self.faults(),
             self.disk_space(),
             self.provider_overview(),
             self.sync_status(),
             self.purge_plan(),
+            self.fsck_status(),
         );
         let uncounted = [providers.as_ref().err(), sync.as_ref().err(), purge.as_ref().err()];
         let uncounted =
@@ -58,6 +60,7 @@ impl FileStore {
             sync: sync.unwrap_or_default(),
             purge: purge.unwrap_or_default(),
             migrations: self.inner().migrations.all(),
+            checks: checks.unwrap_or_default(),
             damage: self.damage(),
         }
     }

@@ -212,6 +212,24 @@ impl Worker for UpkeepWorker {
     }
 }
 
+/// Looks for damage once in a while.
+struct ScrubWorker;
+
+#[async_trait]
+impl Worker for ScrubWorker {
+    fn name(&self) -> String {
+        "scrub".to_owned()
+    }
+
+    fn every(&self) -> Duration {
+        Duration::from_mins(1)
+    }
+
+    async fn work(&self, store: &FileStore, stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        store.scrub_if_due(stop).await
+    }
+}
+
 /// Lists all workers of a store: those of the whole, and the lanes of each provider.
 fn workers_of(store: &FileStore) -> Vec<Arc<dyn Worker>> {
     let mut workers: Vec<Arc<dyn Worker>> = vec![
@@ -220,6 +238,7 @@ fn workers_of(store: &FileStore) -> Vec<Arc<dyn Worker>> {
         Arc::new(OutageWorker(Outages::default())),
         Arc::new(UpkeepWorker),
         Arc::new(KeyUseWorker),
+        Arc::new(ScrubWorker),
     ];
 
     for holder in store.holders() {

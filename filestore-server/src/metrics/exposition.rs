@@ -93,6 +93,33 @@ pub(super) fn store(text: &mut Text, load: &Load) {
         "Files without their bytes on the disk.",
         load.missing_blobs,
     );
+    if let Some(scrub) = &load.scrub {
+        text.gauge(
+            "filestore_scrub_start_time_seconds",
+            "Time at which the last scrub began, in seconds since 1970.",
+            seconds(scrub.started_at),
+        );
+        text.gauge(
+            "filestore_scrub_end_time_seconds",
+            "Time at which the last scrub ended; 0 if it has not.",
+            scrub.ended_at.map_or(0.0, seconds),
+        );
+        text.gauge(
+            "filestore_scrub_files",
+            "Records that the last scrub has looked at.",
+            scrub.checked_files,
+        );
+        text.gauge(
+            "filestore_scrub_bytes",
+            "Bytes that the last scrub has read.",
+            scrub.checked_bytes,
+        );
+        text.gauge(
+            "filestore_scrub_findings",
+            "Things that the last scrub has found not to be as they should be.",
+            scrub.found,
+        );
+    }
     text.counter(
         "filestore_copied_files",
         "Files that were copied to or between providers.",

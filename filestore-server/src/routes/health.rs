@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use filestore_core::api::{HealthReply, ReadyProvider, ReadyReply};
+use filestore_core::api::{FsckSummary, HealthReply, ReadyProvider, ReadyReply};
 use filestore_core::{Location, Result, Scope};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
@@ -33,6 +33,7 @@ async fn ready(call: Arc<Call>) -> Result<Response, Failure> {
     );
 
     shown.providers = providers(&call).await;
+    shown.scrub = last_scrub(&call).await;
 
     if well { reply::ok(&shown) } else { reply::not_ready(&shown, &call.id) }
 }
@@ -58,6 +59,15 @@ async fn providers(call: &Call) -> Vec<ReadyProvider> {
     } else {
         shown.map(ReadyProvider::without_details).collect()
     }
+}
+
+/// Shows the last scrub to callers who may see all organizations: what it found is nobody else's affair.
+async fn last_scrub(call: &Call) -> Option<FsckSummary> {
+    if *call.caller.scope != Scope::All {
+        return None;
+    }
+    let checks = call.store().admin().fsck_status().await.ok()?;
+    checks.scrub.map(Into::into)
 }
 
 /// Describes the state of a part; the reason of a failure goes to the log.

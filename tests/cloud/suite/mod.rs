@@ -5,6 +5,7 @@ pub(crate) mod uploads;
 pub(crate) mod reads;
 pub(crate) mod moves;
 pub(crate) mod check;
+pub(crate) mod fsck;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,6 +58,9 @@ macro_rules! provider_suite {
             }
             check {
                 a_check_finds_the_provider_sound,
+            }
+            fsck {
+                objects_are_checked_in_both_directions,
             }
         }
     };

@@ -1,8 +1,9 @@
 //! Turns requests of the command line and the wire into the core's types.
 
-use filestore_core::api::{CreateBinding, ListQuery, Metadata, UpdateBinding};
+use filestore_core::api::{CreateBinding, FsckRunRequest, ListQuery, Metadata, UpdateBinding};
 use filestore_core::{
-    self as core, BindingChange, CustomMetadata, ListRequest, NewBinding, Sha256, Timestamp,
+    self as core, BindingChange, CustomMetadata, FsckDepth, FsckMode, FsckOptions, FsckStart,
+    ListRequest, NewBinding, Sha256, Timestamp,
 };
 use serde_json::Value;
 
@@ -76,4 +77,20 @@ pub(super) fn preconditions(condition: Option<IfMatch>) -> Result<core::Precondi
         Some(IfMatch::Sha256(hex)) => Some(core::IfMatch::OneOf(vec![hex.parse::<Sha256>()?])),
     };
     Ok(wanted.into())
+}
+
+/// Reads the options of a check, but for the provider.
+pub(super) fn fsck_options(request: &FsckRunRequest) -> FsckOptions {
+    let mut options = FsckOptions::default();
+    if request.deep {
+        options.depth = FsckDepth::Deep;
+    }
+    if request.repair {
+        options.mode = FsckMode::Repair;
+    }
+    if request.restart {
+        options.start = FsckStart::Anew;
+    }
+    options.bytes_per_second = request.bytes_per_second;
+    options
 }

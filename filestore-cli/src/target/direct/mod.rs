@@ -12,10 +12,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use filestore_core::api::{
     AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, CreateKey,
-    DeleteFileResult, DeleteReply, DryRun, FileRecord, Fit, KeyReply, ListQuery, ListReply,
-    MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply,
-    ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RotateKey, SheetMap, SignRequest,
-    SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply, SyncReport,
+    DeleteFileResult, DeleteReply, DryRun, FileRecord, Fit, FsckReport, FsckRunRequest, KeyReply,
+    ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport,
+    NewKeyReply, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RotateKey, SheetMap,
+    SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply, SyncReport,
     SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
 };
 use filestore_core::{
@@ -266,6 +266,18 @@ impl Target for Direct {
             .migrate_verify(organization.try_into()?, &to, Arc::new(meter.clone()))
             .await?
             .into())
+    }
+
+    async fn fsck(
+        &self,
+        request: &FsckRunRequest,
+        stop: Stop,
+        meter: &Meter,
+    ) -> Result<FsckReport> {
+        let mut options = convert::fsck_options(request);
+        options.provider =
+            request.provider.as_deref().map(|code| self.provider(code)).transpose()?;
+        Ok(self.store.admin().fsck(options, &|| *stop.borrow(), meter).await?.into())
     }
 
     async fn sync_status(&self) -> Result<SyncStatusReport> {

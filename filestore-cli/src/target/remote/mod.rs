@@ -6,11 +6,12 @@ use async_trait::async_trait;
 use filestore_client::{self as client, Client};
 use filestore_core::api::{
     AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, CreateKey,
-    DeleteFileResult, DeleteReply, DryRun, FileRecord, Fit, KeyReply, ListQuery, ListReply,
-    MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport, NewKeyReply, OrganizationId,
-    ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RotateKey, SheetMap, SignRequest,
-    SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply, SubSystem, SyncReport,
-    SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
+    DeleteFileResult, DeleteReply, DryRun, FileRecord, Fit, FsckReport, FsckRunRequest, KeyReply,
+    ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport,
+    NewKeyReply, OrganizationId, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply,
+    RotateKey, SheetMap, SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply,
+    StatusReply, SubSystem, SyncReport, SyncStatusReport, UpdateBinding, UsageReply,
+    VariantCacheReport,
 };
 
 use super::destination::{Delivery, Destination};
@@ -257,6 +258,15 @@ impl Target for Remote {
         _meter: &Meter,
     ) -> Result<MigrateVerifyReport> {
         Ok(self.client.admin().migrate_verify(organization, to).await?)
+    }
+
+    async fn fsck(
+        &self,
+        request: &FsckRunRequest,
+        stop: Stop,
+        meter: &Meter,
+    ) -> Result<FsckReport> {
+        watching::fsck(self.client.admin(), request, stop, meter).await
     }
 
     async fn sync_status(&self) -> Result<SyncStatusReport> {

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use filestore_client::Admin;
 use filestore_core::Progress as _;
-use filestore_core::api::{MigrateReport, MigrateRunRequest, SyncReport, SyncStatusReport};
+use filestore_core::api::{
+    FsckReport, FsckRunRequest, MigrateReport, MigrateRunRequest, SyncReport, SyncStatusReport,
+};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::failure::Result;
@@ -79,6 +81,41 @@ pub(super) async fn migration(
         // Repeated until the run ends: at the first time it may not have begun yet.
         if *stop.borrow() {
             let _ = admin.migrate_stop(*organization).await;
+        }
+    }
+}
+
+/// Runs the check, shows its progress, and passes the user's wish to stop on.
+pub(super) async fn fsck(
+    admin: Admin<'_>,
+    request: &FsckRunRequest,
+    mut stop: Stop,
+    meter: &Meter,
+) -> Result<FsckReport> {
+    if meter.is_shown() {
+        let sync = admin.sync_status().await?;
+        let files = sync.none + sync.pending + sync.syncing + sync.synced + sync.failed;
+        meter.start(Some(files));
+    }
+    let mut run = pin!(admin.fsck_run(request));
+
+    let mut ticks = ticks();
+    loop {
+        tokio::select! {
+            report = &mut run => return Ok(report?),
+            Ok(()) = stop.changed() => {}
+            _ = ticks.tick() => {
+                let status = if meter.is_shown() { admin.fsck_status().await.ok() } else { None };
+                if let Some(running) = status.and_then(|status| status.running) {
+                    meter.set(running.checked_files);
+                    meter.set_bytes(running.checked_bytes);
+                    meter.set_message(running.part);
+                }
+            }
+        }
+        // Repeated until the run ends: at the first time it may not have begun yet.
+        if *stop.borrow() {
+            let _ = admin.fsck_stop().await;
         }
     }
 }

@@ -7,7 +7,9 @@ mod migrate;
 mod provider;
 mod variant;
 mod status;
+mod fsck;
 
+pub use fsck::{FsckFinding, FsckReport, FsckRunRequest, FsckRunning, FsckStatus, FsckSummary};
 pub use key::{ALL_ORGANIZATIONS, CreateKey, KeyReply, NewKeyReply, RotateKey};
 pub use migrate::{
     MigrateHolding, MigratePlan, MigrateReport, MigrateRunRequest, MigrateRunning, MigrateStatus,

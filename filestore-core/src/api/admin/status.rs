@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AdminProvider, MigrateRunning, SyncStatusReport, VariantCacheReport};
+use super::{AdminProvider, FsckStatus, MigrateRunning, SyncStatusReport, VariantCacheReport};
 
 /// The reply to GET `/admin/status`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +28,8 @@ pub struct StatusReply {
     pub purge: StatusPurge,
     /// Migrations under way.
     pub migrations: Vec<StatusMigration>,
+    /// Checks of the store: the one under way, and the last results.
+    pub checks: FsckStatus,
     /// Contents of the variant cache.
     pub variants: VariantCacheReport,
     /// Things that are not well, the gravest first; empty if all is well.
@@ -121,7 +123,7 @@ pub struct StatusMigration {
 #[serde(default)]
 #[non_exhaustive]
 pub struct StatusAdvice {
-    /// Subject: `database`, `storage`, `disk`, `records`, `blobs`, `uploads`, `sync`, or the code of a
+    /// Subject: `database`, `storage`, `disk`, `records`, `blobs`, `checks`, `uploads`, `sync`, or the code of a
     /// provider.
     pub about: String,
     /// Problem, fit to be shown.

@@ -13,6 +13,7 @@ mod key;
 mod sign;
 mod sheet;
 mod report;
+mod fsck;
 mod overview;
 mod usage;
 mod reply;

@@ -35,6 +35,7 @@ impl api::StatusReply {
                     running: running.into(),
                 })
                 .collect(),
+            checks: overview.checks.clone().into(),
             variants: variants.into(),
             advice: overview.advice().into_iter().map(Into::into).collect(),
         }

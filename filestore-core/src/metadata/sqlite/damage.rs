@@ -78,12 +78,21 @@ pub(super) fn set_aside(sql: &Connection, statement: &str) -> Result<usize, Faul
 
     let mut aside = 0;
     for file in files {
-        match row::execute(sql, statement, (&file, NEVER)) {
-            Err(Fault::Sql(error)) if is_constraint(&error) => {}
-            outcome => aside += outcome?,
-        }
+        aside += set_file_aside(sql, statement, &file)?;
     }
     Ok(aside)
+}
+
+/// Sets one file aside by `statement`. Returns how many rows that changed.
+pub(super) fn set_file_aside(
+    sql: &Connection,
+    statement: &str,
+    file: &str,
+) -> Result<usize, Fault> {
+    match row::execute(sql, statement, (file, NEVER)) {
+        Err(Fault::Sql(error)) if is_constraint(&error) => Ok(0),
+        outcome => outcome,
+    }
 }
 
 fn is_constraint(error: &rusqlite::Error) -> bool {

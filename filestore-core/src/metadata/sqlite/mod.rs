@@ -63,6 +63,7 @@ mod holds;
 mod settings;
 mod signing;
 mod waits;
+mod inspection;
 mod engine;
 #[cfg(test)]
 mod tests;

@@ -38,7 +38,7 @@ use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 
 /// Name of the marker below the provider's root. No organization's name begins with a dot.
-const MARKER: &str = ".filestore-store";
+pub(super) const MARKER: &str = ".filestore-store";
 
 /// Time for which a marker that was read counts, at a provider that cannot be unmounted. A failure
 /// ends it early: what answers afterwards may be another.
@@ -134,6 +134,11 @@ impl Cloud {
         if self.inner.scheme != Scheme::Memory {
             _ = self.inner.identity.store.set(Store { id, ledger });
         }
+    }
+
+    /// Returns the database's part; `None` where the provider is used without a store.
+    pub(super) fn ledger(&self) -> Option<&dyn MarkerLedger> {
+        self.inner.identity.store.get().map(|store| &*store.ledger)
     }
 
     /// Looks at the marker without marking anything, and says in words what was found. `None` where

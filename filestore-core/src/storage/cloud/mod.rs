@@ -35,6 +35,7 @@
 //! | `read` | reads ranges as streams |
 //! | `presign`, `azure_sas` | makes URLs that grant one object |
 //! | `check` | tries a provider out for an administrator |
+//! | `inspect` | looks at what a provider holds: lengths, names |
 //! | `durable` | fsyncs directories, which the `fs` service leaves out |
 //! | `simulated` | in tests: objects in memory, behind faults |
 
@@ -60,6 +61,7 @@ mod presign;
 #[cfg(feature = "azblob")]
 mod azure_sas;
 mod check;
+mod inspect;
 mod durable;
 #[cfg(any(test, feature = "internals"))]
 mod simulated;
@@ -92,6 +94,7 @@ use crate::domain::provider::{ProviderCode, ProviderConfig};
 use crate::domain::provider_health::ProviderHealth;
 
 pub use self::check::{CheckOutcome, CheckStep, ProviderCheck};
+pub use self::inspect::Listing;
 pub use self::marker::MarkerLedger;
 pub(super) use self::open::unusable;
 pub use self::presign::{PresignMethod, PresignRequest, Presigned};

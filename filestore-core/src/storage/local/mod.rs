@@ -54,12 +54,17 @@ mod in_memory;
 mod cached_read;
 mod read;
 mod store;
+mod walk;
+mod inspect;
+mod quarantine;
 #[cfg(test)]
 mod tests;
 
+pub use inspect::{BlobDigest, DigestStep};
 pub(crate) use ledger::{StagedLedger, StagedLimits};
 pub use read::{LocalBlob, READ_BLOCK_BYTES};
 pub use staging::{StagedBlob, StagingWriter};
+pub use walk::{BlobWalk, StagedWalk, WalkedName, WalkedPage};
 
 const OPENING: &str = "opening the data directory";
 

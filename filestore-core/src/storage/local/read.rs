@@ -98,7 +98,7 @@ impl Shared {
     }
 
     /// Opens the file under either name of the blob.
-    fn open(&self, key: &BlobKey) -> Result<Option<File>> {
+    pub(super) fn open(&self, key: &BlobKey) -> Result<Option<File>> {
         if let Some(file) = open(&self.blobs, key.as_str())? {
             return Ok(Some(file));
         }

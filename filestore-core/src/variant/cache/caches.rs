@@ -176,6 +176,30 @@ impl Caches {
         self.sheets.remove_file(file_id);
     }
 
+    /// Lists the parts of the disk's cache, in their order.
+    pub(crate) async fn shards(&self) -> Vec<String> {
+        let disk = Arc::clone(&self.disk);
+        tasks::blocking(move || disk.shards()).await.unwrap_or_default()
+    }
+
+    /// Lists the files that have variants in a part of the disk's cache.
+    pub(crate) async fn files_in(&self, shard: String) -> Vec<FileId> {
+        let disk = Arc::clone(&self.disk);
+        tasks::blocking(move || disk.files_in(&shard)).await.unwrap_or_default()
+    }
+
+    /// Tells whether a file has variants on the disk.
+    pub(crate) async fn has_file(&self, file_id: FileId) -> bool {
+        let disk = Arc::clone(&self.disk);
+        tasks::blocking(move || disk.has_file(file_id)).await.unwrap_or_default()
+    }
+
+    /// Counts a file's variants on the disk that cannot be read.
+    pub(crate) async fn bad_entries(&self, file_id: FileId) -> u64 {
+        let disk = Arc::clone(&self.disk);
+        tasks::blocking(move || disk.bad_entries(file_id)).await.unwrap_or_default()
+    }
+
     /// Returns the pixels retained of the key's blob.
     pub(crate) fn retained(&self, key: &VariantKey) -> Option<Arc<Retained>> {
         self.retained.get(key)

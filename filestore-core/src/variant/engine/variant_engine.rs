@@ -109,6 +109,26 @@ impl VariantEngine {
         self.shared.caches.remove_file(file_id).await
     }
 
+    /// Lists the parts of the cache on the disk, in their order.
+    pub async fn cached_shards(&self) -> Vec<String> {
+        self.shared.caches.shards().await
+    }
+
+    /// Lists the files that have variants in a part of the cache on the disk.
+    pub async fn cached_files(&self, shard: String) -> Vec<FileId> {
+        self.shared.caches.files_in(shard).await
+    }
+
+    /// Tells whether a file has variants on the disk.
+    pub async fn has_cached(&self, file_id: FileId) -> bool {
+        self.shared.caches.has_file(file_id).await
+    }
+
+    /// Counts a file's variants on the disk that cannot be read, which are never served.
+    pub async fn bad_cached(&self, file_id: FileId) -> u64 {
+        self.shared.caches.bad_entries(file_id).await
+    }
+
     /// Returns what is known of queues and caches without looking at the disk.
     pub fn load(&self) -> VariantLoad {
         let PoolLoad { tasks, busy_threads, threads } = self.shared.pool.load();

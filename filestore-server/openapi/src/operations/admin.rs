@@ -1,7 +1,7 @@
 //! Administration of the whole service.
 
 use filestore_core::api::{
-    AdminProvider, CreateKey, KeyReply, MigratePlan, MigrateReport, MigrateRunRequest,
+    AdminProvider, CreateKey, FsckReport, FsckRunRequest, FsckStatus, KeyReply, MigratePlan, MigrateReport, MigrateRunRequest,
     MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply,
     ProviderCheckReport, PurgeReport, PurgeRunRequest, RotateKey, SigningSecretReply, StatusReply,
     SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport,
@@ -21,6 +21,7 @@ pub(crate) fn group() -> Group {
             vec![status(), purge_run()],
             sync(),
             migrate(),
+            fsck(),
             providers(),
             keys(),
             signing(),
@@ -123,6 +124,23 @@ fn migrate() -> Vec<Operation> {
             .json(request::<MigrateVerifyRequest>)
             .replies(200, "What was read.", reply::<MigrateVerifyReport>)
             .refuses([409, 422, 502]),
+    ]
+}
+
+fn fsck() -> Vec<Operation> {
+    vec![
+        post("/admin/fsck/run", "runCheck")
+            .says("Check the whole store", LONG)
+            .optional_json(request::<FsckRunRequest>)
+            .replies(200, "What was found.", reply::<FsckReport>)
+            .refuses([409, 422]),
+        post("/admin/fsck/stop", "stopCheck")
+            .says("Stop the check of the store", "")
+            .optional_json(nothing)
+            .replies(200, "How the checks stand.", reply::<FsckStatus>),
+        get("/admin/fsck/status", "getCheckStatus")
+            .says("Read the state of the checks", "")
+            .replies(200, "How the checks stand.", reply::<FsckStatus>),
     ]
 }
 

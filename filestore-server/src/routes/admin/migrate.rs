@@ -98,7 +98,7 @@ fn target(store: &FileStore, code: &str) -> Result<ProviderCode> {
     store.admin().provider_code(code).map_err(|error| error.with_field("to"))
 }
 
-fn rate(object: &Object) -> Result<Option<u64>> {
+pub(super) fn rate(object: &Object) -> Result<Option<u64>> {
     let rate = object.integer("bytes_per_second")?;
     rate.map(positive).transpose()
 }

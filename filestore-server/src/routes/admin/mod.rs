@@ -1,8 +1,9 @@
-//! Administration: the whole service at a glance, purge and sync runs, migrations, providers, the
+//! Administration: the whole service at a glance, purge and sync runs, migrations, checks, providers, the
 //! variant cache.
 
 mod long_run;
 mod keys;
+mod fsck;
 mod migrate;
 mod providers;
 mod signing;
@@ -35,6 +36,8 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
         .or(sync::routes())
         .unify()
         .or(migrate::routes())
+        .unify()
+        .or(fsck::routes())
         .unify()
         .or(providers::routes())
         .unify()

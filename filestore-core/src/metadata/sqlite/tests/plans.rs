@@ -4,8 +4,8 @@ use rusqlite::Connection;
 
 use super::super::listing::Index;
 use super::super::{
-    backlog, bindings, damage, dropped, files, holdings, holds, idempotency, intents, keys,
-    listing, purge, settings, signing, sync, terms,
+    backlog, bindings, damage, dropped, files, holdings, holds, idempotency, inspection, intents,
+    keys, listing, purge, settings, signing, sync, terms,
 };
 use super::*;
 use crate::domain::listing::ListFilter;
@@ -146,7 +146,8 @@ async fn no_query_scans_or_sorts() {
         files::MOVE,
         terms::FORGET,
     ];
-    let queries: Vec<String> = fixed.into_iter().map(str::to_owned).chain(listings()).collect();
+    let fixed = fixed.into_iter().chain(inspection::QUERIES.iter().copied());
+    let queries: Vec<String> = fixed.map(str::to_owned).chain(listings()).collect();
     let plans = move |sql: &Connection| {
         Ok(queries.into_iter().map(|query| (plan(sql, &query), query)).collect::<Vec<_>>())
     };

@@ -240,6 +240,39 @@ impl DiskCache {
         removed
     }
 
+    /// Lists the directories of the first level, in their order.
+    pub(super) fn shards(&self) -> Vec<String> {
+        let names = children(&self.root).map(|shard| shard.file_name());
+        let mut names: Vec<_> = names.filter_map(|name| name.into_string().ok()).collect();
+        names.retain(|name| name != TEMPORARY);
+        names.sort_unstable();
+        names
+    }
+
+    /// Lists the files that have entries in a directory of the first level.
+    pub(super) fn files_in(&self, shard: &str) -> Vec<FileId> {
+        let shard = self.root.join(shard);
+        let names = children(&shard).map(|directory| directory.file_name());
+        names.filter_map(|name| name.to_str()?.parse().ok()).collect()
+    }
+
+    /// Tells whether a file has entries.
+    pub(super) fn has_file(&self, file_id: FileId) -> bool {
+        self.directory(file_id).is_dir()
+    }
+
+    /// Counts the entries of a file that cannot be read. Reads all of them, and changes nothing.
+    pub(super) fn bad_entries(&self, file_id: FileId) -> u64 {
+        let is_bad = |entry: &DirEntry| {
+            let digest = entry.file_name().to_str().and_then(KeyDigest::from_hex)?;
+            let mut file = File::open(entry.path()).ok()?;
+            let len = file.metadata().ok()?.len();
+            Some(self.read_entry(&mut file, len, digest).is_none())
+        };
+        let directory = self.directory(file_id);
+        children(&directory).filter(|entry| is_bad(entry) == Some(true)).count() as u64
+    }
+
     fn directory(&self, file_id: FileId) -> PathBuf {
         let mut buffer = [0; 26];
         let id = file_id.encode(&mut buffer);

@@ -1,0 +1,116 @@
+//! Totals, and what their files add up to.
+
+use std::collections::BTreeMap;
+
+use rusqlite::Connection;
+
+use crate::metadata::DriftedTotal;
+use crate::metadata::sqlite::fault::Fault;
+use crate::metadata::sqlite::row;
+
+pub(super) const NEXT_OF_FILES: &str = "SELECT min(organization_id) FROM files
+     INDEXED BY files_by_organization WHERE organization_id > ?1";
+
+pub(super) const NEXT_OF_USAGE: &str =
+    "SELECT min(organization_id) FROM organization_usage WHERE organization_id > ?1";
+
+pub(super) const STORED: &str =
+    "SELECT storage_location, files, bytes FROM organization_usage WHERE organization_id = ?1";
+
+pub(super) const COUNTED: &str = "SELECT storage_location, 1, size_bytes
+     FROM files INDEXED BY files_by_organization WHERE organization_id = ?1";
+
+const STORED_SYNCS: &str = "SELECT sync_status, files, 0 FROM sync_totals";
+
+/// Reads the whole table: no index has the sync status.
+const COUNTED_SYNCS: &str =
+    "SELECT sync_status, count(*), 0 FROM files WHERE purge_status IS NULL GROUP BY sync_status";
+
+const FORGET_USAGE: &str = "DELETE FROM organization_usage WHERE organization_id = ?1";
+
+const COUNT_USAGE: &str = "INSERT INTO organization_usage
+     SELECT organization_id, storage_location, count(*), sum(size_bytes)
+     FROM files INDEXED BY files_by_organization WHERE organization_id = ?1 GROUP BY storage_location";
+
+const COUNT_SYNCS: &str = "UPDATE sync_totals SET files = (SELECT count(*) FROM files
+     WHERE files.sync_status = sync_totals.sync_status AND files.purge_status IS NULL)";
+
+type Sums = BTreeMap<String, (i64, i64)>;
+
+/// Jumps from organization to organization.
+pub(super) fn organizations(
+    sql: &Connection,
+    after: &str,
+    limit: usize,
+) -> Result<Vec<String>, Fault> {
+    let mut all: Vec<String> = Vec::new();
+    while all.len() < limit {
+        let last = all.last().map_or(after, String::as_str);
+        let of_files = next(sql, NEXT_OF_FILES, last)?;
+        let of_usage = next(sql, NEXT_OF_USAGE, last)?;
+        match of_files.into_iter().chain(of_usage).min() {
+            Some(next) => all.push(next),
+            None => break,
+        }
+    }
+    Ok(all)
+}
+
+fn next(sql: &Connection, query: &str, after: &str) -> Result<Option<String>, Fault> {
+    Ok(row::first(sql, query, [after], |row| Ok(row.get::<_, Option<String>>(0)?))?.flatten())
+}
+
+pub(super) fn drift_of_usage(
+    sql: &Connection,
+    organization: &str,
+) -> Result<Vec<DriftedTotal>, Fault> {
+    let snapshot = sql.unchecked_transaction()?;
+    let stored = sums(&snapshot, STORED, [organization])?;
+    let counted = sums(&snapshot, COUNTED, [organization])?;
+    Ok(compare(&stored, &counted, |place| format!("usage of {organization}, {place}")))
+}
+
+pub(super) fn drift_of_syncs(sql: &Connection) -> Result<Vec<DriftedTotal>, Fault> {
+    let snapshot = sql.unchecked_transaction()?;
+    let stored = sums(&snapshot, STORED_SYNCS, [])?;
+    let counted = sums(&snapshot, COUNTED_SYNCS, [])?;
+    Ok(compare(&stored, &counted, |status| format!("files with sync {status}")))
+}
+
+fn sums(sql: &Connection, query: &str, params: impl rusqlite::Params) -> Result<Sums, Fault> {
+    let mut statement = sql.prepare_cached(query)?;
+    let mut rows = statement.query(params)?;
+
+    let mut sums = Sums::new();
+    while let Some(row) = rows.next()? {
+        let sum = sums.entry(row.get(0)?).or_default();
+        sum.0 += row.get::<_, i64>(1)?;
+        sum.1 += row.get::<_, i64>(2)?;
+    }
+    Ok(sums)
+}
+
+fn compare(stored: &Sums, counted: &Sums, name: impl Fn(&str) -> String) -> Vec<DriftedTotal> {
+    let mut parts: Vec<_> = stored.keys().chain(counted.keys()).collect();
+    parts.sort();
+    parts.dedup();
+
+    let of = |sums: &Sums, part| sums.get(part).copied().unwrap_or_default();
+    let totals = parts.into_iter().map(|part| DriftedTotal {
+        name: name(part),
+        stored: of(stored, part),
+        counted: of(counted, part),
+    });
+    totals.filter(|total| total.stored != total.counted).collect()
+}
+
+pub(super) fn recount(sql: &Connection, organization: Option<&str>) -> Result<(), Fault> {
+    match organization {
+        None => row::execute(sql, COUNT_SYNCS, [])?,
+        Some(organization) => {
+            row::execute(sql, FORGET_USAGE, [organization])?;
+            row::execute(sql, COUNT_USAGE, [organization])?
+        }
+    };
+    Ok(())
+}

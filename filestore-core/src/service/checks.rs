@@ -1,0 +1,202 @@
+//! The register of checks under way: one at a time.
+//!
+//! # Locking
+//! `turn` is held for a whole check, and `running` for a few instructions. A check that is asked for
+//! stops the scrub of the background, which can be resumed, and waits for the turn.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::OwnedMutexGuard;
+
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::fsck::FsckRunning;
+use crate::metadata::CheckName;
+
+/// The checks of a store. All clones are the same register.
+#[derive(Clone, Default)]
+pub(crate) struct Checks(Arc<Register>);
+
+#[derive(Default)]
+struct Register {
+    turn: Arc<tokio::sync::Mutex<()>>,
+    running: Mutex<Option<Arc<CheckProgress>>>,
+    /// True while a check that was asked for runs, or waits for its turn.
+    is_asked: AtomicBool,
+}
+
+/// The state of a check under way, shared with its observers.
+pub(crate) struct CheckProgress {
+    name: CheckName,
+    part: Mutex<String>,
+    files: AtomicU64,
+    bytes: AtomicU64,
+    names: AtomicU64,
+    found: AtomicU64,
+    is_told_to_stop: AtomicBool,
+}
+
+/// The entry of a check in the register. Dropping it takes the check off, however it ends.
+pub(crate) struct RegisteredCheck {
+    register: Arc<Register>,
+    progress: Arc<CheckProgress>,
+    _turn: OwnedMutexGuard<()>,
+}
+
+/// The wish for a check. Dropping it lets the next one in.
+struct Wish(Arc<Register>);
+
+impl Drop for Wish {
+    fn drop(&mut self) {
+        self.0.is_asked.store(false, Ordering::Release);
+    }
+}
+
+impl Checks {
+    /// Enters a check that was asked for. `Conflict` while another one is under way; a scrub is told to
+    /// stop.
+    pub(crate) async fn begin_asked(&self) -> Result<RegisteredCheck> {
+        let register = &self.0;
+        if register.is_asked.swap(true, Ordering::AcqRel) {
+            return Err(Error::new(ErrorKind::Conflict, "a check of the store is under way"));
+        }
+
+        let wish = Wish(Arc::clone(register));
+        self.stop();
+        let turn = Arc::clone(&register.turn).lock_owned().await;
+        std::mem::forget(wish);
+        Ok(self.enter(CheckName::Asked, turn))
+    }
+
+    /// Enters a scrub; `None` while another check is under way.
+    pub(crate) fn begin_scrub(&self) -> Option<RegisteredCheck> {
+        if self.0.is_asked.load(Ordering::Acquire) {
+            return None;
+        }
+        let turn = Arc::clone(&self.0.turn).try_lock_owned().ok()?;
+        Some(self.enter(CheckName::Scrub, turn))
+    }
+
+    fn enter(&self, name: CheckName, turn: OwnedMutexGuard<()>) -> RegisteredCheck {
+        let progress = Arc::new(CheckProgress {
+            name,
+            part: Mutex::default(),
+            files: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            names: AtomicU64::new(0),
+            found: AtomicU64::new(0),
+            is_told_to_stop: AtomicBool::new(false),
+        });
+        *self.0.running.lock() = Some(Arc::clone(&progress));
+        RegisteredCheck { register: Arc::clone(&self.0), progress, _turn: turn }
+    }
+
+    /// Describes the check under way, if there is one.
+    pub(crate) fn running(&self) -> Option<FsckRunning> {
+        self.0.running.lock().as_ref().map(|progress| progress.describe())
+    }
+
+    /// Tells the check under way to stop; false if none is.
+    pub(crate) fn stop(&self) -> bool {
+        let running = self.0.running.lock();
+        let Some(progress) = &*running else { return false };
+        progress.is_told_to_stop.store(true, Ordering::Relaxed);
+        true
+    }
+}
+
+impl CheckProgress {
+    fn describe(&self) -> FsckRunning {
+        FsckRunning {
+            is_scrub: self.name == CheckName::Scrub,
+            part: self.part.lock().clone(),
+            checked_files: self.files.load(Ordering::Relaxed),
+            checked_bytes: self.bytes.load(Ordering::Relaxed),
+            checked_names: self.names.load(Ordering::Relaxed),
+            found: self.found.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Shows how far the check has come.
+    pub(crate) fn show(&self, part: &str, files: u64, names: u64, found: u64) {
+        part.clone_into(&mut self.part.lock());
+        self.files.store(files, Ordering::Relaxed);
+        self.names.store(names, Ordering::Relaxed);
+        self.found.store(found, Ordering::Relaxed);
+    }
+
+    /// Counts bytes that were read.
+    pub(crate) fn add_bytes(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Returns the bytes that were read.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Tells whether the check should stop.
+    pub(crate) fn is_told_to_stop(&self) -> bool {
+        self.is_told_to_stop.load(Ordering::Relaxed)
+    }
+}
+
+impl RegisteredCheck {
+    /// Returns the state that observers see.
+    pub(crate) fn progress(&self) -> &CheckProgress {
+        &self.progress
+    }
+}
+
+impl Drop for RegisteredCheck {
+    fn drop(&mut self) {
+        *self.register.running.lock() = None;
+        if self.progress.name == CheckName::Asked {
+            self.register.is_asked.store(false, Ordering::Release);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_check_runs_and_the_scrub_makes_way() {
+        let checks = Checks::default();
+        let scrub = checks.begin_scrub().unwrap();
+        assert!(checks.begin_scrub().is_none());
+        assert!(checks.running().unwrap().is_scrub);
+
+        let (waiting, checking) = (checks.clone(), checks.clone());
+        let asked = tokio::spawn(async move { waiting.begin_asked().await });
+        while !scrub.progress().is_told_to_stop() {
+            tokio::task::yield_now().await;
+        }
+        drop(scrub);
+
+        let asked = asked.await.unwrap().unwrap();
+        let refused = checking.begin_asked().await.err().map(|error| error.kind());
+        assert_eq!(refused, Some(ErrorKind::Conflict));
+        assert!(checks.begin_scrub().is_none());
+
+        drop(asked);
+        assert!(checks.running().is_none() && checks.begin_scrub().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_check_that_is_given_up_before_its_turn_lets_the_next_one_in() {
+        let checks = Checks::default();
+        let scrub = checks.begin_scrub().unwrap();
+        let waiting = checks.clone();
+        let given_up = tokio::spawn(async move { waiting.begin_asked().await.map(drop) });
+        while !scrub.progress().is_told_to_stop() {
+            tokio::task::yield_now().await;
+        }
+        given_up.abort();
+        assert!(given_up.await.is_err());
+        drop(scrub);
+        checks.begin_asked().await.unwrap();
+    }
+}

@@ -1,0 +1,144 @@
+//! The quarantine: `quarantine/<run>/`, where a check puts what it takes out of the way.
+//!
+//! ```text
+//! quarantine/<run>/blobs/<key>       a blob that nothing refers to, or whose bytes are not its record's
+//! quarantine/<run>/staging/<name>    a staged upload that nobody works on
+//! quarantine/<run>/rows.jsonl        damaged rows, as they were
+//! ```
+//!
+//! # Crash safety
+//! A blob is renamed, and both directories are synced: it has one of the two names at every instant.
+//! Nothing here is ever removed; that is an administrator's to do.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+use super::{LocalStore, Shared};
+use crate::domain::error::{Error, Result};
+use crate::domain::id::BlobId;
+use crate::domain::path::BlobKey;
+
+const DIRECTORY: &str = "quarantine";
+const MOVING: &str = "moving a blob into the quarantine";
+
+impl LocalStore {
+    /// Moves a blob, under whichever of its names, into the quarantine of `run`. Returns its new path
+    /// within the data directory; `None` if the blob is absent.
+    pub async fn quarantine(&self, run: &str, key: &BlobKey) -> Result<Option<String>> {
+        let (run, key) = (run.to_owned(), key.clone());
+        self.on_pool(MOVING, move |shared| {
+            let to = shared.quarantine_of(&run).join("blobs").join(key.as_str());
+            let named = shared.dir.blobs().join(key.as_str());
+            let staged = shared.dir.staging().join(key.blob_id().to_string());
+
+            let mut is_moved = false;
+            for from in [named, staged] {
+                is_moved =
+                    is_moved || move_to(&from, &to).map_err(|error| Error::io(MOVING, error))?;
+            }
+            shared.in_memory.forget(key.blob_id());
+            shared.directories.prune(key.directory());
+            Ok(is_moved.then(|| shared.within(&to)))
+        })
+        .await
+    }
+
+    /// Moves a staged upload into the quarantine of `run`. Returns its new path within the data
+    /// directory; `None` if it is absent.
+    pub async fn quarantine_staged(&self, run: &str, id: BlobId) -> Result<Option<String>> {
+        let run = run.to_owned();
+        self.on_pool(MOVING, move |shared| {
+            let name = id.to_string();
+            let to = shared.quarantine_of(&run).join("staging").join(&name);
+            let moved = move_to(&shared.dir.staging().join(&name), &to);
+            let is_moved = moved.map_err(|error| Error::io(MOVING, error))?;
+            Ok(is_moved.then(|| shared.within(&to)))
+        })
+        .await
+    }
+
+    /// Keeps the text of a row in the quarantine of `run`. Returns the path of the file within the data
+    /// directory.
+    pub async fn quarantine_row(&self, run: &str, row: String) -> Result<String> {
+        const KEEPING: &str = "keeping a row in the quarantine";
+
+        let run = run.to_owned();
+        self.on_pool(KEEPING, move |shared| {
+            let to = shared.quarantine_of(&run).join("rows.jsonl");
+            append(&to, &row).map_err(|error| Error::io(KEEPING, error))?;
+            Ok(shared.within(&to))
+        })
+        .await
+    }
+
+    /// Moves a blob that lies under another key to where its record names it, if nothing is there.
+    /// Tells if it did.
+    pub async fn put_back(&self, from: &BlobKey, to: &BlobKey) -> Result<bool> {
+        let (from, to) = (from.clone(), to.clone());
+        self.on_pool("moving a blob back", move |shared| {
+            let (source, target) =
+                (shared.dir.blobs().join(from.as_str()), shared.dir.blobs().join(to.as_str()));
+            let moved = move_to(&source, &target);
+            let is_moved = moved.map_err(|error| Error::io("moving a blob back", error))?;
+            shared.directories.prune(from.directory());
+            Ok(is_moved)
+        })
+        .await
+    }
+}
+
+impl Shared {
+    fn quarantine_of(&self, run: &str) -> PathBuf {
+        self.dir.path().join(DIRECTORY).join(run)
+    }
+
+    /// Returns a path as seen from the data directory.
+    fn within(&self, path: &Path) -> String {
+        path.strip_prefix(self.dir.path()).unwrap_or(path).display().to_string()
+    }
+}
+
+/// Renames durably, without replacing; false if there is nothing to rename.
+fn move_to(from: &Path, to: &Path) -> io::Result<bool> {
+    create_durably(parent(to))?;
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => {}
+        Err(Errno::NOENT) if !from.try_exists()? => return Ok(false),
+        // A file system without it: the new name is looked for first.
+        Err(Errno::INVAL | Errno::NOSYS) if !to.try_exists()? => fs::rename(from, to)?,
+        Err(error) => return Err(error.into()),
+    }
+
+    File::open(parent(to))?.sync_all()?;
+    File::open(parent(from))?.sync_all()?;
+    Ok(true)
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().expect("all paths here are below the data directory")
+}
+
+/// Creates a directory and its missing parents; each new name is durable when this returns.
+fn create_durably(directory: &Path) -> io::Result<()> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    create_durably(parent(directory))?;
+    match fs::create_dir(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => File::open(parent(directory))?.sync_all(),
+    }
+}
+
+fn append(path: &Path, line: &str) -> io::Result<()> {
+    create_durably(parent(path))?;
+    let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    file.write_all(format!("{line}\n").as_bytes())?;
+    file.sync_all()?;
+    File::open(parent(path))?.sync_all()
+}

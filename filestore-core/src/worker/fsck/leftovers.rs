@@ -1,0 +1,132 @@
+//! Leftovers: staged uploads, notes of writes, live blobs that are noted to be removed, uploads in parts.
+
+use std::time::Duration;
+
+use super::run::{Check, outcome};
+use crate::domain::error::Result;
+use crate::domain::fsck::{Finding, FindingKind};
+use crate::domain::id::BlobId;
+use crate::storage::WalkedName;
+
+/// Age from which nobody works on an upload, or on a write to a provider, any more.
+const FORGOTTEN: Duration = Duration::from_hours(24);
+
+/// Notes of a page.
+const PAGE: usize = 500;
+
+/// Pages of notes that a run looks at; what is left is what a later run finds.
+const PAGES: usize = 200;
+
+impl Check<'_> {
+    /// Looks for what nobody works on any more. Begins anew after a stop: there is little of it.
+    pub(super) async fn leftovers(&mut self) -> Result<()> {
+        self.staged().await?;
+        self.doomed().await?;
+        self.notes().await?;
+        self.unfinished_uploads();
+        self.part_is_done().await
+    }
+
+    async fn staged(&mut self) -> Result<()> {
+        let mut walk = self.inner().stores.local().walk_staged();
+        while let Some((names, rest)) = walk.next().await? {
+            self.run.names += names.len() as u64;
+            for name in names {
+                match name {
+                    WalkedName::Blob(id) if self.is_forgotten(id) => self.staged_blob(id).await?,
+                    WalkedName::Blob(_) => {}
+                    WalkedName::Foreign(name) => {
+                        let detail = "no staged upload has such a name; it is left alone";
+                        let kind = FindingKind::ForeignName;
+                        self.note(Finding::new(kind, "staging", name, detail));
+                    }
+                }
+            }
+            walk = rest;
+        }
+        Ok(())
+    }
+
+    /// Tells whether nobody can be working on a staged upload: what an earlier process left was looked
+    /// at when the store was opened.
+    fn is_forgotten(&self, id: BlobId) -> bool {
+        id.made_at() < self.inner().now().minus(FORGOTTEN)
+    }
+
+    async fn staged_blob(&mut self, id: BlobId) -> Result<()> {
+        // A record that cannot be read may name it.
+        let live = self.inner().metadata.live_local_keys(&[id]).await;
+        if !matches!(live, Ok(live) if live.is_empty()) {
+            return Ok(());
+        }
+
+        let detail = "a staged upload without a record, a day old or more";
+        let mut finding =
+            Finding::new(FindingKind::LeftoverStaging, "staging", id.to_string(), detail);
+        if self.repairs() {
+            let local = self.inner().stores.local();
+            let moved = local.quarantine_staged(&self.quarantine(), id).await;
+            finding.outcome = outcome(moved.map(|place| Some(format!("moved to {}", place?))));
+        }
+        self.note(finding);
+        Ok(())
+    }
+
+    /// Looks for blobs of live records that are noted to be removed as well.
+    async fn doomed(&mut self) -> Result<()> {
+        for blob in self.inner().metadata.doomed_blobs(PAGE).await? {
+            let (place, name) = (blob.holder.as_str(), blob.key.as_str());
+            let detail = "its record is live, and it is noted to be removed";
+            let mut finding =
+                Finding::new(FindingKind::DoomedBytes, place, name, detail).of_file(blob.file_id);
+            if self.repairs() {
+                let spared = self.inner().metadata.spare_blob(&blob).await;
+                let text = || "the note is taken back".to_owned();
+                finding.outcome = outcome(spared.map(|is_spared| is_spared.then(text)));
+            }
+            self.note(finding);
+        }
+        Ok(())
+    }
+
+    /// Looks for notes of writes that nobody renews, which upkeep should have handed over.
+    async fn notes(&mut self) -> Result<()> {
+        let before = self.inner().now().minus(FORGOTTEN);
+        for _ in 0..PAGES {
+            let page = self.inner().metadata.old_writes(before, PAGE).await?;
+            let is_last = page.len() < PAGE || !self.repairs();
+            for (holder, key) in page {
+                let detail = "the note of a write, a day old or more";
+                let kind = FindingKind::LeftoverNote;
+                let mut finding = Finding::new(kind, holder.as_str(), key.as_str(), detail);
+                if self.repairs() {
+                    let inner = self.inner();
+                    let not_before = inner.now().plus(inner.late_write_grace(Some(&holder)));
+                    let withdrawn = inner.metadata.withdraw_writes(&[key], not_before).await;
+                    let text = format!("to be removed by the purge from {not_before} on");
+                    finding.outcome = outcome(withdrawn.map(|()| Some(text)));
+                }
+                self.note(finding);
+            }
+            if is_last || self.is_stopped() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says where uploads in parts may be left unfinished, which no listing of objects shows.
+    fn unfinished_uploads(&mut self) {
+        let providers = self.inner().stores.providers();
+        for provider in providers.all() {
+            let keeps = providers.cloud(&provider.code).is_ok_and(|cloud| cloud.may_keep_parts());
+            if keeps && self.is_wanted(&provider.code) {
+                self.not_looked_at.push(format!(
+                    "uploads in parts that are unfinished at {}: give its bucket a lifecycle rule that ends \
+                     them after some days",
+                    provider.code
+                ));
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Totals: what is counted as files come and go, against the files.
+
+use super::run::{Check, outcome};
+use crate::domain::error::Result;
+use crate::domain::fsck::{Finding, FindingKind};
+use crate::metadata::DriftedTotal;
+
+/// Organizations of a page.
+const PAGE: usize = 100;
+
+impl Check<'_> {
+    /// Adds up the files of each organization, from where the check stopped, and those of each sync
+    /// status.
+    pub(super) async fn totals(&mut self) -> Result<()> {
+        loop {
+            let page = self.inner().metadata.organizations(&self.run.cursor, PAGE).await?;
+            let is_last = page.len() < PAGE;
+            for organization in page {
+                if self.is_stopped() {
+                    return Ok(());
+                }
+                self.total(Some(&organization)).await?;
+                self.run.cursor = organization;
+                self.save_if_due().await?;
+            }
+            if is_last {
+                break;
+            }
+        }
+        self.total(None).await?;
+        self.part_is_done().await
+    }
+
+    async fn total(&mut self, organization: Option<&str>) -> Result<()> {
+        let metadata = self.inner().metadata.clone();
+        let drifted = metadata.drifted_totals(organization).await?;
+        if drifted.is_empty() {
+            return Ok(());
+        }
+
+        let repaired =
+            if self.repairs() { Some(metadata.recount(organization).await) } else { None };
+        for DriftedTotal { name, stored, counted } in drifted {
+            let detail = format!(
+                "{} files and {} bytes, counted are {} files and {} bytes",
+                stored.0, stored.1, counted.0, counted.1
+            );
+            let mut finding = Finding::new(FindingKind::DriftedTotal, "database", name, detail);
+            if let Some(repaired) = &repaired {
+                let repaired = repaired.clone().map(|()| Some("counted anew".to_owned()));
+                finding.outcome = outcome(repaired);
+            }
+            self.note(finding);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,78 @@
+//! `/admin/fsck`: checks of the whole store.
+
+use std::sync::Arc;
+
+use filestore_core::api::{FsckReport, FsckStatus};
+use filestore_core::{FileStore, FsckDepth, FsckMode, FsckOptions, FsckStart, Result};
+use warp::reply::Response;
+use warp::{Filter, Rejection};
+
+use super::expect_nothing;
+use super::long_run::{self, Departure};
+use super::migrate::rate;
+use crate::reply::{self, Failure};
+use crate::request::call::Call;
+use crate::request::incoming::Body;
+use crate::request::json::read_optional_json;
+use crate::request::object::Object;
+use crate::routes::filters::{get, post};
+
+/// Builds `/fsck/run`, `/stop` and `/status`.
+pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+    let run = warp::path!("fsck" / "run").and(post(run));
+    let stop = warp::path!("fsck" / "stop").and(post(stop));
+    let status = warp::path!("fsck" / "status").and(get(status));
+
+    run.or(stop).unify().or(status).unify()
+}
+
+async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
+    let json = read_optional_json(&call, body).await?;
+    let options = match json.as_deref() {
+        Some(json) => options(call.store(), json)?,
+        None => FsckOptions::default(),
+    };
+
+    let store = call.store().clone();
+    long_run::reply_with(&call, Departure::Stop, |stop, acceptance| async move {
+        let stop = || stop.is_wanted();
+        store.admin().fsck(options, &stop, &*acceptance).await.map(FsckReport::from)
+    })
+    .await
+}
+
+fn options(store: &FileStore, json: &[u8]) -> Result<FsckOptions> {
+    let keys = ["repair", "deep", "restart", "bytes_per_second", "provider"];
+    let object = Object::parse(json, &keys)?;
+    let is_set = |key| Ok::<_, filestore_core::Error>(object.flag(key)?.unwrap_or(false));
+
+    let mut options = FsckOptions::default();
+    if is_set("repair")? {
+        options.mode = FsckMode::Repair;
+    }
+    if is_set("deep")? {
+        options.depth = FsckDepth::Deep;
+    }
+    if is_set("restart")? {
+        options.start = FsckStart::Anew;
+    }
+    options.bytes_per_second = rate(&object)?;
+    let code = object.text("provider")?;
+    let provider = code.map(|code| store.admin().provider_code(&code)).transpose();
+    options.provider = provider.map_err(|error| error.with_field("provider"))?;
+    Ok(options)
+}
+
+async fn stop(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
+    expect_nothing(&call, body).await?;
+    call.store().admin().fsck_stop();
+    shown(&call).await
+}
+
+async fn status(call: Arc<Call>) -> Result<Response, Failure> {
+    shown(&call).await
+}
+
+async fn shown(call: &Call) -> Result<Response, Failure> {
+    reply::ok(&FsckStatus::from(call.store().admin().fsck_status().await?))
+}

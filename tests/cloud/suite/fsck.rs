@@ -1,0 +1,48 @@
+//! Checks of the whole store, with objects at providers.
+
+use std::time::Duration;
+
+use filestore_core::{FindingKind, FsckDepth, FsckMode, FsckOptions, FsckReport, NoProgress};
+use filestore_workspace::fixtures::noise;
+use filestore_workspace::{Remote, TestServer};
+
+use super::{serve_with, sync_all};
+
+pub(crate) async fn fsck(server: &TestServer, depth: FsckDepth, mode: FsckMode) -> FsckReport {
+    let mut options = FsckOptions::default();
+    (options.depth, options.mode) = (depth, mode);
+    server.store().admin().fsck(options, &|| false, &NoProgress).await.unwrap()
+}
+
+pub(crate) async fn objects_are_checked_in_both_directions(one: &Remote, two: &Remote) {
+    let server = serve_with(&[one, two], |config| {
+        config.store.blob_grace = Duration::from_mins(5);
+    })
+    .await;
+    server.bind(7, one.code(), false).await;
+    server.bind(8, two.code(), true).await;
+    for number in 0..5 {
+        server.upload(noise(number, 3000)).org("7").ok().await;
+        server.upload(noise(number, 3000)).org("8").ok().await;
+    }
+    server.upload(noise(9, 9 << 20)).org("7").ok().await;
+    sync_all(&server).await;
+
+    let report = fsck(&server, FsckDepth::Deep, FsckMode::DryRun).await;
+    assert!(report.is_clean(), "{report:#?}");
+    assert_eq!((report.checked_files, report.checked_bytes), (11, 30_000 + (9 << 20)));
+
+    // The same objects are nobody's for a store that has no record of them.
+    let code = one.config.code.clone();
+    let database = server.store().data_dir().database();
+    let gone = server.listed_of("7").await.pop().unwrap();
+    let key = server.record(&gone).await.file_path;
+    let vandal = rusqlite::Connection::open(database).unwrap();
+    assert_eq!(vandal.execute("DELETE FROM files WHERE file_id = ?1", [&gone]).unwrap(), 1);
+
+    let report = fsck(&server, FsckDepth::Quick, FsckMode::Repair).await;
+    assert_eq!(report.found_by_kind, [(FindingKind::OrphanBytes, 1)].into(), "{report:#?}");
+    assert_eq!((&report.findings[0].place, &report.findings[0].name), (&code.to_string(), &key));
+    assert!(one.objects().await.contains(&key), "not removed at once");
+    assert!(fsck(&server, FsckDepth::Quick, FsckMode::DryRun).await.is_clean());
+}
