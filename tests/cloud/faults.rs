@@ -338,7 +338,8 @@ async fn a_check_finds_every_damage_at_a_provider_and_loses_nothing_to_its_silen
         let id = server.upload(noise(number, 2000)).org("7").ok().await.file_id;
         keys.push(server.record(&id).await.file_path);
     }
-    s3.corrupt(&keys[2]);
+    let stored = s3.objects().into_iter().find(|name| name.ends_with(&keys[2]));
+    s3.corrupt(&stored.unwrap());
 
     let report = fsck(&server, FsckDepth::Deep, FsckMode::DryRun).await;
     assert_eq!(report.found, 1, "{report:#?}");

@@ -54,8 +54,8 @@ async fn what_a_check_cannot_be_asked_for_is_refused() {
         run(json!({"deeep": true})).await.problem(400, "unknown_field").field.unwrap(),
         "deeep"
     );
-    let provider = run(json!({"provider": "nowhere"})).await.problem(400, "unknown_provider");
-    assert_eq!(provider.field.as_deref(), Some("provider"));
+    let unknown = run(json!({"provider_code": "nowhere"})).await.problem(422, "unknown_provider");
+    assert_eq!(unknown.field.as_deref(), Some("provider_code"));
     let rate = run(json!({"bytes_per_second": 0})).await.any_problem(400);
     assert_eq!(rate.field.as_deref(), Some("bytes_per_second"));
 }

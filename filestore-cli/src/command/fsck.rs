@@ -25,7 +25,7 @@ pub(super) async fn run(
     request.repair = args.repair;
     request.restart = args.restart;
     request.bytes_per_second = args.pace.map(|rate| rate.0);
-    request.provider = args.provider;
+    request.provider_code = args.provider;
 
     let meter = out.count_meter("checking");
     let checked = target.fsck(&request, stop.subscribe(), &meter).await;

@@ -61,6 +61,7 @@ tables! {
         ..lifetimes,
         ..variants,
         ..sync,
+        ..scrub,
         ..signing,
         ..providers,
     }

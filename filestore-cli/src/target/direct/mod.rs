@@ -276,7 +276,7 @@ impl Target for Direct {
     ) -> Result<FsckReport> {
         let mut options = convert::fsck_options(request);
         options.provider =
-            request.provider.as_deref().map(|code| self.provider(code)).transpose()?;
+            request.provider_code.as_deref().map(|code| self.provider(code)).transpose()?;
         Ok(self.store.admin().fsck(options, &|| *stop.borrow(), meter).await?.into())
     }
 

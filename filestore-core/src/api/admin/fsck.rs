@@ -21,7 +21,7 @@ pub struct FsckRunRequest {
     pub bytes_per_second: Option<u64>,
     /// Code of the one provider whose bytes are looked at; all if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub provider: Option<String>,
+    pub provider_code: Option<String>,
 }
 
 /// Something that is not as it should be.

@@ -42,7 +42,7 @@ async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
 }
 
 fn options(store: &FileStore, json: &[u8]) -> Result<FsckOptions> {
-    let keys = ["repair", "deep", "restart", "bytes_per_second", "provider"];
+    let keys = ["repair", "deep", "restart", "bytes_per_second", "provider_code"];
     let object = Object::parse(json, &keys)?;
     let is_set = |key| Ok::<_, filestore_core::Error>(object.flag(key)?.unwrap_or(false));
 
@@ -57,9 +57,9 @@ fn options(store: &FileStore, json: &[u8]) -> Result<FsckOptions> {
         options.start = FsckStart::Anew;
     }
     options.bytes_per_second = rate(&object)?;
-    let code = object.text("provider")?;
+    let code = object.text("provider_code")?;
     let provider = code.map(|code| store.admin().provider_code(&code)).transpose();
-    options.provider = provider.map_err(|error| error.with_field("provider"))?;
+    options.provider = provider.map_err(|error| error.with_field("provider_code"))?;
     Ok(options)
 }
 
