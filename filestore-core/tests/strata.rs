@@ -84,6 +84,71 @@ fn work_and_chance_go_through_the_one_module_that_a_simulation_holds() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What changes a disk, in the folders that do: each function with such a call says which step of the
+/// protocol it was, so that the crash harness kills there.
+#[test]
+fn every_change_of_the_disk_is_a_step_of_the_protocol() {
+    const CHANGES: [&str; 7] = [
+        "mkdirat(",
+        "unlinkat(",
+        "no_replace(",
+        "OFlags::CREATE",
+        ".write_all(",
+        "fallocate(",
+        "fs::rename(",
+    ];
+    /// Functions beneath those that note the step, and what no crash can leave in a way that matters.
+    const BENEATH: [&str; 10] = [
+        "fn no_replace",
+        "fn unlink(",
+        "fn drop(",
+        "fn write(",
+        "fn free_reserve",
+        "fn refill_reserve",
+        "fn write_zeros",
+        "fn check(",
+        "fn lock(",
+        "fn set_aside",
+    ];
+    let mut wrong = Vec::new();
+
+    for (path, code) in shipped_code() {
+        if !path.starts_with("storage/local") && !path.starts_with("storage/data_dir") {
+            continue;
+        }
+        for function in functions(&code) {
+            let changes = CHANGES.iter().find(|change| function.contains(*change));
+            let first = function.lines().next().unwrap_or_default();
+            let is_beneath = BENEATH.iter().any(|name| first.contains(name));
+            if let Some(change) = changes
+                && !is_beneath
+                && !function.contains("reached(Step::")
+            {
+                wrong.push(format!("{path}: {first} calls {change} without a step"));
+            }
+        }
+    }
+
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Cuts code into its functions, each with what stands before the next one.
+fn functions(code: &str) -> Vec<String> {
+    let mut functions = Vec::new();
+    for line in code.lines() {
+        let begins =
+            line.trim_start().trim_start_matches("pub(super) ").trim_start_matches("pub(crate) ");
+        let begins = begins.trim_start_matches("pub ").trim_start_matches("async ");
+        if begins.starts_with("fn ") || functions.is_empty() {
+            functions.push(String::new());
+        }
+        let function = functions.last_mut().expect("one was pushed");
+        function.push_str(line);
+        function.push('\n');
+    }
+    functions
+}
+
 #[test]
 fn every_folder_has_a_rule_and_every_rule_a_folder() {
     for entry in fs::read_dir(sources()).unwrap() {

@@ -13,7 +13,8 @@ pub enum Durability {
     /// Survives power loss: every acknowledged byte and record is flushed.
     #[default]
     Full,
-    /// Survives the end of the process only: nothing is flushed.
+    /// Survives the end of the process: uploads are not flushed one by one. A power cut may cost the last
+    /// seconds, and never the database; files that did not survive are set aside at the next start.
     Process,
 }
 

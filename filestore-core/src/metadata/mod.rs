@@ -99,6 +99,15 @@ pub trait Metadata: Inspection {
     /// for completing a rename; ids that no record refers to are left out.
     async fn live_local_keys(&self, ids: &[BlobId]) -> Result<Vec<BlobKey>>;
 
+    /// Lists up to `limit` files that the service's own disk holds and that were stored at `since` or
+    /// later, in the order of their ids above `after`. Reads all rows.
+    async fn local_files_since(
+        &self,
+        since: Timestamp,
+        after: Option<FileId>,
+        limit: usize,
+    ) -> Result<Vec<FileRecord>>;
+
     /// Inserts files, all or none. Checks the remembered key first, so that the bytes of an earlier
     /// request with the same key do not put this one over the quota; replaces an entry that had
     /// expired by the first record's `created_at`. Refuses a blob that some record refers to

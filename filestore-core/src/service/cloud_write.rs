@@ -28,6 +28,7 @@ use crate::domain::serving;
 use crate::metadata::WriteIntent;
 use crate::storage::{BlobInfo, ByteStream, Priority, StagedBlob};
 use crate::tasks;
+use crate::tasks::step::{Step, reached};
 
 /// Objects of one batch that are written at the same time.
 const AT_ONCE: usize = 4;
@@ -144,7 +145,9 @@ impl Inner {
             begun_at: now,
             owner: None,
         };
-        self.metadata.begin_writes(records.iter().map(intent).collect()).await
+        self.metadata.begin_writes(records.iter().map(intent).collect()).await?;
+        reached(Step::WriteNoted);
+        Ok(())
     }
 
     async fn write_each(&self, records: &[FileRecord], staged: &[BlobKey]) -> Result<()> {
@@ -185,6 +188,7 @@ impl Inner {
         };
 
         let written = holder.put(key, &object, source, priority).await;
+        reached(Step::ObjectPut);
         // Our own bytes are not what they were: nothing a client has said.
         written.map_err(|error| match error.kind() {
             ErrorKind::DigestMismatch => Error::internal("reading a blob", error),
@@ -261,6 +265,7 @@ impl Inner {
             for error in holder.remove(keys.clone()).await.into_iter().filter_map(Result::err) {
                 tracing::debug!(%provider, error = %error.chain(), "an object that nobody needs stays for now");
             }
+            reached(Step::ObjectRemoved);
         }
         self.hand_over(&keys, self.config().blob_grace).await;
     }

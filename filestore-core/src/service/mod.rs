@@ -25,6 +25,7 @@ mod open;
 mod last_used;
 mod reload;
 pub(crate) mod recovery;
+pub(crate) mod unflushed;
 mod settled;
 mod placement;
 mod upload;
@@ -262,6 +263,9 @@ impl FileStore {
         self.inner.publishing.idle().await;
         if let Err(error) = self.note_key_uses().await {
             tracing::warn!(error = %error.chain(), "the last uses of keys were not written");
+        }
+        if let Err(error) = unflushed::flush_at_end(self).await {
+            tracing::warn!(error = %error.chain(), "not everything was flushed: the next start compares the files");
         }
         self.inner.metadata.close().await;
     }

@@ -16,7 +16,7 @@ use super::publish::PublishQueue;
 use super::signing::SigningSecrets;
 use super::traffic::Traffic;
 use super::wake::Wake;
-use super::{FileStore, Inner, idempotency, permits, quota, recovery};
+use super::{FileStore, Inner, idempotency, permits, quota, recovery, unflushed};
 use crate::domain::clock::Clock;
 use crate::domain::config::{Durability, Limits, StoreConfig};
 use crate::domain::error::{Error, ErrorKind, Result};
@@ -219,6 +219,7 @@ impl FileStoreBuilder {
         };
 
         recovery::recover(&store).await?;
+        unflushed::settle(&store).await?;
         Ok(store)
     }
 }

@@ -71,6 +71,12 @@ impl PublishQueue {
         }
     }
 
+    /// Notes that the blob of a live record was set aside. Upkeep looks for its bytes again.
+    pub(super) fn give_up(&self, key: &BlobKey) {
+        self.failed.lock().insert(key.clone());
+        self.note_missing(key);
+    }
+
     /// Resolves when nothing waits.
     pub(crate) async fn idle(&self) {
         // Fails only if the sender is gone, and that is in `self`.

@@ -11,6 +11,7 @@ use crate::domain::clock::Timestamp;
 use crate::domain::error::{ErrorKind, Result};
 use crate::domain::id::BlobId;
 use crate::domain::path::BlobKey;
+use crate::tasks::step::{Step, reached};
 
 use super::Inner;
 
@@ -34,7 +35,9 @@ pub(crate) async fn recover(store: &FileStore) -> Result<()> {
         forward += live.len();
         undone += dead.len();
         inner.publish_all(live).await;
+        reached(Step::StagedForwarded);
         inner.stores.local().discard_staged(dead).await?;
+        reached(Step::StagedUndone);
     }
 
     if forward + undone > 0 {
@@ -43,6 +46,7 @@ pub(crate) async fn recover(store: &FileStore) -> Result<()> {
 
     // All of them, also those of a clock that was ahead: nobody is left who writes.
     withdraw_stale_writes(store, Timestamp::from_millis(i64::MAX)).await;
+    reached(Step::StaleWritesWithdrawn);
     match end_waits(store).await {
         // They end by themselves; what is stored can be read meanwhile.
         Err(error) if error.kind() == ErrorKind::StorageFull => {
@@ -84,7 +88,9 @@ async fn end_waits(store: &FileStore) -> Result<()> {
     let blobs = inner.now().plus(LONGEST_WAIT.max(inner.config().blob_grace));
 
     inner.metadata.clear_leases().await?;
-    inner.metadata.cap_waits(retries, blobs).await
+    inner.metadata.cap_waits(retries, blobs).await?;
+    reached(Step::LeasesEnded);
+    Ok(())
 }
 
 /// Hands objects whose writes began before `begun_before`, and which no record refers to, over to the

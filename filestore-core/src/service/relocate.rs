@@ -24,6 +24,7 @@ use crate::domain::record::{Blob, FileRecord};
 use crate::metadata::{DroppedBlob, Expected, UpdateFile, Updated, WriteIntent, Writes};
 use crate::storage::{ByteStream, Priority};
 use crate::tasks;
+use crate::tasks::step::{Step, reached};
 
 /// The outcome of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,6 +121,7 @@ impl Inner {
         };
 
         self.metadata.begin_writes(vec![intent]).await?;
+        reached(Step::WriteNoted);
         self.move_out(record, target, key, meter).await
     }
 
@@ -169,6 +171,7 @@ impl Inner {
         let blob = &record.blob;
         let source = metered(self.blob_bytes(blob).await?, meter);
         let staged = self.stage_copy(blob, source).await?;
+        reached(Step::CopyStaged);
 
         let FileRecord { organization_id, sub_system, created_at, .. } = record;
         let key = BlobKey::new(organization_id, sub_system, *created_at, staged.blob_id);
@@ -224,7 +227,10 @@ impl Inner {
         };
 
         match self.metadata.update_file(update).await? {
-            Updated::Done => Ok(Moved::Done),
+            Updated::Done => {
+                reached(Step::CopyReferred);
+                Ok(Moved::Done)
+            }
             Updated::Lost | Updated::PlacementStale | Updated::OverQuota => Ok(Moved::Lost),
         }
     }

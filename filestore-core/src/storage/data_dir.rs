@@ -6,6 +6,7 @@
 //! blobs/<key>         blobs under their final names
 //! staging/<blob id>   blobs that are being received, or not renamed yet
 //! variants/           a cache; may be deleted at any time
+//! damaged/            blobs that did not survive a power cut, by id; only with `durability = "process"`
 //! store-id            the id of the store, see `identity`
 //! reserve             space kept for deletes on a full disk
 //! admin.sock          the administration of a running server
@@ -27,6 +28,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::io::Errno;
 
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::tasks::step::{Step, reached};
 
 const LOCK_FILE: &str = "filestore.lock";
 
@@ -63,6 +65,7 @@ impl DataDir {
         for part in [dir.blobs(), dir.staging(), dir.variants()] {
             create_with_parents(&part).map_err(|error| unusable(dir.path(), error))?;
         }
+        reached(Step::DirectoryOpened);
         Ok(dir)
     }
 
@@ -104,6 +107,11 @@ impl DataDir {
     /// Returns the path of the blobs under their final names, an existing directory.
     pub(super) fn blobs(&self) -> PathBuf {
         self.path().join("blobs")
+    }
+
+    /// Returns the path of the blobs that were set aside. The directory is made when it is needed.
+    pub(super) fn damaged(&self) -> PathBuf {
+        self.path().join("damaged")
     }
 
     /// Returns the path of the blobs under their staged names, an existing directory.

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use super::data_dir::DataDir;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::StoreId;
+use crate::tasks::step::{Step, reached};
 
 const MARKER: &str = "store-id";
 
@@ -129,7 +130,9 @@ fn write(marker: &Path, id: StoreId) -> io::Result<()> {
     file.sync_all()?;
 
     fs::rename(&unfinished, marker)?;
-    marker.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
+    marker.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())?;
+    reached(Step::MarkerWritten);
+    Ok(())
 }
 
 fn missing(marker: &Path, id: StoreId) -> Error {

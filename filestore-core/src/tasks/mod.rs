@@ -10,6 +10,9 @@
 //! Threads that live as long as the store: the writer of the database, the threads of the variant
 //! engine, and those of a provider on a mounted file system.
 
+pub mod step;
+#[cfg(feature = "sabotage")]
+pub mod sabotage;
 #[cfg(any(test, feature = "internals"))]
 pub mod simulation;
 

@@ -1,5 +1,6 @@
 //! Upkeep: renames that failed after their commit, the reserve file, writes to providers that broke off,
-//! forgotten idempotency keys, and spent permits and retired secrets of signed URLs.
+//! forgotten idempotency keys, spent permits and retired secrets of signed URLs, and files that no upload
+//! flushed.
 
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use crate::FileStore;
 use crate::domain::error::Result;
 use crate::domain::path::BlobKey;
 use crate::service::recovery::withdraw_stale_writes;
+use crate::service::unflushed;
 
 /// Age from which a write counts as broken off without a word.
 const WRITE_AGE: Duration = Duration::from_hours(24);
@@ -23,7 +25,8 @@ impl FileStore {
             withdraw_stale_writes(self, inner.now().minus(WRITE_AGE)).await;
             outcome = outcome.and(self.forget_signatures().await);
         }
-        outcome.and(self.forget_idempotency().await)
+        outcome = outcome.and(self.forget_idempotency().await);
+        outcome.and(unflushed::flush(self).await)
     }
 
     /// Forgets the idempotency keys whose time is over.

@@ -164,6 +164,31 @@ pub(crate) async fn live_local_keys_are_those_that_records_refer_to(metadata: &d
     assert_eq!(texts, live);
 }
 
+pub(crate) async fn files_of_the_disk_are_listed_since_a_time(metadata: &dyn Metadata) {
+    let mut expected = Vec::new();
+    for stored_at in [5, 1, 9, 7] {
+        let mut record = ready("acme");
+        record.blob.stored_at = at(stored_at);
+        let record = put(metadata, record).await;
+        if stored_at >= 5 {
+            expected.push(record.file_id);
+        }
+    }
+    let mut there = in_cloud(ready("acme"), "s3");
+    there.blob.stored_at = at(9);
+    put(metadata, there).await;
+    expected.sort();
+
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = metadata.local_files_since(at(5), after, 2).await.unwrap();
+        let Some(last) = page.last() else { break };
+        after = Some(last.file_id);
+        found.extend(page.iter().map(|record| record.file_id));
+    }
+    assert_eq!(found, expected);
+}
+
 pub(crate) async fn the_quota_of_files_lets_the_last_file_in(metadata: &dyn Metadata) {
     put(metadata, ready("acme")).await;
     put(metadata, ready("other")).await;

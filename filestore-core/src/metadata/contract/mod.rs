@@ -49,6 +49,7 @@ macro_rules! contract_tests {
                 an_insert_placed_by_another_binding_is_refused,
                 an_organization_without_a_number_has_no_binding_to_check,
                 live_local_keys_are_those_that_records_refer_to,
+                files_of_the_disk_are_listed_since_a_time,
                 usage_follows_inserts_replaces_and_purges,
             }
             changes {

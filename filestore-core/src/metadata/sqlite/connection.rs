@@ -12,8 +12,9 @@ use rustix::fs::statvfs;
 use crate::domain::config::Durability;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::StoreId;
+use crate::tasks::step::{Step, reached};
 
-use super::{reread, schema};
+use super::{reread, room, schema};
 
 /// The oldest SQLite that is safe. Earlier ones have the WAL-reset bug, which can corrupt a
 /// database (<https://sqlite.org/wal.html>).
@@ -63,17 +64,29 @@ fn connect_writer(
     }
 
     set_up(&connection)?;
-    connection.execute_batch(match durability {
-        // fullfsync: on macOS a plain fsync does not reach the medium.
-        Durability::Full => {
-            "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;"
-        }
-        Durability::Process => "PRAGMA synchronous = OFF;",
-    })?;
+    connection.execute_batch(synchronous(durability))?;
     connection.execute_batch("PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -16384;")?;
     reread::checkpoint(&connection)?;
     schema::migrate(&mut connection, version, store_id)?;
     Ok(connection)
+}
+
+/// Returns how far the database is synced.
+fn synchronous(durability: Durability) -> &'static str {
+    #[cfg(feature = "sabotage")]
+    if crate::tasks::sabotage::takes(crate::tasks::sabotage::Part::Fsync) {
+        return "PRAGMA synchronous = OFF;";
+    }
+
+    match durability {
+        // fullfsync: on macOS a plain fsync does not reach the medium.
+        Durability::Full => {
+            "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;"
+        }
+        // The log is synced before a checkpoint, and the database after it: a power cut takes the last
+        // commits, and never a part of one.
+        Durability::Process => "PRAGMA synchronous = NORMAL;",
+    }
 }
 
 /// Sets a reader's connection up, so that it cannot write.
@@ -118,7 +131,9 @@ fn create(path: &Path, durability: Durability) -> Result<()> {
             let directory = File::open(parent.unwrap_or(Path::new(".")));
             directory
                 .and_then(|directory| directory.sync_all())
-                .map_err(|error| Error::io(doing, error))
+                .map_err(|error| Error::io(doing, error))?;
+            reached(Step::DatabaseMade);
+            Ok(())
         }
         Ok(_) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
@@ -178,7 +193,7 @@ fn is_for_lack_of_space(code: Option<ErrorCode>, path: &Path) -> bool {
         Some(ErrorCode::DiskFull) => true,
         Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) => {
             let free = statvfs(path).map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize));
-            free.is_ok_and(|free| free < SCARCE)
+            free.is_ok_and(|free| free < SCARCE) || room::is_used_up(path)
         }
         _ => false,
     }

@@ -70,6 +70,17 @@ impl Metadata for SqliteMetadata {
         self.readers.run("looking up blobs", move |sql| files::live_local_keys(sql, &ids)).await
     }
 
+    async fn local_files_since(
+        &self,
+        since: Timestamp,
+        after: Option<FileId>,
+        limit: usize,
+    ) -> Result<Vec<FileRecord>> {
+        self.readers
+            .run("looking up files", move |sql| files::local_since(sql, since, after, limit))
+            .await
+    }
+
     async fn insert_files(&self, insert: InsertFiles) -> Result<Inserted> {
         self.writer.run("inserting files", move |tx| files::insert(tx, &insert)).await
     }

@@ -2,7 +2,7 @@
 //!
 //! | class | cause | to the caller | afterwards |
 //! |---|---|---|---|
-//! | [`Class::Full`] | `SQLITE_FULL`; `SQLITE_IOERR_SHMSIZE` before a COMMIT: the log's index cannot grow | `StorageFull`, nothing was committed | goes on |
+//! | [`Class::Full`] | `SQLITE_FULL`; `SQLITE_IOERR_WRITE` while a disk quota is exceeded; `SQLITE_IOERR_SHMSIZE` before a COMMIT: the log's index cannot grow | `StorageFull`, nothing was committed | goes on |
 //! | [`Class::Busy`] | a failed BEGIN, `SQLITE_BUSY` | `Busy`, nothing was committed | goes on |
 //! | [`Class::Poison`] | `SQLITE_IOERR`, `SQLITE_CORRUPT`, `SQLITE_NOTADB`, a lost transaction, any other failed COMMIT | `Internal` | nothing works until opened again |
 //! | [`Class::Other`] | anything else, such as an inconsistent row | `Internal` | goes on |
@@ -39,6 +39,9 @@ pub(super) enum Fault {
     /// After an error the transaction could not be rolled back, or had ended by itself.
     #[error("lost the transaction: {0}")]
     Lost(String),
+    /// A write was refused, and the file system refuses others too: for lack of room, as it turned out.
+    #[error("no room: {0}")]
+    NoRoom(String),
     /// A stored row that no code of ours writes. `what` names it, as in `a dropped blob`.
     #[error("inconsistent row: {source}")]
     Row { what: String, source: Source },
@@ -75,9 +78,20 @@ impl Fault {
                 known => known,
             },
             Self::Lost(_) => Class::Poison,
+            Self::NoRoom(_) => Class::Full,
             Self::Row { .. } | Self::Record { .. } => Class::Other,
             Self::Pool(_) => Class::Busy,
         }
+    }
+
+    /// Tells if a write to the database or its log was refused. SQLite says no more than that where a disk
+    /// quota is exceeded.
+    pub(super) fn is_refused_write(&self) -> bool {
+        let (Self::Sql(error) | Self::Begin(error) | Self::Commit(error)) = self else {
+            return false;
+        };
+        let rusqlite::Error::SqliteFailure(error, _) = error else { return false };
+        error.extended_code == rusqlite::ffi::SQLITE_IOERR_WRITE
     }
 
     /// Tells if a UNIQUE index refused the row.

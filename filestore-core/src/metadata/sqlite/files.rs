@@ -25,6 +25,13 @@ pub(super) const IS_OWNED: &str = "SELECT 1 FROM files INDEXED BY files_by_owner
 pub(super) const LOCAL_KEY: &str =
     "SELECT blob_key FROM files WHERE blob_id = ?1 AND storage_location = 'LOCAL'";
 
+/// Asked after a stop that was none: no index is worth it.
+const LOCAL_SINCE: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM files WHERE storage_location = 'LOCAL' AND stored_at >= ?1 AND file_id > ?2 ORDER BY file_id"
+);
+
 pub(super) const STORED_BYTES: &str =
     "SELECT coalesce(sum(bytes), 0) FROM organization_usage WHERE organization_id = ?1";
 
@@ -97,6 +104,16 @@ pub(super) fn live_local_keys(sql: &Connection, ids: &[BlobId]) -> Result<Vec<Bl
         keys.extend(key);
     }
     Ok(keys)
+}
+
+pub(super) fn local_since(
+    sql: &Connection,
+    since: Timestamp,
+    after: Option<FileId>,
+    limit: usize,
+) -> Result<Vec<FileRecord>, Fault> {
+    let params = params![since.as_millis(), after.map(id).unwrap_or_default()];
+    row::collect_up_to(limit, sql, LOCAL_SINCE, params, row::record)
 }
 
 pub(super) fn stored_bytes(sql: &Connection, organization: &OrganizationId) -> Result<u64, Fault> {

@@ -8,7 +8,7 @@
 //! A write-ahead log with `synchronous = FULL`: an acknowledged commit survives power loss, on a
 //! device that honours flush. At open SQLite replays the log, from the disk, and what it holds is
 //! flushed again before anything is acknowledged upon it (`reread`). With [`Durability::Process`]
-//! nothing is flushed, and only a kill of the process is survived.
+//! (`synchronous = NORMAL`) a power cut may take the last commits, and the database stays sound.
 //!
 //! # Errors
 //! [`ErrorKind::StorageFull`] and [`ErrorKind::Busy`] mean that nothing of the call was committed.
@@ -43,6 +43,7 @@ mod reread;
 mod schema;
 mod fault;
 mod damage;
+mod room;
 mod writer;
 mod pool;
 mod cache;

@@ -17,6 +17,7 @@ use rusqlite::Connection;
 
 use crate::domain::config::Durability;
 use crate::domain::error::{Error, ErrorKind, Result};
+use crate::tasks::step::{Step, reached};
 
 use super::connection::OpenError;
 
@@ -58,6 +59,7 @@ pub(super) fn checkpoint(connection: &Connection) -> Result<(), OpenError> {
     let busy: i64 =
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     if busy == 0 {
+        reached(Step::LogWrittenBack);
         return Ok(());
     }
 

@@ -8,6 +8,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::domain::error::{Error, ErrorKind};
 use crate::domain::id::StoreId;
+use crate::tasks::step::{Step, reached};
 
 use super::connection::OpenError;
 use super::settings;
@@ -80,6 +81,7 @@ pub(super) fn migrate(
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
         transaction.pragma_update(None, "user_version", number)?;
         transaction.commit()?;
+        reached(Step::SchemaMigrated);
     }
 
     if is_large {

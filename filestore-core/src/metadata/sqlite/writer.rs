@@ -15,6 +15,7 @@
 //! A caller that goes away does not cancel its job.
 
 use std::cell::Cell;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -26,11 +27,13 @@ use crate::domain::error::{Error, Result};
 use crate::domain::id::FileId;
 use crate::domain::load::QueueLoad;
 use crate::tasks;
+use crate::tasks::step::{Step, reached};
 
 use super::cache::RecordCache;
 use super::connection::BUSY_TIMEOUT;
 use super::damage;
 use super::fault::{self, Fault, Health, Source};
+use super::room;
 
 /// Frees reserved space. Called by the writer when the disk is full, before its retry. Runs on
 /// the writer's thread and must not call the engine.
@@ -329,12 +332,27 @@ impl Loop {
         self.execute("BEGIN IMMEDIATE").map_err(Fault::Begin)?;
         let result = self.fill(jobs, joining).and_then(|touched| {
             let _changing = self.cache.changing(&touched);
-            self.execute("COMMIT").map_err(Fault::Commit)
+            reached(Step::CommitPrepared);
+            self.execute("COMMIT").map_err(Fault::Commit)?;
+            reached(Step::Committed);
+            Ok(())
         });
         if result.is_err() && !self.connection.is_autocommit() {
             self.execute("ROLLBACK").map_err(|error| Fault::Lost(error.to_string()))?;
         }
-        result
+        result.map_err(|fault| self.explained(fault))
+    }
+
+    /// Finds out if a write was refused for lack of room: over a quota SQLite reports an I/O error, after
+    /// which the process would have to end. The transaction is rolled back by now.
+    fn explained(&self, fault: Fault) -> Fault {
+        let path = self.connection.path().map(Path::new);
+        match path {
+            Some(path) if fault.is_refused_write() && room::is_used_up(path) => {
+                Fault::NoRoom(fault.to_string())
+            }
+            _ => fault,
+        }
     }
 
     /// Runs the jobs, and more as they come; returns the ids they touched.
@@ -456,10 +474,11 @@ impl Loop {
     /// Checkpoints the log. If that cannot be done now, it is no failure: the log holds everything.
     fn checkpoint(&self, sql: &str) {
         if let Err(error) = self.connection.query_row(sql, [], |_| Ok(())) {
-            let fault = Fault::from(error);
+            let fault = self.explained(Fault::from(error));
             tracing::warn!(error = %fault, "the log was not checkpointed");
             self.health.note(&fault);
         }
+        reached(Step::Checkpointed);
     }
 
     fn execute(&self, sql: &str) -> rusqlite::Result<()> {

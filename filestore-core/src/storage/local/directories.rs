@@ -19,7 +19,9 @@ use parking_lot::Mutex;
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
+use super::durable::sync;
 use crate::domain::config::Durability;
+use crate::tasks::step::{Call, Step, attempt, reached};
 
 /// Number of directories remembered as existing. A forgotten one costs a `mkdir` that fails.
 const KNOWN_LIMIT: usize = 16_384;
@@ -76,16 +78,25 @@ impl Directories {
     }
 
     fn make(&self, directory: &str) -> io::Result<()> {
+        attempt(Call::MakeDirectory)?;
         match mkdirat(&self.blobs, directory, Mode::RWXU) {
-            Ok(()) => self.sync_nearest(parent(directory)),
+            Ok(()) => self.sync_made(directory),
             Err(Errno::EXIST) => Ok(()),
             Err(Errno::NOENT) if !parent(directory).is_empty() => {
                 self.make(parent(directory))?;
                 mkdirat(&self.blobs, directory, Mode::RWXU)?;
-                self.sync_nearest(parent(directory))
+                self.sync_made(directory)
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Makes the name of a new directory durable.
+    fn sync_made(&self, directory: &str) -> io::Result<()> {
+        reached(Step::DirectoryMade);
+        self.sync_nearest(parent(directory))?;
+        reached(Step::DirectorySynced);
+        Ok(())
     }
 
     /// Removes `directory` and its parents as far as they are empty. Failures are ignored: a
@@ -99,6 +110,7 @@ impl Directories {
             if unlinkat(&self.blobs, empty, AtFlags::REMOVEDIR).is_err() {
                 return;
             }
+            reached(Step::DirectoryPruned);
             empty = parent(empty);
         }
     }
@@ -116,7 +128,7 @@ impl Directories {
             // A descriptor of its own: the kernel reports a failed write-back once per descriptor.
             let name = if nearest.is_empty() { "." } else { nearest };
             match openat(&self.blobs, name, flags, Mode::empty()) {
-                Ok(opened) => return File::from(opened).sync_all(),
+                Ok(opened) => return sync(&File::from(opened)),
                 Err(Errno::NOENT) if !nearest.is_empty() => nearest = parent(nearest),
                 Err(error) => return Err(error.into()),
             }
@@ -153,6 +165,7 @@ impl Directories {
             outcome = outcome.and(synced);
         }
 
+        reached(Step::RenamesSynced);
         outcome
     }
 }

@@ -14,13 +14,15 @@
 //! Names are made exclusively and renamed without replacing: nothing is ever overwritten. `Ok` of
 //! [`StagingWriter::finish`] means bytes and staged name are durable; `Ok` of
 //! [`BlobStore::remove`](super::BlobStore::remove) means both names are durably gone. With
-//! [`Durability::Process`] both hold for the end of the process only.
+//! [`Durability::Process`] both hold for the end of the process only, until
+//! [`flush_all`](LocalStore::flush_all).
 //!
 //! # Runtime
 //! All file operations run on tokio's blocking pool. The runtime needs its timer.
 
 use std::fmt;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,6 +41,7 @@ use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::BlobId;
 use crate::domain::overview::DiskSpace;
 use crate::domain::path::BlobKey;
+use crate::tasks::step::{Step, reached};
 
 mod pool;
 mod space;
@@ -46,9 +49,11 @@ mod group_sync;
 mod ledger;
 mod turn;
 mod staging;
+mod durable;
 mod directories;
 mod rename;
 mod publish;
+mod aside;
 mod blocks;
 mod in_memory;
 mod cached_read;
@@ -152,7 +157,7 @@ impl LocalStore {
     pub fn open_with(dir: &DataDir, options: LocalOptions, clock: &Clock) -> Result<Self> {
         let synced = open(dir.staging())?;
 
-        Self::assemble(dir, options, clock, GroupSync::new(move || synced.sync_all()))
+        Self::assemble(dir, options, clock, GroupSync::new(move || sync_staging(&synced)))
     }
 
     fn assemble(
@@ -290,6 +295,13 @@ impl fmt::Debug for LocalStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LocalStore").field("dir", &self.shared.dir.path()).finish_non_exhaustive()
     }
+}
+
+/// Syncs the names in the staging directory.
+fn sync_staging(directory: &File) -> io::Result<()> {
+    durable::sync(directory)?;
+    reached(Step::StagingSynced);
+    Ok(())
 }
 
 fn open(path: PathBuf) -> Result<File> {

@@ -13,12 +13,14 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, Stat, statat, unlinkat};
 use rustix::io::Errno;
 
+use super::durable::sync;
 use super::{Shared, rename};
 use crate::domain::config::Durability;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::BlobId;
 use crate::domain::path::BlobKey;
 use crate::tasks;
+use crate::tasks::step::{Call, Step, attempt, reached};
 
 /// Attempts to rename into a directory that keeps being removed after it was made. Each failure
 /// takes a purge that empties the directory at just that moment.
@@ -66,8 +68,14 @@ impl Shared {
                 .ensure(key.directory())
                 .map_err(|error| Error::io(PUBLISHING, error))?;
 
-            match rename::no_replace(&self.staging, &staged, &self.blobs, key.as_str()) {
+            #[cfg(feature = "sabotage")]
+            tasks::sabotage::hand_out(&staged, &self.staging, &self.blobs, key.as_str());
+            let renamed = attempt(Call::Rename).and_then(|()| {
+                rename::no_replace(&self.staging, &staged, &self.blobs, key.as_str())
+            });
+            match renamed {
                 Ok(()) => {
+                    reached(Step::BlobRenamed);
                     self.sync_later(key.directory());
                     return Ok(());
                 }
@@ -148,6 +156,8 @@ impl Shared {
             }
         }
 
+        reached(Step::RemovalSynced);
+
         for directory in directories.keys() {
             self.directories.prune(directory);
         }
@@ -157,14 +167,32 @@ impl Shared {
     /// Unlinks the staged name first: once that is gone no publishing can bring the final one back.
     fn unlink_both(&self, key: &BlobKey) -> Result<()> {
         unlink(&self.staging, &key.blob_id().to_string())
-            .and_then(|()| unlink(&self.blobs, key.as_str()))
-            .map_err(|error| Error::io(REMOVING, error))
+            .and_then(|()| {
+                reached(Step::StagedNameRemoved);
+                unlink(&self.blobs, key.as_str())
+            })
+            .and_then(|()| self.forget_aside(key))
+            .map_err(|error| Error::io(REMOVING, error))?;
+        reached(Step::BlobRemoved);
+        Ok(())
+    }
+
+    /// Unlinks what was set aside of a blob, if anything was.
+    fn forget_aside(&self, key: &BlobKey) -> io::Result<()> {
+        match std::fs::remove_file(self.dir.damaged().join(key.blob_id().to_string())) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Unlinks staged names durably; an absent one counts as unlinked.
     pub(super) fn discard_staged(&self, ids: &[BlobId]) -> Result<()> {
         ids.iter()
-            .try_for_each(|id| unlink(&self.staging, &id.to_string()))
+            .try_for_each(|id| {
+                unlink(&self.staging, &id.to_string())?;
+                reached(Step::StagedDiscarded);
+                Ok(())
+            })
             .and_then(|()| self.sync_staging())
             .map_err(|error| Error::io("discarding staged blobs", error))
     }
@@ -173,7 +201,7 @@ impl Shared {
     /// per descriptor, and the one of the uploads must not miss theirs.
     fn sync_staging(&self) -> io::Result<()> {
         match self.durability {
-            Durability::Full => std::fs::File::open(self.dir.staging())?.sync_all(),
+            Durability::Full => sync(&std::fs::File::open(self.dir.staging())?),
             Durability::Process => Ok(()),
         }
     }
@@ -208,6 +236,7 @@ fn stat(dir: &std::fs::File, name: &str) -> Result<Option<Stat>> {
 
 /// Unlinks a name; an absent one counts as unlinked.
 fn unlink(dir: &std::fs::File, name: &str) -> io::Result<()> {
+    attempt(Call::Unlink)?;
     match unlinkat(dir, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(error.into()),

@@ -22,6 +22,7 @@ use crate::domain::error::{Error, Result};
 use crate::domain::path::BlobKey;
 use crate::storage::BlobRead;
 use crate::tasks;
+use crate::tasks::step::{Call, attempt};
 
 /// Size of one read, and of the largest range that is read without a stream.
 pub const READ_BLOCK_BYTES: u64 = 256 * 1024;
@@ -177,6 +178,7 @@ fn read_exact(file: &File, range: &Range<u64>) -> io::Result<Bytes> {
 fn fill(file: &File, bytes: &mut Vec<u8>, start: u64, wanted: usize) -> io::Result<()> {
     while bytes.len() < wanted {
         let offset = start + bytes.len() as u64;
+        attempt(Call::Read)?;
         match pread(file, spare_capacity(bytes), offset) {
             Ok(0) => break,
             Ok(_) | Err(Errno::INTR) => {}

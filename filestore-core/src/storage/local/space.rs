@@ -15,8 +15,10 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::durable::sync;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::overview::DiskSpace;
+use crate::tasks::step::{Step, reached};
 
 const RESERVE_FILE: &str = "reserve";
 
@@ -172,7 +174,9 @@ impl Space {
             Err(error) => return Err(error.into()),
         }
 
-        file.sync_all()
+        sync(&file)?;
+        reached(Step::ReserveMade);
+        Ok(())
     }
 }
 

@@ -22,6 +22,7 @@ use sha2::Digest;
 use tokio::sync::oneshot;
 
 use super::Shared;
+use super::durable::sync;
 use super::group_sync::Lead;
 use super::ledger::StagedShare;
 use super::pool::{self, DropOnPool};
@@ -31,6 +32,7 @@ use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{BlobId, OrganizationId, Sha256};
 use crate::domain::media::SNIFF_BYTES;
 use crate::tasks;
+use crate::tasks::step::{Call, Step, attempt, reached};
 
 /// Bytes of a large upload that may wait in the page cache before their write-back is started, so
 /// that the fsync at the end finds little left to do (at 256 MiB: 10 ms instead of 90).
@@ -303,7 +305,9 @@ impl Receiving {
     /// is not for uploads that were under way.
     fn append(&mut self, block: &[u8]) -> Result<()> {
         self.shared.space.look()?;
+        attempt(Call::Write).map_err(|error| Error::io(STAGING, error.into()))?;
         self.file()?.write_all(block).map_err(|error| Error::io(STAGING, error))?;
+        reached(Step::StagedBlockWritten);
         self.hasher.update(block);
 
         if self.size_bytes == 0 {
@@ -353,7 +357,8 @@ impl Receiving {
     /// write.
     fn seal(mut self) -> Result<StagedBlob> {
         if self.shared.durability == Durability::Full {
-            self.file()?.sync_all().map_err(|error| Error::io("syncing an upload", error))?;
+            sync(self.file()?).map_err(|error| Error::io("syncing an upload", error))?;
+            reached(Step::StagedFileSynced);
         }
 
         let received = Received {
@@ -397,8 +402,10 @@ impl StagedName {
     pub(super) fn create(shared: &Arc<Shared>, blob_id: BlobId) -> Result<(Self, File)> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        attempt(Call::Open).map_err(|error| Error::io(STAGING, error.into()))?;
         let file = openat(&shared.staging, blob_id.to_string(), flags, Mode::RUSR | Mode::WUSR)
             .map_err(|error| Error::io(STAGING, error.into()))?;
+        reached(Step::StagedFileMade);
         Ok((Self { shared: Arc::clone(shared), blob_id, is_kept: false }, file.into()))
     }
 
@@ -489,6 +496,10 @@ impl StagedBlob {
 
     fn set_kept(&mut self, is_kept: bool) {
         if let Some(name) = &mut self.name {
+            #[cfg(feature = "sabotage")]
+            if is_kept {
+                tasks::sabotage::withhold(&self.blob_id.to_string(), &name.get().shared.staging);
+            }
             name.get_mut().is_kept = is_kept;
         }
     }

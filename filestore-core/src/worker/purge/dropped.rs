@@ -8,6 +8,7 @@ use super::files::LaneReport;
 use crate::domain::error::Result;
 use crate::domain::provider::ProviderCode;
 use crate::metadata::DueBlob;
+use crate::tasks::step::{Step, reached};
 use crate::worker::lane::Admission;
 
 /// Blobs of the service's disk listed at once, and removed with one sync of each directory.
@@ -111,7 +112,9 @@ impl<'a> DroppedLane<'a> {
         }
 
         if !absent.is_empty() {
+            reached(Step::DroppedRemoved);
             inner.metadata.finish_blobs(&absent, inner.now()).await?;
+            reached(Step::DroppedFinished);
             report.count_removed(absent.iter().map(|_| self.holder.clone()));
             report.report.blobs_removed += absent.len() as u64;
             self.run.progress.advance(absent.len() as u64);

@@ -19,6 +19,7 @@ use crate::domain::provider::ProviderCode;
 use crate::domain::report::PurgeReport;
 use crate::metadata::{Lease, PurgeClaim};
 use crate::tasks;
+use crate::tasks::step::{Step, reached};
 use crate::worker::failures::Failures;
 use crate::worker::lane::{Admission, LEASE, while_renewing};
 
@@ -129,7 +130,9 @@ impl<'a> FileLane<'a> {
         let now = inner.now();
         let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
         let before = now.minus(inner.config().purge_grace);
-        inner.metadata.claim_purges(lease, self.holder, before, limit).await
+        let claims = inner.metadata.claim_purges(lease, self.holder, before, limit).await?;
+        reached(Step::PurgeClaimed);
+        Ok(claims)
     }
 
     /// Removes the bytes of each claim, and its record as soon as they are gone: a file that takes
@@ -167,6 +170,7 @@ impl<'a> FileLane<'a> {
         let (mut indexes, mut blobs) = (Vec::new(), Vec::new());
         for (index, claim) in claims.iter().enumerate() {
             let variants = inner.variants.remove_file(claim.record.file_id).await;
+            reached(Step::VariantsRemoved);
             removals.push(Removal::new(claim, self.outcome(claim, variants)));
 
             let current = (&claim.record.blob.provider, &claim.record.blob.key);
@@ -231,6 +235,7 @@ impl<'a> FileLane<'a> {
 
         if !absent.is_empty() {
             report.report.purged += metadata.finish_purges(&self.owner, &absent).await?;
+            reached(Step::PurgeFinished);
             self.run.progress.advance(absent.len() as u64);
         }
         Ok(())

@@ -16,6 +16,7 @@ use crate::metadata::{AfterFailure, Lease, SyncClaim};
 use crate::service::relocate::Moved;
 use crate::service::wake::Listener;
 use crate::tasks;
+use crate::tasks::step::{Step, reached};
 use crate::worker::failures::{Audience, Failures};
 use crate::worker::lane::{Admission, LEASE};
 use crate::worker::progress::Progress;
@@ -143,6 +144,7 @@ impl SyncLane {
 
         let claims =
             metadata.claim_syncs(lease, targets, &unreadable, self.last.as_ref(), limit).await?;
+        reached(Step::SyncClaimed);
         if let Some(claim) = claims.last() {
             self.last = Some(claim.record.organization_id.clone());
         }

@@ -1,4 +1,4 @@
-/* The disk below a database, for tests: preloaded into the server.
+/* The disk below a server, for tests: preloaded into it.
  *
  * The kernel's page cache is modelled by the files themselves, and the disk by a copy of each in the
  * directory FILESTORE_DISK. A successful fsync copies the pages that were written since the last
@@ -10,10 +10,13 @@
  *   NAME.dirty   a byte for each page: 1 if it was written since the last fsync
  *   NAME.cut     the shortest length since the last fsync
  *   fail         while it exists, the next fsync of the log fails, and removes it
+ *   ID.unsynced  bytes of the blob ID were written since its last fsync
+ *   ID.named     a directory with the name of the blob ID was synced
  *
  * With FILESTORE_DISK_DIES_AT=n the process is killed at the n-th operation on the log.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -53,6 +56,23 @@ static const char *watched(int fd) {
     if (strcmp(name + 1, DATABASE) == 0) return DATABASE;
     if (strcmp(name + 1, LOG) == 0) return LOG;
     return NULL;
+}
+
+/* The path behind a descriptor; false if there is none or nothing is simulated. */
+static int path_of(int fd, char *path) {
+    char link[64];
+    if (getenv("FILESTORE_DISK") == NULL) return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, PATHS - 1);
+    if (length < 0) return 0;
+    path[length] = 0;
+    return 1;
+}
+
+/* Tells if a path lies in the staging directory or among the blobs, or is one of the two. */
+static int holds_blobs(const char *path) {
+    const char *data = strstr(path, "/data/");
+    return data != NULL && (strncmp(data, "/data/staging", 13) == 0 || strncmp(data, "/data/blobs", 11) == 0);
 }
 
 static int model(const char *name, const char *suffix, int flags) {
@@ -105,6 +125,31 @@ static void forget(const char *name, const char *suffix) {
     unlink(path);
 }
 
+/* Called with the lock held, after bytes of a blob were written. */
+static void note_blob(int fd) {
+    char path[PATHS];
+    if (!path_of(fd, path) || !holds_blobs(path)) return;
+    close(must(model(strrchr(path, '/') + 1, ".unsynced", O_WRONLY | O_CREAT)));
+}
+
+/* Called with the lock held, before a blob or a directory of blobs is synced. */
+static void sync_blobs(int fd) {
+    char path[PATHS];
+    struct stat file;
+    if (!path_of(fd, path) || !holds_blobs(path) || fstat(fd, &file) != 0) return;
+    if (!S_ISDIR(file.st_mode)) {
+        forget(strrchr(path, '/') + 1, ".unsynced");
+        return;
+    }
+
+    DIR *directory = opendir(path);
+    if (directory == NULL) return;
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
+        if (entry->d_type == DT_REG && entry->d_name[0] != '.')
+            close(must(model(entry->d_name, ".named", O_WRONLY | O_CREAT)));
+    closedir(directory);
+}
+
 /* Makes the disk hold what was written since the last fsync. */
 static void write_back(const char *name, int fd) {
     int disk = must(model(name, "", O_WRONLY | O_CREAT));
@@ -138,7 +183,12 @@ static void write_back(const char *name, int fd) {
 static int synced(int fd, const char *function) {
     int (*sync)(int) = real(function);
     const char *name = watched(fd);
-    if (name == NULL) return sync(fd);
+    if (name == NULL) {
+        pthread_mutex_lock(&lock);
+        sync_blobs(fd);
+        pthread_mutex_unlock(&lock);
+        return sync(fd);
+    }
 
     pthread_mutex_lock(&lock);
     count(name);
@@ -183,9 +233,14 @@ ssize_t pwrite64(int fd, const void *bytes, size_t length, off64_t offset) {
 ssize_t write(int fd, const void *bytes, size_t length) {
     ssize_t (*write_next)(int, const void *, size_t) = real("write");
     const char *name = watched(fd);
-    if (name == NULL) return write_next(fd, bytes, length);
-
     pthread_mutex_lock(&lock);
+    if (name == NULL) {
+        ssize_t result = write_next(fd, bytes, length);
+        note_blob(fd);
+        pthread_mutex_unlock(&lock);
+        return result;
+    }
+
     count(name);
     off_t offset = lseek(fd, 0, SEEK_CUR);
     ssize_t result = write_next(fd, bytes, length);

@@ -1,12 +1,17 @@
-//! A simulated disk below the server's database: what is written and not synced is lost at a power
-//! cut, and so is what a failed fsync left in the page cache. See `disk.c`.
+//! A simulated disk below the server: what is written and not synced is lost at a power cut, and so is
+//! what a failed fsync left in the page cache. See `disk.c`.
+//!
+//! Of blobs it knows if their bytes were synced since they were written, and if a directory that names
+//! them was. A rename keeps what was durable, as in a journal; what a provider holds is durable at once.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The files that the disk holds.
+use crate::verify::files_below;
+
+/// The files of the database that the disk holds.
 const WATCHED: [&str; 2] = ["metadata.sqlite3", "metadata.sqlite3-wal"];
 
 /// The disk of one data directory.
@@ -21,7 +26,8 @@ impl Disk {
     /// Builds the disk in `home`, which needs a C compiler, as the server itself does.
     pub(crate) fn build(home: &Path) -> Self {
         let (library, held) = (home.join("disk.so"), home.join("disk"));
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/crash/disk.c");
+        let source = home.join("disk.c");
+        fs::write(&source, include_str!("disk.c")).expect("a file can be written");
         fs::create_dir(&held).expect("a directory can be made");
 
         let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
@@ -45,17 +51,36 @@ impl Disk {
         fs::write(self.held.join("fail"), b"").expect("a file can be written");
     }
 
-    /// Cuts the power of a server that was killed: its database is what the disk holds.
+    /// Cuts the power of a server that was killed: its database is what the disk holds, and of its
+    /// blobs those are left that were synced and named.
     pub(crate) fn cut_power(&self, data_dir: &Path) {
         for name in WATCHED {
             for suffix in [".dirty", ".cut"] {
                 // Absent if everything was synced.
                 let _ = fs::remove_file(self.held.join(format!("{name}{suffix}")));
             }
-            fs::copy(self.held.join(name), data_dir.join(name)).expect("the disk holds the file");
+            if fs::copy(self.held.join(name), data_dir.join(name)).is_err() {
+                // Never synced: the file has a name and no bytes.
+                File::create(data_dir.join(name)).expect("a file can be made");
+            }
         }
 
         // Never synced, and made anew from the log.
-        fs::remove_file(data_dir.join("metadata.sqlite3-shm")).expect("a killed server left it");
+        let _ = fs::remove_file(data_dir.join("metadata.sqlite3-shm"));
+        for part in ["staging", "blobs"] {
+            self.cut_blobs(&data_dir.join(part));
+        }
+    }
+
+    fn cut_blobs(&self, part: &Path) {
+        for blob in files_below(part) {
+            let id = blob.rsplit('/').next().expect("a path has parts");
+            let has = |suffix: &str| self.held.join(format!("{id}{suffix}")).exists();
+            if !has(".named") {
+                fs::remove_file(part.join(&blob)).expect("it was there just now");
+            } else if has(".unsynced") {
+                File::create(part.join(&blob)).expect("a file can be cut");
+            }
+        }
     }
 }

@@ -1,16 +1,27 @@
 //! The server as a process of its own.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Lets replaced blobs go at once, so that a purge leaves only the blobs that records name.
-const CONFIG: &str = "listen = \"127.0.0.1:0\"\n[lifetimes]\nblob_grace_secs = 0\n";
+use crate::serve::Sabotage;
 
-/// A running server, killed when the test fails.
+/// The directory of the provider, beside the data directory.
+pub(crate) const ATTIC: &str = "attic";
+
+/// How the server of a run is started, and with what beneath.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Start<'a> {
+    /// Variables of its environment.
+    pub(crate) variables: Vec<(&'a str, &'a OsStr)>,
+    pub(crate) sabotage: Sabotage,
+}
+
+/// A running server, killed when the run fails.
 pub(crate) struct Child {
     process: std::process::Child,
     /// The URL of the server; empty until the server prints its address.
@@ -22,13 +33,12 @@ pub(crate) struct Child {
 impl Child {
     /// Starts the server of `home` and waits until it accepts.
     pub(crate) fn start(home: &Path) -> Self {
-        Self::start_with(home, &[])
+        Self::start_with(home, &Start::default())
     }
 
-    /// Starts the server of `home` with these variables in its environment, and waits until it
-    /// accepts.
-    pub(crate) fn start_with(home: &Path, variables: &[(&str, &OsStr)]) -> Self {
-        match Self::try_start(home, variables) {
+    /// Starts the server of `home` as `start` says, and waits until it accepts.
+    pub(crate) fn start_with(home: &Path, start: &Start<'_>) -> Self {
+        match Self::try_start(home, start) {
             Ok(child) => child,
             Err(status) => panic!("the server printed no address: {status}"),
         }
@@ -36,8 +46,8 @@ impl Child {
 
     /// Starts the server of `home` as [`start_with`](Self::start_with) does; an error tells how it
     /// ended instead.
-    pub(crate) fn try_start(home: &Path, variables: &[(&str, &OsStr)]) -> Result<Self, ExitStatus> {
-        let mut child = Self::spawn_with(home, variables);
+    pub(crate) fn try_start(home: &Path, start: &Start<'_>) -> Result<Self, ExitStatus> {
+        let mut child = Self::spawn_with(home, start);
         let mut line = String::new();
         let stdout = child.process.stdout.take().expect("stdout is piped");
         BufReader::new(stdout).read_line(&mut line).expect("stdout can be read");
@@ -52,25 +62,20 @@ impl Child {
     }
 
     /// Starts the server of `home` and does not wait.
-    pub(crate) fn spawn(home: &Path) -> Self {
-        Self::spawn_with(home, &[])
-    }
-
-    fn spawn_with(home: &Path, variables: &[(&str, &OsStr)]) -> Self {
-        let config = home.join("filestore.toml");
-        std::fs::write(&config, CONFIG).expect("the configuration can be written");
+    pub(crate) fn spawn_with(home: &Path, start: &Start<'_>) -> Self {
         let data_dir = home.join("data");
-        let process = Command::new(env!("CARGO_BIN_EXE_filestore-server"))
-            .env_remove("FILESTORE_LISTEN")
+        let process = Command::new(std::env::current_exe().expect("a running program has a path"))
             .env("FILESTORE_LOG", std::env::var("FILESTORE_LOG").unwrap_or_else(|_| "error".into()))
-            .envs(variables.iter().copied())
+            .envs(start.variables.iter().copied())
+            .arg("serve")
             .arg("--config")
-            .arg(&config)
+            .arg(configuration(home))
             .arg("--data-dir")
             .arg(&data_dir)
+            .args(start.sabotage.arguments())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("the binary runs");
+            .expect("the program runs");
         Self { process, url: String::new(), data_dir }
     }
 
@@ -78,6 +83,12 @@ impl Child {
     pub(crate) fn kill(mut self) {
         self.process.kill().expect("a child can be killed");
         self.process.wait().expect("a child can be awaited");
+    }
+
+    /// Stops the server where it is, until it is killed.
+    pub(crate) fn pause(&self) {
+        kill_process(Pid::from_child(&self.process), Signal::STOP)
+            .expect("a child can be signalled");
     }
 
     /// Waits until the server ends by itself.
@@ -100,4 +111,26 @@ impl Drop for Child {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Writes the configuration of `home`, if it has none yet; returns its path. Replaced blobs go at once,
+/// deleted files after a second: some can be restored.
+pub(crate) fn configuration(home: &Path) -> PathBuf {
+    let path = home.join("filestore.toml");
+    if !path.exists() {
+        fs::write(&path, text_for(home, "full")).expect("the configuration can be written");
+    }
+    path
+}
+
+/// Returns the text of the configuration of `home`.
+pub(crate) fn text_for(home: &Path, durability: &str) -> String {
+    let attic = home.join(ATTIC);
+    format!(
+        "listen = \"127.0.0.1:0\"\ndurability = \"{durability}\"\ncheck_providers = false\nreserve_bytes = 65536\n\
+         [lifetimes]\nblob_grace_secs = 0\npurge_grace_secs = 1\n\
+         [sync]\nfirst_pause_secs = 1\n\
+         [[providers]]\ncode = \"attic\"\nname = \"The attic\"\nscheme = \"fs\"\n\
+         [providers.options]\nroot = {attic:?}\n"
+    )
 }

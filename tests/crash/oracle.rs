@@ -27,6 +27,10 @@ pub(crate) enum Entry {
     Replaced(String, Tag),
     DeleteBegun(String),
     Deleted(String),
+    RestoreBegun(String),
+    Restored(String),
+    RestoreRefused(String),
+    Promoted(String),
 }
 
 /// The state of one file according to the log.
@@ -35,6 +39,8 @@ pub(crate) struct Expected {
     /// The possible contents: the last acknowledged one, and those that may have replaced it.
     pub(crate) tags: Vec<Tag>,
     pub(crate) presence: Presence,
+    /// True once a promotion was acknowledged.
+    pub(crate) is_promoted: bool,
 }
 
 /// The presence of a file.
@@ -42,7 +48,7 @@ pub(crate) struct Expected {
 pub(crate) enum Presence {
     #[default]
     There,
-    /// A delete was begun and not acknowledged.
+    /// A delete or a restore was begun and not acknowledged.
     Either,
     Gone,
 }
@@ -62,6 +68,13 @@ impl Oracle {
         Self { path, file: Mutex::new(file), next_tag: AtomicU64::new(1) }
     }
 
+    /// Goes on with the log at `path`, or begins one. Tags begin far above those of the log.
+    pub(crate) fn open(path: PathBuf) -> Self {
+        let lines = std::fs::read_to_string(&path).unwrap_or_default().lines().count() as u64;
+        let file = File::options().append(true).create(true).open(&path).expect("a log");
+        Self { path, file: Mutex::new(file), next_tag: AtomicU64::new(1 + 100 * lines) }
+    }
+
     /// Returns the first of `count` fresh tags.
     pub(crate) fn tags(&self, count: u64) -> Tag {
         self.next_tag.fetch_add(count, Ordering::Relaxed)
@@ -77,6 +90,10 @@ impl Oracle {
             Entry::Replaced(id, tag) => format!("replaced {id} {tag}"),
             Entry::DeleteBegun(id) => format!("delete-begun {id}"),
             Entry::Deleted(id) => format!("deleted {id}"),
+            Entry::RestoreBegun(id) => format!("restore-begun {id}"),
+            Entry::Restored(id) => format!("restored {id}"),
+            Entry::RestoreRefused(id) => format!("restore-refused {id}"),
+            Entry::Promoted(id) => format!("promoted {id}"),
         };
 
         let mut file = self.file.lock().expect("no writer of the log panics");
@@ -107,6 +124,10 @@ fn parse(line: &str) -> Option<Entry> {
         ["replaced", id, tag] => Entry::Replaced(id.into(), tag.parse().ok()?),
         ["delete-begun", id] => Entry::DeleteBegun(id.into()),
         ["deleted", id] => Entry::Deleted(id.into()),
+        ["restore-begun", id] => Entry::RestoreBegun(id.into()),
+        ["restored", id] => Entry::Restored(id.into()),
+        ["restore-refused", id] => Entry::RestoreRefused(id.into()),
+        ["promoted", id] => Entry::Promoted(id.into()),
         _ => return None,
     })
 }
@@ -124,13 +145,20 @@ impl State {
             }
             Entry::ReplaceBegun(id, tag) => self.file(&id).tags.push(tag),
             Entry::Replaced(id, tag) => self.file(&id).tags = vec![tag],
-            Entry::DeleteBegun(id) => self.file(&id).presence = Presence::Either,
-            Entry::Deleted(id) => self.file(&id).presence = Presence::Gone,
+            Entry::DeleteBegun(id) | Entry::RestoreBegun(id) => {
+                self.file(&id).presence = Presence::Either;
+            }
+            Entry::Deleted(id) | Entry::RestoreRefused(id) => {
+                self.file(&id).presence = Presence::Gone;
+            }
+            Entry::Restored(id) => self.file(&id).presence = Presence::There,
+            Entry::Promoted(id) => self.file(&id).is_promoted = true,
         }
     }
 
     fn insert(&mut self, id: String, tag: Tag) {
-        self.files.insert(id, Expected { tags: vec![tag], presence: Presence::There });
+        let file = Expected { tags: vec![tag], ..Expected::default() };
+        self.files.insert(id, file);
     }
 
     fn file(&mut self, id: &str) -> &mut Expected {

@@ -3,20 +3,20 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
+use filestore_workspace::sha256_hex;
 use rustix::process::Signal;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
-use crate::child::Child;
+use crate::child::{Child, Start};
 use crate::disk::Disk;
-use crate::verify::hex;
 
 /// The oldest data directory there is.
-const OLD_DATA: &str = "../tests/integration/old_data/84e346b";
+const OLD_DATA: &str = "tests/integration/old_data/84e346b";
 
-#[tokio::test]
-async fn an_old_database_survives_a_kill_at_each_step_of_its_migration() {
+/// Kills a server at each operation on the log of an old database, and compares what is left.
+pub(crate) async fn run() -> ExitCode {
     let manifest = manifest();
     let mut kills = 0;
     for step in 1.. {
@@ -33,6 +33,7 @@ async fn an_old_database_survives_a_kill_at_each_step_of_its_migration() {
     }
     println!("killed at {kills} steps");
     assert!(kills > 5, "a migration writes its pages and syncs them: {kills} steps");
+    ExitCode::SUCCESS
 }
 
 /// Reads what the old server had acknowledged.
@@ -57,8 +58,9 @@ fn is_killed_at(step: u32, home: &Path) -> bool {
     let step = OsString::from(step.to_string());
     let [library, held] = disk.variables();
     let dies: (&str, &OsStr) = ("FILESTORE_DISK_DIES_AT", &step);
+    let start = Start { variables: vec![library, held, dies], ..Start::default() };
 
-    match Child::try_start(home, &[library, held, dies]) {
+    match Child::try_start(home, &start) {
         Ok(server) => {
             server.kill();
             false
@@ -72,7 +74,7 @@ fn is_killed_at(step: u32, home: &Path) -> bool {
 
 /// P1: each file that the old server had acknowledged, and that is stored here, has its bytes.
 async fn check_files(server: &Child, manifest: &Value) {
-    let http = crate::support::http_client().build().expect("an HTTP client");
+    let http = filestore_workspace::http_client().build().expect("an HTTP client");
     let mut checked = 0;
 
     for (id, expected) in manifest["files"].as_object().expect("files") {
@@ -86,8 +88,8 @@ async fn check_files(server: &Child, manifest: &Value) {
 
         let reply = http.get(&url).send().await.expect("the server answers");
         assert_eq!(reply.status(), 200, "{expected}");
-        let digest = Sha256::digest(reply.bytes().await.expect("a whole reply"));
-        assert_eq!(expected["content_sha256"], hex(&digest), "{expected}");
+        let digest = sha256_hex(&reply.bytes().await.expect("a whole reply"));
+        assert_eq!(expected["content_sha256"], digest, "{expected}");
         checked += 1;
     }
     assert!(checked > 3, "only {checked} files were looked at");

@@ -1,0 +1,42 @@
+//! The room beside a database, found out by writing.
+//!
+//! A disk quota is no full disk: the free space that the system reports says nothing of it, and SQLite
+//! calls the refusal of a write an I/O error.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Bytes that are written to find out: more than the log of one change takes.
+const PROBE_BYTES: usize = 128 << 10;
+
+/// Tells whether a file beside the database at `path` is refused its bytes for lack of room.
+pub(super) fn is_used_up(path: &Path) -> bool {
+    let probe = path.with_extension("probe");
+    let refused = write(&probe).err().map(|error| error.kind());
+    // The next probe writes over one that stays.
+    fs::remove_file(&probe).ok();
+
+    matches!(refused, Some(io::ErrorKind::QuotaExceeded | io::ErrorKind::StorageFull))
+}
+
+fn write(probe: &Path) -> io::Result<()> {
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(probe)?;
+    file.write_all(&[0; PROBE_BYTES])?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_a_file_can_be_written_there_is_room_and_nothing_is_left() {
+        let home = tempfile::tempdir().unwrap();
+        assert!(!is_used_up(&home.path().join("metadata.sqlite3")));
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+        assert!(!is_used_up(&home.path().join("missing/metadata.sqlite3")), "another fault");
+    }
+}
