@@ -100,3 +100,14 @@ fn work_at_once_on_one_file_is_as_if_done_in_turn() {
 fn with_the_durability_of_a_process_power_cuts_leave_a_sound_store() {
     holds(&["--rounds", &rounds(), "--power", "--durability", "process"]);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn over_a_disk_quota_deletes_work_and_nothing_ends() {
+    holds(&["quota"]);
+}
+
+#[test]
+fn a_crowd_meets_no_locked_database() {
+    holds(&["crowd", "--secs", "3"]);
+}

@@ -10,6 +10,8 @@
  *   NAME.dirty   a byte for each page: 1 if it was written since the last fsync
  *   NAME.cut     the shortest length since the last fsync
  *   fail         while it exists, the next fsync of the log fails, and removes it
+ *   quota        while it exists, writes fail with EDQUOT; those to the database only while there is
+ *                a reserve
  *   ID.unsynced  bytes of the blob ID were written since its last fsync
  *   ID.named     a directory with the name of the blob ID was synced
  *
@@ -73,6 +75,18 @@ static int path_of(int fd, char *path) {
 static int holds_blobs(const char *path) {
     const char *data = strstr(path, "/data/");
     return data != NULL && (strncmp(data, "/data/staging", 13) == 0 || strncmp(data, "/data/blobs", 11) == 0);
+}
+
+/* Tells if a write below the data directory exceeds the quota. */
+static int exceeds_quota(int fd, const char *watched_name) {
+    char path[PATHS], file[PATHS];
+    if (!path_of(fd, path)) return 0;
+    snprintf(file, sizeof file, "%s/quota", getenv("FILESTORE_DISK"));
+    char *data = strstr(path, "/data/");
+    if (data == NULL || access(file, F_OK) != 0) return 0;
+    if (watched_name == NULL) return 1;
+    snprintf(file, sizeof file, "%.*s/data/reserve", (int)(data - path), path);
+    return access(file, F_OK) == 0;
 }
 
 static int model(const char *name, const char *suffix, int flags) {
@@ -212,6 +226,10 @@ int fdatasync(int fd) { return synced(fd, "fdatasync"); }
 
 static ssize_t written(int fd, const void *bytes, size_t length, off_t offset) {
     const char *name = watched(fd);
+    if (exceeds_quota(fd, name)) {
+        errno = EDQUOT;
+        return -1;
+    }
     if (name == NULL) return put(fd, bytes, length, offset);
 
     pthread_mutex_lock(&lock);
@@ -233,6 +251,10 @@ ssize_t pwrite64(int fd, const void *bytes, size_t length, off64_t offset) {
 ssize_t write(int fd, const void *bytes, size_t length) {
     ssize_t (*write_next)(int, const void *, size_t) = real("write");
     const char *name = watched(fd);
+    if (exceeds_quota(fd, name)) {
+        errno = EDQUOT;
+        return -1;
+    }
     pthread_mutex_lock(&lock);
     if (name == NULL) {
         ssize_t result = write_next(fd, bytes, length);

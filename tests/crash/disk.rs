@@ -51,6 +51,17 @@ impl Disk {
         fs::write(self.held.join("fail"), b"").expect("a file can be written");
     }
 
+    /// Refuses writes to everything but the database while the reserve is gone, and to that too while it
+    /// is there: a disk quota is exceeded by less than the reserve.
+    pub(crate) fn exceed_quota(&self) {
+        fs::write(self.held.join("quota"), b"").expect("a file can be written");
+    }
+
+    /// Lets all writes through again.
+    pub(crate) fn raise_quota(&self) {
+        fs::remove_file(self.held.join("quota")).expect("it was exceeded");
+    }
+
     /// Cuts the power of a server that was killed: its database is what the disk holds, and of its
     /// blobs those are left that were synced and named.
     pub(crate) fn cut_power(&self, data_dir: &Path) {

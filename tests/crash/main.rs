@@ -16,6 +16,8 @@
 //! | `steps` | a kill at every step of the protocol ([`steps`]) |
 //! | `failures` | refuses each call to the disk in turn ([`failures`]) |
 //! | `races` | two kinds of work at once on one file, each beside each ([`races`]) |
+//! | `crowd` | 64 writers, 64 readers and an administrator at once |
+//! | `quota` | an exceeded disk quota under a running server |
 //! | `failed-sync` | a failed fsync of the log, the restart that follows, and a power cut |
 //! | `old-data` | kills at each step of the migration of an old database |
 //! | `full-disk` | starts on a disk with nothing free |
@@ -26,6 +28,7 @@
 
 mod child;
 mod content;
+mod crowd;
 mod disk;
 mod failed_sync;
 mod failures;
@@ -35,6 +38,7 @@ mod kills;
 mod load;
 mod old_data;
 mod oracle;
+mod quota;
 mod races;
 mod scenario;
 mod serve;
@@ -66,6 +70,10 @@ enum Run {
     Failures(failures::Options),
     /// Two kinds of work at once on one file
     Races(races::Options),
+    /// An exceeded disk quota
+    Quota,
+    /// Writers, readers and an administrator at once
+    Crowd(crowd::Options),
     /// A failed fsync of the log, the restart that follows, and a power cut
     FailedSync,
     /// Kills at each step of the migration of an old database
@@ -102,6 +110,8 @@ fn main() -> ExitCode {
             Some(Run::Steps(options)) => steps::run(options).await,
             Some(Run::Failures(options)) => failures::run(options).await,
             Some(Run::Races(options)) => races::run(options).await,
+            Some(Run::Quota) => quota::run().await,
+            Some(Run::Crowd(options)) => crowd::run(options).await,
             Some(Run::FailedSync) => failed_sync::run().await,
             Some(Run::OldData) => old_data::run().await,
             Some(Run::FullDisk) => full_disk::run().await,

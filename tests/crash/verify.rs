@@ -134,7 +134,8 @@ async fn check_disk(client: &Reader, data_dir: &Path, findings: &mut Findings) {
     }
     for key in blobs.difference(&allowed) {
         // A worker may have moved or dropped it since the records were read.
-        findings.expect(is_gone_soon(data_dir, key, client).await, Kind::Orphan, || key.clone());
+        let is_gone = is_gone_soon(data_dir, key, client).await;
+        findings.expect(is_gone, Kind::Orphan, || format!("{key}: {}", what_names(data_dir, key)));
     }
     let mut stuck = staged.iter().filter(|id| !live.iter().any(|key| key.ends_with(*id)));
     let stuck = stuck.next();
@@ -154,6 +155,27 @@ async fn is_gone_soon(data_dir: &Path, key: &str, client: &Reader) -> bool {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     false
+}
+
+/// Describes the rows of the database that name a blob.
+fn what_names(data_dir: &Path, key: &str) -> String {
+    let database =
+        rusqlite::Connection::open(data_dir.join("metadata.sqlite3")).expect("a database");
+    let count = |table: &str| -> i64 {
+        let sql = format!("SELECT count(*) FROM {table} WHERE blob_key = ?1");
+        database.query_row(&sql, [key], |row| row.get(0)).expect("a count")
+    };
+    let not_before = database.query_row(
+        "SELECT not_before - 1000 * unixepoch() FROM blob_gc WHERE blob_key = ?1",
+        [key],
+        |row| row.get::<_, i64>(0),
+    );
+    format!(
+        "{} records, {} dropped blobs (due in {not_before:?} ms), {} noted writes",
+        count("files"),
+        count("blob_gc"),
+        count("write_intents")
+    )
 }
 
 fn local_keys(records: &BTreeMap<String, Value>) -> BTreeSet<String> {

@@ -15,6 +15,7 @@
 mod check;
 mod client;
 mod content;
+mod machine;
 mod model;
 mod world;
 

@@ -256,7 +256,7 @@ impl World {
     }
 }
 
-fn runtime() -> Runtime {
+pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
@@ -265,13 +265,13 @@ fn runtime() -> Runtime {
 }
 
 /// Makes a directory in memory where there is one, for the fsyncs' sake.
-fn fresh_dir() -> TempDir {
+pub(crate) fn fresh_dir() -> TempDir {
     let memory = Path::new("/dev/shm");
     let made = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
     made.expect("a temporary directory")
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let target = to.join(entry.file_name());

@@ -1,0 +1,371 @@
+//! A store as a state machine: steps in any order, crashes, full disks and leaping clocks among them,
+//! beside a model of a few lines that says what must be there. A sequence that fails is shrunk.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use filestore_core::tasks::simulation::Simulation;
+use filestore_core::{
+    ErrorKind, FileId, FileStore, GivenName, ListRequest, ManualClock, NewBatch, NewUpload,
+    NoProgress, Result, Scope, StoreConfig, Timestamp,
+};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::check::files_below;
+use super::content::Content;
+use super::world::{copy, fresh_dir, runtime};
+
+const TEMP_TTL: Duration = Duration::from_hours(1);
+const PURGE_GRACE: Duration = Duration::from_mins(10);
+const SETTLE: Duration = Duration::from_hours(1);
+
+/// The difference between the clocks that the store takes for a leap.
+const LEAP: i64 = 2 * 60 * 1000;
+
+const BEGIN: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+/// A step; numbers choose a file among those that were made.
+#[derive(Debug, Clone)]
+enum Step {
+    Upload,
+    UploadTemp,
+    Batch(u8),
+    Replace(u8),
+    MakeReady(u8),
+    Delete(u8),
+    Restore(u8),
+    Read(u8),
+    Purge,
+    /// Lets minutes pass.
+    Wait(u8),
+    /// Sets the wall clock by minutes, forward or back.
+    ClockJump(i16),
+    Restart,
+    /// The process ends between two instructions.
+    Crash,
+    /// The process starts again on a disk with no room, or with some.
+    DiskFull(bool),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => Just(Step::Upload),
+        2 => Just(Step::UploadTemp),
+        2 => (1..4_u8).prop_map(Step::Batch),
+        3 => any::<u8>().prop_map(Step::Replace),
+        2 => any::<u8>().prop_map(Step::MakeReady),
+        4 => any::<u8>().prop_map(Step::Delete),
+        3 => any::<u8>().prop_map(Step::Restore),
+        3 => any::<u8>().prop_map(Step::Read),
+        4 => Just(Step::Purge),
+        3 => (1..40_u8).prop_map(Step::Wait),
+        1 => (-300..300_i16).prop_map(Step::ClockJump),
+        1 => Just(Step::Restart),
+        3 => Just(Step::Crash),
+        1 => any::<bool>().prop_map(Step::DiskFull),
+    ]
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Readable; a TEMP file until a time.
+    Live(Content, Option<i64>),
+    /// Deleted at a time.
+    Deleted(Content, i64),
+    Gone,
+}
+
+struct Machine {
+    dir: TempDir,
+    store: Option<FileStore>,
+    clock: ManualClock,
+    wall: i64,
+    passed: i64,
+    /// The difference of the clocks when the store was opened.
+    trusted: i64,
+    /// The passed time at the first leap since then.
+    leapt_at: Option<i64>,
+    is_full: bool,
+    files: BTreeMap<FileId, State>,
+    made: Vec<FileId>,
+    contents: u64,
+}
+
+impl Machine {
+    async fn new() -> Self {
+        let mut machine = Self {
+            dir: fresh_dir(),
+            store: None,
+            clock: ManualClock::at(BEGIN),
+            wall: BEGIN.as_millis(),
+            passed: 0,
+            trusted: 0,
+            leapt_at: None,
+            is_full: false,
+            files: BTreeMap::new(),
+            made: Vec::new(),
+            contents: 0,
+        };
+        machine.open().await;
+        machine
+    }
+
+    async fn open(&mut self) {
+        let mut config = StoreConfig::default();
+        (config.temp_ttl, config.purge_grace) = (TEMP_TTL, PURGE_GRACE);
+        (config.clock_settle, config.blob_grace) = (SETTLE, Duration::ZERO);
+        config.reserve_bytes = if self.is_full { 1 << 60 } else { 4096 };
+        config.variants.threads = 1;
+        config.variants.disk_cache_bytes = 0;
+
+        let builder = FileStore::builder(self.dir.path().join("data")).config(config);
+        self.store = Some(builder.clock(self.clock.clock()).open().await.unwrap());
+        (self.trusted, self.leapt_at) = (self.wall - self.passed, None);
+    }
+
+    fn store(&self) -> &FileStore {
+        self.store.as_ref().expect("open between two steps")
+    }
+
+    async fn stop(&mut self) {
+        self.store().close().await;
+        self.store = None;
+    }
+
+    async fn run(&mut self, step: &Step) {
+        match *step {
+            Step::Upload => self.upload(None).await,
+            Step::UploadTemp => self.upload(Some(TEMP_TTL)).await,
+            Step::Batch(items) => self.batch(items).await,
+            Step::Wait(minutes) => self.wait(i64::from(minutes)),
+            Step::ClockJump(minutes) => self.jump(i64::from(minutes)),
+            Step::Purge => self.purge().await,
+            Step::Restart => {
+                self.stop().await;
+                self.open().await;
+            }
+            Step::DiskFull(is_full) => {
+                self.stop().await;
+                self.is_full = is_full;
+                self.open().await;
+            }
+            Step::Crash => {
+                let left = fresh_dir();
+                copy(self.dir.path(), left.path());
+                self.store = None;
+                self.dir = left;
+                self.open().await;
+            }
+            Step::Replace(at)
+            | Step::MakeReady(at)
+            | Step::Delete(at)
+            | Step::Restore(at)
+            | Step::Read(at) => {
+                if !self.made.is_empty() {
+                    let id = self.made[usize::from(at) % self.made.len()];
+                    self.change(step, id).await;
+                }
+            }
+        }
+    }
+
+    fn fresh(&mut self) -> Content {
+        self.contents += 1;
+        Content(self.contents)
+    }
+
+    async fn upload(&mut self, ttl: Option<Duration>) {
+        let content = self.fresh();
+        let mut new = NewUpload::new("acme".parse().unwrap(), "machine".parse().unwrap());
+        if ttl.is_some() {
+            new = new.temp();
+        }
+        let uploaded = self.store().upload(new, &content.bytes()[..]).await;
+        if let Some(record) = self.unless_full(uploaded) {
+            let expires = ttl.map(|_| self.wall + millis(TEMP_TTL));
+            self.insert(record.file_id, State::Live(content, expires));
+        }
+    }
+
+    async fn batch(&mut self, items: u8) {
+        let contents: Vec<_> = (0..items).map(|_| self.fresh()).collect();
+        let named = contents.iter().map(|content| (GivenName::named("x"), content.bytes()));
+        let new = NewBatch::new("acme".parse().unwrap(), "machine".parse().unwrap());
+        let uploaded = self.store().batch(new, named.collect::<Vec<_>>()).await;
+        for (record, content) in self.unless_full(uploaded).into_iter().flatten().zip(contents) {
+            self.insert(record.file_id, State::Live(content, None));
+        }
+    }
+
+    fn insert(&mut self, id: FileId, state: State) {
+        self.files.insert(id, state);
+        self.made.push(id);
+    }
+
+    /// Expects success, or the refusal of a full disk.
+    fn unless_full<T>(&self, outcome: Result<T>) -> Option<T> {
+        match outcome {
+            Ok(done) if !self.is_full => Some(done),
+            Err(error) if self.is_full && error.kind() == ErrorKind::StorageFull => None,
+            Ok(_) => panic!("stored on a full disk"),
+            Err(error) => panic!("{}", error.chain()),
+        }
+    }
+
+    async fn change(&mut self, step: &Step, id: FileId) {
+        let before = self.files[&id];
+        let (store, content) = (self.store().clone(), self.fresh());
+        let after = match (step, before) {
+            (Step::Read(_), State::Live(content, _)) => {
+                assert_eq!(store.read(id, &Scope::All).await.unwrap(), content.bytes());
+                before
+            }
+            (Step::Replace(_), State::Live(_, expires)) => {
+                let replaced = store.replace(id, &Scope::All, &content.bytes()[..]).await;
+                let replaced = self.unless_full(replaced);
+                replaced.map_or(before, |_| State::Live(content, expires))
+            }
+            (Step::MakeReady(_), State::Live(content, _)) => {
+                store.make_ready(id, &Scope::All).await.unwrap();
+                State::Live(content, None)
+            }
+            (Step::Delete(_), State::Live(content, _)) => {
+                store.delete(id, &Scope::All).await.unwrap();
+                State::Deleted(content, self.wall)
+            }
+            (Step::Delete(_), State::Deleted(..)) => {
+                store.delete(id, &Scope::All).await.unwrap();
+                before
+            }
+            (Step::Restore(_), State::Live(..) | State::Deleted(..)) => {
+                let record = store.restore(id, &Scope::All).await.unwrap();
+                let (State::Live(content, _) | State::Deleted(content, _)) = before else {
+                    unreachable!("matched above")
+                };
+                State::Live(content, record.expires_at.map(Timestamp::as_millis))
+            }
+            (Step::Delete(_) | Step::Restore(_), State::Gone) | (_, _) => {
+                let kind = match step {
+                    Step::Read(_) => store.read(id, &Scope::All).await.map(drop),
+                    Step::Delete(_) => store.delete(id, &Scope::All).await.map(drop),
+                    Step::Restore(_) => store.restore(id, &Scope::All).await.map(drop),
+                    Step::MakeReady(_) => store.make_ready(id, &Scope::All).await.map(drop),
+                    _ => store.replace(id, &Scope::All, &b"x"[..]).await.map(drop),
+                };
+                assert_eq!(kind.unwrap_err().kind(), ErrorKind::NotFound, "{step:?} of {before:?}");
+                before
+            }
+        };
+        self.files.insert(id, after);
+    }
+
+    fn wait(&mut self, minutes: i64) {
+        let millis = minutes * 60_000;
+        self.clock.advance(Duration::from_millis(millis.unsigned_abs()));
+        (self.wall, self.passed) = (self.wall + millis, self.passed + millis);
+    }
+
+    fn jump(&mut self, minutes: i64) {
+        self.wall += minutes * 60_000;
+        self.clock.set(Timestamp::from_millis(self.wall));
+    }
+
+    /// Purges: what is due goes if the clocks agree, nothing goes while they do not, and nothing that is
+    /// not due ever does.
+    async fn purge(&mut self) {
+        let offset = self.wall - self.passed;
+        if offset - self.trusted <= LEAP {
+            self.leapt_at = None;
+            self.trusted = self.trusted.min(offset);
+        } else {
+            self.leapt_at.get_or_insert(self.passed);
+        }
+        self.store().admin().purge(&NoProgress).await.unwrap();
+
+        for (id, state) in &mut self.files {
+            let left = self.store.as_ref().unwrap().info(*id, &Scope::All).await;
+            let is_live = self.store.as_ref().unwrap().read(*id, &Scope::All).await.is_ok();
+            let (is_due, after) = match *state {
+                State::Live(content, Some(expires)) => {
+                    (expires <= self.wall, State::Deleted(content, self.wall))
+                }
+                State::Deleted(_, at) => (at <= self.wall - millis(PURGE_GRACE), State::Gone),
+                other => (false, other),
+            };
+            let found = match (&left, is_live) {
+                (Err(_), _) => State::Gone,
+                (Ok(_), true) => *state,
+                (Ok(_), false) if matches!(*state, State::Live(..)) => after,
+                (Ok(_), false) => *state,
+            };
+            match self.leapt_at {
+                None => assert_eq!(found, if is_due { after } else { *state }, "{id}"),
+                Some(at) if self.passed - at < millis(SETTLE) => assert_eq!(found, *state, "{id}"),
+                Some(_) => assert!(found == *state || (is_due && found == after), "{id}"),
+            }
+            *state = found;
+        }
+    }
+
+    /// Checks everything: each file as the model has it, no other file, and no other bytes.
+    async fn check(&mut self) {
+        self.stop().await;
+        self.is_full = false;
+        self.open().await;
+        self.store().admin().purge(&NoProgress).await.ok();
+
+        let mut request = ListRequest::default();
+        request.limit = Some(1000);
+        let listed = self.store().list(&request, &Scope::All).await.unwrap().items;
+        for record in &listed {
+            assert!(self.files.contains_key(&record.file_id), "an unknown file: {record:?}");
+        }
+        for (id, state) in &self.files {
+            let read = self.store().read(*id, &Scope::All).await;
+            match state {
+                State::Live(content, None) => assert_eq!(read.unwrap(), content.bytes()),
+                // The purge just now may have ended its time.
+                State::Live(content, Some(_)) => {
+                    assert!(read.is_err() || read.unwrap() == content.bytes());
+                }
+                State::Deleted(..) | State::Gone => assert!(read.is_err(), "{id} is back"),
+            }
+        }
+
+        let data = self.dir.path().join("data");
+        assert!(files_below(&data.join("staging"), "").is_empty(), "left in staging");
+        let blobs = files_below(&data.join("blobs"), "");
+        for record in &listed {
+            assert!(blobs.contains(record.blob.key.as_str()), "no bytes: {record:?}");
+        }
+        assert!(blobs.len() <= self.files.len(), "bytes that no record names: {blobs:?}");
+    }
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).expect("a short time")
+}
+
+/// Runs the steps of one case.
+fn run(steps: &[Step]) {
+    let _simulation = Simulation::enter(1);
+    runtime().block_on(async {
+        let mut machine = Machine::new().await;
+        for step in steps {
+            machine.run(step).await;
+        }
+        machine.check().await;
+        machine.stop().await;
+    });
+}
+
+/// Runs random sequences; `FILESTORE_MACHINE_CASES` sets their number.
+#[test]
+fn any_sequence_of_steps_leaves_what_the_model_says() {
+    let cases = std::env::var("FILESTORE_MACHINE_CASES");
+    let cases = cases.map_or(24, |text| text.parse().expect("a number"));
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+
+    proptest!(config, |(steps in prop::collection::vec(step(), 1..=50))| run(&steps));
+}
