@@ -1,13 +1,17 @@
 //! Administration: background work on demand, and its state.
 
 use filestore_core::api::{
-    AdminProvider, CreateKey, DryRun, FsckReport, FsckRunRequest, FsckStatus, KeyReply,
-    MigratePlan, MigrateReport, MigrateRunRequest, MigrateStatus, MigrateStopRequest,
-    MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply, ProviderCheckReport, PurgeReport,
-    PurgeRunRequest, RotateKey, SigningSecretReply, StatusReply, SyncQueueReport, SyncQueueRequest,
-    SyncReport, SyncStatusReport, VariantCacheReport,
+    AdminProvider, BackupDestination, BackupPruneReport, BackupReport, BackupRestoreReport,
+    BackupVerifyReport, CreateBackup, CreateKey, DryRun, FsckReport, FsckRunRequest, FsckStatus,
+    KeyReply, MigratePlan, MigrateReport, MigrateRunRequest, MigrateStatus, MigrateStopRequest,
+    MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply, ProviderCheckReport, PruneBackups,
+    PurgeReport, PurgeRunRequest, RestoreBackup, RotateKey, SigningSecretReply, Snapshot,
+    StatusReply, SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport,
+    VariantCacheReport, VerifyBackup,
 };
 use reqwest::{Method, RequestBuilder};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::client::Client;
 use crate::error::Result;
@@ -194,6 +198,81 @@ impl Admin<'_> {
     pub async fn provider_check(&self, code: &str) -> Result<ProviderCheckReport> {
         let request = self.client.request(Method::POST, &["admin", "providers", code, "check"]);
         self.client.json(Call::repeatable(request).endless()).await
+    }
+
+    /// Lists the places for snapshots that the server's configuration names.
+    pub async fn backup_destinations(&self) -> Result<Vec<BackupDestination>> {
+        let request = self.client.request(Method::GET, &["admin", "backups"]);
+        self.client.json(Call::repeatable(request)).await
+    }
+
+    /// Takes a snapshot of the store, and waits for the end of it, however long that takes. Dropping the
+    /// future ends the run; what was copied stays, and the next one goes on from there. A failure after
+    /// the run has begun is in the report.
+    ///
+    /// ```no_run
+    /// use filestore_client::api::CreateBackup;
+    ///
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// let report = client.admin().backup_create("nightly", &CreateBackup::default()).await?;
+    /// if let Some(snapshot) = &report.snapshot {
+    ///     println!("{}: {} files", snapshot.snapshot_id, snapshot.files);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn backup_create(
+        &self,
+        destination: &str,
+        request: &CreateBackup,
+    ) -> Result<BackupReport> {
+        self.backup(destination, "create", request, Call::once).await
+    }
+
+    /// Lists the snapshots in a destination, the oldest first.
+    pub async fn backup_list(&self, destination: &str) -> Result<Vec<Snapshot>> {
+        let request = self.request(Method::GET, &["backups", destination]);
+        self.client.json(Call::repeatable(request)).await
+    }
+
+    /// Reads all of a snapshot and compares every digest; waits for the end of it. Dropping the future
+    /// ends it.
+    pub async fn backup_verify(
+        &self,
+        destination: &str,
+        request: &VerifyBackup,
+    ) -> Result<BackupVerifyReport> {
+        self.backup(destination, "verify", request, Call::repeatable).await
+    }
+
+    /// Restores files that the store has not any more from a snapshot, each under its id.
+    pub async fn backup_restore(
+        &self,
+        destination: &str,
+        request: &RestoreBackup,
+    ) -> Result<BackupRestoreReport> {
+        self.backup(destination, "restore", request, Call::once).await
+    }
+
+    /// Removes all but the newest snapshots in a destination, and what no kept one names.
+    pub async fn backup_prune(
+        &self,
+        destination: &str,
+        request: &PruneBackups,
+    ) -> Result<BackupPruneReport> {
+        self.backup(destination, "prune", request, Call::once).await
+    }
+
+    async fn backup<T: DeserializeOwned>(
+        &self,
+        destination: &str,
+        what: &str,
+        body: &impl Serialize,
+        call: fn(RequestBuilder) -> Call,
+    ) -> Result<T> {
+        let path = ["admin", "backups", destination, what];
+        let request = self.client.request(Method::POST, &path).json(body);
+        self.client.json(call(request).endless()).await
     }
 
     /// Reports the contents of the variant cache.

@@ -127,10 +127,15 @@ pub mod web {
 pub use self::{
     domain::{
         backlog::{ProviderBacklog, Waiting},
+        backup::{
+            BackupOptions, BackupReport, BlobFault, BlobProblem, PruneReport, RestoreReport,
+            RestoredAs, Selection, SnapshotBytes, SnapshotClouds, SnapshotInfo, VerifyReport,
+        },
         binding::{Binding, BindingChange, NewBinding},
         clock::{Clock, ManualClock, Timestamp},
         config::{
-            Durability, Limits, ScrubConfig, SigningConfig, StoreConfig, SyncConfig, VariantConfig,
+            BackupDestination, Durability, Limits, ScrubConfig, SigningConfig, StoreConfig,
+            SyncConfig, VariantConfig,
         },
         custom_metadata::CustomMetadata,
         damage::{Damage, DamagedRow},
@@ -141,7 +146,8 @@ pub use self::{
             FsckRunning, FsckStart, FsckStatus, FsckSummary,
         },
         id::{
-            BlobId, FileId, KeyId, OrganizationId, OrganizationNumber, Sha256, StoreId, SubSystem,
+            BlobId, FileId, KeyId, OrganizationId, OrganizationNumber, Sha256, SnapshotId, StoreId,
+            SubSystem,
         },
         key::{ApiKey, KeyDigest, KeyScope, KeyScopes, KeySecret, NewKey},
         lifecycle::FileState,
@@ -176,7 +182,7 @@ pub use self::{
         StagedBlob, StagingWriter,
     },
     variant::{CacheReport, Fit, Sheet, SheetCell, Variant, VariantKey, VariantSize},
-    worker::{Admin, NoProgress, Progress, Workers, migrate::MigrateOptions},
+    worker::{Admin, Backups, NoProgress, Progress, Workers, migrate::MigrateOptions},
 };
 
 /// Compiles the README's example.

@@ -108,6 +108,7 @@ fn request(server: &TestServer, row: &Row, file: &str, organization: &str) -> (C
     let path = row.path.replace("{fileId}", file).replace("{width}/{height}", "200/200");
     let path =
         path.replace("{code}", "LOCAL").replace("{key_id}", NO_FILE).replace("{kid}", "none");
+    let path = path.replace("{destination}", "none");
     let path = path.replace("{organizationId}", organization);
     let path = if path == "/metrics" { path } else { format!("/api/v1{path}") };
     let call = server.call(row.method.clone(), &path);

@@ -22,6 +22,7 @@ mod listing;
 mod health;
 mod admin;
 mod fsck;
+mod backups;
 mod clouds;
 mod errors;
 mod access;

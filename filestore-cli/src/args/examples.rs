@@ -380,3 +380,55 @@ Examples:
   filestore completions bash > ~/.local/share/bash-completion/completions/filestore
   filestore completions zsh > \"${fpath[1]}/_filestore\"
   filestore completions fish > ~/.config/fish/completions/filestore.fish";
+
+pub(super) const BACKUP_CREATE: &str = "\
+A snapshot is of one instant, while the store runs: the database, and the bytes of every file.
+What an earlier snapshot in the same place has is not copied again. Each snapshot is whole by
+itself or absent; a run that was stopped goes on where it was when it is started again.
+
+A destination with a slash in it is a directory of this machine, and needs --data-dir. One
+without is a name that the server's configuration gives ([[backup.destinations]]). A snapshot
+holds the secrets of the store: keep it as you keep the data directory.
+
+Examples:
+  filestore --data-dir /var/lib/filestore backup create --to /mnt/backup/files
+  filestore backup create --to nightly
+  filestore backup create --to nightly --local-only";
+
+pub(super) const BACKUP_VERIFY: &str = "\
+Every content is read and its SHA-256 compared, and so is the copy of the database. Exit status
+1 if anything is missing or has other bytes.
+
+Examples:
+  filestore backup verify --from /mnt/backup/files
+  filestore backup verify --from nightly --snapshot 01JD8QZ4T6X3M2V9B7K5N1R0CE --json";
+
+pub(super) const BACKUP_RESTORE: &str = "\
+With --all the directory that --data-dir names becomes a store: a copy with an id of its own,
+whose files are all on its disk. With --replace it is the store that was backed up: it keeps its
+id, and files at providers stay there, each read and compared (--config names the providers).
+
+With --org or --file, files that the store has not any more come back under their ids; those
+that it has are left as they are. Every file is compared with its SHA-256 on the way.
+
+Examples:
+  filestore --data-dir /var/lib/restored backup restore --all --from /mnt/backup/files
+  filestore --data-dir /var/lib/filestore --config /etc/filestore.toml \\
+      backup restore --all --replace --from /mnt/backup/files
+  filestore backup restore --org 42 --from nightly
+  filestore backup restore --file 01JD8QZ4T6X3M2V9B7K5N1R0CE --from nightly";
+
+pub(super) const BACKUP_LIST: &str = "\
+The oldest first. FILES are records, CONTENTS the different bytes that the snapshot holds.
+
+Examples:
+  filestore backup list --from /mnt/backup/files
+  filestore backup list --from nightly --quiet";
+
+pub(super) const BACKUP_PRUNE: &str = "\
+Removes the older snapshots, and the bytes that no kept one names; also what runs that were
+stopped have left. Being stopped itself, it leaves bytes that the next run removes.
+
+Examples:
+  filestore backup prune --from /mnt/backup/files --keep 14
+  filestore backup prune --from nightly --keep 14";

@@ -2,6 +2,7 @@
 
 mod files;
 mod admin;
+mod backup;
 mod rate;
 mod examples;
 
@@ -17,6 +18,7 @@ pub(crate) use admin::{
     BindingCommand, FsckArgs, KeyCommand, MigrateCommand, MigrateTarget, ProviderCommand,
     PurgeCommand, SigningCommand, SyncCommand, VariantsCommand,
 };
+pub(crate) use backup::{BackupCommand, RestoredPart, SnapshotArgs};
 pub(crate) use files::{
     BatchArgs, DeleteArgs, EditArgs, GetArgs, IdArgs, ListArgs, OutputArgs, PlaceArgs, ReadyArgs,
     ReplaceArgs, SheetArgs, SignArgs, SignUploadArgs, UploadArgs, VariantArgs,
@@ -140,6 +142,9 @@ pub(crate) enum Command {
     /// Check the whole store: files without bytes, bytes without a file, damage, leftovers
     #[command(after_help = examples::FSCK)]
     Fsck(FsckArgs),
+    /// Snapshots of the store, and restoring from them
+    #[command(subcommand)]
+    Backup(BackupCommand),
     /// The cache of WebP variants
     #[command(subcommand)]
     Variants(VariantsCommand),

@@ -10,6 +10,7 @@ mod binding;
 mod key;
 mod admin;
 mod fsck;
+pub(crate) mod backup;
 mod migrate;
 mod sign;
 mod status;
@@ -108,6 +109,11 @@ async fn carry_out(cli: Cli, out: Output, stop: &watch::Sender<bool>) -> Result<
     if let Command::Key(KeyCommand::Generate) = cli.command {
         return key::generate(out);
     }
+    if let Command::Backup(command) = &cli.command
+        && let Some(exit) = backup::without_store(command, &cli.global.address(), out).await?
+    {
+        return Ok(exit);
+    }
     let opened = target::open(cli.global.address(), if_absent(&cli.command)).await?;
     let outcome = on_target(cli.command, &opened, out, stop).await;
     opened.target.close().await;
@@ -175,6 +181,7 @@ async fn on_target(
         Command::Sync(SyncCommand::Status) => admin::sync_status(target, out).await,
         Command::Fsck(args) => fsck::run(args, target, out, stop).await,
         Command::Migrate(command) => migrate::run(command, target, out, stop).await,
+        Command::Backup(command) => backup::run(command, target, out).await,
         Command::Variants(VariantsCommand::Status) => admin::variants_status(target, out).await,
         Command::Variants(VariantsCommand::Prune) => admin::variants_prune(target, out).await,
         Command::Usage { org } => admin::usage(&org, target, out).await,

@@ -1,13 +1,17 @@
 //! The operations of a target: one method per command, in the types of the wire contract.
 
+use std::num::NonZeroUsize;
+
 use async_trait::async_trait;
 use filestore_core::api::{
-    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, CreateKey,
+    AdminProvider, BackupPruneReport, BackupReport, BackupRestoreReport, BackupVerifyReport,
+    BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding, CreateKey,
     DeleteFileResult, DeleteReply, DryRun, FileRecord, Fit, FsckReport, FsckRunRequest, KeyReply,
     ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport,
-    NewKeyReply, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RotateKey, SheetMap,
-    SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply, SyncReport,
-    SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
+    NewKeyReply, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RestoreBackup,
+    RotateKey, SheetMap, SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply,
+    Snapshot, StatusReply, SyncReport, SyncStatusReport, UpdateBinding, UsageReply,
+    VariantCacheReport,
 };
 use tokio::sync::watch;
 
@@ -101,6 +105,29 @@ pub(crate) trait Target: Send + Sync {
     /// Checks the store, until the end or until `stop` says so.
     async fn fsck(&self, request: &FsckRunRequest, stop: Stop, meter: &Meter)
     -> Result<FsckReport>;
+    async fn backup_create(
+        &self,
+        destination: &str,
+        request: &CreateBackup,
+        meter: &Meter,
+    ) -> Result<BackupReport>;
+    async fn backup_list(&self, destination: &str) -> Result<Vec<Snapshot>>;
+    async fn backup_verify(
+        &self,
+        destination: &str,
+        snapshot: Option<String>,
+    ) -> Result<BackupVerifyReport>;
+    async fn backup_restore(
+        &self,
+        destination: &str,
+        request: &RestoreBackup,
+        meter: &Meter,
+    ) -> Result<BackupRestoreReport>;
+    async fn backup_prune(
+        &self,
+        destination: &str,
+        keep: NonZeroUsize,
+    ) -> Result<BackupPruneReport>;
     async fn variants_status(&self) -> Result<VariantCacheReport>;
     async fn variants_prune(&self) -> Result<VariantCacheReport>;
     async fn status(&self) -> Result<StatusReply>;

@@ -3,6 +3,7 @@
 mod support;
 mod commands;
 mod names;
+mod backups;
 mod clouds;
 mod recursive;
 mod process;

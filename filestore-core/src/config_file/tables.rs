@@ -1,6 +1,7 @@
 //! The tables of the file, and their effect on the defaults.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -9,7 +10,8 @@ use serde::de::IgnoredAny;
 use super::ConfigFileError;
 use super::providers::{self, OptionInFile};
 use crate::domain::config::{
-    Durability, Limits, ScrubConfig, SigningConfig, StoreConfig, SyncConfig, VariantConfig,
+    BackupDestination, Durability, Limits, ScrubConfig, SigningConfig, StoreConfig, SyncConfig,
+    VariantConfig,
 };
 use crate::domain::fsck::FsckDepth;
 use crate::domain::signature::SigningSecret;
@@ -48,6 +50,7 @@ tables! {
         sync: SyncTable,
         scrub: ScrubTable,
         signing: SigningTable,
+        backup: BackupTable,
         providers: Vec<ProviderTable>,
         ..listen,
         ..data_dir,
@@ -126,6 +129,15 @@ tables! {
         kid: String,
         secret: String,
     }
+    /// The table `[backup]`.
+    BackupTable {
+        destinations: Vec<DestinationTable>,
+    }
+    /// One table of `[[backup.destinations]]`.
+    DestinationTable {
+        name: String,
+        path: PathBuf,
+    }
     /// One table of `[[providers]]`.
     ProviderTable {
         code: String,
@@ -173,6 +185,7 @@ impl File {
         self.scrub.unwrap_or_default().apply(&mut config.scrub);
 
         self.signing.unwrap_or_default().apply(&mut config.signing, env)?;
+        config.backup_destinations = self.backup.unwrap_or_default().into_destinations()?;
         config.providers = providers::into_configs(self.providers.unwrap_or_default(), env)?;
         Ok(config)
     }
@@ -236,6 +249,41 @@ impl SigningTable {
         }
         Ok(())
     }
+}
+
+impl BackupTable {
+    /// Reads the destinations: each has a name of its own, and a path that does not depend on where the
+    /// process was started.
+    fn into_destinations(self) -> Result<Vec<BackupDestination>, ConfigFileError> {
+        let mut destinations: Vec<BackupDestination> = Vec::new();
+        for table in self.destinations.unwrap_or_default() {
+            let name = table.name.filter(|name| is_destination_name(name)).ok_or({
+                ConfigFileError::Value {
+                    key: "backup.destinations.name",
+                    problem: "must be given, 1 to 64 characters of A-Z a-z 0-9 _ -",
+                }
+            })?;
+            let path = table.path.filter(|path| path.is_absolute()).ok_or({
+                ConfigFileError::Value {
+                    key: "backup.destinations.path",
+                    problem: "must be given, an absolute path",
+                }
+            })?;
+            if destinations.iter().any(|other| other.name == name) {
+                return Err(ConfigFileError::Value {
+                    key: "backup.destinations.name",
+                    problem: "must be another for each destination",
+                });
+            }
+            destinations.push(BackupDestination { name, path });
+        }
+        Ok(destinations)
+    }
+}
+
+fn is_destination_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
 impl SecretTable {

@@ -1,5 +1,6 @@
 //! The configuration of the core, with its defaults.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::fsck::FsckDepth;
@@ -54,6 +55,8 @@ pub struct StoreConfig {
     pub scrub: ScrubConfig,
     /// Settings of signed URLs.
     pub signing: SigningConfig,
+    /// The places for snapshots that callers over the network may name.
+    pub backup_destinations: Vec<BackupDestination>,
     /// Settings of the variant engine.
     pub variants: VariantConfig,
     /// The providers besides the data directory.
@@ -78,10 +81,20 @@ impl Default for StoreConfig {
             reserve_bytes: 8 << 20,
             limits: Limits::default(),
             signing: SigningConfig::default(),
+            backup_destinations: Vec::new(),
             variants: VariantConfig::default(),
             providers: Vec::new(),
         }
     }
+}
+
+/// A place for snapshots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackupDestination {
+    /// The name by which callers ask for it.
+    pub name: String,
+    /// The directory.
+    pub path: PathBuf,
 }
 
 /// Limits of an upload.

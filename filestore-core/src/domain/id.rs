@@ -120,6 +120,28 @@ impl FromStr for KeyId {
     }
 }
 
+/// The id of one snapshot of a store. Ids of later snapshots are greater.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SnapshotId(Ulid);
+
+impl SnapshotId {
+    /// Creates a new id whose time part is `now`.
+    pub fn generate(now: Timestamp) -> Self {
+        Self(fresh_ulid(now))
+    }
+}
+
+impl FromStr for SnapshotId {
+    type Err = Error;
+
+    /// Accepts an upper-case ULID of 26 characters, nothing else.
+    fn from_str(text: &str) -> Result<Self> {
+        parse_ulid(text).map(Self).ok_or_else(|| {
+            Error::invalid("snapshot_id", "a snapshot's id is an upper-case ULID of 26 characters")
+        })
+    }
+}
+
 macro_rules! ulid_text {
     ($($name:ident),*) => {$(
         impl fmt::Display for $name {
@@ -136,7 +158,7 @@ macro_rules! ulid_text {
         }
     )*};
 }
-ulid_text!(FileId, BlobId, StoreId, KeyId);
+ulid_text!(FileId, BlobId, StoreId, KeyId, SnapshotId);
 
 fn fresh_ulid(now: Timestamp) -> Ulid {
     Ulid::from_parts(u64::try_from(now.as_millis()).unwrap_or(0), tasks::random_part())

@@ -18,6 +18,7 @@ pub mod record;
 pub mod report;
 pub mod fsck;
 pub mod backlog;
+pub mod backup;
 pub mod reply;
 pub mod scope;
 pub mod key;

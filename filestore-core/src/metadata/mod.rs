@@ -19,6 +19,7 @@ pub mod sqlite;
 pub mod contract;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -381,12 +382,15 @@ pub trait Metadata: Inspection {
     /// Makes a hold last until `until`; false if it has ended by `now`, so that what it held may be gone.
     async fn renew_hold(&self, id: &str, now: Timestamp, until: Timestamp) -> Result<bool>;
 
-    /// Frees the deleted files behind `last_row`, which the snapshot does not name; see
-    /// [`snapshot_to`](Self::snapshot_to).
+    /// Frees the deleted files behind `last_row`, which the snapshot does not name.
     async fn narrow_hold(&self, id: &str, last_row: i64) -> Result<()>;
 
     /// Ends a hold.
     async fn release_hold(&self, id: &str) -> Result<()>;
+
+    /// Copies all that the engine holds, as it is at one instant, to the new file `path`, while others
+    /// read and write. Nothing is flushed. The file is read by the engine's own kind of reader.
+    async fn snapshot_to(&self, path: &Path) -> Result<()>;
 
     // --------------------------------------------------------------------------------------- Engine
 

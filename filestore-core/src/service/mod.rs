@@ -35,6 +35,7 @@ mod commit;
 mod publish;
 mod idempotency;
 mod quota;
+mod put_back;
 mod signing;
 mod permits;
 mod change;

@@ -2,6 +2,7 @@
 //!
 //! | module | content |
 //! |---|---|
+//! | `backup` | directories of snapshots: by digest, with a manifest each |
 //! | `blob_store` | [`BlobStore`], the trait of every store that holds blobs |
 //! | `data_dir` | the directory of one store, locked by one process |
 //! | `identity` | the markers of its store in it, checked at opening |
@@ -16,6 +17,7 @@
 //! bytes that are gone for good.
 
 pub mod blob_store;
+pub mod backup;
 pub mod data_dir;
 pub mod identity;
 pub mod local;

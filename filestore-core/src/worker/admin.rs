@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use super::backup::Backups;
 use super::migrate::MigrateOptions;
 use super::progress::Progress;
 use crate::FileStore;
 use crate::domain::backlog::ProviderBacklog;
-use crate::domain::error::Result;
+use crate::domain::backup::{BackupOptions, BackupReport, RestoreReport, Selection};
+use crate::domain::error::{Error, Result};
 use crate::domain::fsck::{FsckMode, FsckOptions, FsckReport, FsckStatus};
-use crate::domain::id::OrganizationNumber;
+use crate::domain::id::{OrganizationNumber, SnapshotId};
 use crate::domain::load::Load;
 use crate::domain::overview::{Overview, ProviderStatus};
 use crate::domain::provider::ProviderCode;
@@ -386,6 +388,61 @@ impl Admin<'_> {
     /// Finds the provider that `code` names. `UnknownProvider` lists the codes there are.
     pub fn provider_code(self, code: &str) -> Result<ProviderCode> {
         self.store.provider_code(code)
+    }
+
+    /// Opens the snapshots in a destination that the configuration names. `NotFound` lists the names that
+    /// there are.
+    pub async fn backups(self, destination: &str) -> Result<Backups> {
+        let config = self.store.config();
+        let mut destinations = config.backup_destinations.iter();
+        match destinations.find(|known| known.name == destination) {
+            Some(known) => Backups::create(&known.path).await,
+            None => {
+                let names = config.backup_destinations.iter().map(|known| known.name.as_str());
+                Err(Error::not_found("the backup destination").with_allowed(names))
+            }
+        }
+    }
+
+    /// Takes a snapshot of the store while it runs. Until the snapshot is whole, what it names is not
+    /// removed; from then on it owns its bytes. What an earlier snapshot in the same place has is not
+    /// copied again, nor is what a run that broke off has left. Progress counts files, and bytes beside
+    /// them.
+    ///
+    /// `StorageFull` if the place is full: what was copied stays. `ProviderUnavailable` if a provider
+    /// that holds files does not answer or is not configured, unless they are only to be noted.
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use filestore_core::{BackupOptions, Backups, NoProgress};
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// let backups = Backups::create("/mnt/backup/files").await?;
+    /// let options = BackupOptions::default();
+    /// let report = store.admin().backup(&backups, options, Arc::new(NoProgress)).await?;
+    /// println!("{}: {} bytes copied", report.snapshot.id, report.copied_bytes);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn backup(
+        self,
+        backups: &Backups,
+        options: BackupOptions,
+        progress: Arc<dyn Progress>,
+    ) -> Result<BackupReport> {
+        self.store.back_up(backups, options, progress).await
+    }
+
+    /// Restores files of a snapshot, the newest if none is named, that the store has not any more: each
+    /// under its id, with its bytes compared. Files that it has are left as they are. Progress counts
+    /// files. `NotFound` if the snapshot has none of them.
+    pub async fn restore(
+        self,
+        backups: &Backups,
+        id: Option<SnapshotId>,
+        selection: Selection,
+        progress: Arc<dyn Progress>,
+    ) -> Result<RestoreReport> {
+        self.store.restore_selected(backups, id, selection, progress).await
     }
 
     /// Reports what the variant cache holds.

@@ -1,4 +1,4 @@
-//! Background work: purge, expiry, sync, migration, upkeep, scrub; and the check of the whole store.
+//! Background work: purge, expiry, sync, migration, upkeep, scrub; the check of the whole store; snapshots.
 //!
 //! Each worker is a function that does what is due and reports: the server runs them from one
 //! [`Workers`] task, the CLI and tests call the same functions on a store. Leases in the database
@@ -8,6 +8,7 @@
 //! provider delays another, the service's own disk least of all.
 
 pub mod progress;
+pub mod backup;
 pub mod purge;
 pub mod sync;
 pub mod migrate;
@@ -24,6 +25,7 @@ mod runner;
 mod scrub;
 
 pub use admin::Admin;
+pub use backup::Backups;
 pub use progress::{NoProgress, Progress};
 pub use runner::Workers;
 

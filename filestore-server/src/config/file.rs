@@ -63,6 +63,7 @@ tables! {
         ..sync,
         ..scrub,
         ..signing,
+        ..backup,
         ..providers,
     }
     /// The table `[tls]`: two PEM files.

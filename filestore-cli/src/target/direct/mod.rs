@@ -6,26 +6,31 @@
 mod content;
 mod convert;
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use filestore_core::api::{
-    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, CreateKey,
+    AdminProvider, BackupPruneReport, BackupReport, BackupRestoreReport, BackupVerifyReport,
+    BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding, CreateKey,
     DeleteFileResult, DeleteReply, DryRun, FileRecord, Fit, FsckReport, FsckRunRequest, KeyReply,
     ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport,
-    NewKeyReply, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RotateKey, SheetMap,
-    SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply, StatusReply, SyncReport,
-    SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
+    NewKeyReply, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RestoreBackup,
+    RotateKey, SheetMap, SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply,
+    Snapshot, StatusReply, SyncReport, SyncStatusReport, UpdateBinding, UsageReply,
+    VariantCacheReport,
 };
 use filestore_core::{
-    FileId, FileStore, KeyId, MigrateOptions, OrganizationId, ProviderCode, Scope,
+    Backups, FileId, FileStore, KeyId, MigrateOptions, NoProgress, OrganizationId, ProviderCode,
+    Scope,
 };
 
 use super::destination::Destination;
 use super::operations::{Stop, Target};
 use super::range::ByteRange;
 use super::request::{Acknowledged, Batch, Change, IfMatch, Migration, Upload, Variant};
+use crate::command::backup::is_directory;
 use crate::failure::{Failure, Result};
 use crate::output::Meter;
 
@@ -38,6 +43,14 @@ pub(crate) struct Direct {
 impl Direct {
     pub(super) fn new(store: FileStore) -> Self {
         Self { store }
+    }
+
+    /// Opens a directory of snapshots, or a destination of the configuration.
+    async fn backups(&self, destination: &str) -> Result<Backups> {
+        Ok(match is_directory(destination) {
+            true => Backups::create(destination).await?,
+            false => self.store.admin().backups(destination).await?,
+        })
     }
 
     fn provider(&self, code: &str) -> Result<ProviderCode> {
@@ -278,6 +291,50 @@ impl Target for Direct {
         options.provider =
             request.provider_code.as_deref().map(|code| self.provider(code)).transpose()?;
         Ok(self.store.admin().fsck(options, &|| *stop.borrow(), meter).await?.into())
+    }
+
+    async fn backup_create(
+        &self,
+        destination: &str,
+        request: &CreateBackup,
+        meter: &Meter,
+    ) -> Result<BackupReport> {
+        let (backups, progress) = (self.backups(destination).await?, Arc::new(meter.clone()));
+        Ok(self.store.admin().backup(&backups, (*request).into(), progress).await?.into())
+    }
+
+    async fn backup_list(&self, destination: &str) -> Result<Vec<Snapshot>> {
+        let snapshots = self.backups(destination).await?.list().await?;
+        Ok(snapshots.into_iter().map(Into::into).collect())
+    }
+
+    async fn backup_verify(
+        &self,
+        destination: &str,
+        snapshot: Option<String>,
+    ) -> Result<BackupVerifyReport> {
+        let id = snapshot.as_deref().map(str::parse).transpose()?;
+        Ok(self.backups(destination).await?.verify(id, Arc::new(NoProgress)).await?.into())
+    }
+
+    async fn backup_restore(
+        &self,
+        destination: &str,
+        request: &RestoreBackup,
+        meter: &Meter,
+    ) -> Result<BackupRestoreReport> {
+        let (backups, progress) = (self.backups(destination).await?, Arc::new(meter.clone()));
+        let id = request.snapshot_id.as_deref().map(str::parse).transpose()?;
+        let selection = request.try_into()?;
+        Ok(self.store.admin().restore(&backups, id, selection, progress).await?.into())
+    }
+
+    async fn backup_prune(
+        &self,
+        destination: &str,
+        keep: NonZeroUsize,
+    ) -> Result<BackupPruneReport> {
+        Ok(self.backups(destination).await?.prune(keep, Arc::new(NoProgress)).await?.into())
     }
 
     async fn sync_status(&self) -> Result<SyncStatusReport> {

@@ -2,16 +2,19 @@
 
 mod watching;
 
+use std::num::NonZeroUsize;
+
 use async_trait::async_trait;
 use filestore_client::{self as client, Client};
 use filestore_core::api::{
-    AdminProvider, BindingReply, BindingUpdateReply, ChangeReply, CreateBinding, CreateKey,
+    AdminProvider, BackupPruneReport, BackupReport, BackupRestoreReport, BackupVerifyReport,
+    BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding, CreateKey,
     DeleteFileResult, DeleteReply, DryRun, FileRecord, Fit, FsckReport, FsckRunRequest, KeyReply,
     ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport,
-    NewKeyReply, OrganizationId, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply,
-    RotateKey, SheetMap, SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply,
-    StatusReply, SubSystem, SyncReport, SyncStatusReport, UpdateBinding, UsageReply,
-    VariantCacheReport,
+    NewKeyReply, OrganizationId, ProviderCheckReport, ProviderReply, PruneBackups, PurgeReport,
+    ReadyReply, RestoreBackup, RotateKey, SheetMap, SignRequest, SignUploadRequest, SignedUrlReply,
+    SigningSecretReply, Snapshot, StatusReply, SubSystem, SyncReport, SyncStatusReport,
+    UpdateBinding, UsageReply, VariantCacheReport, VerifyBackup,
 };
 
 use super::destination::{Delivery, Destination};
@@ -21,7 +24,8 @@ use super::range::ByteRange;
 use super::request::{
     Acknowledged, Batch, Change, Edit, IfMatch, Lifetime, Migration, Place, Upload, Variant,
 };
-use crate::failure::Result;
+use crate::command::backup::{is_directory, kept};
+use crate::failure::{Failure, Result};
 use crate::output::Meter;
 
 /// A server, spoken to with the typed client.
@@ -269,6 +273,46 @@ impl Target for Remote {
         watching::fsck(self.client.admin(), request, stop, meter).await
     }
 
+    async fn backup_create(
+        &self,
+        destination: &str,
+        request: &CreateBackup,
+        _meter: &Meter,
+    ) -> Result<BackupReport> {
+        Ok(self.client.admin().backup_create(&configured(destination)?, request).await?)
+    }
+
+    async fn backup_list(&self, destination: &str) -> Result<Vec<Snapshot>> {
+        Ok(self.client.admin().backup_list(&configured(destination)?).await?)
+    }
+
+    async fn backup_verify(
+        &self,
+        destination: &str,
+        snapshot: Option<String>,
+    ) -> Result<BackupVerifyReport> {
+        let request = VerifyBackup::new(snapshot);
+        Ok(self.client.admin().backup_verify(&configured(destination)?, &request).await?)
+    }
+
+    async fn backup_restore(
+        &self,
+        destination: &str,
+        request: &RestoreBackup,
+        _meter: &Meter,
+    ) -> Result<BackupRestoreReport> {
+        Ok(self.client.admin().backup_restore(&configured(destination)?, request).await?)
+    }
+
+    async fn backup_prune(
+        &self,
+        destination: &str,
+        keep: NonZeroUsize,
+    ) -> Result<BackupPruneReport> {
+        let request = PruneBackups::new(kept(keep));
+        Ok(self.client.admin().backup_prune(&configured(destination)?, &request).await?)
+    }
+
     async fn sync_status(&self) -> Result<SyncStatusReport> {
         Ok(self.client.admin().sync_status().await?)
     }
@@ -290,6 +334,16 @@ impl Target for Remote {
     }
 
     async fn close(&self) {}
+}
+
+/// Refuses a directory of this machine: a server writes only where its configuration says.
+fn configured(destination: &str) -> Result<String> {
+    if is_directory(destination) {
+        let problem = "a server takes snapshots only to destinations that its configuration names";
+        return Err(Failure::refused(problem)
+            .hint("name one of [[backup.destinations]], or stop the server and use --data-dir"));
+    }
+    Ok(destination.to_owned())
 }
 
 /// Writes a condition as the value of If-Match.

@@ -1,5 +1,6 @@
 //! Administration on the wire (`/api/v1/admin/...`): snake_case, but for `organizationId`.
 
+mod backup;
 mod key;
 mod purge;
 mod sync;
@@ -9,6 +10,11 @@ mod variant;
 mod status;
 mod fsck;
 
+pub use backup::{
+    BackupDestination, BackupError, BackupFault, BackupPruneReport, BackupReport,
+    BackupRestoreReport, BackupVerifyReport, CreateBackup, PruneBackups, RestoreBackup, Snapshot,
+    VerifyBackup,
+};
 pub use fsck::{FsckFinding, FsckReport, FsckRunRequest, FsckRunning, FsckStatus, FsckSummary};
 pub use key::{ALL_ORGANIZATIONS, CreateKey, KeyReply, NewKeyReply, RotateKey};
 pub use migrate::{

@@ -4,6 +4,7 @@
 //! conversions here give every value the name that the contract has for it.
 
 mod vocabulary;
+mod backup;
 mod file;
 mod binding;
 mod provider;

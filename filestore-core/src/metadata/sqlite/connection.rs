@@ -161,7 +161,7 @@ impl From<Error> for OpenError {
 
 impl OpenError {
     /// Makes the error that a caller gets for the database at `path`.
-    fn into_error(self, path: &Path) -> Error {
+    pub(super) fn into_error(self, path: &Path) -> Error {
         let error = match self {
             Self::Refused(error) => return error,
             Self::Sql(error) => error,

@@ -1,6 +1,7 @@
 //! The methods of [`Metadata`], each a read on a connection of the pool or a job of the writer.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -9,7 +10,7 @@ use crate::domain::backlog::ProviderBacklog;
 use crate::domain::binding::{Binding, BindingChange, NewBinding};
 use crate::domain::clock::Timestamp;
 use crate::domain::damage::Damage;
-use crate::domain::error::Result;
+use crate::domain::error::{Error, Result};
 use crate::domain::id::{
     BlobId, FileId, KeyId, OrganizationId, OrganizationNumber, Sha256, StoreId,
 };
@@ -20,6 +21,7 @@ use crate::domain::provider::ProviderCode;
 use crate::domain::record::{FileRecord, Thumbhash};
 use crate::domain::signature::SigningSecret;
 use crate::domain::usage::Usage;
+use crate::tasks;
 
 use crate::metadata::{
     AfterFailure, BindingOutcome, DueBlob, Holding, IdempotencyEntry, InsertFiles, Inserted,
@@ -29,7 +31,7 @@ use crate::metadata::{
 
 use super::{
     SqliteMetadata, backlog, bindings, dropped, files, holdings, holds, idempotency, intents, keys,
-    listing, purge, settings, signing, sync, waits,
+    listing, purge, settings, signing, snapshot, sync, waits,
 };
 
 #[async_trait]
@@ -524,6 +526,14 @@ impl Metadata for SqliteMetadata {
     async fn release_hold(&self, id: &str) -> Result<()> {
         let id = id.to_owned();
         self.writer.run("releasing a hold", move |tx| holds::release(tx.sql, &id)).await
+    }
+
+    async fn snapshot_to(&self, path: &Path) -> Result<()> {
+        self.readers.check()?;
+        let (live, copy) = (self.path.clone(), path.to_owned());
+        tasks::blocking(move || snapshot::copy(&live, &copy))
+            .await
+            .unwrap_or_else(|lost| Err(Error::internal("copying the database", lost)))
     }
 
     fn damage(&self) -> Damage {

@@ -28,7 +28,7 @@
 //! [`ErrorKind::Internal`]: crate::domain::error::ErrorKind::Internal
 //! [`ErrorKind::Unusable`]: crate::domain::error::ErrorKind::Unusable
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::domain::clock::Clock;
@@ -61,6 +61,7 @@ mod sync;
 mod holdings;
 mod intents;
 mod holds;
+mod snapshot;
 mod settings;
 mod signing;
 mod waits;
@@ -69,6 +70,7 @@ mod engine;
 #[cfg(test)]
 mod tests;
 
+pub use snapshot::{NamedBytes, SnapshotDatabase, prepare_restored};
 pub use writer::OnFull;
 
 use cache::RecordCache;
@@ -83,6 +85,7 @@ pub struct SqliteMetadata {
     cache: Arc<RecordCache>,
     health: Arc<Health>,
     store_id: StoreId,
+    path: PathBuf,
 }
 
 impl SqliteMetadata {
@@ -120,7 +123,7 @@ impl SqliteMetadata {
         let health = Arc::new(Health::new());
         let readers = Readers::open(path, Arc::clone(&health))?;
         let writer = Writer::start(connection, Arc::clone(&cache), Arc::clone(&health), on_full)?;
-        Ok(Self { readers, writer, cache, health, store_id })
+        Ok(Self { readers, writer, cache, health, store_id, path: path.to_owned() })
     }
 
     /// Reads a record within `scope` from the database and keeps it in memory.

@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -46,6 +47,18 @@ impl LocalStore {
             shared.open(&key)?.map(|file| checked(file, size_bytes)).transpose()
         })
         .await
+    }
+
+    /// Opens the file of a blob, whatever its length; `None` if the blob is absent. Blocks.
+    pub(crate) fn open_file(&self, key: &BlobKey) -> Result<Option<File>> {
+        self.shared.open(key)
+    }
+
+    /// Returns the paths under which a blob may be, in the order in which they are to be tried.
+    pub(crate) fn paths_of(&self, key: &BlobKey) -> [PathBuf; 3] {
+        let published = self.shared.dir.blobs().join(key.as_str());
+        let staged = self.shared.dir.staging().join(key.blob_id().to_string());
+        [published.clone(), staged, published]
     }
 
     /// Reads a small range, or opens the blob for a large one; see

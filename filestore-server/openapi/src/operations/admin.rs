@@ -1,10 +1,9 @@
 //! Administration of the whole service.
 
 use filestore_core::api::{
-    AdminProvider, CreateKey, FsckReport, FsckRunRequest, FsckStatus, KeyReply, MigratePlan, MigrateReport, MigrateRunRequest,
-    MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply,
-    ProviderCheckReport, PurgeReport, PurgeRunRequest, RotateKey, SigningSecretReply, StatusReply,
+    AdminProvider, CreateKey, FsckReport, FsckRunRequest, FsckStatus, KeyReply, MigratePlan, MigrateReport, MigrateRunRequest, MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply, ProviderCheckReport, PurgeReport, PurgeRunRequest, RotateKey, SigningSecretReply, StatusReply, BackupDestination, BackupPruneReport, BackupReport, BackupRestoreReport, BackupVerifyReport, CreateBackup, PruneBackups, RestoreBackup, Snapshot,
     SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport,
+    VerifyBackup,
 };
 use serde_json::{Value, json};
 
@@ -22,6 +21,7 @@ pub(crate) fn group() -> Group {
             sync(),
             migrate(),
             fsck(),
+            backups(),
             providers(),
             keys(),
             signing(),
@@ -64,6 +64,10 @@ fn status() -> Operation {
 /// Runs that take long send line feeds until their report; a failure after the first one cuts the reply.
 const LONG: &str = "May take long: the reply sends a line feed every second until the report, and a client that \
                     disconnects stops the run.";
+
+/// Runs whose failure after the head of the reply is in their report.
+const LONG_SAID: &str = "May take long: the reply sends a line feed every second until the report, and a client \
+                         that disconnects stops the run. A failure after the first one is in `error`.";
 
 fn purge_run() -> Operation {
     post("/admin/purge/run", "runPurge")
@@ -141,6 +145,38 @@ fn fsck() -> Vec<Operation> {
         get("/admin/fsck/status", "getCheckStatus")
             .says("Read the state of the checks", "")
             .replies(200, "How the checks stand.", reply::<FsckStatus>),
+    ]
+}
+
+fn backups() -> Vec<Operation> {
+    vec![
+        get("/admin/backups", "listBackupDestinations")
+            .says("List the destinations for snapshots that the configuration names", "")
+            .replies_all(200, "The destinations.", reply::<BackupDestination>),
+        get("/admin/backups/{destination}", "listSnapshots")
+            .says("List the snapshots in a destination, the oldest first", "")
+            .replies_all(200, "The snapshots.", reply::<Snapshot>)
+            .refuses([404, 409]),
+        post("/admin/backups/{destination}/create", "createSnapshot")
+            .says("Take a snapshot of the store", LONG_SAID)
+            .optional_json(request::<CreateBackup>)
+            .replies(200, "The snapshot.", reply::<BackupReport>)
+            .refuses([404, 409, 502, 507]),
+        post("/admin/backups/{destination}/verify", "verifySnapshot")
+            .says("Read a snapshot and compare every digest", LONG_SAID)
+            .optional_json(request::<VerifyBackup>)
+            .replies(200, "What was read.", reply::<BackupVerifyReport>)
+            .refuses([404, 409]),
+        post("/admin/backups/{destination}/restore", "restoreFromSnapshot")
+            .says("Bring files back that the store has not any more", LONG_SAID)
+            .json(request::<RestoreBackup>)
+            .replies(200, "What was restored.", reply::<BackupRestoreReport>)
+            .refuses([404, 409, 507]),
+        post("/admin/backups/{destination}/prune", "pruneSnapshots")
+            .says("Remove all but the newest snapshots", LONG_SAID)
+            .json(request::<PruneBackups>)
+            .replies(200, "What was removed.", reply::<BackupPruneReport>)
+            .refuses([404, 409]),
     ]
 }
 

@@ -77,6 +77,13 @@ impl Drop for Waiting {
 /// Announces that the work is accepted, and ignores all other progress.
 pub(super) struct Acceptance(Mutex<Option<oneshot::Sender<()>>>);
 
+impl Acceptance {
+    /// Tests whether the work was accepted: a failure from then on has no status.
+    pub(super) fn is_given(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+}
+
 impl Progress for Acceptance {
     fn accepted(&self) {
         let mut sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,6 +2,7 @@
 //! variant cache.
 
 mod long_run;
+mod backups;
 mod keys;
 mod fsck;
 mod migrate;
@@ -38,6 +39,8 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
         .or(migrate::routes())
         .unify()
         .or(fsck::routes())
+        .unify()
+        .or(backups::routes())
         .unify()
         .or(providers::routes())
         .unify()

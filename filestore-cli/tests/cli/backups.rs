@@ -1,0 +1,74 @@
+//! `backup` on a data directory, and against a server.
+
+use crate::support::{Bench, Way};
+
+#[test]
+fn a_stopped_store_is_saved_into_a_directory_and_restored_from_it() {
+    let bench = Bench::new(Way::Direct);
+    let id = bench.upload("hello.txt", "hello", &[]);
+    let backup = bench.path("backup").display().to_string();
+
+    let made = bench.ok(&["backup", "create", "--to", &backup]);
+    assert!(made.contains("1 file, 1 content (5 B); copied 1 (5 B), 0 there already"), "{made}");
+    let again = bench.json(&["backup", "create", "--to", &backup]);
+    assert_eq!((&again["copied"], &again["reused"]), (&0.into(), &1.into()));
+    assert_eq!(bench.ok(&["backup", "list", "--from", &backup]).lines().count(), 3);
+
+    let verified = bench.ok(&["backup", "verify", "--from", &backup]);
+    assert!(
+        verified.contains("0 missing, 0 wrong; its copy of the database is good"),
+        "{verified}"
+    );
+
+    let copy = Bench::new(Way::Direct);
+    let restored = copy.ok(&["backup", "restore", "--all", "--from", &backup]);
+    assert_eq!(restored, "restored 1 file (5 B), 0 failed\n");
+    assert_eq!(copy.ok(&["get", &id, "-o", "-"]), "hello");
+    let twice = copy.run(&["backup", "restore", "--all", "--from", &backup]);
+    assert_eq!(twice.status.code(), Some(2), "it is not empty any more");
+
+    bench.ok(&["delete", &id]);
+    bench.ok(&["purge", "run"]);
+    assert_eq!(bench.run(&["get", &id, "-o", "-"]).status.code(), Some(1));
+    bench.ok(&["backup", "restore", "--file", &id, "--from", &backup]);
+    assert_eq!(bench.ok(&["get", &id, "-o", "-"]), "hello");
+
+    let pruned = bench.ok(&["backup", "prune", "--from", &backup, "--keep", "1"]);
+    assert_eq!(pruned, "removed 1 snapshot, 0 contents (0 B); 1 kept\n");
+}
+
+#[test]
+fn a_snapshot_with_flipped_bytes_is_found_out() {
+    let bench = Bench::new(Way::Direct);
+    bench.upload("hello.txt", "hello", &[]);
+    let backup = bench.path("backup").display().to_string();
+    bench.ok(&["backup", "create", "--to", &backup]);
+
+    let sha256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
+    bench.write(&format!("backup/blobs/2c/{sha256}"), "hellO");
+    let verified = bench.run(&["backup", "verify", "--from", &backup]);
+    assert_eq!(verified.status.code(), Some(1));
+    let said = String::from_utf8(verified.stderr).unwrap();
+    assert!(said.contains(&format!("{sha256}: its bytes are wrong")), "{said}");
+}
+
+#[test]
+fn a_server_writes_only_where_its_configuration_says() {
+    let bench = Bench::with(Way::Url, |config| {
+        let path = config.data_dir.with_extension("backup");
+        let name = "nightly".to_owned();
+        config.store.backup_destinations = vec![filestore_core::BackupDestination { name, path }];
+    });
+    bench.upload("hello.txt", "hello", &[]);
+    bench.ok(&["backup", "create", "--to", "nightly"]);
+    assert!(bench.ok(&["backup", "verify", "--from", "nightly"]).contains("0 missing, 0 wrong"));
+    assert_eq!(bench.json(&["backup", "list", "--from", "nightly"])["files"], 1);
+
+    for (to, said) in [("/tmp/anywhere", "its configuration names"), ("weekly", "not found")] {
+        let refused = bench.run(&["backup", "create", "--to", to]);
+        assert_eq!(refused.status.code(), Some(1), "{to}");
+        let text = String::from_utf8(refused.stderr).unwrap();
+        assert!(text.contains(said), "{text}");
+    }
+    std::fs::remove_dir_all(bench.data_dir().with_extension("backup")).unwrap();
+}

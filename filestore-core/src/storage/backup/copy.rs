@@ -1,0 +1,93 @@
+//! Copying a file while its digest is made.
+
+use std::fs::File;
+use std::io;
+
+use rustix::io::{pread, write};
+use sha2::Digest;
+
+use crate::domain::id::Sha256;
+
+/// Size of one read.
+const BLOCK_BYTES: usize = 256 << 10;
+
+/// What became of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Copying {
+    /// Number of bytes read.
+    pub size_bytes: u64,
+    /// Digest of these bytes.
+    pub sha256: Sha256,
+}
+
+/// The side on which a copy failed.
+#[derive(Debug)]
+pub(super) enum CopyError {
+    /// The original cannot be read.
+    Read(io::Error),
+    /// The copy cannot be written.
+    Write(io::Error),
+}
+
+impl From<CopyError> for io::Error {
+    fn from(error: CopyError) -> Self {
+        match error {
+            CopyError::Read(error) | CopyError::Write(error) => error,
+        }
+    }
+}
+
+/// Copies all of `from` to the empty file `to`. On a file system with shared blocks (`FICLONE`) none is
+/// written; every byte is read in any case, so that a snapshot never holds others than were recorded.
+pub(super) fn copy(from: &File, to: &File, buffer: &mut Vec<u8>) -> Result<Copying, CopyError> {
+    let is_shared = share_blocks(from, to);
+    each_block(from, buffer, |block| if is_shared { Ok(()) } else { write_all(to, block) })
+}
+
+/// Reads all of `from`.
+pub(super) fn digest(from: &File, buffer: &mut Vec<u8>) -> io::Result<Copying> {
+    Ok(each_block(from, buffer, |_| Ok(()))?)
+}
+
+#[cfg(target_os = "linux")]
+fn share_blocks(from: &File, to: &File) -> bool {
+    rustix::fs::ioctl_ficlone(to, from).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn share_blocks(_: &File, _: &File) -> bool {
+    false
+}
+
+fn each_block(
+    from: &File,
+    buffer: &mut Vec<u8>,
+    mut give: impl FnMut(&[u8]) -> io::Result<()>,
+) -> Result<Copying, CopyError> {
+    buffer.resize(BLOCK_BYTES, 0);
+    let (mut hasher, mut size_bytes) = (sha2::Sha256::new(), 0_u64);
+
+    loop {
+        let block = match pread(from, &mut buffer[..], size_bytes) {
+            Ok(0) => break,
+            Ok(length) => &buffer[..length],
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(CopyError::Read(error.into())),
+        };
+        hasher.update(block);
+        give(block).map_err(CopyError::Write)?;
+        size_bytes += block.len() as u64;
+    }
+    Ok(Copying { size_bytes, sha256: Sha256(hasher.finalize().into()) })
+}
+
+fn write_all(to: &File, mut block: &[u8]) -> io::Result<()> {
+    while !block.is_empty() {
+        match write(to, block) {
+            Ok(written) => block = &block[written..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,395 @@
+//! The directory that snapshots lie in.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FlockOperation, flock};
+use sha2::Digest;
+
+use super::copy::{self, CopyError, Copying};
+use super::manifest::Manifest;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::{Sha256, SnapshotId};
+
+const MARKER: &str = "filestore-backup";
+const LOCK: &str = "filestore-backup.lock";
+const MARKER_TEXT: &str = "format 1\n";
+const BLOBS: &str = "blobs";
+const SNAPSHOTS: &str = "snapshots";
+const MANIFEST: &str = "manifest.jsonl";
+const UNFINISHED_MANIFEST: &str = "manifest.jsonl.new";
+const DATABASE: &str = "metadata.sqlite3";
+
+const BACKING_UP: &str = "writing a snapshot";
+const READING: &str = "reading a snapshot";
+
+/// Whether each file is flushed by itself, where the file system cannot be flushed as a whole.
+const SYNCS_EACH: bool = !cfg!(target_os = "linux");
+
+/// A directory of snapshots, locked by this process. Clones share the lock. All methods block.
+#[derive(Debug, Clone)]
+pub struct BackupDirectory {
+    held: Arc<Locked>,
+}
+
+#[derive(Debug)]
+struct Locked {
+    path: PathBuf,
+    /// Opened before anything is written: a flush reports the failures since then.
+    directory: File,
+    _lock: File,
+}
+
+/// What became of a file that was to be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// The directory has its bytes.
+    Whole,
+    /// Its bytes are not those expected; the directory has none of them.
+    Other,
+    /// It could not be read to its end; the directory has none of it.
+    Unreadable,
+}
+
+/// A content that comes piece by piece.
+#[derive(Debug)]
+pub struct BlobIntake {
+    file: File,
+    path: PathBuf,
+    expected: Copying,
+    hasher: sha2::Sha256,
+    size_bytes: u64,
+}
+
+impl BackupDirectory {
+    /// Opens a directory of snapshots; an absent or empty one is made to be one.
+    ///
+    /// `Locked` while another process works on it, `Unusable` if it holds something else.
+    pub fn create(path: &Path) -> Result<Self> {
+        let path = std::path::absolute(path).map_err(|error| Error::io(BACKING_UP, error))?;
+        make_directory(&path)?;
+        let is_empty = fs::read_dir(&path).map_err(|e| Error::io(BACKING_UP, e))?.next().is_none();
+        if is_empty {
+            write_durably(&path.join(MARKER), MARKER_TEXT)?;
+        }
+
+        let directory = Self::open(&path)?;
+        for part in [BLOBS, SNAPSHOTS] {
+            make_directory(&path.join(part))?;
+        }
+        Ok(directory)
+    }
+
+    /// Opens a directory that has snapshots, or had. Fails as [`create`](Self::create) does.
+    pub fn open(path: &Path) -> Result<Self> {
+        let path = std::path::absolute(path).map_err(|error| Error::io(READING, error))?;
+        if !path.join(MARKER).is_file() {
+            let message = format!(
+                "the directory holds no snapshots, and something else or nothing: {}",
+                path.display()
+            );
+            return Err(Error::new(ErrorKind::Unusable, message));
+        }
+
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(path.join(LOCK))
+            .map_err(|error| Error::io(READING, error))?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let message = format!("another process works on the snapshots in {}", path.display());
+            return Err(Error::new(ErrorKind::Locked, message));
+        }
+
+        let directory = File::open(&path).map_err(|error| Error::io(READING, error))?;
+        Ok(Self { held: Arc::new(Locked { path, directory, _lock: lock }) })
+    }
+
+    /// Returns the path of the directory.
+    pub fn path(&self) -> &Path {
+        &self.held.path
+    }
+
+    /// Lists the finished snapshots, the oldest first.
+    pub fn snapshots(&self) -> Result<Vec<SnapshotId>> {
+        Ok(self.all()?.into_iter().filter(|id| self.manifest_path(*id).is_file()).collect())
+    }
+
+    /// Lists the snapshots that are not whole: what broke off, or is being removed.
+    pub fn unfinished(&self) -> Result<Vec<SnapshotId>> {
+        Ok(self.all()?.into_iter().filter(|id| !self.manifest_path(*id).is_file()).collect())
+    }
+
+    fn all(&self) -> Result<Vec<SnapshotId>> {
+        let mut ids = Vec::new();
+        let entries = match fs::read_dir(self.path().join(SNAPSHOTS)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ids),
+            Err(error) => return Err(Error::io(READING, error)),
+        };
+        for entry in entries {
+            let name = entry.map_err(|error| Error::io(READING, error))?.file_name();
+            ids.extend(name.to_str().and_then(|name| name.parse::<SnapshotId>().ok()));
+        }
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    /// Begins a snapshot: makes its directory.
+    pub fn begin(&self, id: SnapshotId) -> Result<()> {
+        make_directory(&self.snapshot_path(id))
+    }
+
+    /// Returns the path of the snapshot's copy of the database.
+    pub fn database(&self, id: SnapshotId) -> PathBuf {
+        self.snapshot_path(id).join(DATABASE)
+    }
+
+    /// Makes the file of the snapshot's manifest, which has not got its name yet.
+    pub fn new_manifest(&self, id: SnapshotId) -> Result<File> {
+        let path = self.snapshot_path(id).join(UNFINISHED_MANIFEST);
+        new_file(&path).map_err(|error| full(Error::io(BACKING_UP, error)))
+    }
+
+    /// Gives the manifest its name: from now on the snapshot is there. Everything that it names was
+    /// flushed before, and is with this.
+    pub fn finish(&self, id: SnapshotId, manifest: &File) -> Result<()> {
+        let directory = self.snapshot_path(id);
+        let finished = self
+            .flush()
+            .and_then(|()| manifest.sync_all())
+            .and_then(|()| {
+                fs::rename(directory.join(UNFINISHED_MANIFEST), directory.join(MANIFEST))
+            })
+            .and_then(|()| File::open(&directory)?.sync_all());
+        finished.map_err(|error| full(Error::io(BACKING_UP, error)))
+    }
+
+    /// Flushes all that was written into the directory since it was opened: with one call for its whole
+    /// file system, which also reports what failed in the background (Linux 5.8 and newer).
+    #[cfg(target_os = "linux")]
+    fn flush(&self) -> io::Result<()> {
+        rustix::fs::syncfs(&self.held.directory).map_err(io::Error::from)
+    }
+
+    /// Flushes the names; the files were flushed one by one.
+    #[cfg(not(target_os = "linux"))]
+    fn flush(&self) -> io::Result<()> {
+        let blobs = self.path().join(BLOBS);
+        for entry in fs::read_dir(&blobs)? {
+            File::open(entry?.path())?.sync_all()?;
+        }
+        for directory in [blobs, self.path().join(SNAPSHOTS)] {
+            File::open(directory)?.sync_all()?;
+        }
+        self.held.directory.sync_all()
+    }
+
+    /// Opens the manifest of a finished snapshot. `NotFound` if there is none.
+    pub fn manifest(&self, id: SnapshotId) -> Result<Manifest> {
+        match File::open(self.manifest_path(id)) {
+            Ok(file) => Manifest::open(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(Error::not_found("the snapshot"))
+            }
+            Err(error) => Err(Error::io(READING, error)),
+        }
+    }
+
+    /// Removes a snapshot durably, its manifest first: what is left after a crash is no snapshot. Its
+    /// bytes stay until they are swept.
+    pub fn remove(&self, id: SnapshotId) -> Result<()> {
+        let directory = self.snapshot_path(id);
+        let removed = remove_if_there(&self.manifest_path(id))
+            .and_then(|()| File::open(&directory)?.sync_all())
+            .and_then(|()| fs::remove_dir_all(&directory))
+            .and_then(|()| File::open(self.path().join(SNAPSHOTS))?.sync_all());
+        removed.map_err(|error| Error::io("removing a snapshot", error))
+    }
+
+    /// Tells whether the directory has something of that size under a digest.
+    pub fn has(&self, sha256: Sha256, size_bytes: u64) -> bool {
+        fs::metadata(self.blob_path(sha256)).is_ok_and(|found| found.len() == size_bytes)
+    }
+
+    /// Reads what the directory has under a digest; `None` if there is nothing.
+    pub fn read_blob(&self, sha256: Sha256, buffer: &mut Vec<u8>) -> Result<Option<Copying>> {
+        match self.open_blob(sha256)? {
+            Some(file) => {
+                copy::digest(&file, buffer).map(Some).map_err(|error| Error::io(READING, error))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Opens the bytes of a digest; `None` if there are none.
+    pub fn open_blob(&self, sha256: Sha256) -> Result<Option<File>> {
+        match File::open(self.blob_path(sha256)) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io(READING, error)),
+        }
+    }
+
+    /// Digests the snapshot's copy of the database. No connection to it is open.
+    pub fn read_database(&self, id: SnapshotId) -> Result<Copying> {
+        let file = File::open(self.database(id)).map_err(|error| Error::io(READING, error))?;
+        if SYNCS_EACH {
+            file.sync_all().map_err(|error| Error::io(BACKING_UP, error))?;
+        }
+        copy::digest(&file, &mut Vec::new()).map_err(|error| Error::io(READING, error))
+    }
+
+    /// Copies a file under the digest and size that it should have.
+    pub fn take_file(&self, from: &File, expected: Copying, buffer: &mut Vec<u8>) -> Result<Taken> {
+        let intake = self.intake(expected)?;
+        match copy::copy(from, &intake.file, buffer) {
+            Ok(found) if found == expected => intake.keep().map(|()| Taken::Whole),
+            Ok(_) => intake.discard().map(|()| Taken::Other),
+            Err(CopyError::Read(error)) => {
+                tracing::error!(%error, sha256 = %expected.sha256, "a file cannot be read into a snapshot");
+                intake.discard().map(|()| Taken::Unreadable)
+            }
+            Err(CopyError::Write(error)) => {
+                // A full disk is free of the part. What stays is found not to count by the next run.
+                intake.discard().ok();
+                Err(full(Error::io(BACKING_UP, error)))
+            }
+        }
+    }
+
+    /// Gives a file a second name under a digest. `InvalidField` if it is on another file system.
+    pub fn link_file(&self, from: &Path, sha256: Sha256) -> Result<bool> {
+        let path = self.blob_path(sha256);
+        let linked = remove_if_there(&path)
+            .and_then(|()| in_its_directory(&path, || fs::hard_link(from, &path)));
+        match linked {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => Err(Error::invalid(
+                "hard_links",
+                "hard links need the snapshots on the file system of the data directory",
+            )),
+            Err(error) => Err(full(Error::io(BACKING_UP, error))),
+        }
+    }
+
+    /// Begins to take bytes that come piece by piece. What is under that digest goes first: it was
+    /// found not to count.
+    pub fn intake(&self, expected: Copying) -> Result<BlobIntake> {
+        let path = self.blob_path(expected.sha256);
+        let made =
+            remove_if_there(&path).and_then(|()| in_its_directory(&path, || new_file(&path)));
+        let file = made.map_err(|error| full(Error::io(BACKING_UP, error)))?;
+        Ok(BlobIntake { file, path, expected, hasher: sha2::Sha256::new(), size_bytes: 0 })
+    }
+
+    pub(super) fn blobs_path(&self) -> PathBuf {
+        self.path().join(BLOBS)
+    }
+
+    fn blob_path(&self, sha256: Sha256) -> PathBuf {
+        let name = sha256.to_hex();
+        self.blobs_path().join(&name[..2]).join(name)
+    }
+
+    fn snapshot_path(&self, id: SnapshotId) -> PathBuf {
+        self.path().join(SNAPSHOTS).join(id.to_string())
+    }
+
+    fn manifest_path(&self, id: SnapshotId) -> PathBuf {
+        self.snapshot_path(id).join(MANIFEST)
+    }
+}
+
+impl BlobIntake {
+    /// Writes a piece.
+    pub fn write(&mut self, piece: &[u8]) -> Result<()> {
+        self.hasher.update(piece);
+        self.size_bytes += piece.len() as u64;
+        self.file.write_all(piece).map_err(|error| full(Error::io(BACKING_UP, error)))
+    }
+
+    /// Ends the intake. Returns false, and leaves nothing, if what came is not what was expected.
+    pub fn finish(self) -> Result<bool> {
+        let sha256 = Sha256(self.hasher.clone().finalize().into());
+        let is_whole = Copying { size_bytes: self.size_bytes, sha256 } == self.expected;
+        if is_whole { self.keep() } else { self.discard() }?;
+        Ok(is_whole)
+    }
+
+    fn keep(self) -> Result<()> {
+        if SYNCS_EACH {
+            self.file.sync_all().map_err(|error| full(Error::io(BACKING_UP, error)))?;
+        }
+        Ok(())
+    }
+
+    fn discard(self) -> Result<()> {
+        fs::remove_file(&self.path).map_err(|error| Error::io(BACKING_UP, error))
+    }
+}
+
+/// Runs `make`, and once more after making the directory of `path` if it is missing.
+fn in_its_directory<T>(path: &Path, make: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    match make() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let Some(parent) = path.parent() else { return Err(error) };
+            match DirBuilder::new().mode(0o700).create(parent) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+                _ => make(),
+            }
+        }
+        made => made,
+    }
+}
+
+fn new_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn make_directory(path: &Path) -> Result<()> {
+    let made = DirBuilder::new().mode(0o700).recursive(true).create(path);
+    made.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => Error::new(
+            ErrorKind::Unusable,
+            format!("the place for snapshots is not a directory: {}", path.display()),
+        ),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Error::new(
+            ErrorKind::Unusable,
+            format!("the directory for snapshots cannot be written: {}", path.display()),
+        ),
+        _ => full(Error::io(BACKING_UP, error)),
+    })
+}
+
+pub(super) fn write_durably(path: &Path, text: &str) -> Result<()> {
+    let written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+    let written = written.and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+    });
+    written.map_err(|error| full(Error::io(BACKING_UP, error)))
+}
+
+/// Says of a full disk which one it is.
+pub(super) fn full(error: Error) -> Error {
+    if error.kind() != ErrorKind::StorageFull {
+        return error;
+    }
+    let message = "the disk that is written to is full; what was copied stays, and the next run goes on from there";
+    Error::new(ErrorKind::StorageFull, message).with_source(error)
+}

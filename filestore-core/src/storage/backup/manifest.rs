@@ -1,0 +1,320 @@
+//! The manifest of a snapshot: JSON Lines, of which the first describes the snapshot, the last closes the
+//! manifest, and each between is one content, in the order of the digests.
+//!
+//! # Compatibility
+//! `format` counts changes that an older reader would misunderstand. Members that a reader does not know
+//! are passed over.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+
+use serde::{Deserialize, Serialize};
+use sha2::Digest;
+
+use crate::domain::backup::{SnapshotBytes, SnapshotClouds, SnapshotInfo};
+use crate::domain::clock::Timestamp;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::Sha256;
+use crate::domain::path::BlobKey;
+use crate::domain::provider::ProviderCode;
+
+/// The version of the format.
+const FORMAT: u32 = 1;
+
+/// Longest line, which is that of a content at a provider.
+const LINE_BYTES: u64 = 4096;
+
+const READING: &str = "reading a manifest";
+const WRITING: &str = "writing a manifest";
+
+/// The first line.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    format: u32,
+    snapshot_id: String,
+    store_id: String,
+    created_at: String,
+    bytes: BytesName,
+    clouds: CloudsName,
+    database_sha256: String,
+    database_bytes: u64,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum BytesName {
+    Copied,
+    HardLinked,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum CloudsName {
+    Copied,
+    Noted,
+}
+
+/// A line between.
+#[derive(Serialize, Deserialize)]
+struct Content {
+    sha256: String,
+    size_bytes: u64,
+    /// The provider that holds the content, which the snapshot does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    provider: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    /// True if the store did not have the content any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    damaged: bool,
+}
+
+/// The last line. The digest is that of all bytes before it.
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct End {
+    files: u64,
+    blobs: u64,
+    blob_bytes: u64,
+    elsewhere: u64,
+    damaged: u64,
+    manifest_sha256: String,
+}
+
+/// A content that a snapshot names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Digest of the content.
+    pub sha256: Sha256,
+    /// Size of the content, in bytes.
+    pub size_bytes: u64,
+    /// Place of the content.
+    pub kind: EntryKind,
+}
+
+/// The place of a content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EntryKind {
+    /// The snapshot has it.
+    Held,
+    /// A provider has it.
+    Elsewhere(ProviderCode, BlobKey),
+    /// The store did not have it.
+    Damaged,
+}
+
+/// A manifest that is being written.
+#[derive(Debug)]
+pub struct ManifestWriter {
+    file: BufWriter<File>,
+    hasher: sha2::Sha256,
+    info: SnapshotInfo,
+}
+
+impl ManifestWriter {
+    /// Begins the manifest of a snapshot in an empty file. Blocks, as the other methods do.
+    pub fn begin(file: File, info: SnapshotInfo, database_sha256: Sha256) -> Result<Self> {
+        let head = Head {
+            format: FORMAT,
+            snapshot_id: info.id.to_string(),
+            store_id: info.store.to_string(),
+            created_at: info.created_at.to_string(),
+            bytes: match info.bytes {
+                SnapshotBytes::Copied => BytesName::Copied,
+                SnapshotBytes::HardLinked => BytesName::HardLinked,
+            },
+            clouds: match info.clouds {
+                SnapshotClouds::Copied => CloudsName::Copied,
+                SnapshotClouds::Noted => CloudsName::Noted,
+            },
+            database_sha256: database_sha256.to_hex(),
+            database_bytes: info.database_bytes,
+        };
+
+        let mut manifest = Self {
+            file: BufWriter::with_capacity(1 << 20, file),
+            hasher: sha2::Sha256::new(),
+            info,
+        };
+        manifest.line(&head)?;
+        Ok(manifest)
+    }
+
+    /// Returns the description of the snapshot, as far as written.
+    pub fn info(&self) -> &SnapshotInfo {
+        &self.info
+    }
+
+    /// Adds a content that `files` records name.
+    pub fn add(&mut self, entry: &Entry, files: u64) -> Result<()> {
+        let mut content = Content {
+            sha256: entry.sha256.to_hex(),
+            size_bytes: entry.size_bytes,
+            provider: None,
+            key: None,
+            damaged: false,
+        };
+        match &entry.kind {
+            EntryKind::Held => {
+                self.info.blobs += 1;
+                self.info.blob_bytes += entry.size_bytes;
+            }
+            EntryKind::Elsewhere(provider, key) => {
+                self.info.elsewhere += 1;
+                content.provider = Some(provider.to_string());
+                content.key = Some(key.to_string());
+            }
+            EntryKind::Damaged => {
+                self.info.damaged += 1;
+                content.damaged = true;
+            }
+        }
+        self.info.files += files;
+        self.line(&content)
+    }
+
+    /// Writes the last line, and hands all to the system.
+    pub fn finish(mut self) -> Result<(SnapshotInfo, File)> {
+        let info = self.info.clone();
+        let end = End {
+            files: info.files,
+            blobs: info.blobs,
+            blob_bytes: info.blob_bytes,
+            elsewhere: info.elsewhere,
+            damaged: info.damaged,
+            manifest_sha256: Sha256(self.hasher.clone().finalize().into()).to_hex(),
+        };
+        self.line(&end)?;
+        let file =
+            self.file.into_inner().map_err(|error| Error::io(WRITING, error.into_error()))?;
+        Ok((info, file))
+    }
+
+    fn line(&mut self, line: &impl Serialize) -> Result<()> {
+        let mut text = serde_json::to_vec(line).map_err(|error| Error::internal(WRITING, error))?;
+        text.push(b'\n');
+        self.hasher.update(&text);
+        self.file.write_all(&text).map_err(|error| Error::io(WRITING, error))
+    }
+}
+
+/// A finished manifest that is being read. Blocks.
+pub struct Manifest {
+    lines: BufReader<File>,
+    info: SnapshotInfo,
+    database_sha256: Sha256,
+    end: End,
+    read: u64,
+    hasher: sha2::Sha256,
+}
+
+impl Manifest {
+    /// Opens a manifest: reads its first line and its last one. `Unusable` if it is none, is cut, or is
+    /// of a newer version.
+    pub fn open(mut file: File) -> Result<Self> {
+        let end = last_line(&mut file)?;
+        file.seek(SeekFrom::Start(0)).map_err(|error| Error::io(READING, error))?;
+
+        let mut lines = BufReader::with_capacity(1 << 20, file);
+        let mut text = Vec::new();
+        read_line(&mut lines, &mut text)?;
+        let head: Head = parse(&text)?;
+        if head.format > FORMAT {
+            let message = format!(
+                "the snapshot was made by a newer version of this program: it knows format {FORMAT}, the snapshot has {}",
+                head.format
+            );
+            return Err(Error::new(ErrorKind::Unusable, message));
+        }
+
+        let mut hasher = sha2::Sha256::new();
+        hasher.update(&text);
+        let database_sha256 = head.database_sha256.parse().map_err(|_| damaged())?;
+        let info = info_of(&head, &end)?;
+        Ok(Self { lines, info, database_sha256, end, read: 0, hasher })
+    }
+
+    /// Returns the description of the snapshot.
+    pub fn info(&self) -> &SnapshotInfo {
+        &self.info
+    }
+
+    /// Returns the digest that the copy of the database must have.
+    pub fn database_sha256(&self) -> Sha256 {
+        self.database_sha256
+    }
+
+    /// Reads the next content; `None` at the end, once the manifest was found to be as it was written.
+    pub fn next_entry(&mut self) -> Result<Option<Entry>> {
+        let mut text = Vec::new();
+        read_line(&mut self.lines, &mut text)?;
+        if self.read == self.end.blobs + self.end.elsewhere + self.end.damaged {
+            let sum = Sha256(self.hasher.clone().finalize().into()).to_hex();
+            return if sum == self.end.manifest_sha256 { Ok(None) } else { Err(damaged()) };
+        }
+
+        self.hasher.update(&text);
+        self.read += 1;
+        let content: Content = parse(&text)?;
+        let kind = match (content.provider, content.key, content.damaged) {
+            (None, None, false) => EntryKind::Held,
+            (None, None, true) => EntryKind::Damaged,
+            (Some(provider), Some(key), false) => EntryKind::Elsewhere(
+                provider.parse().map_err(|_| damaged())?,
+                key.parse().map_err(|_| damaged())?,
+            ),
+            _ => return Err(damaged()),
+        };
+        let sha256 = content.sha256.parse().map_err(|_| damaged())?;
+        Ok(Some(Entry { sha256, size_bytes: content.size_bytes, kind }))
+    }
+}
+
+fn info_of(head: &Head, end: &End) -> Result<SnapshotInfo> {
+    Ok(SnapshotInfo {
+        id: head.snapshot_id.parse().map_err(|_| damaged())?,
+        store: head.store_id.parse().map_err(|_| damaged())?,
+        created_at: head.created_at.parse::<Timestamp>().map_err(|_| damaged())?,
+        bytes: match head.bytes {
+            BytesName::Copied => SnapshotBytes::Copied,
+            BytesName::HardLinked => SnapshotBytes::HardLinked,
+        },
+        clouds: match head.clouds {
+            CloudsName::Copied => SnapshotClouds::Copied,
+            CloudsName::Noted => SnapshotClouds::Noted,
+        },
+        files: end.files,
+        blobs: end.blobs,
+        blob_bytes: end.blob_bytes,
+        elsewhere: end.elsewhere,
+        damaged: end.damaged,
+        database_bytes: head.database_bytes,
+    })
+}
+
+/// Reads the last line of a file.
+fn last_line(file: &mut File) -> Result<End> {
+    let length = file.metadata().map_err(|error| Error::io(READING, error))?.len();
+    let mut tail = Vec::new();
+    file.seek(SeekFrom::Start(length.saturating_sub(LINE_BYTES)))
+        .and_then(|_| file.take(LINE_BYTES).read_to_end(&mut tail))
+        .map_err(|error| Error::io(READING, error))?;
+
+    let whole = tail.strip_suffix(b"\n").ok_or_else(damaged)?;
+    parse(whole.rsplit(|byte| *byte == b'\n').next().unwrap_or_default())
+}
+
+fn read_line(lines: &mut impl BufRead, text: &mut Vec<u8>) -> Result<()> {
+    let read = lines.take(LINE_BYTES).read_until(b'\n', text);
+    match read.map_err(|error: io::Error| Error::io(READING, error))? {
+        0 => Err(damaged()),
+        _ => Ok(()),
+    }
+}
+
+fn parse<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T> {
+    serde_json::from_slice(text).map_err(|_| damaged())
+}
+
+fn damaged() -> Error {
+    Error::new(ErrorKind::Unusable, "the snapshot's manifest is damaged: take another snapshot")
+}

@@ -1,0 +1,29 @@
+//! Snapshots in a directory.
+//!
+//! ```text
+//! filestore-backup                 marks the directory, with the version of the format
+//! filestore-backup.lock            held by the one process that works on the directory
+//! blobs/<2 digits>/<sha-256>       bytes, by their digest: equal bytes are there once
+//! snapshots/<id>/metadata.sqlite3  the copy of the database
+//! snapshots/<id>/manifest.jsonl    what the snapshot consists of, see `manifest`
+//! ```
+//!
+//! # Crash safety
+//! A snapshot is there once its manifest has its name, which it gets last: after the bytes, the copy of
+//! the database, the directories and the manifest itself are on the device ([`BackupDirectory::sync`]).
+//! What a run that broke off has left is no snapshot; the bytes among it are read and compared before
+//! a later one counts on them, as a power cut may have left zeros.
+//!
+//! # Locking
+//! One process at a time makes, reads or removes snapshots of a directory (`flock`).
+
+mod copy;
+mod directory;
+mod manifest;
+mod restored;
+mod sweep;
+
+pub use copy::Copying;
+pub use directory::{BackupDirectory, BlobIntake, Taken};
+pub use manifest::{Entry, EntryKind, Manifest, ManifestWriter};
+pub use restored::RestoredDirectory;

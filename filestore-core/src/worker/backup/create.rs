@@ -1,0 +1,321 @@
+//! Making a snapshot.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::StreamExt;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use super::gather::{Content, Gathered, Gathering, Outcome};
+use super::{BATCH, Backups, batches_at_once, blocking, expected, note_fault};
+use crate::FileStore;
+use crate::domain::backup::{BackupOptions, BackupReport, SnapshotInfo};
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::{Sha256, SnapshotId};
+use crate::metadata::sqlite::{NamedBytes, SnapshotDatabase};
+use crate::storage::backup::{BackupDirectory, EntryKind, Manifest, ManifestWriter};
+use crate::tasks;
+use crate::worker::lane::{LEASE, while_renewing};
+use crate::worker::progress::Progress;
+
+const BACKING_UP: &str = "taking a snapshot";
+
+/// Batches that wait to be dealt with.
+const BATCHES_AHEAD: usize = 4;
+
+impl FileStore {
+    /// Takes a snapshot; see [`Admin::backup`](crate::worker::Admin::backup).
+    pub(in crate::worker) async fn back_up(
+        &self,
+        backups: &Backups,
+        options: BackupOptions,
+        progress: Arc<dyn Progress>,
+    ) -> Result<BackupReport> {
+        let id = SnapshotId::generate(self.inner().now());
+        let hold = Hold::take(self, id).await?;
+        let run = Run { store: self, directory: &backups.directory, options, hold: &hold };
+        let made = while_renewing(run.make(id, progress), || hold.renew()).await;
+
+        // One that is not released ends with its lease.
+        if let Err(error) = hold.release().await {
+            tracing::warn!(error = %error.chain(), "the hold of a snapshot ends with its lease");
+        }
+        made
+    }
+}
+
+/// Keeps what the snapshot names from being removed.
+struct Hold<'a> {
+    store: &'a FileStore,
+    name: String,
+    /// True once it was found to have ended.
+    is_lost: AtomicBool,
+    is_released: AtomicBool,
+}
+
+impl<'a> Hold<'a> {
+    async fn take(store: &'a FileStore, id: SnapshotId) -> Result<Self> {
+        let (name, now) = (id.to_string(), store.inner().now());
+        store.inner().metadata.take_hold(&name, now, now.plus(LEASE)).await?;
+        Ok(Self { store, name, is_lost: AtomicBool::default(), is_released: AtomicBool::default() })
+    }
+
+    async fn renew(&self) {
+        let (metadata, now) = (&self.store.inner().metadata, self.store.inner().now());
+        match metadata.renew_hold(&self.name, now, now.plus(LEASE)).await {
+            Ok(true) => {}
+            Ok(false) => self.is_lost.store(true, Ordering::Relaxed),
+            Err(error) => {
+                tracing::warn!(error = %error.chain(), "the hold of a snapshot could not be renewed");
+            }
+        }
+    }
+
+    /// Makes sure that the hold has lasted until now.
+    async fn confirm(&self) -> Result<()> {
+        self.renew().await;
+        if self.is_lost.load(Ordering::Relaxed) {
+            let message = "the snapshot was paused for so long that what it names may have been removed: take it again";
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+        Ok(())
+    }
+
+    async fn release(&self) -> Result<()> {
+        self.is_released.store(true, Ordering::Relaxed);
+        self.store.inner().metadata.release_hold(&self.name).await
+    }
+}
+
+impl Drop for Hold<'_> {
+    /// Releases the hold of a run that was cancelled; without a runtime it ends with its lease.
+    fn drop(&mut self) {
+        if self.is_released.load(Ordering::Relaxed) || Handle::try_current().is_err() {
+            return;
+        }
+        let (inner, name) = (Arc::clone(self.store.inner()), self.name.clone());
+        tasks::spawn(async move { inner.metadata.release_hold(&name).await.ok() });
+    }
+}
+
+/// One run.
+struct Run<'a> {
+    store: &'a FileStore,
+    directory: &'a BackupDirectory,
+    options: BackupOptions,
+    hold: &'a Hold<'a>,
+}
+
+impl Run<'_> {
+    async fn make(&self, id: SnapshotId, progress: Arc<dyn Progress>) -> Result<BackupReport> {
+        let (manifest, files) = self.begin(id).await?;
+        progress.accepted();
+        progress.start(Some(files));
+
+        let mut report = BackupReport::new(manifest.info().clone());
+        let manifest = self.gather(id, manifest, &mut report, &*progress).await?;
+        self.hold.confirm().await?;
+
+        let directory = self.directory.clone();
+        report.snapshot = blocking(BACKING_UP, move || {
+            let (info, file) = manifest.finish()?;
+            directory.finish(id, &file)?;
+            Ok(info)
+        })
+        .await?;
+        Ok(report)
+    }
+
+    /// Copies the database and begins the manifest; returns also how many records the snapshot names.
+    async fn begin(&self, id: SnapshotId) -> Result<(ManifestWriter, u64)> {
+        let directory = self.directory.clone();
+        let database = blocking(BACKING_UP, move || {
+            for broken_off in directory.unfinished()? {
+                directory.remove(broken_off)?;
+            }
+            directory.begin(id)?;
+            Ok(directory.database(id))
+        })
+        .await?;
+
+        let metadata = &self.store.inner().metadata;
+        let created_at = self.store.inner().now();
+        metadata.snapshot_to(&database).await?;
+
+        let (last_row, files) = blocking(BACKING_UP, move || {
+            let copy = SnapshotDatabase::open(&database)?;
+            Ok((copy.last_row()?, copy.count()?))
+        })
+        .await?;
+        metadata.narrow_hold(&self.hold.name, last_row).await?;
+
+        let (directory, options, store) = (self.directory.clone(), self.options, self.store.id());
+        let manifest = blocking(BACKING_UP, move || {
+            let copy = directory.read_database(id)?;
+            let info = SnapshotInfo {
+                id,
+                store,
+                created_at,
+                bytes: options.bytes,
+                clouds: options.clouds,
+                files: 0,
+                blobs: 0,
+                blob_bytes: 0,
+                elsewhere: 0,
+                damaged: 0,
+                database_bytes: copy.size_bytes,
+            };
+            ManifestWriter::begin(directory.new_manifest(id)?, info, copy.sha256)
+        })
+        .await?;
+        Ok((manifest, files))
+    }
+
+    /// Gathers all contents, several batches at a time, and writes them into the manifest in order.
+    async fn gather(
+        &self,
+        id: SnapshotId,
+        mut manifest: ManifestWriter,
+        report: &mut BackupReport,
+        progress: &dyn Progress,
+    ) -> Result<ManifestWriter> {
+        let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
+        let directory = self.directory.clone();
+        let naming = tasks::blocking(move || name_contents(&directory, id, &sender));
+
+        let run = Arc::new(Gathering {
+            store: self.store.clone(),
+            directory: self.directory.clone(),
+            options: self.options,
+        });
+        let batches = futures_util::stream::unfold(receiver, |mut receiver| async move {
+            receiver.recv().await.map(|batch| (batch, receiver))
+        });
+        let starting = move |batch| tasks::spawn(Arc::clone(&run).gather(batch));
+        let mut gathered = batches.map(starting).buffered(batches_at_once()).boxed();
+
+        while let Some(batch) = gathered.next().await {
+            let batch = batch.map_err(|lost| Error::internal(BACKING_UP, lost))??;
+            count(&batch, report, progress);
+            manifest = blocking(BACKING_UP, move || {
+                for gathered in &batch {
+                    manifest.add(&gathered.entry(), gathered.content.sources.len() as u64)?;
+                }
+                Ok(manifest)
+            })
+            .await?;
+        }
+        naming.await.map_err(|lost| Error::internal(BACKING_UP, lost))??;
+        Ok(manifest)
+    }
+}
+
+/// Counts what became of a batch.
+fn count(batch: &[Gathered], report: &mut BackupReport, progress: &dyn Progress) {
+    for Gathered { content, outcome } in batch {
+        progress.advance(content.sources.len() as u64);
+        match *outcome {
+            Outcome::Copied => {
+                report.copied += 1;
+                report.copied_bytes += content.expected.size_bytes;
+                progress.add_bytes(content.expected.size_bytes);
+            }
+            Outcome::Reused => report.reused += 1,
+            Outcome::Elsewhere => {}
+            Outcome::Damaged(problem) => {
+                let file_id = content.sources[0].file_id;
+                tracing::error!(%file_id, problem = problem.as_str(), "a snapshot has not the bytes of a file");
+                note_fault(&mut report.faults, content.expected, Some(file_id), problem);
+            }
+        }
+    }
+}
+
+/// Sends all contents that the snapshot names, in the order of their digests. Blocks; ends early if
+/// nobody receives them any more.
+fn name_contents(
+    directory: &BackupDirectory,
+    id: SnapshotId,
+    sender: &mpsc::Sender<Vec<Content>>,
+) -> Result<()> {
+    let mut finished = Finished::newest(directory)?;
+    let mut naming = Naming { batch: Vec::with_capacity(BATCH), sender };
+
+    let damaged = SnapshotDatabase::open(&directory.database(id))?.each_named(&mut |bytes| {
+        let is_same = naming.batch.last().is_some_and(|last| last.expected.sha256 == bytes.sha256);
+        if is_same {
+            naming.batch.last_mut().expect("it was looked at").sources.push(bytes);
+            return Ok(());
+        }
+        let is_trusted = finished.holds(bytes.sha256)?;
+        naming.add(bytes, is_trusted)
+    })?;
+    if damaged > 0 {
+        tracing::error!(damaged, "a snapshot has not the bytes of files whose records are damaged");
+    }
+    naming.send()
+}
+
+/// Contents on their way to being gathered.
+struct Naming<'a> {
+    batch: Vec<Content>,
+    sender: &'a mpsc::Sender<Vec<Content>>,
+}
+
+impl Naming<'_> {
+    /// Adds a content that the one before is not: a full batch is sent now, as no record of its last
+    /// content follows any more.
+    fn add(&mut self, bytes: NamedBytes, is_trusted: bool) -> Result<()> {
+        if self.batch.len() == BATCH {
+            self.send()?;
+        }
+        let expected = expected(bytes.sha256, bytes.size_bytes);
+        self.batch.push(Content { expected, sources: vec![bytes], is_trusted });
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<()> {
+        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
+        self.sender.blocking_send(batch).map_err(|_| {
+            // The run has failed, and says why.
+            Error::new(ErrorKind::Conflict, "the snapshot broke off")
+        })
+    }
+}
+
+/// The digests that the newest finished snapshot holds, in their order.
+struct Finished {
+    manifest: Option<Manifest>,
+    next: Option<Sha256>,
+}
+
+impl Finished {
+    fn newest(directory: &BackupDirectory) -> Result<Self> {
+        let newest = directory.snapshots()?.into_iter().next_back();
+        // One that cannot be read is counted on for nothing.
+        let manifest = newest.and_then(|id| directory.manifest(id).ok());
+        let mut finished = Self { manifest, next: None };
+        finished.advance();
+        Ok(finished)
+    }
+
+    /// Tells whether the snapshot holds the digest. Digests are asked for in their order.
+    fn holds(&mut self, sha256: Sha256) -> Result<bool> {
+        while self.next.is_some_and(|next| next.0 < sha256.0) {
+            self.advance();
+        }
+        Ok(self.next == Some(sha256))
+    }
+
+    fn advance(&mut self) {
+        self.next = None;
+        let Some(manifest) = &mut self.manifest else { return };
+        while let Ok(Some(entry)) = manifest.next_entry() {
+            if entry.kind == EntryKind::Held {
+                self.next = Some(entry.sha256);
+                return;
+            }
+        }
+    }
+}

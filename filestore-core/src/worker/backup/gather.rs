@@ -1,0 +1,223 @@
+//! Gathering: each content that a snapshot names, brought into its directory.
+//!
+//! A content that the newest finished snapshot holds is counted on by its size alone: that snapshot
+//! flushed it. Anything else that lies there already was left by a run that broke off, and is read
+//! first. A content that the store does not have, or has with other bytes, is noted as damaged and keeps
+//! no other from being gathered; a provider that does not answer ends the run.
+
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use futures_util::StreamExt;
+
+use super::blocking;
+use crate::FileStore;
+use crate::domain::backup::{BackupOptions, BlobProblem, SnapshotBytes, SnapshotClouds};
+use crate::domain::error::{ErrorKind, Result};
+use crate::metadata::sqlite::NamedBytes;
+use crate::storage::LocalStore;
+use crate::storage::backup::{BackupDirectory, BlobIntake, Copying, Entry, EntryKind, Taken};
+
+/// Bytes of a stream that are written with one visit to the blocking pool.
+const PIECE_BYTES: usize = 1 << 20;
+
+const GATHERING: &str = "copying into a snapshot";
+
+/// One content, with all records that have it.
+#[derive(Debug)]
+pub(super) struct Content {
+    pub(super) expected: Copying,
+    /// Never empty.
+    pub(super) sources: Vec<NamedBytes>,
+    /// True if the newest finished snapshot holds the content.
+    pub(super) is_trusted: bool,
+}
+
+/// A content that was dealt with.
+#[derive(Debug)]
+pub(super) struct Gathered {
+    pub(super) content: Content,
+    pub(super) outcome: Outcome,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It was copied or linked by this run.
+    Copied,
+    /// It was there.
+    Reused,
+    /// It is at a provider and stays there.
+    Elsewhere,
+    /// The store does not have it.
+    Damaged(BlobProblem),
+}
+
+impl Gathered {
+    /// Returns the line of the manifest.
+    pub(super) fn entry(&self) -> Entry {
+        let Copying { sha256, size_bytes } = self.content.expected;
+        let kind = match self.outcome {
+            Outcome::Copied | Outcome::Reused => EntryKind::Held,
+            Outcome::Damaged(_) => EntryKind::Damaged,
+            Outcome::Elsewhere => {
+                let source = &self.content.sources[0];
+                EntryKind::Elsewhere(source.provider.clone(), source.key.clone())
+            }
+        };
+        Entry { sha256, size_bytes, kind }
+    }
+}
+
+/// One run, shared by its batches.
+pub(super) struct Gathering {
+    pub(super) store: FileStore,
+    pub(super) directory: BackupDirectory,
+    pub(super) options: BackupOptions,
+}
+
+impl Gathering {
+    /// Brings the contents of a batch into the directory; the outcomes are in their order.
+    pub(super) async fn gather(self: Arc<Self>, batch: Vec<Content>) -> Result<Vec<Gathered>> {
+        let run = Arc::clone(&self);
+        let local = blocking(GATHERING, move || run.gather_local(batch)).await?;
+
+        let mut gathered = Vec::with_capacity(local.len());
+        for (content, outcome) in local {
+            let outcome = match outcome {
+                Some(outcome) => outcome,
+                None => self.gather_from_providers(&content).await?,
+            };
+            gathered.push(Gathered { content, outcome });
+        }
+        Ok(gathered)
+    }
+
+    /// Deals with all that needs no provider; leaves the outcome of the rest open. Blocks.
+    fn gather_local(&self, batch: Vec<Content>) -> Result<Vec<(Content, Option<Outcome>)>> {
+        let local = self.store.inner().stores.local();
+        let mut buffer = Vec::new();
+        let mut done = Vec::with_capacity(batch.len());
+        for content in batch {
+            let outcome = self.gather_one(local, &content, &mut buffer)?;
+            done.push((content, outcome));
+        }
+        Ok(done)
+    }
+
+    fn gather_one(
+        &self,
+        local: &LocalStore,
+        content: &Content,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<Outcome>> {
+        let expected = content.expected;
+        if self.directory.has(expected.sha256, expected.size_bytes)
+            && (content.is_trusted
+                || self.directory.read_blob(expected.sha256, buffer)? == Some(expected))
+        {
+            return Ok(Some(Outcome::Reused));
+        }
+
+        let mut outcome = None;
+        for source in content.sources.iter().filter(|source| source.provider.is_local()) {
+            match self.take(local, source, expected, buffer)? {
+                Ok(()) => return Ok(Some(Outcome::Copied)),
+                Err(problem) => outcome = Some(Outcome::Damaged(problem)),
+            }
+        }
+
+        let is_at_a_provider = content.sources.iter().any(|source| !source.provider.is_local());
+        match (is_at_a_provider, self.options.clouds) {
+            (false, _) => Ok(outcome),
+            (true, SnapshotClouds::Noted) => Ok(Some(outcome.unwrap_or(Outcome::Elsewhere))),
+            (true, SnapshotClouds::Copied) => Ok(None),
+        }
+    }
+
+    /// Takes the bytes of a record from the service's own disk. Blocks.
+    fn take(
+        &self,
+        local: &LocalStore,
+        source: &NamedBytes,
+        expected: Copying,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Result<(), BlobProblem>> {
+        if self.options.bytes == SnapshotBytes::HardLinked {
+            return self.link(local, source, expected);
+        }
+
+        let Some(file) = local.open_file(&source.key)? else {
+            return Ok(Err(BlobProblem::Missing));
+        };
+        Ok(match self.directory.take_file(&file, expected, buffer)? {
+            Taken::Whole => Ok(()),
+            Taken::Other | Taken::Unreadable => Err(BlobProblem::Wrong),
+        })
+    }
+
+    fn link(
+        &self,
+        local: &LocalStore,
+        source: &NamedBytes,
+        expected: Copying,
+    ) -> Result<Result<(), BlobProblem>> {
+        for path in local.paths_of(&source.key) {
+            if self.directory.link_file(&path, expected.sha256)? {
+                let is_whole = self.directory.has(expected.sha256, expected.size_bytes);
+                return Ok(if is_whole { Ok(()) } else { Err(BlobProblem::Wrong) });
+            }
+        }
+        Ok(Err(BlobProblem::Missing))
+    }
+
+    /// Fetches a content from a provider that has it.
+    async fn gather_from_providers(&self, content: &Content) -> Result<Outcome> {
+        let mut problem = BlobProblem::Missing;
+        for source in content.sources.iter().filter(|source| !source.provider.is_local()) {
+            let stores = &self.store.inner().stores;
+            let holder = stores.holder(&source.provider)?;
+            let Some(read) = holder.read_to_copy(&source.key, source.size_bytes).await? else {
+                continue;
+            };
+
+            let bytes = read.into_stream(0..source.size_bytes);
+            match self.receive(content.expected, bytes).await {
+                Ok(true) => return Ok(Outcome::Copied),
+                Ok(false) => problem = BlobProblem::Wrong,
+                // The object has another length than the record.
+                Err(error) if error.kind() == ErrorKind::DigestMismatch => {
+                    problem = BlobProblem::Wrong;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Outcome::Damaged(problem))
+    }
+
+    async fn receive(
+        &self,
+        expected: Copying,
+        mut bytes: crate::storage::ByteStream,
+    ) -> Result<bool> {
+        let directory = self.directory.clone();
+        let mut intake = blocking(GATHERING, move || directory.intake(expected)).await?;
+        let mut piece = BytesMut::with_capacity(PIECE_BYTES);
+
+        while let Some(more) = bytes.next().await.transpose()? {
+            piece.extend_from_slice(&more);
+            if piece.len() >= PIECE_BYTES {
+                intake = write(intake, piece.split()).await?;
+            }
+        }
+        let intake = write(intake, piece).await?;
+        blocking(GATHERING, move || intake.finish()).await
+    }
+}
+
+async fn write(mut intake: BlobIntake, piece: BytesMut) -> Result<BlobIntake> {
+    blocking(GATHERING, move || {
+        intake.write(&piece)?;
+        Ok(intake)
+    })
+    .await
+}

@@ -1,0 +1,194 @@
+//! Snapshots: made of a running store, verified, restored, pruned.
+//!
+//! # Consistency
+//! The copy of the database is of one instant, keys are written once, and a hold keeps what the copy
+//! names from being removed until the snapshot is whole. So whenever a blob is copied, it is the one
+//! that the record meant.
+//!
+//! | module | content |
+//! |---|---|
+//! | `create` | makes a snapshot |
+//! | `gather` | brings one content after the other into the directory |
+//! | `verify` | reads all of a snapshot |
+//! | `restore` | restores a whole store into an empty directory |
+//! | `select` | restores files of one organization, or one file, into a running store |
+
+mod create;
+mod gather;
+mod verify;
+mod restore;
+mod select;
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::domain::backup::{
+    BlobFault, BlobProblem, LISTED_FAULTS, PruneReport, RestoreReport, RestoredAs, SnapshotInfo,
+    VerifyReport,
+};
+use crate::domain::error::{Error, Result};
+use crate::domain::id::{FileId, Sha256, SnapshotId};
+use crate::domain::provider::ProviderConfig;
+use crate::storage::backup::{BackupDirectory, Copying};
+use crate::tasks;
+
+use super::progress::Progress;
+
+/// Contents that are dealt with in one visit to the blocking pool.
+const BATCH: usize = 256;
+
+/// The snapshots in a directory. Reading, restoring and removing them needs no store; making one does:
+/// [`Admin::backup`](super::Admin::backup).
+///
+/// ```no_run
+/// use filestore_core::{Backups, NoProgress};
+///
+/// # async fn example() -> filestore_core::Result<()> {
+/// let backups = Backups::open("/mnt/backup/files").await?;
+/// for snapshot in backups.list().await? {
+///     println!("{} of {}: {} files", snapshot.id, snapshot.created_at, snapshot.files);
+/// }
+/// let report = backups.verify(None, std::sync::Arc::new(NoProgress)).await?;
+/// assert!(report.is_good());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Backups {
+    directory: BackupDirectory,
+}
+
+impl Backups {
+    /// Opens the snapshots in `path`, an existing directory of snapshots, and locks it until the last
+    /// clone is gone. `Locked` while another process works on it, `Unusable` if it is no such directory.
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref().to_owned();
+        let directory = blocking("opening snapshots", move || BackupDirectory::open(&path)).await?;
+        Ok(Self { directory })
+    }
+
+    /// Opens the snapshots in `path` as [`open`](Self::open) does; an absent or empty directory becomes
+    /// a directory of snapshots.
+    pub async fn create(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref().to_owned();
+        let directory =
+            blocking("opening snapshots", move || BackupDirectory::create(&path)).await?;
+        Ok(Self { directory })
+    }
+
+    /// Lists the snapshots, the oldest first.
+    pub async fn list(&self) -> Result<Vec<SnapshotInfo>> {
+        let directory = self.directory.clone();
+        blocking("listing snapshots", move || {
+            let ids = directory.snapshots()?;
+            ids.into_iter().map(|id| Ok(directory.manifest(id)?.info().clone())).collect()
+        })
+        .await
+    }
+
+    /// Reads all of a snapshot, the newest if none is named, and compares every digest. Progress counts
+    /// contents, and bytes beside them. `NotFound` if there is no such snapshot.
+    pub async fn verify(
+        &self,
+        id: Option<SnapshotId>,
+        progress: Arc<dyn Progress>,
+    ) -> Result<VerifyReport> {
+        let id = self.pick(id).await?;
+        verify::verify(&self.directory, id, progress).await
+    }
+
+    /// Restores a snapshot, the newest if none is named, into `into`: an absent or empty directory, or
+    /// one into which this snapshot's restore broke off. Every file is compared with its digest on the
+    /// way. `providers` are asked for the files that they hold, if the store is restored as the
+    /// original. Progress counts files, and bytes beside them.
+    pub async fn restore(
+        &self,
+        id: Option<SnapshotId>,
+        into: impl AsRef<Path>,
+        restored_as: RestoredAs,
+        providers: &[ProviderConfig],
+        progress: Arc<dyn Progress>,
+    ) -> Result<RestoreReport> {
+        let id = self.pick(id).await?;
+        let into = into.as_ref().to_owned();
+        restore::restore(&self.directory, id, into, restored_as, providers, progress).await
+    }
+
+    /// Removes all but the newest `keep` snapshots, and the bytes that none of these holds; also what
+    /// runs that broke off have left. A crash leaves bytes that the next call removes. Progress counts
+    /// contents that are removed.
+    pub async fn prune(
+        &self,
+        keep: NonZeroUsize,
+        progress: Arc<dyn Progress>,
+    ) -> Result<PruneReport> {
+        let directory = self.directory.clone();
+        blocking("removing snapshots", move || {
+            let mut kept = directory.snapshots()?;
+            let removed = kept.drain(..kept.len().saturating_sub(keep.get())).collect::<Vec<_>>();
+            progress.accepted();
+            progress.start(None);
+
+            for &id in removed.iter().chain(&directory.unfinished()?) {
+                directory.remove(id)?;
+            }
+            let mut report = PruneReport { removed, kept, ..PruneReport::default() };
+            directory.sweep(|bytes| {
+                report.blobs_removed += 1;
+                report.bytes_removed += bytes;
+                progress.advance(1);
+            })?;
+            Ok(report)
+        })
+        .await
+    }
+
+    /// Returns the id of the snapshot that is asked for: the newest, if none is named.
+    async fn pick(&self, id: Option<SnapshotId>) -> Result<SnapshotId> {
+        let directory = self.directory.clone();
+        blocking("listing snapshots", move || {
+            let ids = directory.snapshots()?;
+            let found = match id {
+                Some(id) => ids.contains(&id).then_some(id),
+                None => ids.last().copied(),
+            };
+            found.ok_or_else(|| Error::not_found("the snapshot"))
+        })
+        .await
+    }
+}
+
+/// Runs `work` on the blocking pool.
+async fn blocking<T: Send + 'static>(
+    doing: &'static str,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    tasks::blocking(work).await.unwrap_or_else(|lost| Err(Error::internal(doing, lost)))
+}
+
+/// Returns how many batches are dealt with at once.
+fn batches_at_once() -> usize {
+    std::thread::available_parallelism().map_or(4, |cpus| cpus.get().clamp(2, 8))
+}
+
+/// Notes a fault, as long as there are few.
+fn note_fault(
+    faults: &mut Vec<BlobFault>,
+    expected: Copying,
+    file_id: Option<FileId>,
+    problem: BlobProblem,
+) {
+    if faults.len() < LISTED_FAULTS {
+        let Copying { sha256, size_bytes } = expected;
+        faults.push(BlobFault { sha256, size_bytes, file_id, problem });
+    }
+}
+
+/// Describes bytes by the digest and size that they should have.
+fn expected(sha256: Sha256, size_bytes: u64) -> Copying {
+    Copying { size_bytes, sha256 }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! Restoring a whole store.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::{StreamExt, stream};
+use sha2::Digest;
+use tokio::sync::mpsc;
+
+use super::{BATCH, batches_at_once, blocking, expected, note_fault};
+use crate::domain::backup::{BlobProblem, RestoreReport, RestoredAs};
+use crate::domain::clock::Clock;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::{FileId, Sha256, SnapshotId, StoreId};
+use crate::domain::provider::ProviderConfig;
+use crate::metadata::sqlite::{NamedBytes, SnapshotDatabase, prepare_restored};
+use crate::storage::backup::{BackupDirectory, RestoredDirectory};
+use crate::storage::{BlobStore, ProviderRegistry};
+use crate::tasks;
+use crate::worker::progress::Progress;
+
+const RESTORING: &str = "restoring a snapshot";
+
+/// One run, shared by its batches.
+struct Restoring {
+    directory: BackupDirectory,
+    target: RestoredDirectory,
+    restored_as: RestoredAs,
+    providers: ProviderRegistry,
+}
+
+/// What became of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// Its bytes are in the directory.
+    Restored,
+    /// They are, and were at a provider.
+    Localized,
+    /// They are at their provider.
+    Left,
+    Failed(BlobProblem),
+}
+
+/// Restores all of the snapshot; see [`Backups::restore`](super::Backups::restore).
+pub(super) async fn restore(
+    directory: &BackupDirectory,
+    id: SnapshotId,
+    into: PathBuf,
+    restored_as: RestoredAs,
+    providers: &[ProviderConfig],
+    progress: Arc<dyn Progress>,
+) -> Result<RestoreReport> {
+    let providers = ProviderRegistry::open(providers)?;
+    let (target, files) = begin(directory.clone(), id, into).await?;
+    progress.accepted();
+    progress.start(Some(files));
+
+    let run = Arc::new(Restoring { directory: directory.clone(), target, restored_as, providers });
+    let mut report = RestoreReport::default();
+    let localized = run.restore_files(id, &mut report, &*progress).await?;
+
+    let run = Arc::into_inner(run).expect("all batches have ended");
+    blocking(RESTORING, move || {
+        let copy_id = StoreId::generate(Clock::system().now());
+        prepare_restored(&run.target.database(), restored_as, copy_id, &localized)?;
+        run.target.finish()
+    })
+    .await?;
+    Ok(report)
+}
+
+/// Copies the database, which must be as it was written; returns also how many files there are.
+async fn begin(
+    directory: BackupDirectory,
+    id: SnapshotId,
+    into: PathBuf,
+) -> Result<(RestoredDirectory, u64)> {
+    blocking(RESTORING, move || {
+        let manifest = directory.manifest(id)?;
+        let target = RestoredDirectory::begin(&into, id)?;
+        let copied = target.take_database(&directory.database(id))?;
+        if copied != expected(manifest.database_sha256(), manifest.info().database_bytes) {
+            let message =
+                "the snapshot's copy of the database is damaged: restore another snapshot";
+            return Err(Error::new(ErrorKind::Unusable, message));
+        }
+        let files = SnapshotDatabase::open(&target.database())?.count()?;
+        Ok((target, files))
+    })
+    .await
+}
+
+impl Restoring {
+    /// Restores the bytes of all files; returns those that are on the disk now and were at providers.
+    async fn restore_files(
+        self: &Arc<Self>,
+        id: SnapshotId,
+        report: &mut RestoreReport,
+        progress: &dyn Progress,
+    ) -> Result<Vec<FileId>> {
+        let (sender, receiver) = mpsc::channel(batches_at_once());
+        let directory = self.directory.clone();
+        let naming = tasks::blocking(move || name_files(&directory, id, &sender));
+
+        let batches = stream::unfold(receiver, |mut receiver| async move {
+            receiver.recv().await.map(|batch| (batch, receiver))
+        });
+        let run = Arc::clone(self);
+        let starting = move |batch| tasks::spawn(Arc::clone(&run).restore_batch(batch));
+        let mut restored = batches.map(starting).buffer_unordered(batches_at_once()).boxed();
+
+        let mut localized = Vec::new();
+        while let Some(batch) = restored.next().await {
+            let batch = batch.map_err(|lost| Error::internal(RESTORING, lost))??;
+            for (file, outcome) in batch {
+                progress.advance(1);
+                count(report, &file, outcome, progress);
+                if outcome == Outcome::Localized {
+                    localized.push(file.file_id);
+                }
+            }
+        }
+        naming.await.map_err(|lost| Error::internal(RESTORING, lost))??;
+        Ok(localized)
+    }
+
+    async fn restore_batch(
+        self: Arc<Self>,
+        batch: Vec<NamedBytes>,
+    ) -> Result<Vec<(NamedBytes, Outcome)>> {
+        let mut done = Vec::with_capacity(batch.len());
+        let mut from_snapshot = Vec::with_capacity(batch.len());
+        for file in batch {
+            if !file.provider.is_local() && self.restored_as == RestoredAs::Original {
+                match self.compare_at_provider(&file).await {
+                    Ok(true) => done.push((file, Outcome::Left)),
+                    Ok(false) => from_snapshot.push((file, BlobProblem::Missing)),
+                    Err(error) => {
+                        tracing::warn!(file_id = %file.file_id, error = %error.chain(), "a file at a provider could not be compared");
+                        from_snapshot.push((file, BlobProblem::Unreachable));
+                    }
+                }
+            } else {
+                from_snapshot.push((file, BlobProblem::Missing));
+            }
+        }
+
+        let run = Arc::clone(&self);
+        let taken = blocking(RESTORING, move || {
+            let mut buffer = Vec::new();
+            let take = |(file, without): (NamedBytes, BlobProblem)| {
+                let outcome = run.take(&file, without, &mut buffer)?;
+                Ok((file, outcome))
+            };
+            from_snapshot.into_iter().map(take).collect::<Result<Vec<_>>>()
+        });
+        done.extend(taken.await?);
+        Ok(done)
+    }
+
+    /// Reads a file at its provider; false if the bytes are not there, or others.
+    async fn compare_at_provider(&self, file: &NamedBytes) -> Result<bool> {
+        let cloud = self.providers.cloud(&file.provider)?;
+        let Some(read) = cloud.read_to_copy(&file.key, file.size_bytes).await? else {
+            return Ok(false);
+        };
+        let mut bytes = read.into_stream(0..file.size_bytes);
+        let mut hasher = sha2::Sha256::new();
+        while let Some(piece) = bytes.next().await.transpose()? {
+            hasher.update(&piece);
+        }
+        Ok(Sha256(hasher.finalize().into()) == file.sha256)
+    }
+
+    /// Takes a file from the snapshot; where that does not hold it, the problem is `without`. Blocks.
+    fn take(
+        &self,
+        file: &NamedBytes,
+        without: BlobProblem,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Outcome> {
+        let Some(from) = self.directory.open_blob(file.sha256)? else {
+            return Ok(Outcome::Failed(without));
+        };
+        let expected = expected(file.sha256, file.size_bytes);
+        let is_whole = self.target.take_blob(&file.key, &from, expected, buffer)?;
+        Ok(match (is_whole, file.provider.is_local()) {
+            (true, true) => Outcome::Restored,
+            (true, false) => Outcome::Localized,
+            (false, _) => Outcome::Failed(BlobProblem::Wrong),
+        })
+    }
+}
+
+fn count(report: &mut RestoreReport, file: &NamedBytes, outcome: Outcome, progress: &dyn Progress) {
+    match outcome {
+        Outcome::Restored | Outcome::Localized => {
+            report.restored += 1;
+            report.restored_bytes += file.size_bytes;
+            progress.add_bytes(file.size_bytes);
+        }
+        Outcome::Left => report.left_at_providers += 1,
+        Outcome::Failed(problem) => {
+            report.failed += 1;
+            let expected = expected(file.sha256, file.size_bytes);
+            note_fault(&mut report.faults, expected, Some(file.file_id), problem);
+        }
+    }
+}
+
+/// Sends the files that the snapshot names. Blocks; ends early if nobody receives them any more.
+fn name_files(
+    directory: &BackupDirectory,
+    id: SnapshotId,
+    sender: &mpsc::Sender<Vec<NamedBytes>>,
+) -> Result<()> {
+    let gone = || Error::new(ErrorKind::Conflict, "the restore broke off");
+    let mut batch = Vec::with_capacity(BATCH);
+    let damaged = SnapshotDatabase::open(&directory.database(id))?.each_named(&mut |file| {
+        batch.push(file);
+        if batch.len() == BATCH {
+            let full = std::mem::replace(&mut batch, Vec::with_capacity(BATCH));
+            sender.blocking_send(full).map_err(|_| gone())?;
+        }
+        Ok(())
+    })?;
+    if damaged > 0 {
+        tracing::error!(damaged, "files whose records are damaged are not restored");
+    }
+    sender.blocking_send(batch).map_err(|_| gone())
+}

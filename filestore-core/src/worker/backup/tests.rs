@@ -1,0 +1,473 @@
+//! Snapshots of a store with everything in it, and what comes of them.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::*;
+use crate::domain::backup::{
+    BackupOptions, BackupReport, Selection, SnapshotBytes, SnapshotClouds,
+};
+use crate::domain::binding::NewBinding;
+use crate::domain::config::StoreConfig;
+use crate::domain::error::ErrorKind;
+use crate::domain::key::{KeyScope, NewKey};
+use crate::domain::record::FileRecord;
+use crate::domain::scope::Scope;
+use crate::domain::status::Location;
+use crate::service::{Change, GivenName, NewBatch, NewUpload, Replacement};
+use crate::{FileStore, NoProgress};
+
+/// A store with a provider beside it, which organization 7 writes through to.
+struct House {
+    home: tempfile::TempDir,
+    store: FileStore,
+}
+
+impl House {
+    async fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let store = open(home.path(), "data").await;
+        let binding = NewBinding {
+            organization: 7.try_into().unwrap(),
+            organization_name: "seven".into(),
+            provider: "disk".parse().unwrap(),
+            sync_enabled: false,
+        };
+        store.bindings().create(binding).await.unwrap();
+        Self { home, store }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    async fn backups(&self) -> Backups {
+        Backups::create(self.path("backup")).await.unwrap()
+    }
+
+    async fn back_up(&self) -> BackupReport {
+        self.back_up_as(BackupOptions::default()).await.unwrap()
+    }
+
+    async fn back_up_as(&self, options: BackupOptions) -> Result<BackupReport> {
+        let backups = self.backups().await;
+        self.store.admin().backup(&backups, options, Arc::new(NoProgress)).await
+    }
+
+    /// Restores the newest snapshot into `name` and opens it; without the provider, if it is a copy.
+    async fn restored(&self, name: &str, restored_as: RestoredAs) -> (RestoreReport, FileStore) {
+        let backups = self.backups().await;
+        let providers = providers(self.home.path());
+        let into = self.path(name);
+        let report =
+            backups.restore(None, &into, restored_as, &providers, Arc::new(NoProgress)).await;
+        let store = match restored_as {
+            RestoredAs::Copy => FileStore::open(&into).await.unwrap(),
+            RestoredAs::Original => open(self.home.path(), name).await,
+        };
+        (report.unwrap(), store)
+    }
+
+    async fn close(self) -> tempfile::TempDir {
+        self.store.close().await;
+        self.home
+    }
+}
+
+fn providers(home: &Path) -> Vec<ProviderConfig> {
+    let root = home.join("disk").to_str().unwrap().to_owned();
+    vec![ProviderConfig::new("disk".parse().unwrap(), "fs").with_option("root", root)]
+}
+
+async fn open(home: &Path, name: &str) -> FileStore {
+    let config = StoreConfig { providers: providers(home), ..StoreConfig::default() };
+    FileStore::builder(home.join(name)).config(config).open().await.unwrap()
+}
+
+fn new(organization: &str) -> NewUpload {
+    NewUpload::new(organization.parse().unwrap(), "docs".parse().unwrap())
+}
+
+async fn upload(store: &FileStore, organization: &str, text: &str) -> FileRecord {
+    store.upload(new(organization).with_name(format!("{text}.txt")), text.as_bytes()).await.unwrap()
+}
+
+async fn text_of(store: &FileStore, id: FileId) -> Result<String> {
+    let bytes = store.read(id, &Scope::All).await?;
+    Ok(String::from_utf8(bytes.to_vec()).unwrap())
+}
+
+/// Lists the files of blobs in a directory of snapshots.
+fn blobs(backup: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for prefix in std::fs::read_dir(backup.join("blobs")).unwrap() {
+        let entries = std::fs::read_dir(prefix.unwrap().path()).unwrap();
+        found.extend(entries.map(|entry| entry.unwrap().path()));
+    }
+    found
+}
+
+#[tokio::test]
+async fn a_restored_store_serves_each_file_byte_for_byte() {
+    let house = House::new().await;
+    let store = &house.store;
+    let plain = upload(store, "42", "plain").await;
+    let twin = upload(store, "42", "plain").await;
+    let empty = upload(store, "42", "").await;
+    let at_provider = upload(store, "7", "through").await;
+    assert_eq!(at_provider.state.location(), Location::Cloud);
+
+    let batch = NewBatch::new("43".parse().unwrap(), "docs".parse().unwrap());
+    let items = ["one", "two"].map(|text| (GivenName::named(text), text.into()));
+    let batch = store.batch(batch, items).await.unwrap();
+
+    let replaced = upload(store, "42", "before").await;
+    let staged = store.uploads().stage_bytes("after".into()).await.unwrap();
+    let change = Change::Replace(Replacement::new(staged));
+    store.change(replaced.file_id, &Scope::All, change, None).await.unwrap();
+    let deleted = upload(store, "42", "deleted").await;
+    store.delete(deleted.file_id, &Scope::All).await.unwrap();
+
+    let scopes = [KeyScope::Read].into_iter().collect();
+    let key = NewKey { organizations: Scope::All, scopes, name: "k".into(), expires_in: None };
+    let (key, _) = store.keys().create(key).await.unwrap();
+    let secrets = store.signing().secrets();
+
+    let report = house.back_up().await;
+    assert_eq!((report.snapshot.files, report.snapshot.damaged), (8, 0));
+    assert_eq!(report.snapshot.blobs, 7, "equal bytes are there once");
+    upload(store, "42", "after the snapshot").await;
+
+    for (name, restored_as) in [("copy", RestoredAs::Copy), ("original", RestoredAs::Original)] {
+        let (report, restored) = house.restored(name, restored_as).await;
+        let is_copy = restored_as == RestoredAs::Copy;
+        assert_eq!((report.failed, report.left_at_providers), (0, u64::from(!is_copy)));
+        assert_eq!(restored.id() != store.id(), is_copy);
+
+        for (id, text) in [
+            (plain.file_id, "plain"),
+            (twin.file_id, "plain"),
+            (empty.file_id, ""),
+            (at_provider.file_id, "through"),
+            (batch[0].file_id, "one"),
+            (batch[1].file_id, "two"),
+            (replaced.file_id, "after"),
+        ] {
+            assert_eq!(text_of(&restored, id).await.unwrap(), text);
+        }
+        let gone = text_of(&restored, deleted.file_id).await.unwrap_err();
+        assert_eq!(gone.kind(), ErrorKind::NotFound);
+        restored.restore(deleted.file_id, &Scope::All).await.unwrap();
+        assert_eq!(text_of(&restored, deleted.file_id).await.unwrap(), "deleted");
+
+        assert_eq!(
+            restored.usage(&"42".parse().unwrap(), &Scope::All).await.unwrap().total().files,
+            5
+        );
+        assert!(restored.keys().list().iter().any(|listed| listed.id == key.id));
+        assert_eq!(restored.signing().secrets(), secrets);
+        upload(&restored, "42", "goes on").await;
+        restored.close().await;
+    }
+    house.close().await;
+}
+
+#[tokio::test]
+async fn what_is_deleted_during_a_snapshot_is_in_it_and_goes_afterwards() {
+    let house = House::new().await;
+    let files =
+        [upload(&house.store, "42", "local").await, upload(&house.store, "7", "cloud").await];
+
+    let metadata = &house.store.inner().metadata;
+    let now = house.store.now();
+    metadata.take_hold("another snapshot", now, now.plus(Duration::from_mins(5))).await.unwrap();
+    for file in &files {
+        house.store.delete(file.file_id, &Scope::All).await.unwrap();
+    }
+    assert_eq!(house.store.admin().purge(&NoProgress).await.unwrap().purged, 0);
+
+    let report = house.back_up().await;
+    assert_eq!((report.snapshot.blobs, report.snapshot.damaged), (2, 0));
+    metadata.release_hold("another snapshot").await.unwrap();
+    assert_eq!(house.store.admin().purge(&NoProgress).await.unwrap().purged, 2);
+
+    let (report, restored) = house.restored("copy", RestoredAs::Copy).await;
+    assert_eq!((report.restored, report.failed), (2, 0), "a finished snapshot owns its bytes");
+    for file in &files {
+        restored.restore(file.file_id, &Scope::All).await.unwrap();
+    }
+    assert_eq!(text_of(&restored, files[1].file_id).await.unwrap(), "cloud");
+    restored.close().await;
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_later_snapshot_copies_only_what_is_new() {
+    let house = House::new().await;
+    upload(&house.store, "42", "one").await;
+    let first = house.back_up().await;
+    assert_eq!((first.copied, first.reused), (1, 0));
+
+    upload(&house.store, "42", "two").await;
+    let second = house.back_up().await;
+    assert_eq!((second.copied, second.reused, second.copied_bytes), (1, 1, 3));
+    let listed = house.backups().await.list().await.unwrap();
+    assert_eq!(listed, [first.snapshot, second.snapshot]);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn what_a_run_that_broke_off_has_left_is_read_before_it_counts() {
+    let house = House::new().await;
+    upload(&house.store, "42", "whole").await;
+    upload(&house.store, "42", "zeros").await;
+    let report = house.back_up().await;
+
+    // As a power cut before the manifest leaves it.
+    let snapshot = house.path("backup/snapshots").join(report.snapshot.id.to_string());
+    std::fs::remove_file(snapshot.join("manifest.jsonl")).unwrap();
+    let damaged = blobs(&house.path("backup"))
+        .into_iter()
+        .find(|path| std::fs::read(path).unwrap() == b"zeros")
+        .unwrap();
+    std::fs::write(&damaged, [0; 5]).unwrap();
+    assert!(house.backups().await.list().await.unwrap().is_empty());
+
+    let report = house.back_up().await;
+    assert_eq!((report.copied, report.reused), (1, 1));
+    assert!(!snapshot.exists());
+    let verified = house.backups().await.verify(None, Arc::new(NoProgress)).await.unwrap();
+    assert!(verified.is_good(), "{verified:?}");
+    house.close().await;
+}
+
+#[tokio::test]
+async fn verifying_names_what_is_missing_and_what_is_wrong() {
+    let house = House::new().await;
+    for text in ["good", "gone", "flipped"] {
+        upload(&house.store, "42", text).await;
+    }
+    house.back_up().await;
+    for path in blobs(&house.path("backup")) {
+        match std::fs::read(&path).unwrap().as_slice() {
+            b"gone" => std::fs::remove_file(&path).unwrap(),
+            b"flipped" => std::fs::write(&path, b"flippEd").unwrap(),
+            _ => {}
+        }
+    }
+
+    let verified = house.backups().await.verify(None, Arc::new(NoProgress)).await.unwrap();
+    assert_eq!((verified.checked, verified.missing, verified.wrong), (3, 1, 1));
+    assert!(verified.database_is_good && !verified.is_good());
+    assert_eq!(verified.faults.len(), 2);
+
+    let (report, restored) = house.restored("copy", RestoredAs::Copy).await;
+    assert_eq!((report.restored, report.failed), (1, 2), "never other bytes than recorded");
+    restored.close().await;
+
+    let id = verified.snapshot.id.to_string();
+    std::fs::write(house.path("backup/snapshots").join(id).join("metadata.sqlite3"), b"x").unwrap();
+    let verified = house.backups().await.verify(None, Arc::new(NoProgress)).await.unwrap();
+    assert!(!verified.database_is_good);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_damaged_manifest_is_refused_and_nothing_is_pruned_by_it() {
+    let house = House::new().await;
+    upload(&house.store, "42", "one").await;
+    let report = house.back_up().await;
+    let manifest =
+        house.path("backup/snapshots").join(report.snapshot.id.to_string()).join("manifest.jsonl");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    lines[1] = lines[1].replace("\"size_bytes\":3", "\"size_bytes\":4");
+    std::fs::write(&manifest, lines.join("\n") + "\n").unwrap();
+
+    let backups = house.backups().await;
+    let verified = backups.verify(None, Arc::new(NoProgress)).await.unwrap_err();
+    assert_eq!(verified.kind(), ErrorKind::Unusable);
+    let keep = NonZeroUsize::new(1).unwrap();
+    backups.prune(keep, Arc::new(NoProgress)).await.unwrap_err();
+    assert_eq!(blobs(&house.path("backup")).len(), 1);
+
+    std::fs::write(&manifest, &text[..text.len() - 20]).unwrap();
+    backups.list().await.unwrap_err();
+    drop(backups);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn pruning_keeps_the_newest_and_all_that_they_name() {
+    let house = House::new().await;
+    let first = upload(&house.store, "42", "first").await;
+    upload(&house.store, "42", "kept").await;
+    let old = house.back_up().await.snapshot.id;
+    house.store.delete(first.file_id, &Scope::All).await.unwrap();
+    assert_eq!(house.store.admin().purge(&NoProgress).await.unwrap().purged, 1);
+    let new = house.back_up().await.snapshot.id;
+
+    // What a run that broke off, or a prune, has left.
+    let nobodys = house.path("backup/blobs/ab").join("ab".repeat(32));
+    std::fs::create_dir_all(nobodys.parent().unwrap()).unwrap();
+    std::fs::write(&nobodys, b"nobody's").unwrap();
+
+    let backups = house.backups().await;
+    let keep = NonZeroUsize::new(1).unwrap();
+    let report = backups.prune(keep, Arc::new(NoProgress)).await.unwrap();
+    assert_eq!((report.removed, report.kept), (vec![old], vec![new]));
+    assert_eq!((report.blobs_removed, report.bytes_removed), (2, 5 + 8));
+    assert!(backups.verify(None, Arc::new(NoProgress)).await.unwrap().is_good());
+    let again = backups.prune(keep, Arc::new(NoProgress)).await.unwrap();
+    assert_eq!(again.blobs_removed, 0);
+    drop(backups);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn files_at_providers_can_be_left_there() {
+    let house = House::new().await;
+    let local = upload(&house.store, "42", "local").await;
+    let cloud = upload(&house.store, "7", "cloud").await;
+    let options = BackupOptions { clouds: SnapshotClouds::Noted, ..BackupOptions::default() };
+    let report = house.back_up_as(options).await.unwrap();
+    assert_eq!((report.snapshot.blobs, report.snapshot.elsewhere), (1, 1));
+
+    let (report, restored) = house.restored("copy", RestoredAs::Copy).await;
+    assert_eq!((report.restored, report.failed), (1, 1), "a copy has none of them");
+    assert_eq!(report.faults[0].file_id, Some(cloud.file_id));
+    restored.close().await;
+
+    let (report, restored) = house.restored("original", RestoredAs::Original).await;
+    assert_eq!((report.restored, report.left_at_providers, report.failed), (1, 1, 0));
+    assert_eq!(text_of(&restored, cloud.file_id).await.unwrap(), "cloud");
+    assert_eq!(text_of(&restored, local.file_id).await.unwrap(), "local");
+    restored.close().await;
+    house.close().await;
+}
+
+#[tokio::test]
+async fn what_a_provider_has_lost_comes_back_from_the_snapshot() {
+    let house = House::new().await;
+    let cloud = upload(&house.store, "7", "cloud").await;
+    house.back_up().await;
+    std::fs::remove_file(house.path("disk").join(cloud.blob.key.as_str())).unwrap();
+
+    let (report, restored) = house.restored("original", RestoredAs::Original).await;
+    assert_eq!((report.restored, report.left_at_providers, report.failed), (1, 0, 0));
+    let record = restored.record(cloud.file_id, &Scope::All).await.unwrap();
+    assert_eq!(record.state.location(), Location::Local, "the sync follows");
+    assert_eq!(text_of(&restored, cloud.file_id).await.unwrap(), "cloud");
+    restored.close().await;
+    house.close().await;
+}
+
+#[tokio::test]
+async fn one_file_or_one_organization_comes_back_under_its_id() {
+    let house = House::new().await;
+    let store = &house.store;
+    let lost = upload(store, "42", "lost").await;
+    let kept = upload(store, "42", "kept").await;
+    let other = upload(store, "43", "other").await;
+    house.back_up().await;
+    for id in [lost.file_id, other.file_id] {
+        store.delete(id, &Scope::All).await.unwrap();
+    }
+    assert_eq!(store.admin().purge(&NoProgress).await.unwrap().purged, 2);
+
+    let backups = house.backups().await;
+    let restore = async |selection| {
+        store.admin().restore(&backups, None, selection, Arc::new(NoProgress)).await
+    };
+    let report = restore(Selection::Organization("42".parse().unwrap())).await.unwrap();
+    assert_eq!((report.restored, report.present, report.failed), (1, 1, 0));
+    let back = store.record(lost.file_id, &Scope::All).await.unwrap();
+    assert_eq!((&*back.original_name, back.created_at), ("lost.txt", lost.created_at));
+    assert_ne!(back.blob.key, lost.blob.key, "a key is written once");
+    assert_eq!(text_of(store, lost.file_id).await.unwrap(), "lost");
+    assert_eq!(store.record(kept.file_id, &Scope::All).await.unwrap().updated_at, kept.updated_at);
+
+    restore(Selection::File(other.file_id)).await.unwrap();
+    assert_eq!(text_of(store, other.file_id).await.unwrap(), "other");
+    let unknown = restore(Selection::File(FileId::generate(store.now()))).await.unwrap_err();
+    assert_eq!(unknown.kind(), ErrorKind::NotFound);
+    drop(backups);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn hard_links_share_the_disk_and_say_so() {
+    let house = House::new().await;
+    let file = upload(&house.store, "42", "linked").await;
+    house.store.inner().publishing.idle().await;
+    let options = BackupOptions { bytes: SnapshotBytes::HardLinked, ..BackupOptions::default() };
+    house.back_up_as(options).await.unwrap();
+    let verified = house.backups().await.verify(None, Arc::new(NoProgress)).await.unwrap();
+    assert!(verified.is_good());
+    assert_eq!(verified.snapshot.bytes, SnapshotBytes::HardLinked);
+
+    house.store.delete(file.file_id, &Scope::All).await.unwrap();
+    assert_eq!(house.store.admin().purge(&NoProgress).await.unwrap().purged, 1);
+    let verified = house.backups().await.verify(None, Arc::new(NoProgress)).await.unwrap();
+    assert!(verified.is_good(), "the second name keeps the bytes");
+    house.close().await;
+}
+
+#[tokio::test]
+async fn what_the_store_has_lost_is_named_and_keeps_nothing_else_from_being_saved() {
+    let house = House::new().await;
+    let lost = upload(&house.store, "42", "lost").await;
+    upload(&house.store, "42", "kept").await;
+    house.store.inner().publishing.idle().await;
+    std::fs::remove_file(house.path("data/blobs").join(lost.blob.key.as_str())).unwrap();
+
+    let report = house.back_up().await;
+    assert_eq!((report.snapshot.blobs, report.snapshot.damaged), (1, 1));
+    assert_eq!(report.faults[0].file_id, Some(lost.file_id));
+    assert_eq!(report.faults[0].problem, BlobProblem::Missing);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn directories_that_are_something_else_are_refused() {
+    let house = House::new().await;
+    upload(&house.store, "42", "one").await;
+    let error = Backups::create(house.path("data")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unusable);
+    assert_eq!(Backups::open(house.path("nowhere")).await.unwrap_err().kind(), ErrorKind::Unusable);
+
+    house.back_up().await;
+    let backups = house.backups().await;
+    let second = Backups::open(house.path("backup")).await.unwrap_err();
+    assert_eq!(second.kind(), ErrorKind::Locked);
+    let into = house.path("data");
+    let occupied = backups
+        .restore(None, &into, RestoredAs::Copy, &[], Arc::new(NoProgress))
+        .await
+        .unwrap_err();
+    assert_eq!(occupied.kind(), ErrorKind::Unusable);
+    drop(backups);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_restore_that_broke_off_is_no_store_and_goes_on() {
+    let house = House::new().await;
+    let file = upload(&house.store, "42", "one").await;
+    let id = house.back_up().await.snapshot.id;
+
+    // As a crash leaves it: a blob of other bytes, no database.
+    let into = house.path("copy");
+    let torn = into.join("blobs").join(file.blob.key.as_str());
+    std::fs::create_dir_all(torn.parent().unwrap()).unwrap();
+    std::fs::write(&torn, [0; 3]).unwrap();
+    std::fs::write(into.join("filestore-restoring"), format!("{id}\n")).unwrap();
+    assert_eq!(FileStore::open(&into).await.unwrap_err().kind(), ErrorKind::Unusable);
+
+    // The attempt to open it made the directories of a store.
+    let (report, restored) = house.restored("copy", RestoredAs::Copy).await;
+    assert_eq!((report.restored, report.failed), (1, 0));
+    assert_eq!(text_of(&restored, file.file_id).await.unwrap(), "one");
+    restored.close().await;
+    house.close().await;
+}

@@ -1,0 +1,210 @@
+//! `/admin/backups`: snapshots, in the destinations that the configuration names and nowhere else.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use filestore_core::api::{
+    BackupDestination, BackupError, BackupPruneReport, BackupReport, BackupRestoreReport,
+    BackupVerifyReport, CreateBackup, RestoreBackup, Snapshot,
+};
+use filestore_core::{
+    BackupOptions, Backups, Error, ErrorKind, FileStore, Progress, Result, Selection, SnapshotId,
+};
+use percent_encoding::percent_decode_str;
+use serde::Serialize;
+use warp::reply::Response;
+use warp::{Filter, Rejection};
+
+use super::long_run::{self, Acceptance, Departure};
+use crate::reply::{self, Failure};
+use crate::request::call::Call;
+use crate::request::incoming::{Body, body};
+use crate::request::json::read_optional_json;
+use crate::request::object::{Object, required};
+use crate::routes::filters::{READ_ONLY, answer, call, get, get_or_head, not_allowed};
+use crate::routes::path::Segment;
+
+/// Builds `/backups`, `/backups/{destination}`, and the runs below it.
+pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+    let destinations = warp::path!("backups").and(get(destinations));
+
+    let path = warp::path!("backups" / Segment);
+    let list = path.and(get_or_head()).and(call()).then(|destination: Segment, call: Arc<Call>| {
+        answer(Arc::clone(&call), list(destination, call))
+    });
+    let not_get = path.and(not_allowed(READ_ONLY)).map(|_: Segment, reply: Response| reply);
+
+    let path = warp::path!("backups" / Segment / Run);
+    let run = path.and(warp::post()).and(call()).and(body()).then(
+        |destination: Segment, run: Run, call: Arc<Call>, body| {
+            answer(Arc::clone(&call), start(destination, run, call, body))
+        },
+    );
+    let not_post = path.and(not_allowed("POST")).map(|_: Segment, _: Run, reply: Response| reply);
+
+    destinations.or(list).unify().or(not_get).unify().or(run).unify().or(not_post).unify()
+}
+
+/// A run that a path names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Run {
+    Create,
+    Verify,
+    Restore,
+    Prune,
+}
+
+impl std::str::FromStr for Run {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        Ok(match name {
+            "create" => Self::Create,
+            "verify" => Self::Verify,
+            "restore" => Self::Restore,
+            "prune" => Self::Prune,
+            _ => return Err(()),
+        })
+    }
+}
+
+#[expect(clippy::unused_async, reason = "the filters take handlers that may wait")]
+async fn destinations(call: Arc<Call>) -> Result<Response, Failure> {
+    let config = call.store().config();
+    let named = config.backup_destinations.iter();
+    reply::ok(&named.map(|known| BackupDestination::new(&known.name)).collect::<Vec<_>>())
+}
+
+async fn list(destination: Segment, call: Arc<Call>) -> Result<Response, Failure> {
+    let snapshots = open(call.store(), &named(&destination)).await?.list().await?;
+    reply::ok(&snapshots.into_iter().map(Snapshot::from).collect::<Vec<_>>())
+}
+
+async fn start(
+    destination: Segment,
+    run: Run,
+    call: Arc<Call>,
+    body: Body,
+) -> Result<Response, Failure> {
+    let json = read_optional_json(&call, body).await?;
+    let json = json.as_deref().unwrap_or(b"{}");
+    let destination = named(&destination);
+    match run {
+        Run::Create => create(&call, destination, json).await,
+        Run::Verify => verify(&call, destination, json).await,
+        Run::Restore => restore(&call, destination, json).await,
+        Run::Prune => prune(&call, destination, json).await,
+    }
+}
+
+async fn create(call: &Arc<Call>, destination: String, json: &[u8]) -> Result<Response, Failure> {
+    let object = Object::parse(json, &["hard_links", "local_only"])?;
+    let mut request = CreateBackup::default();
+    request.hard_links = object.flag("hard_links")?.unwrap_or(false);
+    request.local_only = object.flag("local_only")?.unwrap_or(false);
+    let options = BackupOptions::from(request);
+
+    let store = call.store().clone();
+    reporting(
+        call,
+        move |progress| async move {
+            let backups = open(&store, &destination).await?;
+            let report = store.admin().backup(&backups, options, progress).await?;
+            Ok(BackupReport::from(report))
+        },
+        BackupReport::failed,
+    )
+    .await
+}
+
+async fn verify(call: &Arc<Call>, destination: String, json: &[u8]) -> Result<Response, Failure> {
+    let id = snapshot_id(&Object::parse(json, &["snapshot_id"])?)?;
+    let store = call.store().clone();
+    reporting(
+        call,
+        move |progress| async move {
+            let report = open(&store, &destination).await?.verify(id, progress).await?;
+            Ok(BackupVerifyReport::from(report))
+        },
+        BackupVerifyReport::failed,
+    )
+    .await
+}
+
+async fn restore(call: &Arc<Call>, destination: String, json: &[u8]) -> Result<Response, Failure> {
+    let object = Object::parse(json, &["snapshot_id", "organization_id", "file_id"])?;
+    let id = snapshot_id(&object)?;
+    let mut request = RestoreBackup::default();
+    request.organization_id = object.text("organization_id")?;
+    request.file_id = object.text("file_id")?;
+    let selection = Selection::try_from(&request)?;
+
+    let store = call.store().clone();
+    reporting(
+        call,
+        move |progress| async move {
+            let backups = open(&store, &destination).await?;
+            let report = store.admin().restore(&backups, id, selection, progress).await?;
+            Ok(BackupRestoreReport::from(report))
+        },
+        BackupRestoreReport::failed,
+    )
+    .await
+}
+
+async fn prune(call: &Arc<Call>, destination: String, json: &[u8]) -> Result<Response, Failure> {
+    let object = Object::parse(json, &["keep"])?;
+    let keep = required("keep", object.count("keep")?)?;
+    let keep = usize::try_from(keep).ok().and_then(NonZeroUsize::new);
+    let keep = keep.ok_or_else(|| Error::invalid("keep", "keep must be at least 1"))?;
+
+    let store = call.store().clone();
+    reporting(
+        call,
+        move |progress| async move {
+            let report = open(&store, &destination).await?.prune(keep, progress).await?;
+            Ok(BackupPruneReport::from(report))
+        },
+        BackupPruneReport::failed,
+    )
+    .await
+}
+
+/// Runs work whose failure, once the head of the reply is out, is in its report.
+async fn reporting<T, F>(
+    call: &Arc<Call>,
+    work: impl FnOnce(Arc<dyn Progress>) -> F + Send + 'static,
+    failed: fn(BackupError) -> T,
+) -> Result<Response, Failure>
+where
+    T: Serialize + Send + 'static,
+    F: Future<Output = Result<T>> + Send + 'static,
+{
+    long_run::reply_with(call, Departure::Abort, move |_, acceptance| async move {
+        let outcome = work(Arc::<Acceptance>::clone(&acceptance)).await;
+        match outcome {
+            Err(error) if acceptance.is_given() => Ok(failed(BackupError::from(&error))),
+            outcome => outcome,
+        }
+    })
+    .await
+}
+
+/// Opens a destination. A run that is under way there is a conflict.
+async fn open(store: &FileStore, destination: &str) -> Result<Backups> {
+    store.admin().backups(destination).await.map_err(|error| match error.kind() {
+        ErrorKind::Locked => {
+            let message = "another run works on the snapshots of this destination";
+            Error::new(ErrorKind::Conflict, message)
+        }
+        _ => error,
+    })
+}
+
+fn named(destination: &Segment) -> String {
+    percent_decode_str(&destination.0).decode_utf8_lossy().into_owned()
+}
+
+fn snapshot_id(object: &Object) -> Result<Option<SnapshotId>> {
+    object.text("snapshot_id")?.as_deref().map(str::parse).transpose()
+}

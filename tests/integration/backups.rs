@@ -1,0 +1,87 @@
+//! Snapshots over HTTP (reference §4.12): only to destinations that the configuration names.
+
+use filestore_client::ErrorKind;
+use filestore_client::api::{CreateBackup, PruneBackups, RestoreBackup, VerifyBackup};
+use filestore_core::BackupDestination;
+use filestore_workspace::TestServer;
+use serde_json::json;
+use tempfile::TempDir;
+
+/// A server with a destination `nightly`, in the directory.
+async fn with_destination() -> (TestServer, TempDir) {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("nightly");
+    let server = TestServer::start_with(|config| {
+        let destination = BackupDestination { name: "nightly".to_owned(), path };
+        config.store.backup_destinations.push(destination);
+    });
+    (server.await, home)
+}
+
+#[tokio::test]
+async fn a_snapshot_of_a_running_server_is_taken_verified_restored_and_pruned() {
+    let (server, _home) = with_destination().await;
+    let id = server.upload("hello").org("42").send().await.expect(201).json()["file_id"].clone();
+    let id = id.as_str().unwrap();
+
+    let client = server.client();
+    let admin = client.admin();
+    let named = admin.backup_destinations().await.unwrap();
+    assert_eq!(named.iter().map(|known| known.name.as_str()).collect::<Vec<_>>(), ["nightly"]);
+
+    for copied in [1, 0] {
+        let report = admin.backup_create("nightly", &CreateBackup::default()).await.unwrap();
+        assert_eq!((report.copied, report.reused, report.error), (copied, 1 - copied, None));
+    }
+    let verified = admin.backup_verify("nightly", &VerifyBackup::default()).await.unwrap();
+    assert!(verified.ok && verified.checked == 1, "{verified:?}");
+
+    client.delete(id).await.unwrap();
+    let purged = admin.purge_run(filestore_client::DryRun::No).await;
+    purged.unwrap();
+    let gone = client.info(id).await.unwrap_err();
+    assert_eq!(gone.kind(), ErrorKind::NotFound);
+
+    let report = admin.backup_restore("nightly", &RestoreBackup::file(id)).await.unwrap();
+    assert_eq!((report.restored, report.failed), (1, 0));
+    let again = admin.backup_restore("nightly", &RestoreBackup::organization("42")).await.unwrap();
+    assert_eq!((again.restored, again.present), (0, 1));
+    let content = server.get(&format!("/api/v1/files/{id}")).send().await.expect(200);
+    assert_eq!(content.text(), "hello");
+
+    let pruned = admin.backup_prune("nightly", &PruneBackups::new(1)).await.unwrap();
+    assert_eq!((pruned.removed.len(), pruned.kept.len(), pruned.blobs_removed), (1, 1, 0));
+    assert_eq!(admin.backup_list("nightly").await.unwrap().len(), 1);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_backup_request_is_named() {
+    let (server, _home) = with_destination().await;
+    let elsewhere = server.get("/api/v1/admin/backups/elsewhere").send().await;
+    assert_eq!(elsewhere.problem(404, "not_found").allowed, ["nightly"]);
+    let climbing = server.post("/api/v1/admin/backups/..%2Fetc/create").send().await;
+    climbing.problem(404, "not_found");
+
+    for (run, body, code, field) in [
+        ("create", json!({"hardLinks": true}), "unknown_field", "hardLinks"),
+        ("create", json!({"local_only": 1}), "invalid_field", "local_only"),
+        ("verify", json!({"snapshot_id": "x"}), "invalid_field", "snapshot_id"),
+        ("restore", json!({}), "invalid_field", "file_id"),
+        ("restore", json!({"file_id": "x"}), "invalid_field", "file_id"),
+        ("prune", json!({}), "missing_field", "keep"),
+        ("prune", json!({"keep": 0}), "invalid_field", "keep"),
+    ] {
+        let path = format!("/api/v1/admin/backups/nightly/{run}");
+        let reply = server.post(&path).json(&body).send().await;
+        assert_eq!(reply.problem(400, code).field.as_deref(), Some(field), "{run} {body}");
+    }
+
+    let none = server.post("/api/v1/admin/backups/nightly/verify").send().await;
+    none.problem(404, "not_found");
+    let wrong = server.get("/api/v1/admin/backups/nightly/create").send().await;
+    assert_eq!(wrong.problem(405, "method_not_allowed").allowed, ["POST"]);
+    let unknown = server.post("/api/v1/admin/backups/nightly/destroy").send().await;
+    unknown.problem(404, "not_found");
+    server.stop().await;
+}
