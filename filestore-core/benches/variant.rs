@@ -13,8 +13,9 @@ use divan::{Bencher, black_box};
 use filestore_core::domain::clock::Timestamp;
 use filestore_core::domain::config::VariantConfig;
 use filestore_core::domain::id::{FileId, Sha256};
+use filestore_core::domain::sheet::SheetGrid;
 use filestore_core::variant::{
-    Fit, Source, Variant, VariantEngine, VariantKey, VariantSize, render,
+    CellSource, Fit, SheetKey, Source, Variant, VariantEngine, VariantKey, VariantSize, render,
 };
 use image::codecs::jpeg::JpegEncoder;
 use image::imageops::FilterType;
@@ -126,6 +127,60 @@ static SMOOTH: LazyLock<Vec<u8>> = LazyLock::new(|| {
     encoder.encode(&rgb, width, height, ExtendedColorType::Rgb8).expect("encoding into memory");
     bytes
 });
+
+/// The cells of the sheet that is measured.
+const CELLS: usize = 100;
+
+/// A sheet of a hundred variants that are in memory, made anew each time.
+#[divan::bench(max_time = Duration::from_secs(10))]
+fn sheet(bencher: Bencher) {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, key, cells) = page(directory.path());
+    runtime.block_on(engine.sheet(key.clone(), cells.clone())).expect("a sheet");
+
+    bencher.bench(|| runtime.block_on(engine.sheet(key.clone(), cells.clone())).expect("a sheet"));
+}
+
+/// The same sheet's pixels, encoded alone with the settings of variants.
+#[divan::bench(max_time = Duration::from_secs(10))]
+fn sheet_encoded_alone(bencher: Bencher) {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, key, cells) = page(directory.path());
+    let sheet = runtime.block_on(engine.sheet(key, cells)).expect("a sheet");
+    let pixels = image::load_from_memory(&sheet.webp).expect("a WebP").into_rgb8();
+
+    let mut config = webp::WebPConfig::new().expect("this version of libwebp");
+    (config.quality, config.method) = (80.0, 2);
+    (config.sns_strength, config.filter_strength) = (60, 90);
+    bencher.bench(|| {
+        let encoder = webp::Encoder::from_rgb(&pixels, pixels.width(), pixels.height());
+        black_box(encoder.encode_advanced(&config).expect("a WebP").to_vec())
+    });
+}
+
+/// Prepares an engine that keeps no sheet, and the cells of one.
+fn page(directory: &Path) -> (VariantEngine, SheetKey, Vec<CellSource>) {
+    let photo = directory.join("photo.jpg");
+    std::fs::write(&photo, &*PHOTO).expect("writing the photograph");
+    let mut config = VariantConfig::default();
+    config.sheet_cache_bytes = 0;
+    let engine = VariantEngine::open(&directory.join("cache"), config).expect("an engine");
+
+    let cells: Vec<CellSource> = (0..CELLS)
+        .map(|_| {
+            let photo = photo.clone();
+            let open = move || std::future::ready(Ok(File::open(&photo).expect("the photograph")));
+            Ok((new_key("200"), Source::new(open, || std::future::ready(true))))
+        })
+        .collect();
+    let grid = SheetGrid::new(CELLS, VariantSize::try_from(200).expect("a size")).expect("a grid");
+    let files = cells.iter().flatten().map(|(key, _)| (key.file_id, Some(key.sha256))).collect();
+    (engine, SheetKey { grid, fit: Fit::Cover, files }, cells)
+}
 
 #[divan::bench(args = SIZES, max_time = Duration::from_secs(6))]
 fn plain(bencher: Bencher, size: &str) {

@@ -134,8 +134,8 @@ pub use self::{
         binding::{Binding, BindingChange, NewBinding},
         clock::{Clock, ManualClock, Timestamp},
         config::{
-            BackupDestination, Durability, Limits, ScrubConfig, SigningConfig, StoreConfig,
-            SyncConfig, VariantConfig,
+            BackupDestination, ConverterConfig, ConverterOutput, Durability, Limits, ScrubConfig,
+            SigningConfig, StoreConfig, SyncConfig, VariantConfig,
         },
         custom_metadata::CustomMetadata,
         damage::{Damage, DamagedRow},
@@ -181,7 +181,10 @@ pub use self::{
         CheckOutcome, CheckStep, DataDir, PresignMethod, ProviderCheck, ProviderRegistry,
         StagedBlob, StagingWriter,
     },
-    variant::{CacheReport, Fit, Sheet, SheetCell, Variant, VariantKey, VariantSize},
+    variant::{
+        CacheReport, Fit, LAUNCHER_ARGUMENT, Sheet, SheetCell, Variant, VariantKey, VariantSize,
+        launch,
+    },
     worker::{Admin, Backups, NoProgress, Progress, Workers, migrate::MigrateOptions},
 };
 

@@ -63,7 +63,7 @@ pub(super) fn of(code: &Code, field: Option<&str>, allowed: &[String]) -> Option
         Code::QuotaExceeded => {
             "delete files of the organization and run `filestore purge run`, or raise its quota"
         }
-        Code::NotAnImage | Code::CorruptImage | Code::ImageTooLarge => {
+        Code::NotAnImage | Code::ConversionFailed | Code::CorruptImage | Code::ImageTooLarge => {
             "`filestore get` downloads the file as it was uploaded"
         }
 

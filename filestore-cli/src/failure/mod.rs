@@ -284,6 +284,7 @@ fn exit_of(kind: core::ErrorKind) -> Exit {
         | Kind::TooManyItems
         | Kind::QuotaExceeded
         | Kind::NotAnImage
+        | Kind::ConversionFailed
         | Kind::CorruptImage
         | Kind::ImageTooLarge
         | Kind::BodyTimeout => Exit::Refused,

@@ -10,8 +10,8 @@ use serde::de::IgnoredAny;
 use super::ConfigFileError;
 use super::providers::{self, OptionInFile};
 use crate::domain::config::{
-    BackupDestination, Durability, Limits, ScrubConfig, SigningConfig, StoreConfig, SyncConfig,
-    VariantConfig,
+    BackupDestination, ConverterConfig, ConverterOutput, Durability, Limits, ScrubConfig,
+    SigningConfig, StoreConfig, SyncConfig, VariantConfig,
 };
 use crate::domain::fsck::FsckDepth;
 use crate::domain::signature::SigningSecret;
@@ -105,6 +105,21 @@ tables! {
         intermediate_cache_bytes: u64,
         sheet_cache_bytes: u64,
         eager: Vec<String>,
+        launcher: PathBuf,
+        converters: Vec<ConverterTable>,
+    }
+    /// One table of `[[variants.converters]]`.
+    ConverterTable {
+        types: Vec<String>,
+        command: Vec<String>,
+        output: OutputName,
+        timeout_secs: u32,
+        cpu_secs: u32,
+        memory_bytes: u64,
+        max_input_bytes: u64,
+        max_output_bytes: u64,
+        open_files: u64,
+        at_once: usize,
     }
     /// The table `[sync]`.
     SyncTable {
@@ -151,6 +166,13 @@ tables! {
         min_read_kib_per_sec: u32,
         options: BTreeMap<String, OptionInFile>,
     }
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum OutputName {
+    Png,
+    Jpeg,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -315,6 +337,10 @@ impl VariantsTable {
         put(&mut variants.disk_cache_bytes, self.disk_cache_bytes);
         put(&mut variants.intermediate_cache_bytes, self.intermediate_cache_bytes);
         put(&mut variants.sheet_cache_bytes, self.sheet_cache_bytes);
+        variants.launcher = self.launcher;
+        for table in self.converters.unwrap_or_default() {
+            variants.converters.push(table.into_config()?);
+        }
 
         for text in self.eager.unwrap_or_default() {
             let kind = eager_kind(&text)?;
@@ -323,6 +349,34 @@ impl VariantsTable {
             }
         }
         Ok(())
+    }
+}
+
+impl ConverterTable {
+    fn into_config(self) -> Result<ConverterConfig, ConfigFileError> {
+        let wrong = |problem| ConfigFileError::Value { key: "variants.converters", problem };
+        let types = self.types.filter(|types| types.iter().any(|named| named.contains('/')));
+        let types = types.ok_or_else(|| wrong("must have types, such as \"application/pdf\""))?;
+        let command = self.command.filter(|command| !command.is_empty());
+        let command =
+            command.ok_or_else(|| wrong("must have a command: a program and arguments"))?;
+
+        let mut converter = ConverterConfig::new(types, command);
+        converter.output = match self.output {
+            Some(OutputName::Jpeg) => ConverterOutput::Jpeg,
+            Some(OutputName::Png) | None => ConverterOutput::Png,
+        };
+        put_secs(&mut converter.timeout, self.timeout_secs);
+        put_secs(&mut converter.cpu, self.cpu_secs);
+        put(&mut converter.memory_bytes, self.memory_bytes);
+        put(&mut converter.max_input_bytes, self.max_input_bytes);
+        put(&mut converter.max_output_bytes, self.max_output_bytes);
+        put(&mut converter.open_files, self.open_files);
+        put(&mut converter.at_once, self.at_once);
+        if converter.timeout.is_zero() || converter.cpu.is_zero() || converter.at_once == 0 {
+            return Err(wrong("must have limits of at least 1"));
+        }
+        Ok(converter)
     }
 }
 

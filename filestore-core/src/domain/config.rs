@@ -231,6 +231,10 @@ pub struct VariantConfig {
     pub disk_cache_bytes: u64,
     /// Bytes of decoded pictures kept in memory, reduced, for further sizes of the same file.
     pub intermediate_cache_bytes: u64,
+    /// Commands that make pictures of what is no picture.
+    pub converters: Vec<ConverterConfig>,
+    /// The program that starts converters: one that calls `filestore_core::launch` first of all.
+    pub launcher: Option<PathBuf>,
     /// Bytes of contact sheets kept in memory.
     pub sheet_cache_bytes: u64,
     /// The variants made of a picture in the background when it arrives, before any client asks.
@@ -250,8 +254,80 @@ impl Default for VariantConfig {
             memory_cache_bytes: 64 << 20,
             disk_cache_bytes: 10 << 30,
             intermediate_cache_bytes: 32 << 20,
+            converters: Vec::new(),
+            launcher: None,
             sheet_cache_bytes: 16 << 20,
             eager: Vec::new(),
         }
+    }
+}
+
+/// A command that turns files of some media types into a picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConverterConfig {
+    /// The media types, such as `application/pdf`, or `video/*` for a family.
+    pub types: Vec<String>,
+    /// The program and its arguments, which no shell reads. `{input}` is the file, `{output}` the
+    /// picture to make, `{stem}` that without its extension.
+    pub command: Vec<String>,
+    /// The format of the picture.
+    pub output: ConverterOutput,
+    /// The time limit of one run.
+    pub timeout: Duration,
+    /// The processor time of one run, in whole seconds.
+    pub cpu: Duration,
+    /// Bytes of address space of each of its processes.
+    pub memory_bytes: u64,
+    /// Bytes of a file that is converted at all.
+    pub max_input_bytes: u64,
+    /// Bytes that one run may write.
+    pub max_output_bytes: u64,
+    /// Files that each of its processes may have open.
+    pub open_files: u64,
+    /// Runs at once.
+    pub at_once: usize,
+}
+
+/// The format that a converter writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConverterOutput {
+    /// `output.png`.
+    Png,
+    /// `output.jpg`.
+    Jpeg,
+}
+
+impl ConverterConfig {
+    /// Describes a command for files of these media types, with the default limits.
+    pub fn new(
+        types: impl IntoIterator<Item = impl Into<String>>,
+        command: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        Self {
+            types: types.into_iter().map(Into::into).collect(),
+            command: command.into_iter().map(Into::into).collect(),
+            output: ConverterOutput::Png,
+            timeout: Duration::from_secs(20),
+            cpu: Duration::from_secs(20),
+            memory_bytes: 2 << 30,
+            max_input_bytes: 512 << 20,
+            max_output_bytes: 256 << 20,
+            open_files: 64,
+            at_once: 2,
+        }
+    }
+
+    /// Returns true for a media type (without parameters) that the command is for.
+    pub fn takes(&self, mime_type: &str) -> bool {
+        self.types.iter().any(|taken| match taken.strip_suffix("/*") {
+            Some(family) => mime_type.split('/').next() == Some(family),
+            None => taken.eq_ignore_ascii_case(mime_type),
+        })
+    }
+
+    /// Returns the program.
+    pub fn program(&self) -> &str {
+        self.command.first().map_or("", String::as_str)
     }
 }

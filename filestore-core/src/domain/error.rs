@@ -95,6 +95,8 @@ kinds! {
     NotAnImage => "not_an_image",
     /// The image is broken.
     CorruptImage => "corrupt_image",
+    /// The file could not be turned into a picture by its converter.
+    ConversionFailed => "conversion_failed",
     /// The image is over the pixel or memory limits.
     ImageTooLarge => "image_too_large",
     /// The client stopped sending.

@@ -71,6 +71,7 @@ use crate::domain::provider_health::ProviderHealth;
 use crate::metadata::Metadata;
 use crate::storage::{BlobStores, DataDir, ProviderRegistry, StagedLedger};
 use crate::variant::VariantEngine;
+use crate::variant::convert::Converters;
 
 use self::checks::Checks;
 use self::last_used::Standing;
@@ -146,6 +147,7 @@ pub(crate) struct Inner {
     pub(crate) metadata: Arc<dyn Metadata>,
     pub(crate) stores: BlobStores,
     pub(crate) variants: VariantEngine,
+    pub(crate) converters: Arc<Converters>,
     pub(crate) publishing: Arc<PublishQueue>,
     /// Wakes the lanes of the purge.
     pub(crate) purge_wanted: Wake,

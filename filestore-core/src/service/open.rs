@@ -32,6 +32,7 @@ use crate::storage::{
 };
 use crate::tasks;
 use crate::variant::VariantEngine;
+use crate::variant::convert::Converters;
 
 impl FileStore {
     /// Opens the store in `path` with the default configuration, creating it if need be.
@@ -178,7 +179,7 @@ impl FileStoreBuilder {
                 .await
                 .map_err(|e| Error::internal("opening the store", e))??
         };
-        let Parts { dir, local, metadata, variants, age } = parts;
+        let Parts { dir, local, metadata, variants, converters, age } = parts;
 
         check_identity(&dir, &metadata).await?;
         let standing = last_used::settle(&metadata, &mut config, opener, age).await?;
@@ -201,6 +202,7 @@ impl FileStoreBuilder {
                 metadata,
                 stores: BlobStores::new(local, providers),
                 variants,
+                converters: Arc::new(converters),
                 publishing: Arc::new(PublishQueue::new()),
                 purge_wanted: Wake::default(),
                 sync_wanted: Wake::default(),
@@ -220,6 +222,9 @@ impl FileStoreBuilder {
 
         recovery::recover(&store).await?;
         unflushed::settle(&store).await?;
+        if let Some(isolation) = store.inner.converters.isolation().await {
+            tracing::info!("converters run in a sandbox: {isolation}");
+        }
         Ok(store)
     }
 }
@@ -230,6 +235,7 @@ struct Parts {
     local: LocalStore,
     metadata: SqliteMetadata,
     variants: VariantEngine,
+    converters: Converters,
     age: Age,
 }
 
@@ -256,7 +262,9 @@ impl Parts {
                 room.has_room()
             })?;
 
-        Ok(Self { dir, local, metadata, variants, age })
+        let converters = Converters::open(dir.converters(), &config.variants)?;
+
+        Ok(Self { dir, local, metadata, variants, converters, age })
     }
 }
 

@@ -51,8 +51,16 @@ impl FileStore {
     /// Describes the blob of `record` for the engine. A picture without a placeholder gets one.
     pub(super) fn source_of(&self, record: &Arc<FileRecord>) -> Source {
         let (store, opened) = (self.clone(), Arc::clone(record));
-        let open = move || store.clone().open_blob(Arc::clone(&opened));
-        let source = Source::new(open, self.currency_of(record));
+        let source = match self.converter_of(record) {
+            None => {
+                let open = move || store.clone().open_blob(Arc::clone(&opened));
+                Source::new(open, self.currency_of(record))
+            }
+            Some(converter) => {
+                let open = move || store.clone().convert(converter, Arc::clone(&opened));
+                Source::new(open, self.currency_of(record)).converted()
+            }
+        };
         if record.blob.thumbhash.is_some() {
             return source;
         }
@@ -62,6 +70,28 @@ impl FileStore {
             let (store, record) = (store.clone(), Arc::clone(&record));
             async move { store.note_placeholder(&record, &thumbhash).await }
         })
+    }
+
+    /// Returns true if a picture may be made of the file: its bytes show an image, or there is a
+    /// converter for them.
+    pub fn may_have_variants(&self, record: &FileRecord) -> bool {
+        let sniffed = record.blob.sniffed_type.as_deref();
+        sniffed.is_some_and(|mime| mime.starts_with("image/"))
+            || self.converter_of(record).is_some()
+    }
+
+    /// Finds the converter for a file. None is for what is decoded here.
+    fn converter_of(&self, record: &FileRecord) -> Option<usize> {
+        let blob = &record.blob;
+        if blob.dimensions.is_some() {
+            return None;
+        }
+        self.inner.converters.of(blob.sniffed_type.as_deref(), &record.mime_type)
+    }
+
+    async fn convert(self, converter: usize, record: Arc<FileRecord>) -> Result<File> {
+        let (converters, sha256) = (Arc::clone(&self.inner.converters), record.blob.sha256);
+        converters.convert(converter, sha256, self.open_blob(record)).await
     }
 
     async fn open_blob(self, record: Arc<FileRecord>) -> Result<File> {
@@ -101,7 +131,7 @@ impl FileStore {
         let config = self.inner.config();
         let eager = &config.variants.eager;
         if eager.is_empty()
-            || record.blob.dimensions.is_none()
+            || (record.blob.dimensions.is_none() && self.converter_of(record).is_none())
             || record.state.status() == Status::Temp
         {
             return;

@@ -94,6 +94,11 @@ impl DataDir {
         self.path().join("metadata.sqlite3")
     }
 
+    /// Returns the path of the directory that converters work in.
+    pub fn converters(&self) -> PathBuf {
+        self.path().join("converters")
+    }
+
     /// Returns the path of the variant cache, an existing directory.
     pub fn variants(&self) -> PathBuf {
         self.path().join("variants")

@@ -14,6 +14,7 @@
 //! | `pipeline` | from an open blob to its variants, stage by stage, on one thread |
 //! | `cache` | results in memory and on disk, and decoded pictures for further sizes |
 //! | `engine` | the pipeline on threads of its own, once for all callers that ask at the same time |
+//! | `convert` | commands that make pictures of what is none, each in a sandbox |
 //!
 //! Each module uses those above it, never those below.
 
@@ -28,6 +29,7 @@ mod webp;
 mod pipeline;
 mod cache;
 mod engine;
+pub(crate) mod convert;
 
 #[cfg(test)]
 mod fixtures;
@@ -36,6 +38,7 @@ mod tests;
 
 pub use crate::domain::variant::{Fit, VariantSize};
 pub use cache::CacheReport;
+pub use convert::{LAUNCHER_ARGUMENT, launch};
 pub use engine::{CellSource, Source, VariantEngine};
 pub use key::VariantKey;
 pub use pipeline::{probe, render};

@@ -91,6 +91,7 @@ const fn status_of(kind: ErrorKind) -> StatusCode {
         | ErrorKind::IdempotencyMismatch
         | ErrorKind::DigestMismatch
         | ErrorKind::NotAnImage
+        | ErrorKind::ConversionFailed
         | ErrorKind::CorruptImage
         | ErrorKind::ImageTooLarge => StatusCode::UNPROCESSABLE_ENTITY,
 

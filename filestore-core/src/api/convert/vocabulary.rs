@@ -75,6 +75,7 @@ to_wire!(ErrorKind => ErrorCode {
     TooManyItems,
     QuotaExceeded,
     NotAnImage,
+    ConversionFailed,
     CorruptImage,
     ImageTooLarge,
     BodyTimeout,

@@ -65,6 +65,8 @@ open_word! {
         QuotaExceeded = "quota_exceeded",
         /// A variant was asked of a file that is no raster image.
         NotAnImage = "not_an_image",
+        /// The file could not be turned into a picture by its converter.
+        ConversionFailed = "conversion_failed",
         /// The image is broken.
         CorruptImage = "corrupt_image",
         /// The image is over the pixel or memory limits.

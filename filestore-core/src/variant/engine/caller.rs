@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::domain::error::Result;
 use crate::domain::record::Thumbhash;
+use crate::variant::pipeline::render::Small;
 
 /// The opening of a blob, done when it is awaited.
 pub(super) type Opening = Pin<Box<dyn Future<Output = Result<File>> + Send>>;
@@ -18,6 +19,8 @@ type Answer = Pin<Box<dyn Future<Output = bool> + Send>>;
 pub struct Source {
     open: Arc<dyn Fn() -> Opening + Send + Sync>,
     pub(super) currency: Currency,
+    /// The fate of a picture that is no larger than asked.
+    pub(super) small: Small,
     /// The place for a placeholder, if the caller has none yet.
     placeholder: Option<Arc<dyn Fn(Thumbhash) -> Noting + Send + Sync>>,
 }
@@ -37,6 +40,7 @@ impl Source {
         Self {
             open: Arc::new(move || Box::pin(open())),
             currency: Currency::new(still_current),
+            small: Small::PassesThrough,
             placeholder: None,
         }
     }
@@ -49,6 +53,13 @@ impl Source {
         F: Future<Output = ()> + Send + 'static,
     {
         self.placeholder = Some(Arc::new(move |thumbhash| Box::pin(note(thumbhash))));
+        self
+    }
+
+    /// Says that opening takes long and gives a picture that was made of the blob: one that is small
+    /// enough is rendered in its own size, as the blob itself would be no picture.
+    pub fn converted(mut self) -> Self {
+        self.small = Small::IsRendered;
         self
     }
 

@@ -22,7 +22,7 @@ use super::variant_engine::VariantEngine;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::variant::key::{DigestedKey, KeyDigest};
 use crate::variant::pipeline::image_file::Deadline;
-use crate::variant::pipeline::render::{Rendering, Small};
+use crate::variant::pipeline::render::Rendering;
 use crate::variant::pipeline::retained::Retained;
 use crate::variant::{Variant, VariantKey};
 
@@ -70,7 +70,7 @@ impl Shared {
         }
 
         let wanted = entries.iter().map(|entry| (entry.key.size, entry.key.fit)).collect();
-        let assessed = self.assess(source.open().await?, wanted, Small::PassesThrough).await;
+        let assessed = self.assess(source.open().await?, wanted, source.small).await;
         let (rendering, file) =
             assessed.inspect_err(|error| self.remember_refusals(&entries, error))?;
         if rendering.memory_bytes == 0 {

@@ -20,7 +20,7 @@ use crate::domain::error::{Error, Result};
 use crate::tasks;
 
 /// The work under way, by key.
-pub(super) struct Flights<K, V> {
+pub(crate) struct Flights<K, V> {
     under_way: Arc<Mutex<UnderWay<K, V>>>,
 }
 
@@ -54,7 +54,7 @@ where
 {
     /// Waits for the outcome of the work for `key`: of the one under way, else of `work`, which
     /// starts now. All callers that wait get the same outcome; the next one after it starts anew.
-    pub(super) async fn join<W>(&self, key: K, work: impl FnOnce() -> W) -> Result<V>
+    pub(crate) async fn join<W>(&self, key: K, work: impl FnOnce() -> W) -> Result<V>
     where
         W: Future<Output = Result<V>> + Send + 'static,
     {
@@ -86,7 +86,7 @@ where
     }
 
     /// Claims `key` for work that nobody has asked for; `None` if it is under way.
-    pub(super) fn claim(&self, key: K) -> Option<Claim<K, V>> {
+    pub(crate) fn claim(&self, key: K) -> Option<Claim<K, V>> {
         match self.under_way.lock().entry(key) {
             Entry::Occupied(_) => None,
             Entry::Vacant(entry) => {
@@ -99,7 +99,7 @@ where
 
     /// Returns true if there is work under way for `key`.
     #[cfg(test)]
-    pub(super) fn is_under_way(&self, key: &K) -> bool {
+    pub(crate) fn is_under_way(&self, key: &K) -> bool {
         self.under_way.lock().contains_key(key)
     }
 
@@ -109,7 +109,7 @@ where
 }
 
 /// The duty to report on a key. Dropped, the key is free again.
-pub(super) struct Claim<K: Hash + Eq + Copy, V> {
+pub(crate) struct Claim<K: Hash + Eq + Copy, V> {
     // Dropped first: nobody who has seen the outcome, or its loss, meets the flight again.
     guard: KeyGuard<K, V>,
     report: watch::Sender<Option<Result<V>>>,
@@ -117,7 +117,7 @@ pub(super) struct Claim<K: Hash + Eq + Copy, V> {
 
 impl<K: Hash + Eq + Copy, V> Claim<K, V> {
     /// Reports the outcome to all callers that wait.
-    pub(super) fn report(self, outcome: Result<V>) {
+    pub(crate) fn report(self, outcome: Result<V>) {
         let Self { guard, report } = self;
         drop(guard);
         let _ = report.send(Some(outcome));

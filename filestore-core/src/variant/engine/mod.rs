@@ -17,7 +17,7 @@
 
 mod limits;
 mod pool;
-mod flight;
+pub(crate) mod flight;
 mod caller;
 mod eager_queue;
 mod shared;

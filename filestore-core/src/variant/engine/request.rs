@@ -106,10 +106,10 @@ impl Shared {
     }
 
     async fn make(&self, key: &VariantKey, source: &Source) -> Result<Made> {
-        let place = self.limits.place()?;
         if let Some(retained) = self.caches.retained(key)
-            && let Some(plan) = retained.plan(key.size, key.fit)
+            && let Some(plan) = retained.plan(key.size, key.fit, source.small)
         {
+            let place = self.limits.place()?;
             let variant = match plan {
                 Plan::PassThrough => retained.pass_through(),
                 Plan::Render(wanted) => self.render_retained(retained, wanted, place).await?,
@@ -117,9 +117,16 @@ impl Shared {
             return Ok(Made { variant, retained: None });
         }
 
-        let (rendering, file) = self
-            .assess(source.open().await?, vec![(key.size, key.fit)], Small::PassesThrough)
-            .await?;
+        let (file, place) = match source.small {
+            Small::PassesThrough => {
+                let place = self.limits.place()?;
+                (source.open().await?, place)
+            }
+            // A conversion, which keeps nobody from a place.
+            Small::IsRendered => (source.open().await?, self.limits.place()?),
+        };
+        let wanted = vec![(key.size, key.fit)];
+        let (rendering, file) = self.assess(file, wanted, source.small).await?;
         if rendering.memory_bytes == 0 {
             return Ok(Made { variant: rendering.pass_through(), retained: None });
         }

@@ -86,8 +86,27 @@ pub(crate) fn plan_reduced(stored: Dimensions) -> Option<Geometry> {
     })
 }
 
+/// The fate of a picture that is no larger than asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Small {
+    /// The original is the answer.
+    PassesThrough,
+    /// A variant is made in the picture's own size.
+    IsRendered,
+}
+
+impl Small {
+    /// Plans a variant of the picture that `header` describes, as [`plan_stored`] does.
+    pub(crate) fn planned(self, header: &Header, size: VariantSize, fit: Fit) -> Plan {
+        match (plan_stored(header, size, fit), self) {
+            (Plan::PassThrough, Self::IsRendered) => Plan::Render(plan_whole(header.stored)),
+            (plan, _) => plan,
+        }
+    }
+}
+
 /// Plans a picture in its own size.
-pub(crate) fn plan_whole(stored: Dimensions) -> Geometry {
+fn plan_whole(stored: Dimensions) -> Geometry {
     let Dimensions { width, height } = stored;
     Geometry { crop: Rectangle { left: 0, top: 0, width, height }, target: stored }
 }

@@ -21,7 +21,7 @@ use super::decode::{Decoded, decode};
 use super::encode::encode;
 use super::header::Header;
 use super::image_file::ImageFile;
-use super::plan::{ENOUGH, Plan, plan_reduced, plan_sketch, plan_stored};
+use super::plan::{ENOUGH, Plan, Small, plan_reduced, plan_sketch};
 use super::refusal::corrupt;
 use super::resize::{resize, resize_again};
 use super::sketch::thumbhash;
@@ -106,8 +106,8 @@ impl Retained {
 
     /// Plans a variant that is made of these pixels alone; `None` if the file must be decoded for
     /// it.
-    pub(crate) fn plan(&self, size: VariantSize, fit: Fit) -> Option<Plan> {
-        let plan = plan_stored(&self.header, size, fit);
+    pub(crate) fn plan(&self, size: VariantSize, fit: Fit, small: Small) -> Option<Plan> {
+        let plan = small.planned(&self.header, size, fit);
         match plan {
             Plan::PassThrough => Some(plan),
             Plan::Render(wanted) => self.serves(wanted).then_some(plan),

@@ -106,6 +106,8 @@ impl Args {
         config.public_url = self.public_url.clone().or(config.public_url);
         config.insecure_no_auth |= self.insecure_no_auth;
         config.first_key_hash = self.first_key_hash.or(config.first_key_hash);
+        let launcher = &mut config.store.variants.launcher;
+        *launcher = launcher.take().or_else(|| std::env::current_exe().ok());
         Ok(config)
     }
 }

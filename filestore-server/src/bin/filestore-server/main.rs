@@ -7,6 +7,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    if let Some(code) = filestore_core::launch(std::env::args_os()) {
+        return code;
+    }
     let args = cli::Args::parse();
     cli::init_logging(args.log_format);
     let runtime =

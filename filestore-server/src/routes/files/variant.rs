@@ -61,11 +61,12 @@ async fn respond(
 ) -> Result<Option<Response>, Failure> {
     let key = call.store().variant_key(record, size, fit);
     let tag = key.etag();
-    if !is_wanted(&call.headers, record, &tag) {
+    let has_variants = call.store().may_have_variants(record);
+    if has_variants && !is_wanted(&call.headers, &tag) {
         let message = "a variant has a weak tag, which If-Match never matches";
         return Err(Error::new(ErrorKind::PreconditionFailed, message).into());
     }
-    let mut response = if not_modified(&call.headers, record, &tag) {
+    let mut response = if has_variants && not_modified(&call.headers, &tag) {
         reply::not_modified()
     } else {
         let variant = match call.store().cached_variant(&key) {
@@ -90,18 +91,14 @@ async fn respond(
 
 /// Tests whether If-Match, if there is one, allows the variant to be sent. It compares strongly (RFC 9110
 /// section 13.1.1), so that only `*` does, and only for a file that has variants.
-fn is_wanted(headers: &HeaderMap, record: &FileRecord, tag: &str) -> bool {
-    !is_image(record) || if_match_holds(headers, EntityTag::parse(tag).as_ref())
-}
-
-fn is_image(record: &FileRecord) -> bool {
-    record.blob.sniffed_type.as_deref().is_some_and(|mime| mime.starts_with("image/"))
+fn is_wanted(headers: &HeaderMap, tag: &str) -> bool {
+    if_match_holds(headers, EntityTag::parse(tag).as_ref())
 }
 
 /// Tests whether If-None-Match names the variant. Only images have variants: on any other file the
 /// condition is ignored, so that `*` fails as a request without condition does.
-fn not_modified(headers: &HeaderMap, record: &FileRecord, tag: &str) -> bool {
-    if !headers.contains_key(IF_NONE_MATCH) || !is_image(record) {
+fn not_modified(headers: &HeaderMap, tag: &str) -> bool {
+    if !headers.contains_key(IF_NONE_MATCH) {
         return false;
     }
 

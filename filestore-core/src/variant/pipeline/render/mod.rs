@@ -8,7 +8,8 @@ use super::super::Variant;
 use super::budget::{check_size, memory_needed};
 use super::header::{self, Header};
 use super::image_file::{Deadline, ImageFile};
-use super::plan::{Plan, plan_stored, plan_whole};
+use super::plan::Plan;
+pub(crate) use super::plan::Small;
 use super::retained::Retained;
 use crate::domain::config::VariantConfig;
 use crate::domain::error::Result;
@@ -71,15 +72,6 @@ pub(crate) struct Rendering {
     pub(crate) memory_bytes: u64,
 }
 
-/// The fate of a picture that is no larger than asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Small {
-    /// The original is the answer.
-    PassesThrough,
-    /// A variant is made in the picture's own size.
-    IsRendered,
-}
-
 /// Reads the header of `file`, plans the `wanted` variants, and checks the limits. Decodes nothing.
 pub(crate) fn assess(
     file: &File,
@@ -91,9 +83,8 @@ pub(crate) fn assess(
     let header = header::read(&image)?;
 
     let planned = wanted.iter().enumerate().filter_map(|(index, (size, fit))| {
-        match plan_stored(&header, *size, *fit) {
-            Plan::PassThrough if small == Small::PassesThrough => None,
-            Plan::PassThrough => Some((index, plan_whole(header.stored))),
+        match small.planned(&header, *size, *fit) {
+            Plan::PassThrough => None,
             Plan::Render(geometry) => Some((index, geometry)),
         }
     });

@@ -1,0 +1,300 @@
+//! One run of a converter: its directory, its process, its end.
+//!
+//! # Crash safety
+//! The directory belongs to the run and goes with it; what a killed process leaves is removed at the next
+//! opening. The picture is unlinked before anyone reads it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{self, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustix::fs::OFlags;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::LAUNCHER_ARGUMENT;
+use crate::domain::config::{ConverterConfig, ConverterOutput};
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::tasks;
+
+/// The launcher's exit code where the kernel lacks what isolates, and where the program is missing.
+pub(super) const NOT_ISOLATED: u8 = 125;
+pub(super) const NOT_STARTED: u8 = 126;
+pub(super) const NOT_FOUND: u8 = 127;
+
+/// The time between two looks at how much was written.
+const LOOKS_APART: Duration = Duration::from_millis(100);
+/// The most of the converter's own words that are logged, in bytes.
+const WORDS_BYTES: u64 = 2048;
+/// The deepest directories that are looked into for what was written.
+const DEPTH: usize = 8;
+
+/// A converter with its launcher.
+pub(super) struct Command {
+    pub(super) launcher: PathBuf,
+    pub(super) config: ConverterConfig,
+}
+
+/// A run with its directory, which goes with it.
+pub(super) struct Job {
+    command: Command,
+    directory: PathBuf,
+}
+
+/// The reason why a process was killed.
+#[derive(Clone, Copy)]
+enum Killed {
+    TooSlow,
+    TooMuch,
+}
+
+impl Job {
+    /// Makes the directory below `all`, and copies the source into it. Blocks.
+    pub(super) fn begin(all: &Path, command: Command, mut source: File) -> Result<Self> {
+        const BEGINNING: &str = "beginning a conversion";
+        let io = |error| Error::io(BEGINNING, error);
+        let size = source.metadata().map_err(io)?.len();
+        if size > command.config.max_input_bytes {
+            let limit = command.config.max_input_bytes;
+            let message = format!("the file is too large to be converted: {size} bytes");
+            return Err(failed(message).with_limit(limit));
+        }
+
+        let directory = all.join(tasks::random_name());
+        let job = Self { command, directory };
+        fs::create_dir_all(job.work()).map_err(io)?;
+        source.seek(SeekFrom::Start(0)).map_err(io)?;
+        let mut copy = File::create_new(job.input()).map_err(io)?;
+        io::copy(&mut source, &mut copy).map_err(io)?;
+        Ok(job)
+    }
+
+    /// Runs the converter to its end, and opens what it made.
+    pub(super) async fn run(self) -> Result<File> {
+        let group = Group::default();
+        let (launch, waited_for) = (self.launch()?, group.clone());
+        // One thread starts the process and waits for it: the process dies with that thread.
+        let mut ended = tasks::blocking(move || waited_for.start_and_wait(launch));
+        // Also where nobody waits for the run any more.
+        let _killed_at_the_end = KillOnDrop(group.clone());
+
+        let until = Instant::now() + self.command.config.timeout;
+        let mut looks = interval(LOOKS_APART);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut killed = None;
+
+        let status = loop {
+            tokio::select! {
+                status = &mut ended => break status,
+                _ = looks.tick() => {}
+            }
+            if killed.is_none() {
+                killed = self.look(until).await;
+            }
+            if killed.is_some() {
+                group.kill();
+            }
+        };
+
+        let status = status.map_err(|error| Error::internal("running a converter", error))?;
+        tasks::blocking(move || self.finish(status, killed))
+            .await
+            .map_err(|error| Error::internal("reading a converted picture", error))?
+    }
+
+    /// Prepares the launcher's process.
+    fn launch(&self) -> Result<process::Command> {
+        let ConverterConfig { cpu, memory_bytes, max_output_bytes, open_files, .. } =
+            self.command.config;
+        let work = self.work();
+        let log = File::create_new(self.log())
+            .map_err(|error| Error::io("beginning a conversion", error))?;
+
+        let mut launch = process::Command::new(&self.command.launcher);
+        launch.arg(LAUNCHER_ARGUMENT).arg("--work").arg(&work);
+        for (name, limit) in [
+            ("--cpu", cpu.as_secs().max(1)),
+            ("--memory", memory_bytes),
+            ("--file", max_output_bytes),
+            ("--open", open_files),
+        ] {
+            launch.arg(name).arg(limit.to_string());
+        }
+        launch.arg("--").args(self.arguments());
+
+        launch.current_dir(&work).env_clear();
+        launch.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LANG", "C.UTF-8");
+        launch.env("HOME", &work).env("TMPDIR", &work);
+        launch.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).process_group(0);
+        Ok(launch)
+    }
+
+    /// Fills in the names of files. Nothing is ever read by a shell.
+    fn arguments(&self) -> Vec<String> {
+        let shown = |path: PathBuf| path.display().to_string();
+        let (input, output) = (shown(self.input()), shown(self.output()));
+        let stem = shown(self.work().join("output"));
+        let fill = |argument: &String| {
+            let filled = argument.replace("{input}", &input);
+            filled.replace("{output}", &output).replace("{stem}", &stem)
+        };
+        self.command.config.command.iter().map(fill).collect()
+    }
+
+    /// Tells if the run must end.
+    async fn look(&self, until: Instant) -> Option<Killed> {
+        if Instant::now() >= until {
+            return Some(Killed::TooSlow);
+        }
+        let (work, input) = (self.work(), self.command.config.max_input_bytes);
+        let written = tasks::blocking(move || bytes_in(&work, DEPTH)).await.unwrap_or(0);
+        let most = self.command.config.max_output_bytes.saturating_add(input);
+        (written > most).then_some(Killed::TooMuch)
+    }
+
+    /// Opens the picture that was made. Blocks.
+    fn finish(&self, status: io::Result<ExitStatus>, killed: Option<Killed>) -> Result<File> {
+        let status = status
+            .map_err(|error| Error::internal("starting the launcher of a converter", error))?;
+        let program = self.command.config.program();
+        match killed {
+            Some(Killed::TooSlow) => return Err(self.refused("the conversion takes too long")),
+            Some(Killed::TooMuch) => return Err(self.refused("the conversion writes too much")),
+            None => {}
+        }
+
+        match status.code().and_then(|code| u8::try_from(code).ok()) {
+            Some(0) => self.open_output(),
+            Some(NOT_FOUND | NOT_STARTED) => {
+                Err(self.refused(&format!("the converter is not installed: {program}")))
+            }
+            Some(NOT_ISOLATED) => Err(self.refused("the converter cannot be isolated here")),
+            _ if is_killed_by_limit(status) => {
+                Err(self.refused("the conversion takes too much time or writes too much"))
+            }
+            _ => Err(self.refused("the converter could not read the file")),
+        }
+    }
+
+    /// Opens the output as a plain file of bounded size, whatever the converter put there, and unlinks
+    /// it.
+    fn open_output(&self) -> Result<File> {
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let flags = i32::try_from(flags.bits()).expect("flags of open are few");
+        let opened = OpenOptions::new().read(true).custom_flags(flags).open(self.output());
+        let Ok(file) = opened else {
+            return Err(self.refused("the converter made no picture"));
+        };
+
+        let metadata =
+            file.metadata().map_err(|error| Error::io("opening a converted picture", error))?;
+        if !metadata.is_file() || metadata.nlink() != 1 {
+            return Err(self.refused("the converter made no picture"));
+        }
+        if metadata.len() > self.command.config.max_output_bytes {
+            return Err(self.refused("the conversion writes too much"));
+        }
+        let _ = fs::remove_file(self.output());
+        Ok(file)
+    }
+
+    /// Makes the error of this run, with what the converter said as its source.
+    fn refused(&self, message: &str) -> Error {
+        let mut words = String::new();
+        if let Ok(log) = File::open(self.log()) {
+            let _ = log.take(WORDS_BYTES).read_to_string(&mut words);
+        }
+        let said = format!("{} said: {}", self.command.config.program(), words.trim());
+        failed(message).with_source(said)
+    }
+
+    fn work(&self) -> PathBuf {
+        self.directory.join("work")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.directory.join("words")
+    }
+
+    fn input(&self) -> PathBuf {
+        self.work().join("input")
+    }
+
+    fn output(&self) -> PathBuf {
+        self.work().join(match self.command.config.output {
+            ConverterOutput::Png => "output.png",
+            ConverterOutput::Jpeg => "output.jpg",
+        })
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.directory) {
+            tracing::warn!(%error, "cannot remove the directory of a conversion");
+        }
+    }
+}
+
+/// The process group of a run: the id of its leader while that is not reaped, so that the id cannot be
+/// another's yet.
+#[derive(Clone, Default)]
+struct Group(Arc<Mutex<Option<Pid>>>);
+
+impl Group {
+    /// Kills all processes of the group, if there are any.
+    fn kill(&self) {
+        if let Some(leader) = *self.0.lock() {
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+    }
+
+    /// Starts the leader, waits for its end, and kills what it left behind.
+    fn start_and_wait(&self, mut launch: process::Command) -> io::Result<ExitStatus> {
+        let mut child = launch.spawn()?;
+        let leader = Pid::from_child(&child);
+        *self.0.lock() = Some(leader);
+
+        let unreaped = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let _ = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(leader), unreaped));
+        self.kill();
+        *self.0.lock() = None;
+        child.wait()
+    }
+}
+
+/// Kills a group when nobody is left who could.
+struct KillOnDrop(Group);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        self.0.kill();
+    }
+}
+
+/// Tells if a limit of the launcher ended the process: of processor time, or of a file's size.
+fn is_killed_by_limit(status: ExitStatus) -> bool {
+    let signal = status.signal().or_else(|| status.code().map(|code| code - 128));
+    [Signal::XCPU, Signal::XFSZ, Signal::KILL].map(|limit| Some(limit.as_raw())).contains(&signal)
+}
+
+/// Adds up what was written below `directory`, as the file system counts it.
+fn bytes_in(directory: &Path, depth: usize) -> u64 {
+    let Ok(entries) = fs::read_dir(directory) else { return 0 };
+    let sizes = entries.flatten().map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() && depth > 0 => bytes_in(&entry.path(), depth - 1),
+        Ok(metadata) => metadata.blocks() * 512,
+        Err(_) => 0,
+    });
+    sizes.fold(0, u64::saturating_add)
+}
+
+fn failed(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::ConversionFailed, message)
+}
