@@ -98,7 +98,7 @@ fn every_change_of_the_disk_is_a_step_of_the_protocol() {
         "fs::rename(",
     ];
     /// Functions beneath those that note the step, and what no crash can leave in a way that matters.
-    const BENEATH: [&str; 11] = [
+    const BENEATH: [&str; 10] = [
         "fn make(",
         "fn no_replace",
         "fn unlink(",
@@ -109,12 +109,14 @@ fn every_change_of_the_disk_is_a_step_of_the_protocol() {
         "fn write_zeros",
         "fn check(",
         "fn lock(",
-        "fn set_aside",
     ];
     let mut wrong = Vec::new();
 
     for (path, code) in shipped_code() {
-        if !path.starts_with("storage/local") && !path.starts_with("storage/data_dir") {
+        // What a repair moves is no step of the protocol: it stays under one name or the other.
+        let is_repair = path.ends_with("/quarantine.rs") || path.ends_with("/aside.rs");
+        let is_storage = path.starts_with("storage/local") || path.starts_with("storage/data_dir");
+        if is_repair || !is_storage {
             continue;
         }
         for function in functions(&code) {

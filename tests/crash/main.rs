@@ -18,6 +18,7 @@
 //! | `races` | two kinds of work at once on one file, each beside each ([`races`]) |
 //! | `crowd` | 64 writers, 64 readers and an administrator at once |
 //! | `quota` | an exceeded disk quota under a running server |
+//! | `starts` | how long a start takes, after a crash and otherwise |
 //! | `failed-sync` | a failed fsync of the log, the restart that follows, and a power cut |
 //! | `old-data` | kills at each step of the migration of an old database |
 //! | `full-disk` | starts on a disk with nothing free |
@@ -43,6 +44,7 @@ mod races;
 mod scenario;
 mod serve;
 mod settle;
+mod starts;
 mod steps;
 mod tally;
 mod verify;
@@ -74,6 +76,8 @@ enum Run {
     Quota,
     /// Writers, readers and an administrator at once
     Crowd(crowd::Options),
+    /// The time that a start takes
+    Starts(starts::Options),
     /// A failed fsync of the log, the restart that follows, and a power cut
     FailedSync,
     /// Kills at each step of the migration of an old database
@@ -112,6 +116,7 @@ fn main() -> ExitCode {
             Some(Run::Races(options)) => races::run(options).await,
             Some(Run::Quota) => quota::run().await,
             Some(Run::Crowd(options)) => crowd::run(options).await,
+            Some(Run::Starts(options)) => starts::run(options).await,
             Some(Run::FailedSync) => failed_sync::run().await,
             Some(Run::OldData) => old_data::run().await,
             Some(Run::FullDisk) => full_disk::run().await,
