@@ -2,12 +2,12 @@
 
 use filestore_core::api::{
     AdminProvider, BackupDestination, BackupPruneReport, BackupReport, BackupRestoreReport,
-    BackupVerifyReport, CreateBackup, CreateKey, DryRun, FsckReport, FsckRunRequest, FsckStatus,
-    KeyReply, MigratePlan, MigrateReport, MigrateRunRequest, MigrateStatus, MigrateStopRequest,
-    MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply, ProviderCheckReport, PruneBackups,
-    PurgeReport, PurgeRunRequest, RestoreBackup, RotateKey, SigningSecretReply, Snapshot,
-    StatusReply, SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport,
-    VariantCacheReport, VerifyBackup,
+    BackupVerifyReport, CreateBackup, CreateKey, DryRun, EraseReceipt, EraseRequest, FsckReport,
+    FsckRunRequest, FsckStatus, KeyReply, MigratePlan, MigrateReport, MigrateRunRequest,
+    MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply,
+    ProviderCheckReport, PruneBackups, PurgeReport, PurgeRunRequest, RestoreBackup, RotateKey,
+    SigningSecretReply, Snapshot, StatusReply, SyncQueueReport, SyncQueueRequest, SyncReport,
+    SyncStatusReport, VariantCacheReport, VerifyBackup,
 };
 use reqwest::{Method, RequestBuilder};
 use serde::Serialize;
@@ -164,6 +164,24 @@ impl Admin<'_> {
     /// ```
     pub async fn fsck_run(&self, request: &FsckRunRequest) -> Result<FsckReport> {
         let request = self.request(Method::POST, &["fsck", "run"]).json(request);
+        self.client.json(Call::once(request).endless()).await
+    }
+
+    /// Erases an organization: its keys' rights, all its files wherever their bytes are, its bindings and
+    /// remembered replies. Waits for the end of it. A receipt that is not complete says what is left, and
+    /// another call goes on; so it does after the future was dropped.
+    ///
+    /// ```no_run
+    /// # async fn run(client: filestore_client::Client) -> filestore_client::Result<()> {
+    /// let receipt = client.admin().erase_organization("42").await?;
+    /// println!("{} files, complete: {}", receipt.files, receipt.complete);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn erase_organization(&self, organization: &str) -> Result<EraseReceipt> {
+        let path = ["admin", "organizations", organization, "erase"];
+        let request = self.client.request(Method::POST, &path);
+        let request = request.json(&EraseRequest::new(organization));
         self.client.json(Call::once(request).endless()).await
     }
 

@@ -140,6 +140,7 @@ pub use self::{
         custom_metadata::CustomMetadata,
         damage::{Damage, DamagedRow},
         disposition::Disposition,
+        erasure::{EraseReceipt, ErasedPlace, Removed},
         error::{Details, Error, ErrorKind, Result},
         fsck::{
             Finding, FindingKind, FindingOutcome, FsckDepth, FsckMode, FsckOptions, FsckReport,

@@ -107,3 +107,25 @@ async fn the_last_scrub_is_in_readiness_and_metrics() {
     let metrics = server.get("/metrics").send().await.expect(200).text();
     assert!(metrics.contains("filestore_scrub_findings 0"), "{metrics}");
 }
+
+#[tokio::test]
+async fn an_organization_is_erased_only_if_the_body_names_it_too() {
+    let server = TestServer::start().await;
+    let id = server.upload("12345").org("7").ok().await.file_id;
+    let kept = server.upload("12345").org("8").ok().await.file_id;
+    let erase = |organization: &str, body: Value| {
+        let path = format!("/api/v1/admin/organizations/{organization}/erase");
+        server.post(&path).json(&body).send()
+    };
+    assert_eq!(
+        erase("7", json!({"confirm": "8"})).await.any_problem(400).field.unwrap(),
+        "confirm"
+    );
+    assert_eq!(erase("7", json!({})).await.any_problem(400).field.unwrap(), "confirm");
+    server.info(&id).await.expect(200);
+
+    let receipt = erase("7", json!({"confirm": "7"})).await.expect(200).json();
+    assert_eq!((&receipt["complete"], &receipt["files"]), (&json!(true), &json!(1)), "{receipt}");
+    server.info(&id).await.expect(404);
+    server.content(&kept).send().await.expect(200);
+}

@@ -1,5 +1,7 @@
 //! Arguments of the commands that look after the store.
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
 
 use super::examples;
@@ -188,6 +190,29 @@ pub(crate) struct MigrateTarget {
     /// A provider code, see `provider list`
     #[arg(long, value_name = "CODE")]
     pub(crate) to: String,
+}
+
+/// `organization`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum OrganizationCommand {
+    /// Download all files of an organization, with a manifest
+    #[command(after_help = examples::ORGANIZATION_EXPORT)]
+    Export {
+        /// The organization, as its files name it
+        org: String,
+        /// The directory to write to; an export into it that was stopped is resumed
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+    },
+    /// Remove an organization for good: files, bindings, its keys' rights
+    #[command(after_help = examples::ORGANIZATION_ERASE)]
+    Erase {
+        /// The organization, as its files name it
+        org: String,
+        /// Yes, erase it: nothing of it can be restored
+        #[arg(long)]
+        yes: bool,
+    },
 }
 
 /// `fsck`.

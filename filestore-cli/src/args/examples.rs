@@ -272,6 +272,28 @@ Examples:
   filestore migrate run --org 42 --to LOCAL --rate 20MiB
   filestore migrate run --org 42 --to LOCAL --dry-run";
 
+pub(super) const ORGANIZATION_EXPORT: &str = "\
+Every file that is not deleted is written to DIR/files/<sub-system>/<id>-<name>, with a name that
+is safe here, and its record to DIR/manifest.jsonl: one JSON line per file, with its path, digest
+and metadata; the bindings come first. Each file is read back and compared with its digest. Run
+the command again after a stop: what is there already is skipped. Bindings are left out where the
+key may not list them.
+
+Examples:
+  filestore organization export 42 --to ./organization-42
+  filestore --data-dir /var/lib/filestore organization export 42 --to /mnt/export/42";
+
+pub(super) const ORGANIZATION_ERASE: &str = "\
+The organization is taken off all keys first: keys that name no other are revoked. Then its files
+are deleted and their bytes removed wherever they are, without waiting for purge_grace_secs, and
+its bindings and remembered replies are forgotten. The receipt says what was removed, and that
+each place was looked at; --json has it whole. The exit status is 1 if something is left, such as
+at a provider that does not answer: run the command again then.
+
+Examples:
+  filestore organization export 42 --to ./organization-42
+  filestore organization erase 42 --yes --json > receipt.json";
+
 pub(super) const FSCK: &str = "\
 The store serves meanwhile. Without --deep names and sizes are compared, with it every stored
 byte. Ctrl-C stops the check; run the command again to go on from there.

@@ -15,8 +15,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::target::Address;
 
 pub(crate) use admin::{
-    BindingCommand, FsckArgs, KeyCommand, MigrateCommand, MigrateTarget, ProviderCommand,
-    PurgeCommand, SigningCommand, SyncCommand, VariantsCommand,
+    BindingCommand, FsckArgs, KeyCommand, MigrateCommand, MigrateTarget, OrganizationCommand,
+    ProviderCommand, PurgeCommand, SigningCommand, SyncCommand, VariantsCommand,
 };
 pub(crate) use backup::{BackupCommand, RestoredPart, SnapshotArgs};
 pub(crate) use files::{
@@ -139,6 +139,9 @@ pub(crate) enum Command {
     /// Moving an organization's files to another provider
     #[command(subcommand)]
     Migrate(MigrateCommand),
+    /// Take an organization's files out, or erase the organization
+    #[command(subcommand)]
+    Organization(OrganizationCommand),
     /// Check the whole store: files without bytes, bytes without a file, damage, leftovers
     #[command(after_help = examples::FSCK)]
     Fsck(FsckArgs),

@@ -167,7 +167,7 @@ fn label(to: &Destination) -> String {
 
 /// Makes a stored name the name of a file here: one component, not hidden, no control characters.
 /// `None` if nothing is left of the name.
-fn safe_name(original: &str) -> Option<String> {
+pub(super) fn safe_name(original: &str) -> Option<String> {
     let last = original.rsplit(['/', '\\']).next().unwrap_or_default();
     let mut name = plain(last).replace('\u{FFFD}', "_");
     if name.starts_with('.') {

@@ -12,6 +12,7 @@ mod admin;
 mod fsck;
 pub(crate) mod backup;
 mod migrate;
+mod organization;
 mod sign;
 mod status;
 
@@ -179,6 +180,7 @@ async fn on_target(
         Command::Sync(SyncCommand::Enqueue { org }) => admin::sync_enqueue(org, target, out).await,
         Command::Sync(SyncCommand::Retry { org }) => admin::sync_retry(org, target, out).await,
         Command::Sync(SyncCommand::Status) => admin::sync_status(target, out).await,
+        Command::Organization(command) => organization::run(command, target, out, stop).await,
         Command::Fsck(args) => fsck::run(args, target, out, stop).await,
         Command::Migrate(command) => migrate::run(command, target, out, stop).await,
         Command::Backup(command) => backup::run(command, target, out).await,

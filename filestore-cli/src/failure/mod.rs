@@ -132,6 +132,11 @@ impl Failure {
         self.0.code.as_ref()
     }
 
+    /// Tells whether there is no such file, or not any more.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.0.code == Some(ErrorCode::NotFound)
+    }
+
     /// Returns the batch item at fault, counted from zero.
     pub(crate) fn item(&self) -> Option<usize> {
         self.0.item

@@ -42,6 +42,11 @@ impl Meter {
         Self::new(target, label, total, template)
     }
 
+    /// Makes a bar that is not drawn.
+    pub(crate) fn hidden() -> Self {
+        Self::bytes(ProgressDrawTarget::hidden(), "", Some(0))
+    }
+
     pub(super) fn count(target: ProgressDrawTarget, label: &str) -> Self {
         Self::new(target, label, None, "{prefix} {spinner} {elapsed}")
     }

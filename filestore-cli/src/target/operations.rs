@@ -6,12 +6,12 @@ use async_trait::async_trait;
 use filestore_core::api::{
     AdminProvider, BackupPruneReport, BackupReport, BackupRestoreReport, BackupVerifyReport,
     BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding, CreateKey,
-    DeleteFileResult, DeleteReply, DryRun, FileRecord, Fit, FsckReport, FsckRunRequest, KeyReply,
-    ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport,
-    NewKeyReply, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RestoreBackup,
-    RotateKey, SheetMap, SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply,
-    Snapshot, StatusReply, SyncReport, SyncStatusReport, UpdateBinding, UsageReply,
-    VariantCacheReport,
+    DeleteFileResult, DeleteReply, DryRun, EraseReceipt, FileRecord, Fit, FsckReport,
+    FsckRunRequest, KeyReply, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
+    MigrateVerifyReport, NewKeyReply, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply,
+    RestoreBackup, RotateKey, SheetMap, SignRequest, SignUploadRequest, SignedUrlReply,
+    SigningSecretReply, Snapshot, StatusReply, SyncReport, SyncStatusReport, UpdateBinding,
+    UsageReply, VariantCacheReport,
 };
 use tokio::sync::watch;
 
@@ -102,6 +102,8 @@ pub(crate) trait Target: Send + Sync {
         to: &str,
         meter: &Meter,
     ) -> Result<MigrateVerifyReport>;
+    /// Erases an organization, as far as that can be done now.
+    async fn erase(&self, organization: &str, stop: Stop, meter: &Meter) -> Result<EraseReceipt>;
     /// Checks the store, until the end or until `stop` says so.
     async fn fsck(&self, request: &FsckRunRequest, stop: Stop, meter: &Meter)
     -> Result<FsckReport>;

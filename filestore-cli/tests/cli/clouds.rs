@@ -24,6 +24,7 @@ in_every_way! {
     the_whole_service_is_on_one_screen
     ctrl_c_ends_a_migration_with_a_report
     a_check_says_by_its_exit_status_what_it_found
+    an_organization_is_exported_and_erased
 }
 
 fn bind(bench: &Bench, more: &[&str]) {
@@ -246,4 +247,41 @@ fn a_check_says_by_its_exit_status_what_it_found(bench: &Bench) {
     let report: Value = serde_json::from_slice(&found.stdout).unwrap();
     assert_eq!(report["findings"][0]["kind"], "missing_bytes");
     bench.fails(1, &["fsck", "--provider", "nowhere"]);
+}
+
+fn an_organization_is_exported_and_erased(bench: &Bench) {
+    let here = bench.upload("here.txt", "here", &[]);
+    bind(bench, &[]);
+    bench.upload("there.txt", "there", &[]);
+
+    let export = ["organization", "export", "42", "--to", "out"];
+    let first = bench.json(&export);
+    assert_eq!(
+        (&first["files"], &first["bytes"], &first["skipped"]),
+        (&2.into(), &9.into(), &0.into())
+    );
+    let manifest = text(&bench.read("out/manifest.jsonl"));
+    let lines: Vec<Value> =
+        manifest.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["bindings"][0]["storageProvider"], "disk");
+    let line = lines.iter().find(|line| line["record"]["file_id"] == here.as_str()).unwrap();
+    let path = line["path"].as_str().unwrap();
+    assert!(path.ends_with("-here.txt"), "{path}");
+    assert_eq!(bench.read(&format!("out/{path}")), b"here");
+
+    // What a killed run leaves: half a line, and a file without one.
+    let cut = manifest.len() - 20;
+    bench.write("out/manifest.jsonl", &manifest.as_bytes()[..cut]);
+    let again = bench.json(&export);
+    assert_eq!((&again["files"], &again["skipped"]), (&2.into(), &1.into()));
+    assert_eq!(text(&bench.read("out/manifest.jsonl")).lines().count(), 3);
+
+    bench.fails(2, &["organization", "erase", "42"]);
+    assert_eq!(bench.json(&["info", &here])["file_size"], 4);
+    let receipt = bench.json(&["organization", "erase", "42", "--yes"]);
+    assert_eq!((&receipt["complete"], &receipt["files"]), (&true.into(), &2.into()), "{receipt}");
+    assert_eq!(bench.json(&["list", "--org", "42"])["items"], Value::Array(Vec::new()));
+    let places = receipt["places"].as_array().unwrap();
+    assert!(places.iter().any(|one| one["place"] == "disk"), "{receipt}");
+    assert!(places.iter().all(|one| one["absent"] == true), "{receipt}");
 }

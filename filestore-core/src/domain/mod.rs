@@ -17,6 +17,7 @@ pub mod usage;
 pub mod record;
 pub mod report;
 pub mod fsck;
+pub mod erasure;
 pub mod backlog;
 pub mod backup;
 pub mod reply;

@@ -1,11 +1,12 @@
-//! The part of the metadata that checks of the store ask.
+//! The part of the metadata that checks of the store ask, and erasures of organizations.
 
 use async_trait::async_trait;
 
 use crate::domain::clock::Timestamp;
+use crate::domain::erasure::{LeftInDatabase, Removed};
 use crate::domain::error::Result;
 use crate::domain::fsck::{Finding, FindingKind, FsckDepth, FsckMode};
-use crate::domain::id::FileId;
+use crate::domain::id::{FileId, OrganizationId};
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
@@ -88,6 +89,17 @@ pub trait Inspection: Send + Sync + 'static {
 
     /// Counts the stored findings of a check by kind: all of them, and those that were repaired.
     async fn count_findings(&self, name: CheckName) -> Result<Vec<(FindingKind, u64, u64)>>;
+
+    /// Makes due at `now` whatever is to be removed of an organization: deleted files, also within their
+    /// grace period, and dropped blobs.
+    async fn hasten_erasure(&self, organization: &OrganizationId, now: Timestamp) -> Result<()>;
+
+    /// Forgets the bindings, remembered replies and empty totals of an organization; returns how many
+    /// bindings and replies there were.
+    async fn forget_organization(&self, organization: &OrganizationId) -> Result<Removed>;
+
+    /// Counts what is left of an organization. Reads whole tables, and so counts damaged rows as well.
+    async fn left_of(&self, organization: &OrganizationId) -> Result<LeftInDatabase>;
 }
 
 /// A page of a walk over all records.

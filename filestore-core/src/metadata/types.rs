@@ -9,6 +9,7 @@ use crate::domain::listing::ListPosition;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
+use crate::domain::scope::Scope;
 use crate::domain::signature::SigningSecret;
 use crate::domain::signed_url::UploadPermit;
 use crate::domain::status::{Status, SyncStatus};
@@ -140,12 +141,17 @@ pub struct StoredKey {
 }
 
 /// A change of one key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyChange {
     /// Refuses the key from `at` on. The first revocation stands.
     Revoke {
         /// The present instant.
         at: Timestamp,
+    },
+    /// Gives the key other organizations.
+    Narrow {
+        /// The organizations that the key reaches from now on.
+        organizations: Scope,
     },
     /// Gives the key another text.
     Rotate {

@@ -23,6 +23,7 @@ use super::{FileStore, Inner};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::KeyId;
 use crate::domain::key::{ApiKey, KeyDigest, KeySecret, NewKey};
+use crate::domain::scope::Scope;
 use crate::metadata::{KeyChange, KeyOutcome, Metadata, StoredKey};
 use crate::tasks;
 
@@ -106,6 +107,11 @@ impl Keys<'_> {
     pub async fn revoke(self, id: KeyId) -> Result<ApiKey> {
         let at = self.store.now();
         self.change(id, KeyChange::Revoke { at }).await
+    }
+
+    /// Gives the key other organizations.
+    pub(crate) async fn narrow(self, id: KeyId, organizations: Scope) -> Result<ApiKey> {
+        self.change(id, KeyChange::Narrow { organizations }).await
     }
 
     /// Gives the key another text. The one before is refused from now on, or after `overlap`, of 30

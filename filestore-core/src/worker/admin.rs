@@ -8,9 +8,10 @@ use super::progress::Progress;
 use crate::FileStore;
 use crate::domain::backlog::ProviderBacklog;
 use crate::domain::backup::{BackupOptions, BackupReport, RestoreReport, Selection};
+use crate::domain::erasure::EraseReceipt;
 use crate::domain::error::{Error, Result};
 use crate::domain::fsck::{FsckMode, FsckOptions, FsckReport, FsckStatus};
-use crate::domain::id::{OrganizationNumber, SnapshotId};
+use crate::domain::id::{OrganizationId, OrganizationNumber, SnapshotId};
 use crate::domain::load::Load;
 use crate::domain::overview::{Overview, ProviderStatus};
 use crate::domain::provider::ProviderCode;
@@ -332,6 +333,32 @@ impl Admin<'_> {
             self.store.inner().check_standing()?;
         }
         self.store.fsck(options, stop, progress).await
+    }
+
+    /// Erases an organization: takes it off all keys, deletes its files and removes their bytes and
+    /// variants wherever they are, without waiting for the grace period of a deletion, then forgets its
+    /// bindings, remembered replies and totals. The receipt says what was removed, and that each place
+    /// was looked at. One that is not complete says what is left, and another call goes on.
+    ///
+    /// Clients with a key for all organizations can still bring files in: stop them first.
+    /// `ProviderUnavailable` if this opener does not know the providers that the store's owner used.
+    ///
+    /// ```no_run
+    /// # use filestore_core::NoProgress;
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// let receipt = store.admin().erase_organization(&"42".parse()?, &|| false, &NoProgress).await?;
+    /// assert!(receipt.is_complete, "{:?}", receipt.places);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn erase_organization(
+        self,
+        organization: &OrganizationId,
+        stop: &(dyn Fn() -> bool + Sync),
+        progress: &dyn Progress,
+    ) -> Result<EraseReceipt> {
+        self.store.inner().check_standing()?;
+        self.store.erase_organization(organization, stop, progress).await
     }
 
     /// Describes the check under way, and the last results: of the check that was asked for, and of the

@@ -13,6 +13,7 @@ pub mod purge;
 pub mod sync;
 pub mod migrate;
 pub mod fsck;
+mod erase;
 pub mod upkeep;
 mod admin;
 mod backlog;

@@ -46,3 +46,19 @@ pub(crate) async fn objects_are_checked_in_both_directions(one: &Remote, two: &R
     assert!(one.objects().await.contains(&key), "not removed at once");
     assert!(fsck(&server, FsckDepth::Quick, FsckMode::DryRun).await.is_clean());
 }
+
+pub(crate) async fn an_organization_is_erased_at_its_provider(one: &Remote, two: &Remote) {
+    let server = super::serve(&[one, two]).await;
+    server.bind(7, one.code(), false).await;
+    server.bind(8, one.code(), false).await;
+    for number in 0..4 {
+        server.upload(noise(number, 3000)).org("7").ok().await;
+    }
+    let kept = server.upload(noise(9, 3000)).org("8").ok().await.file_id;
+
+    let organization = "7".parse().unwrap();
+    let admin = server.store().admin();
+    let receipt = admin.erase_organization(&organization, &|| false, &NoProgress).await.unwrap();
+    assert!(receipt.is_complete && receipt.removed.files == 4, "{receipt:#?}");
+    assert_eq!(one.objects().await, [server.record(&kept).await.file_path]);
+}

@@ -61,6 +61,7 @@ macro_rules! provider_suite {
             }
             fsck {
                 objects_are_checked_in_both_directions,
+                an_organization_is_erased_at_its_provider,
             }
         }
     };

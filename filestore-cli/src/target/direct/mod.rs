@@ -14,12 +14,12 @@ use async_trait::async_trait;
 use filestore_core::api::{
     AdminProvider, BackupPruneReport, BackupReport, BackupRestoreReport, BackupVerifyReport,
     BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding, CreateKey,
-    DeleteFileResult, DeleteReply, DryRun, FileRecord, Fit, FsckReport, FsckRunRequest, KeyReply,
-    ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport,
-    NewKeyReply, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply, RestoreBackup,
-    RotateKey, SheetMap, SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply,
-    Snapshot, StatusReply, SyncReport, SyncStatusReport, UpdateBinding, UsageReply,
-    VariantCacheReport,
+    DeleteFileResult, DeleteReply, DryRun, EraseReceipt, FileRecord, Fit, FsckReport,
+    FsckRunRequest, KeyReply, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
+    MigrateVerifyReport, NewKeyReply, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply,
+    RestoreBackup, RotateKey, SheetMap, SignRequest, SignUploadRequest, SignedUrlReply,
+    SigningSecretReply, Snapshot, StatusReply, SyncReport, SyncStatusReport, UpdateBinding,
+    UsageReply, VariantCacheReport,
 };
 use filestore_core::{
     Backups, FileId, FileStore, KeyId, MigrateOptions, NoProgress, OrganizationId, ProviderCode,
@@ -279,6 +279,12 @@ impl Target for Direct {
             .migrate_verify(organization.try_into()?, &to, Arc::new(meter.clone()))
             .await?
             .into())
+    }
+
+    async fn erase(&self, organization: &str, stop: Stop, meter: &Meter) -> Result<EraseReceipt> {
+        let organization: OrganizationId = organization.parse()?;
+        let stop = || *stop.borrow();
+        Ok(self.store.admin().erase_organization(&organization, &stop, meter).await?.into())
     }
 
     async fn fsck(

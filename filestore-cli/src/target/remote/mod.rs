@@ -9,12 +9,12 @@ use filestore_client::{self as client, Client};
 use filestore_core::api::{
     AdminProvider, BackupPruneReport, BackupReport, BackupRestoreReport, BackupVerifyReport,
     BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding, CreateKey,
-    DeleteFileResult, DeleteReply, DryRun, FileRecord, Fit, FsckReport, FsckRunRequest, KeyReply,
-    ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport,
-    NewKeyReply, OrganizationId, ProviderCheckReport, ProviderReply, PruneBackups, PurgeReport,
-    ReadyReply, RestoreBackup, RotateKey, SheetMap, SignRequest, SignUploadRequest, SignedUrlReply,
-    SigningSecretReply, Snapshot, StatusReply, SubSystem, SyncReport, SyncStatusReport,
-    UpdateBinding, UsageReply, VariantCacheReport, VerifyBackup,
+    DeleteFileResult, DeleteReply, DryRun, EraseReceipt, FileRecord, Fit, FsckReport,
+    FsckRunRequest, KeyReply, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
+    MigrateVerifyReport, NewKeyReply, OrganizationId, ProviderCheckReport, ProviderReply,
+    PruneBackups, PurgeReport, ReadyReply, RestoreBackup, RotateKey, SheetMap, SignRequest,
+    SignUploadRequest, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply, SubSystem,
+    SyncReport, SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport, VerifyBackup,
 };
 
 use super::destination::{Delivery, Destination};
@@ -262,6 +262,10 @@ impl Target for Remote {
         _meter: &Meter,
     ) -> Result<MigrateVerifyReport> {
         Ok(self.client.admin().migrate_verify(organization, to).await?)
+    }
+
+    async fn erase(&self, organization: &str, _: Stop, _: &Meter) -> Result<EraseReceipt> {
+        Ok(self.client.admin().erase_organization(organization).await?)
     }
 
     async fn fsck(

@@ -9,12 +9,14 @@ mod provider;
 mod variant;
 mod status;
 mod fsck;
+mod erase;
 
 pub use backup::{
     BackupDestination, BackupError, BackupFault, BackupPruneReport, BackupReport,
     BackupRestoreReport, BackupVerifyReport, CreateBackup, PruneBackups, RestoreBackup, Snapshot,
     VerifyBackup,
 };
+pub use erase::{EraseReceipt, EraseRequest, ErasedPlace};
 pub use fsck::{FsckFinding, FsckReport, FsckRunRequest, FsckRunning, FsckStatus, FsckSummary};
 pub use key::{ALL_ORGANIZATIONS, CreateKey, KeyReply, NewKeyReply, RotateKey};
 pub use migrate::{

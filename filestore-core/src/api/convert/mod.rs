@@ -15,6 +15,7 @@ mod sign;
 mod sheet;
 mod report;
 mod fsck;
+mod erase;
 mod overview;
 mod usage;
 mod reply;

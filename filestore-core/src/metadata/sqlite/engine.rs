@@ -180,7 +180,7 @@ impl Metadata for SqliteMetadata {
     }
 
     async fn change_key(&self, id: KeyId, change: KeyChange) -> Result<KeyOutcome> {
-        self.writer.run("changing a key", move |tx| keys::change(tx.sql, id, change)).await
+        self.writer.run("changing a key", move |tx| keys::change(tx.sql, id, change.clone())).await
     }
 
     async fn note_key_uses(&self, uses: Vec<(KeyId, Timestamp)>) -> Result<()> {

@@ -50,6 +50,8 @@ pub(super) const ROTATE: &str =
     "UPDATE api_keys SET former_digest = digest, former_until = ?4, digest = ?2, rotated_at = ?3
      WHERE key_id = ?1";
 
+pub(super) const NARROW: &str = "UPDATE api_keys SET organizations = ?2 WHERE key_id = ?1";
+
 pub(super) const NOTE_USE: &str = "UPDATE api_keys SET last_used_at = ?2
      WHERE key_id = ?1 AND (last_used_at IS NULL OR last_used_at < ?2)";
 
@@ -99,6 +101,10 @@ pub(super) fn change(sql: &Connection, id: KeyId, change: KeyChange) -> Result<K
                 row::execute(sql, REVOKE, params![id.to_string(), at.as_millis()])?;
                 stored.key.revoked_at = Some(at);
             }
+        }
+        KeyChange::Narrow { organizations } => {
+            row::execute(sql, NARROW, params![id.to_string(), organizations_text(&organizations)])?;
+            stored.key.organizations = organizations.into();
         }
         KeyChange::Rotate { .. } if stored.key.revoked_at.is_some() => {
             return Ok(KeyOutcome::Revoked);

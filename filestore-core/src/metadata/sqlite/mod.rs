@@ -66,6 +66,7 @@ mod settings;
 mod signing;
 mod waits;
 mod inspection;
+mod erasure;
 mod engine;
 #[cfg(test)]
 mod tests;

@@ -79,6 +79,16 @@ impl Cloud {
         Ok(Listing { cloud: self.clone(), lister: Some(lister) })
     }
 
+    /// Begins to list the objects of an organization.
+    pub async fn list_below(&self, organization: &str) -> Result<Listing> {
+        let _admission = self.inner.breakers.admit(Direction::Read)?;
+        let (operator, below) = (self.inner.operator.clone(), format!("{organization}/"));
+        let begin = async move { operator.lister_with(&below).recursive(true).await };
+        let lister = self.ask(Direction::Read, begin).await;
+        let lister = lister.map_err(|error| self.fault(LISTING, &error))?;
+        Ok(Listing { cloud: self.clone(), lister: Some(lister) })
+    }
+
     /// Tells whether a listing can go on after an object.
     pub fn lists_in_order(&self) -> bool {
         self.inner.operator.info().capability().list_with_start_after

@@ -24,6 +24,7 @@ use crate::domain::id::BlobId;
 use crate::domain::path::BlobKey;
 
 const DIRECTORY: &str = "quarantine";
+const COUNTING: &str = "counting blobs";
 const MOVING: &str = "moving a blob into the quarantine";
 
 impl LocalStore {
@@ -89,6 +90,51 @@ impl LocalStore {
             Ok(is_moved)
         })
         .await
+    }
+}
+
+impl LocalStore {
+    /// Counts the blobs of an organization that lie under their final names.
+    pub async fn left_of(&self, organization: &str) -> Result<u64> {
+        let organization = organization.to_owned();
+        self.on_pool(COUNTING, move |shared| {
+            let below = shared.dir.blobs().join(organization);
+            count_below(&below).map_err(|error| Error::io(COUNTING, error))
+        })
+        .await
+    }
+
+    /// Counts the blobs of an organization that lie in the quarantine.
+    pub async fn left_in_quarantine(&self, organization: &str) -> Result<u64> {
+        let organization = organization.to_owned();
+        self.on_pool(COUNTING, move |shared| {
+            let counted = entries(&shared.dir.path().join(DIRECTORY)).and_then(|runs| {
+                let below = |run: PathBuf| count_below(&run.join("blobs").join(&organization));
+                runs.into_iter().map(below).sum()
+            });
+            counted.map_err(|error: io::Error| Error::io(COUNTING, error))
+        })
+        .await
+    }
+}
+
+/// Counts the files below a directory; none if there is no such directory.
+fn count_below(directory: &Path) -> io::Result<u64> {
+    let mut count = 0;
+    for path in entries(directory)? {
+        count += if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            count_below(&path)?
+        } else {
+            1
+        };
+    }
+    Ok(count)
+}
+
+fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => entries?.map(|entry| Ok(entry?.path())).collect(),
     }
 }
 

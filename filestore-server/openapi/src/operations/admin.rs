@@ -1,7 +1,7 @@
 //! Administration of the whole service.
 
 use filestore_core::api::{
-    AdminProvider, CreateKey, FsckReport, FsckRunRequest, FsckStatus, KeyReply, MigratePlan, MigrateReport, MigrateRunRequest, MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply, ProviderCheckReport, PurgeReport, PurgeRunRequest, RotateKey, SigningSecretReply, StatusReply, BackupDestination, BackupPruneReport, BackupReport, BackupRestoreReport, BackupVerifyReport, CreateBackup, PruneBackups, RestoreBackup, Snapshot,
+    AdminProvider, CreateKey, EraseReceipt, EraseRequest, FsckReport, FsckRunRequest, FsckStatus, KeyReply, MigratePlan, MigrateReport, MigrateRunRequest, MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply, ProviderCheckReport, PurgeReport, PurgeRunRequest, RotateKey, SigningSecretReply, StatusReply, BackupDestination, BackupPruneReport, BackupReport, BackupRestoreReport, BackupVerifyReport, CreateBackup, PruneBackups, RestoreBackup, Snapshot,
     SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport,
     VerifyBackup,
 };
@@ -142,6 +142,10 @@ fn fsck() -> Vec<Operation> {
             .says("Stop the check of the store", "")
             .optional_json(nothing)
             .replies(200, "How the checks stand.", reply::<FsckStatus>),
+        post("/admin/organizations/{organization_id}/erase", "eraseOrganization")
+            .says("Erase an organization", LONG)
+            .json(request::<EraseRequest>)
+            .replies(200, "What was removed, and what was looked at.", reply::<EraseReceipt>),
         get("/admin/fsck/status", "getCheckStatus")
             .says("Read the state of the checks", "")
             .replies(200, "How the checks stand.", reply::<FsckStatus>),

@@ -5,6 +5,7 @@ mod long_run;
 mod backups;
 mod keys;
 mod fsck;
+mod organizations;
 mod migrate;
 mod providers;
 mod signing;
@@ -41,6 +42,8 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
         .or(fsck::routes())
         .unify()
         .or(backups::routes())
+        .unify()
+        .or(organizations::routes())
         .unify()
         .or(providers::routes())
         .unify()

@@ -9,9 +9,10 @@ mod runs;
 use async_trait::async_trait;
 
 use crate::domain::clock::Timestamp;
+use crate::domain::erasure::{LeftInDatabase, Removed};
 use crate::domain::error::Result;
 use crate::domain::fsck::{Finding, FindingKind};
-use crate::domain::id::FileId;
+use crate::domain::id::{FileId, OrganizationId};
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::metadata::{
@@ -19,7 +20,7 @@ use crate::metadata::{
     WalkedFiles,
 };
 
-use super::{SqliteMetadata, row};
+use super::{SqliteMetadata, erasure, row};
 
 #[cfg(test)]
 pub(super) const QUERIES: &[&str] = &[
@@ -159,6 +160,27 @@ impl Inspection for SqliteMetadata {
 
     async fn count_findings(&self, name: CheckName) -> Result<Vec<(FindingKind, u64, u64)>> {
         self.readers.run("counting findings", move |sql| runs::counts(sql, name)).await
+    }
+
+    async fn hasten_erasure(&self, organization: &OrganizationId, now: Timestamp) -> Result<()> {
+        let organization = organization.clone();
+        self.writer
+            .run("hastening an erasure", move |tx| erasure::hasten(tx.sql, &organization, now))
+            .await
+    }
+
+    async fn forget_organization(&self, organization: &OrganizationId) -> Result<Removed> {
+        let organization = organization.clone();
+        self.writer
+            .run("forgetting an organization", move |tx| erasure::forget(tx.sql, &organization))
+            .await
+    }
+
+    async fn left_of(&self, organization: &OrganizationId) -> Result<LeftInDatabase> {
+        let organization = organization.clone();
+        self.readers
+            .run("looking for an organization", move |sql| erasure::left(sql, &organization))
+            .await
     }
 }
 

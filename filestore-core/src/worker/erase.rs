@@ -1,0 +1,446 @@
+//! The erasure of an organization: its keys' rights, files with all their bytes, bindings, remembered
+//! replies and totals.
+//!
+//! # Purpose
+//! One receipt says what was removed, and that each place was looked at. Files go the ordinary way: they
+//! are deleted, claimed by the purge, their bytes confirmed absent, then their records go. Only the
+//! grace period of a deletion is not waited for.
+//!
+//! # Crash safety
+//! Each step is derived from what is still there, so a run that was stopped or killed is begun again.
+//! The numbers of earlier runs are kept in a setting, one for each organization.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::FileStore;
+use crate::domain::clock::Timestamp;
+use crate::domain::erasure::{EraseReceipt, ErasedPlace, Removed};
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::{KeyId, OrganizationId};
+use crate::domain::listing::ListFilter;
+use crate::domain::scope::Scope;
+use crate::domain::status::PurgeStatus;
+use crate::storage::Cloud;
+use crate::storage::stores::Holder;
+
+use super::progress::Progress;
+
+/// Files that are deleted in one round.
+const PAGE: usize = 500;
+
+/// Pause between two rounds.
+const BETWEEN_ROUNDS: Duration = Duration::from_millis(300);
+
+/// Rounds of purging: what came due meanwhile, and what another run had claimed.
+const ROUNDS: usize = 10;
+
+impl FileStore {
+    /// Erases an organization, until nothing is left that can be removed now, or `stop` returns true.
+    pub(crate) async fn erase_organization(
+        &self,
+        organization: &OrganizationId,
+        stop: &(dyn Fn() -> bool + Sync),
+        progress: &dyn Progress,
+    ) -> Result<EraseReceipt> {
+        let mut erasure = Erasure::begin(self, organization).await?;
+        progress.accepted();
+        progress.start(Some(erasure.store.usage(organization, &Scope::All).await?.total().files));
+
+        erasure.take_rights().await?;
+        erasure.save().await?;
+        for _ in 0..ROUNDS {
+            erasure.delete_files(stop, progress).await?;
+            erasure.purge(stop).await?;
+            if stop() || erasure.is_without_files().await? {
+                break;
+            }
+            // The background finishes what it has claimed.
+            sleep(BETWEEN_ROUNDS).await;
+        }
+
+        if !stop() {
+            erasure.forget().await?;
+            erasure.save().await?;
+        }
+        erasure.receipt().await
+    }
+}
+
+struct Erasure<'a> {
+    store: &'a FileStore,
+    organization: &'a OrganizationId,
+    started_at: Timestamp,
+    removed: Removed,
+    revoked: BTreeSet<KeyId>,
+    narrowed: BTreeSet<KeyId>,
+}
+
+impl<'a> Erasure<'a> {
+    /// Begins an erasure, or goes on with the numbers of one that is not over.
+    async fn begin(store: &'a FileStore, organization: &'a OrganizationId) -> Result<Self> {
+        let settings = store.inner().metadata.settings().await?;
+        let mut erasure = Self {
+            store,
+            organization,
+            started_at: store.inner().now(),
+            removed: Removed::default(),
+            revoked: BTreeSet::new(),
+            narrowed: BTreeSet::new(),
+        };
+        match settings.get(&erasure.setting()) {
+            Some(text) => erasure.read(text),
+            None => erasure.count_deleted().await?,
+        }
+        Ok(erasure)
+    }
+
+    /// Counts the files that were deleted before the erasure, and go with it.
+    async fn count_deleted(&mut self) -> Result<()> {
+        let filter = ListFilter {
+            organization_id: Some(self.organization.clone()),
+            purge_status: Some(PurgeStatus::SystemPurge),
+            ..ListFilter::default()
+        };
+        let (metadata, mut after) = (&self.store.inner().metadata, None);
+        loop {
+            let page = metadata.list_files(&filter, &Scope::All, after.as_ref(), PAGE).await?;
+            self.removed.files += page.records.len() as u64;
+            let sizes = page.records.iter().map(|record| record.blob.size_bytes);
+            self.removed.bytes += sizes.sum::<u64>();
+            after = page.next;
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn setting(&self) -> String {
+        format!("erased:{}", self.organization)
+    }
+
+    /// Takes the numbers of earlier runs over.
+    fn read(&mut self, text: &str) {
+        let mut words = text.split(' ');
+        let mut number = || words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+        let started_at: u64 = number();
+        self.started_at = Timestamp::from_millis(i64::try_from(started_at).unwrap_or(0));
+        self.removed =
+            Removed { files: number(), bytes: number(), bindings: number(), replies: number() };
+
+        let ids = |list: &str| list.split(',').filter_map(|id| id.parse().ok()).collect();
+        self.revoked = words.next().map(ids).unwrap_or_default();
+        self.narrowed = words.next().map(ids).unwrap_or_default();
+    }
+
+    /// Keeps the numbers for a later run.
+    async fn save(&self) -> Result<()> {
+        let Removed { files, bytes, bindings, replies } = self.removed;
+        let ids = |ids: &BTreeSet<KeyId>| {
+            ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+        };
+        let (revoked, narrowed) = (ids(&self.revoked), ids(&self.narrowed));
+        let started_at = self.started_at.as_millis();
+        let text =
+            format!("{started_at} {files} {bytes} {bindings} {replies} {revoked} {narrowed}");
+        self.store.inner().metadata.put_settings([(self.setting(), text)].into()).await
+    }
+
+    /// Takes the organization off every key, so that no client brings files in meanwhile. A key that
+    /// names no other is revoked.
+    async fn take_rights(&mut self) -> Result<()> {
+        for key in self.store.keys().list() {
+            let Scope::Organizations(list) = &*key.organizations else { continue };
+            if key.revoked_at.is_some() || !list.contains(self.organization) {
+                continue;
+            }
+
+            let rest: Vec<_> =
+                list.iter().filter(|one| *one != self.organization).cloned().collect();
+            if rest.is_empty() {
+                self.store.keys().revoke(key.id).await?;
+                self.revoked.insert(key.id);
+            } else {
+                self.store.keys().narrow(key.id, Scope::Organizations(rest)).await?;
+                self.narrowed.insert(key.id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes all files that are not deleted yet.
+    async fn delete_files(
+        &mut self,
+        stop: &(dyn Fn() -> bool + Sync),
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        let filter = ListFilter {
+            organization_id: Some(self.organization.clone()),
+            ..ListFilter::default()
+        };
+        let mut after = None;
+        while !stop() {
+            let metadata = &self.store.inner().metadata;
+            let page = metadata.list_files(&filter, &Scope::All, after.as_ref(), PAGE).await?;
+            let ids: Vec<_> = page.records.iter().map(|record| record.file_id).collect();
+
+            for deleted in self.store.delete_many(&ids, &Scope::All).await {
+                match deleted {
+                    Ok(record) => {
+                        self.removed.files += 1;
+                        self.removed.bytes += record.blob.size_bytes;
+                        progress.advance(1);
+                    }
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            self.save().await?;
+
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Purges what is deleted, without its grace period, at every holder.
+    async fn purge(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        let inner = self.store.inner();
+        inner.metadata.hasten_erasure(self.organization, inner.now()).await?;
+        for holder in self.store.holders() {
+            self.store.purge_files_of(&holder, stop).await?;
+            self.store.remove_dropped_of(&holder, stop).await?;
+        }
+        Ok(())
+    }
+
+    async fn is_without_files(&self) -> Result<bool> {
+        let left = self.store.inner().metadata.left_of(self.organization).await?;
+        Ok(left.files == 0)
+    }
+
+    /// Forgets what the database has besides files.
+    async fn forget(&mut self) -> Result<()> {
+        let metadata = &self.store.inner().metadata;
+        let forgotten = metadata.forget_organization(self.organization).await?;
+        self.removed.bindings += forgotten.bindings;
+        self.removed.replies += forgotten.replies;
+        Ok(())
+    }
+
+    /// Looks at every place, and says what was removed and what is left.
+    async fn receipt(self) -> Result<EraseReceipt> {
+        let inner = self.store.inner();
+        let left = inner.metadata.left_of(self.organization).await?;
+        let mut places = vec![ErasedPlace::new("database", left.describe()), self.keys()];
+        for holder in self.store.holders() {
+            let left = match inner.stores.holder(&holder) {
+                Ok(Holder::Disk(disk)) => disk.left_of(self.organization.as_str()).await,
+                Ok(Holder::Cloud(cloud)) => self.left_at(&cloud).await,
+                Err(error) => Err(error),
+            };
+            places.push(ErasedPlace::new(holder.as_str(), described(left)));
+        }
+        let quarantined = inner.stores.local().left_in_quarantine(self.organization.as_str()).await;
+        places.push(ErasedPlace::new("quarantine", described(quarantined)));
+
+        Ok(EraseReceipt {
+            organization: self.organization.clone(),
+            store_id: inner.metadata.store_id(),
+            started_at: self.started_at,
+            ended_at: inner.now(),
+            is_complete: places.iter().all(|place| place.is_absent),
+            removed: self.removed,
+            keys_revoked: self.revoked.into_iter().collect(),
+            keys_narrowed: self.narrowed.into_iter().collect(),
+            places,
+        })
+    }
+
+    fn keys(&self) -> ErasedPlace {
+        let names_it = |list: &Vec<OrganizationId>| list.contains(self.organization);
+        let all = self.store.keys().list();
+        let left = all.iter().filter(|key| {
+            key.revoked_at.is_none()
+                && matches!(&*key.organizations, Scope::Organizations(list) if names_it(list))
+        });
+        let count = left.count();
+        ErasedPlace::new("keys", (count > 0).then(|| format!("{count} keys name it")))
+    }
+
+    /// Counts objects of the organization at a provider that shows the store's marker.
+    async fn left_at(&self, cloud: &Cloud) -> Result<u64> {
+        if !cloud.was_used().await? {
+            return Ok(0);
+        }
+        cloud.check_marker().await?;
+        let mut listing = cloud.list_below(self.organization.as_str()).await?;
+        let mut left = 0;
+        while let Some(page) = listing.page().await? {
+            left += page.len() as u64;
+        }
+        cloud.check_marker().await?;
+        Ok(left)
+    }
+}
+
+fn described(left: Result<u64, Error>) -> Option<String> {
+    match left {
+        Ok(0) => None,
+        Ok(count) => Some(format!("{count} blobs")),
+        Err(error) => Some(format!("it could not be looked at: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::domain::binding::NewBinding;
+    use crate::domain::config::StoreConfig;
+    use crate::domain::key::{KeyScope, NewKey};
+    use crate::domain::provider::ProviderConfig;
+    use crate::service::NewUpload;
+    use crate::worker::NoProgress;
+
+    async fn open(path: &Path) -> FileStore {
+        let root = path.join("disk").to_str().unwrap().to_owned();
+        let disk = ProviderConfig::new("disk".parse().unwrap(), "fs").with_option("root", root);
+        let mut config = StoreConfig { providers: vec![disk], ..StoreConfig::default() };
+        config.purge_grace = Duration::from_hours(24 * 30);
+        FileStore::builder(path.join("data")).config(config).open().await.unwrap()
+    }
+
+    async fn upload(store: &FileStore, organization: &str, count: u32) {
+        for number in 0..count {
+            let new = NewUpload::new(organization.parse().unwrap(), "docs".parse().unwrap());
+            store.upload(new, format!("file {number:03}").as_bytes()).await.unwrap();
+        }
+        store.inner().publishing.idle().await;
+    }
+
+    async fn bind(store: &FileStore, number: i64) {
+        let binding = NewBinding {
+            organization: number.try_into().unwrap(),
+            organization_name: "x".into(),
+            provider: "disk".parse().unwrap(),
+            sync_enabled: false,
+        };
+        store.bindings().create(binding).await.unwrap();
+    }
+
+    async fn key(store: &FileStore, organizations: &[&str]) -> KeyId {
+        let list = organizations.iter().map(|one| one.parse().unwrap()).collect();
+        let new = NewKey::new("test", Scope::Organizations(list), [KeyScope::Read]);
+        store.keys().create(new).await.unwrap().0.id
+    }
+
+    fn files_below(directory: &Path) -> usize {
+        let entries = std::fs::read_dir(directory).into_iter().flatten();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths.map(|path| if path.is_dir() { files_below(&path) } else { 1 }).sum()
+    }
+
+    async fn erase(store: &FileStore, organization: &str) -> EraseReceipt {
+        let organization = organization.parse().unwrap();
+        store.admin().erase_organization(&organization, &|| false, &NoProgress).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn an_organization_goes_from_every_place_and_its_neighbour_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path()).await;
+        upload(&store, "7", 3).await;
+        bind(&store, 7).await;
+        upload(&store, "7", 2).await;
+        let deleted = store.list(&Default::default(), &Scope::All).await.unwrap().items[0].file_id;
+        store.delete(deleted, &Scope::All).await.unwrap();
+        bind(&store, 77).await;
+        upload(&store, "77", 2).await;
+        let (own, shared) = (key(&store, &["7"]).await, key(&store, &["7", "77"]).await);
+        let other = key(&store, &["77"]).await;
+
+        let receipt = erase(&store, "7").await;
+        assert!(receipt.is_complete, "{receipt:?}");
+        let expected = Removed { files: 5, bytes: 40, bindings: 1, replies: 0 };
+        assert_eq!(receipt.removed, expected);
+        assert_eq!((receipt.keys_revoked, receipt.keys_narrowed), (vec![own], vec![shared]));
+        let places: Vec<_> = receipt.places.iter().map(|one| one.place.as_str()).collect();
+        assert_eq!(places, ["database", "keys", "LOCAL", "disk", "quarantine"]);
+
+        assert!(!dir.path().join("data/blobs/7").exists());
+        assert_eq!(files_below(&dir.path().join("disk/7")), 0);
+        let usage = |name: &str| {
+            let (store, name) = (store.clone(), name.parse().unwrap());
+            async move { store.usage(&name, &Scope::All).await.unwrap().total().files }
+        };
+        assert_eq!((usage("7").await, usage("77").await), (0, 2));
+        let keys = store.keys().list();
+        let key = |id| keys.iter().find(|key| key.id == id).unwrap();
+        assert!(key(own).revoked_at.is_some() && key(other).revoked_at.is_none());
+        let rest = Scope::Organizations(vec!["77".parse().unwrap()]);
+        assert_eq!((&*key(shared).organizations, &*key(other).organizations), (&rest, &rest));
+
+        let check = store.admin().fsck(Default::default(), &|| false, &NoProgress).await.unwrap();
+        assert!(check.is_clean(), "{check:?}");
+        store.close().await;
+        drop(store);
+        let store = open(dir.path()).await;
+        let keys = store.keys().list();
+        assert!(keys.iter().any(|key| key.id == shared && *key.organizations == rest));
+        store.close().await;
+    }
+
+    #[tokio::test]
+    async fn an_erasure_that_was_stopped_goes_on_after_a_restart_with_its_numbers() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path()).await;
+        upload(&store, "7", 30).await;
+        let looks = AtomicU32::new(0);
+        let stop = || looks.fetch_add(1, Ordering::Relaxed) > 0;
+        let organization = "7".parse().unwrap();
+        let stopped =
+            store.admin().erase_organization(&organization, &stop, &NoProgress).await.unwrap();
+        assert!(!stopped.is_complete && !stopped.places[0].is_absent, "{stopped:?}");
+        assert_eq!(stopped.removed.files, 30);
+        store.close().await;
+        drop(store);
+
+        let store = open(dir.path()).await;
+        upload(&store, "7", 1).await;
+        let receipt = erase(&store, "7").await;
+        assert!(receipt.is_complete, "{receipt:?}");
+        assert_eq!((receipt.removed.files, receipt.removed.bytes), (31, 31 * 8));
+        assert_eq!(receipt.started_at, stopped.started_at);
+        store.close().await;
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_looked_at_is_no_absence() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path()).await;
+        bind(&store, 7).await;
+        upload(&store, "7", 2).await;
+        std::fs::rename(dir.path().join("disk"), dir.path().join("away")).unwrap();
+        std::fs::create_dir(dir.path().join("disk")).unwrap();
+
+        let receipt = erase(&store, "7").await;
+        let at_disk = receipt.places.iter().find(|one| one.place == "disk").unwrap();
+        assert!(!receipt.is_complete && at_disk.detail.contains("could not be looked at"));
+        store.close().await;
+        drop(store);
+
+        std::fs::remove_dir(dir.path().join("disk")).unwrap();
+        std::fs::rename(dir.path().join("away"), dir.path().join("disk")).unwrap();
+        let store = open(dir.path()).await;
+        let receipt = erase(&store, "7").await;
+        assert!(receipt.is_complete && receipt.removed.files == 2, "{receipt:?}");
+        store.close().await;
+    }
+}
