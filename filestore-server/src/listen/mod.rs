@@ -165,6 +165,7 @@ where
     B::Data: Send,
     B::Error: Into<BoxError>,
 {
+    listener.bound_unsent();
     let mut shutdown = pin!(shutdown);
     let permits = Arc::new(Semaphore::new(options.max_connections));
     let connections = Arc::new(Connections::new(traffic));

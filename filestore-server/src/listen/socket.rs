@@ -43,7 +43,23 @@ pub enum Peer {
     Unix,
 }
 
+/// The most bytes of a reply that wait in the kernel without being sent.
+///
+/// With more, a slow client would empty megabytes before the kernel takes the next byte, which is the
+/// progress that is watched; and each slow client would hold that much memory.
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+const UNSENT_BYTES: u32 = 64 << 10;
+
 impl Listener {
+    /// Bounds what the kernel keeps unsent for each connection that is accepted from here on.
+    pub(super) fn bound_unsent(&self) {
+        #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+        if let Self::Tcp(listener) | Self::Tls(listener, _) = self {
+            // Accepted sockets inherit it. Without it all works, but for the slowest of clients.
+            let _ = socket2::SockRef::from(listener).set_tcp_notsent_lowat(UNSENT_BYTES);
+        }
+    }
+
     /// Accepts the next connection. TCP connections have Nagle's algorithm off: a reply is written head
     /// first, and its body must not wait for the client's delayed acknowledgement of the head.
     pub(super) async fn accept(&self) -> io::Result<(Stream, Peer)> {
@@ -174,5 +190,20 @@ mod tests {
 
         let Stream::Tcp(stream) = stream else { panic!("not a TCP stream") };
         assert!(stream.nodelay().unwrap());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn the_kernel_keeps_little_unsent_for_an_accepted_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let listener = Listener::from(listener);
+        listener.bound_unsent();
+        let (client, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        client.unwrap();
+
+        let (Stream::Tcp(stream), _) = accepted.unwrap() else { panic!("not a TCP stream") };
+        let unsent = socket2::SockRef::from(&stream).tcp_notsent_lowat().unwrap();
+        assert_eq!(unsent, UNSENT_BYTES);
     }
 }
