@@ -19,6 +19,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use super::{LocalStore, Shared};
+use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::BlobId;
 use crate::domain::path::BlobKey;
@@ -50,13 +51,24 @@ impl LocalStore {
     }
 
     /// Moves a staged upload into the quarantine of `run`. Returns its new path within the data
-    /// directory; `None` if it is absent.
-    pub async fn quarantine_staged(&self, run: &str, id: BlobId) -> Result<Option<String>> {
+    /// directory; `None` if it is absent, or was written to since `touched_before`.
+    pub async fn quarantine_staged(
+        &self,
+        run: &str,
+        id: BlobId,
+        touched_before: Timestamp,
+    ) -> Result<Option<String>> {
         let run = run.to_owned();
         self.on_pool(MOVING, move |shared| {
             let name = id.to_string();
+            let from = shared.dir.staging().join(&name);
+            let touched = fs::symlink_metadata(&from).and_then(|found| found.modified());
+            if touched.is_ok_and(|at| Timestamp::from(at) >= touched_before) {
+                return Ok(None);
+            }
+
             let to = shared.quarantine_of(&run).join("staging").join(&name);
-            let moved = move_to(&shared.dir.staging().join(&name), &to);
+            let moved = move_to(&from, &to);
             let is_moved = moved.map_err(|error| Error::io(MOVING, error))?;
             Ok(is_moved.then(|| shared.within(&to)))
         })

@@ -182,6 +182,15 @@ impl Check<'_> {
 
     /// Hands orphans at a provider over to the dropped blobs.
     async fn hand_over(&self, holder: &ProviderCode, keys: &[BlobKey]) -> Vec<FindingOutcome> {
+        match self.has_damaged_rows().await {
+            Ok(false) => {}
+            Ok(true) => {
+                let text = "left alone: it may belong to a record that is damaged";
+                return vec![FindingOutcome::Failed(text.to_owned()); keys.len()];
+            }
+            Err(error) => return keys.iter().map(|_| outcome(Err(error.clone()))).collect(),
+        }
+
         let inner = self.inner();
         let not_before = inner.now().plus(ORPHAN_GRACE.max(inner.config().blob_grace));
         let text = format!("to be removed by the purge from {not_before} on");
@@ -193,6 +202,20 @@ impl Check<'_> {
             }
             Err(error) => keys.iter().map(|_| outcome(Err(error.clone()))).collect(),
         }
+    }
+
+    /// Tells whether records were found damaged and could not be mended. The name of their bytes may be
+    /// what was damaged.
+    async fn has_damaged_rows(&self) -> Result<bool> {
+        let kind = FindingKind::DamagedRow;
+        let is_left = |finding: &Finding| {
+            finding.kind == kind && !matches!(finding.outcome, FindingOutcome::Repaired(_))
+        };
+        if self.unsaved().iter().any(is_left) {
+            return Ok(true);
+        }
+        let counts = self.inner().metadata.count_findings(self.run.name).await?;
+        Ok(counts.iter().any(|(of, found, repaired)| *of == kind && found > repaired))
     }
 
     /// Moves orphans on the disk into the quarantine, if nothing refers to them still.
@@ -228,6 +251,10 @@ impl Check<'_> {
 
         if is_missing {
             let found = self.digest_on_disk(local, key).await?;
+            if matches!(found, Some((_, None))) {
+                // Told to stop before all of it was read: nothing is known of it.
+                return Ok(None);
+            }
             if found == Some((blob.size_bytes, Some(blob.sha256)))
                 && local.put_back(key, &blob.key).await?
             {

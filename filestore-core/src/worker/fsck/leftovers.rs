@@ -63,13 +63,15 @@ impl Check<'_> {
         let detail = "a staged upload without a record, a day old or more";
         let mut finding =
             Finding::new(FindingKind::LeftoverStaging, "staging", id.to_string(), detail);
-        if self.repairs() {
+        // Where the clock has leapt, no age says anything.
+        if self.repairs() && self.store.may_remove() {
             let local = self.inner().stores.local();
-            let moved = local.quarantine_staged(&self.quarantine(), id).await;
+            let touched_before = self.inner().now().minus(FORGOTTEN);
+            let moved = local.quarantine_staged(&self.quarantine(), id, touched_before).await;
             finding.outcome = outcome(moved.map(|place| Some(format!("moved to {}", place?))));
         }
         self.note(finding);
-        Ok(())
+        self.save_if_due().await
     }
 
     /// Looks for blobs of live records that are noted to be removed as well.
@@ -108,6 +110,7 @@ impl Check<'_> {
                 }
                 self.note(finding);
             }
+            self.save_if_due().await?;
             if is_last || self.is_stopped() {
                 break;
             }

@@ -156,6 +156,11 @@ impl<'a> Check<'a> {
         self.found.push(finding);
     }
 
+    /// Lists the findings that are not stored yet.
+    pub(super) fn unsaved(&self) -> &[Finding] {
+        &self.found
+    }
+
     /// Stores the state if that was not done for some time.
     pub(super) async fn save_if_due(&mut self) -> Result<()> {
         self.show();

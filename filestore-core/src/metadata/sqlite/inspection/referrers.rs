@@ -45,7 +45,7 @@ pub(super) fn of_all(
 
 fn of_one(sql: &Connection, holder: &ProviderCode, key: &BlobKey) -> Result<Referrer, Fault> {
     let record = row::first(sql, BY_BLOB, [key.blob_id().to_string()], |row| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
+        Ok((lossy(row, 0)?, lossy(row, 1)?, lossy(row, 2)?))
     })?;
     if let Some((_, provider, named)) = &record
         && (provider, named.as_str()) == (&holder.to_string(), key.as_str())
@@ -64,6 +64,12 @@ fn of_one(sql: &Connection, holder: &ProviderCode, key: &BlobKey) -> Result<Refe
         Some((file_id, holder, key)) => Referrer::Elsewhere { file_id, holder, key },
         None => Referrer::Nobody,
     })
+}
+
+/// Reads a text of a row that may be damaged: what is no UTF-8 equals no name.
+fn lossy(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+    let value = row.get_ref(column)?;
+    Ok(value.as_bytes().map(String::from_utf8_lossy).unwrap_or_default().into_owned())
 }
 
 /// Hands keys over that nothing refers to. They belong to no file: each gets an id that no file has.
