@@ -30,7 +30,10 @@ use rustix::io::Errno;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::tasks::step::{Step, reached};
 
-const LOCK_FILE: &str = "filestore.lock";
+pub(super) const LOCK_FILE: &str = "filestore.lock";
+
+/// The note in a directory that is being restored from a snapshot.
+pub(super) const RESTORING_NOTE: &str = "filestore-restoring";
 
 /// Attempts at the lock, and the pause between them: [`DataDir::is_held`] takes the lock for a
 /// moment to find out, and an opener that meets such a moment must not conclude that a server runs.
@@ -60,6 +63,13 @@ impl DataDir {
         let path = std::path::absolute(path).map_err(|error| unusable(path, error))?;
         create_with_parents(&path).map_err(|error| unusable(&path, error))?;
         let lock = lock(&path)?;
+        if path.join(RESTORING_NOTE).exists() {
+            let text = format!(
+                "a snapshot is being restored into {}: restore it to the end, or remove the directory",
+                path.display()
+            );
+            return Err(Error::new(ErrorKind::Unusable, text));
+        }
         let dir = Self { held: Arc::new(Held { path, _lock: lock }) };
 
         for part in [dir.blobs(), dir.staging(), dir.variants()] {
@@ -127,7 +137,7 @@ impl DataDir {
 
 /// Takes the lock, with a few attempts.
 #[expect(clippy::disallowed_methods, reason = "flock has no way to wait with a limit")]
-fn lock(path: &Path) -> Result<File> {
+pub(super) fn lock(path: &Path) -> Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = open(path.join(LOCK_FILE), flags, Mode::RUSR | Mode::WUSR)
         .map_err(|error| unusable(path, error.into()))?;

@@ -418,12 +418,12 @@ impl Admin<'_> {
     }
 
     /// Opens the snapshots in a destination that the configuration names. `NotFound` lists the names that
-    /// there are.
+    /// there are; `Unusable` for a directory that is not there: its disk may not be mounted.
     pub async fn backups(self, destination: &str) -> Result<Backups> {
         let config = self.store.config();
         let mut destinations = config.backup_destinations.iter();
         match destinations.find(|known| known.name == destination) {
-            Some(known) => Backups::create(&known.path).await,
+            Some(known) => Backups::prepare(&known.path).await,
             None => {
                 let names = config.backup_destinations.iter().map(|known| known.name.as_str());
                 Err(Error::not_found("the backup destination").with_allowed(names))

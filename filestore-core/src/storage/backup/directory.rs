@@ -71,6 +71,20 @@ impl BackupDirectory {
     pub fn create(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path).map_err(|error| Error::io(BACKING_UP, error))?;
         make_directory(&path)?;
+        Self::prepare(&path)
+    }
+
+    /// Opens a directory that is there as [`create`](Self::create) does. `Unusable` for an absent one: the
+    /// disk that it is on may not be mounted.
+    pub fn prepare(path: &Path) -> Result<Self> {
+        let path = std::path::absolute(path).map_err(|error| Error::io(BACKING_UP, error))?;
+        if !path.is_dir() {
+            let message = format!(
+                "the backup destination is not there: {}; mount its disk, or make the directory once",
+                path.display()
+            );
+            return Err(Error::new(ErrorKind::Unusable, message));
+        }
         let is_empty = fs::read_dir(&path).map_err(|e| Error::io(BACKING_UP, e))?.next().is_none();
         if is_empty {
             write_durably(&path.join(MARKER), MARKER_TEXT)?;

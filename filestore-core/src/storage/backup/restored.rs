@@ -1,8 +1,9 @@
 //! A data directory that is being restored.
 //!
 //! # Crash safety
-//! The database gets its name last, so that a directory whose restore broke off is no store: it is
-//! refused, and may be restored into again.
+//! The database gets its name last. A directory whose restore broke off has a note, by which it is
+//! refused as a store ([`DataDir`](crate::storage::DataDir)), and may be restored into again. Its lock is
+//! held meanwhile.
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -17,20 +18,20 @@ use super::directory::{full, make_directory, write_durably};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::SnapshotId;
 use crate::domain::path::BlobKey;
+use crate::storage::data_dir::{LOCK_FILE, RESTORING_NOTE as NOTE, lock};
 
 const RESTORING: &str = "restoring a snapshot";
 const BLOBS: &str = "blobs";
 const DATABASE: &str = "metadata.sqlite3";
 const UNFINISHED: &str = "metadata.sqlite3.restoring";
 
-/// The note that the directory is being restored.
-const NOTE: &str = "filestore-restoring";
-
 /// A directory that becomes the data directory of a store. All methods block.
 #[derive(Debug)]
 pub struct RestoredDirectory {
     path: PathBuf,
     directory: File,
+    /// The lock of the data directory.
+    _lock: File,
     known: Mutex<HashSet<Box<str>>>,
     is_resumed: bool,
 }
@@ -49,15 +50,18 @@ impl RestoredDirectory {
             }
             Err(_) => false,
         };
-        let mut entries = fs::read_dir(&path).map_err(|error| Error::io(RESTORING, error))?;
-        if !is_resumed && entries.next().is_some() {
+        if !is_resumed && holds_something(&path).map_err(|error| Error::io(RESTORING, error))? {
             return Err(occupied(&path, "something"));
         }
 
+        let lock = lock(&path)?;
+        if path.join(DATABASE).exists() {
+            return Err(already_restored(&path));
+        }
         write_durably(&path.join(NOTE), &format!("{id}\n"))?;
         make_directory(&path.join(BLOBS))?;
         let directory = File::open(&path).map_err(|error| Error::io(RESTORING, error))?;
-        Ok(Self { path, directory, known: Mutex::default(), is_resumed })
+        Ok(Self { path, directory, _lock: lock, known: Mutex::default(), is_resumed })
     }
 
     /// Returns the path of the database that is being prepared.
@@ -149,6 +153,25 @@ fn is_already(path: &Path, expected: Copying, buffer: &mut Vec<u8>) -> bool {
 
 fn replacing(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
+/// Tells whether there is anything in a directory but the lock of a data directory.
+fn holds_something(path: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(path)? {
+        if entry?.file_name() != LOCK_FILE {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The error of a directory that lacks nothing but the removal of its note, if the note is there.
+fn already_restored(path: &Path) -> Error {
+    let text = format!(
+        "{} holds a database: if a restore broke off there, it had done all its work; remove {NOTE} to use it",
+        path.display()
+    );
+    Error::new(ErrorKind::Unusable, text)
 }
 
 fn occupied(path: &Path, by: &str) -> Error {

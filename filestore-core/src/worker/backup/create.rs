@@ -62,19 +62,22 @@ impl<'a> Hold<'a> {
     }
 
     async fn renew(&self) {
-        let (metadata, now) = (&self.store.inner().metadata, self.store.inner().now());
-        match metadata.renew_hold(&self.name, now, now.plus(LEASE)).await {
-            Ok(true) => {}
-            Ok(false) => self.is_lost.store(true, Ordering::Relaxed),
-            Err(error) => {
-                tracing::warn!(error = %error.chain(), "the hold of a snapshot could not be renewed");
-            }
+        if let Err(error) = self.renewed().await {
+            tracing::warn!(error = %error.chain(), "the hold of a snapshot could not be renewed");
         }
+    }
+
+    async fn renewed(&self) -> Result<()> {
+        let (metadata, now) = (&self.store.inner().metadata, self.store.inner().now());
+        if !metadata.renew_hold(&self.name, now, now.plus(LEASE)).await? {
+            self.is_lost.store(true, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Makes sure that the hold has lasted until now.
     async fn confirm(&self) -> Result<()> {
-        self.renew().await;
+        self.renewed().await?;
         if self.is_lost.load(Ordering::Relaxed) {
             let message = "the snapshot was paused for so long that what it names may have been removed: take it again";
             return Err(Error::new(ErrorKind::Conflict, message));

@@ -77,6 +77,14 @@ impl Backups {
         Ok(Self { directory })
     }
 
+    /// Opens the snapshots in `path`, a directory that is there, as [`create`](Self::create) does.
+    pub(crate) async fn prepare(path: &Path) -> Result<Self> {
+        let path = path.to_owned();
+        let directory =
+            blocking("opening snapshots", move || BackupDirectory::prepare(&path)).await?;
+        Ok(Self { directory })
+    }
+
     /// Lists the snapshots, the oldest first.
     pub async fn list(&self) -> Result<Vec<SnapshotInfo>> {
         let directory = self.directory.clone();

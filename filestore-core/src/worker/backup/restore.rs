@@ -135,9 +135,10 @@ impl Restoring {
                 match self.compare_at_provider(&file).await {
                     Ok(true) => done.push((file, Outcome::Left)),
                     Ok(false) => from_snapshot.push((file, BlobProblem::Missing)),
+                    // It stays its provider's: silence is no absence.
                     Err(error) => {
                         tracing::warn!(file_id = %file.file_id, error = %error.chain(), "a file at a provider could not be compared");
-                        from_snapshot.push((file, BlobProblem::Unreachable));
+                        done.push((file, Outcome::Failed(BlobProblem::Unreachable)));
                     }
                 }
             } else {
@@ -162,6 +163,8 @@ impl Restoring {
     async fn compare_at_provider(&self, file: &NamedBytes) -> Result<bool> {
         let cloud = self.providers.cloud(&file.provider)?;
         let Some(read) = cloud.read_to_copy(&file.key, file.size_bytes).await? else {
+            // Absent only where the marker says that this is the store's own place.
+            cloud.check_marker().await?;
             return Ok(false);
         };
         let mut bytes = read.into_stream(0..file.size_bytes);
