@@ -51,6 +51,7 @@ impl VariantEngine {
     }
 
     async fn make_sheet(self, key: SheetKey, cells: Vec<CellSource>) -> Result<Arc<Sheet>> {
+        mosaic::memory_needed(key.grid, self.shared.config.decode_memory_bytes)?;
         let currencies: Vec<Currency> =
             cells.iter().flatten().map(|(_, source)| source.currency.clone()).collect();
         let at_once = CELLS_PER_THREAD * self.shared.pool.threads();
@@ -66,7 +67,10 @@ impl VariantEngine {
         if let Some(error) = variants.iter().filter_map(|made| made.as_ref().err()).find(ends_all) {
             return Err(error.clone());
         }
-        let is_lasting = variants.iter().filter_map(|made| made.as_ref().err()).all(is_lasting);
+        // One without any picture displaces no other.
+        let is_any_shown = variants.iter().any(Result::is_ok);
+        let is_lasting =
+            is_any_shown && variants.iter().filter_map(|made| made.as_ref().err()).all(is_lasting);
         let sheet = Arc::new(self.shared.assemble(&key, variants).await?);
         if is_lasting {
             self.shared.keep_sheet(key, &sheet, &currencies).await;
@@ -112,7 +116,8 @@ impl Shared {
     async fn assemble(&self, key: &SheetKey, variants: Vec<Result<Bytes>>) -> Result<Sheet> {
         let place = self.limits.place()?;
         let (grid, quality) = (key.grid, self.config.quality);
-        let memory = self.wait_for_memory(mosaic::memory_needed(grid)).await?;
+        let needed = mosaic::memory_needed(grid, self.config.decode_memory_bytes)?;
+        let memory = self.wait_for_memory(needed).await?;
         let files: Vec<Option<Bytes>> =
             variants.iter().map(|made| made.as_ref().ok().cloned()).collect();
 

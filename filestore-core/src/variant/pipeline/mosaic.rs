@@ -19,14 +19,24 @@ use crate::variant::geometry::{Geometry, Rectangle};
 use crate::variant::pixels::{Layout, Pixels};
 use crate::variant::webp::WebP;
 
-/// The bytes for each pixel of a sheet: its pixels, the encoder's planes and what it writes.
-const BYTES_PER_PIXEL: u64 = 10;
+/// The bytes for each pixel of a sheet: its pixels, the encoder's planes, and the pixels and hash chains
+/// of lossless alpha or of a flat sheet.
+const BYTES_PER_PIXEL: u64 = 20;
 /// The bytes besides: tables, and the cell that is being decoded.
 const OVERHEAD_BYTES: u64 = 24 << 20;
 
-/// Estimates the bytes that a sheet holds at most while it is made.
-pub(crate) fn memory_needed(grid: SheetGrid) -> u64 {
-    u64::from(grid.width()) * u64::from(grid.height()) * BYTES_PER_PIXEL + OVERHEAD_BYTES
+/// Estimates the bytes that a sheet holds at most while it is made. `InvalidField` for more than
+/// `budget`: it could never be made.
+pub(crate) fn memory_needed(grid: SheetGrid, budget: u64) -> Result<u64> {
+    let pixels = u64::from(grid.width()) * u64::from(grid.height());
+    let needed = pixels * BYTES_PER_PIXEL + OVERHEAD_BYTES;
+    if needed <= budget {
+        return Ok(needed);
+    }
+    let message = format!(
+        "the sheet needs too much memory, {needed} bytes: ask for fewer ids or a smaller size"
+    );
+    Err(Error::invalid("ids", message).with_limit(budget))
 }
 
 /// Puts the variants in `files` side by side, and tells the place of each; `None` leaves its cell
