@@ -66,6 +66,7 @@ fn parameters() -> Value {
         "Height": in_path("height", "The same number again: variants are square.", size),
         "OrganizationId": in_path("organization_id", "Id of the organization, as files carry it.", organization_id()),
         "Code": in_path("code", "Code of the provider.", json!({ "type": "string", "pattern": PROVIDER_CODE })),
+        "Destination": in_path("destination", "Name of the destination, as the configuration has it.", json!({ "type": "string" })),
         "Kid": in_path("kid", "Name of the secret.", json!({ "type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$" })),
         "KeyId": in_path("key_id", "Id of the key: an upper-case ULID.", json!({ "type": "string", "pattern": FILE_ID })),
         "Fit": query("fit", "`cover` fills the square and cuts the overhang off; `inside` keeps the whole picture within it.", json!({ "type": "string", "enum": fits, "default": "cover" })),
