@@ -1,9 +1,11 @@
 //! Snapshots over HTTP (reference §4.12): only to destinations that the configuration names.
 
+use std::time::Duration;
+
 use filestore_client::ErrorKind;
 use filestore_client::api::{CreateBackup, PruneBackups, RestoreBackup, VerifyBackup};
 use filestore_core::BackupDestination;
-use filestore_workspace::TestServer;
+use filestore_workspace::{TestServer, eventually};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -14,6 +16,7 @@ async fn with_destination() -> (TestServer, TempDir) {
     let server = TestServer::start_with(|config| {
         let destination = BackupDestination { name: "nightly".to_owned(), path };
         config.store.backup_destinations.push(destination);
+        config.store.purge_grace = Duration::ZERO;
     });
     (server.await, home)
 }
@@ -37,9 +40,7 @@ async fn a_snapshot_of_a_running_server_is_taken_verified_restored_and_pruned() 
     assert!(verified.ok && verified.checked == 1, "{verified:?}");
 
     client.delete(id).await.unwrap();
-    let purged = admin.purge_run(filestore_client::DryRun::No).await;
-    purged.unwrap();
-    let gone = client.info(id).await.unwrap_err();
+    let gone = eventually("the purge", async || client.info(id).await.err()).await;
     assert_eq!(gone.kind(), ErrorKind::NotFound);
 
     let report = admin.backup_restore("nightly", &RestoreBackup::file(id)).await.unwrap();

@@ -1,9 +1,13 @@
 //! Administration of the whole service.
 
 use filestore_core::api::{
-    AdminProvider, CreateKey, EraseReceipt, EraseRequest, FsckReport, FsckRunRequest, FsckStatus, KeyReply, MigratePlan, MigrateReport, MigrateRunRequest, MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply, ProviderCheckReport, PurgeReport, PurgeRunRequest, RotateKey, SigningSecretReply, StatusReply, BackupDestination, BackupPruneReport, BackupReport, BackupRestoreReport, BackupVerifyReport, CreateBackup, PruneBackups, RestoreBackup, Snapshot,
-    SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport,
-    VerifyBackup,
+    AdminProvider, BackupDestination, BackupPruneReport, BackupReport, BackupRestoreReport,
+    BackupVerifyReport, CreateBackup, CreateKey, EraseReceipt, EraseRequest, FsckReport,
+    FsckRunRequest, FsckStatus, KeyReply, MigratePlan, MigrateReport, MigrateRunRequest,
+    MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply,
+    ProviderCheckReport, PruneBackups, PurgeReport, PurgeRunRequest, RestoreBackup, RotateKey,
+    SigningSecretReply, Snapshot, StatusReply, SyncQueueReport, SyncQueueRequest, SyncReport,
+    SyncStatusReport, VariantCacheReport, VerifyBackup,
 };
 use serde_json::{Value, json};
 
