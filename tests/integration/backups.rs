@@ -13,12 +13,27 @@ use tempfile::TempDir;
 async fn with_destination() -> (TestServer, TempDir) {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("nightly");
+    std::fs::create_dir(&path).unwrap();
     let server = TestServer::start_with(|config| {
         let destination = BackupDestination { name: "nightly".to_owned(), path };
         config.store.backup_destinations.push(destination);
         config.store.purge_grace = Duration::ZERO;
     });
     (server.await, home)
+}
+
+/// Its disk may not be mounted: the snapshots would go to the disk beneath.
+#[tokio::test]
+async fn a_destination_whose_directory_is_not_there_is_refused_and_not_made() {
+    let (server, home) = with_destination().await;
+    let path = home.path().join("nightly");
+    std::fs::remove_dir(&path).unwrap();
+
+    let reply = server.post("/api/v1/admin/backups/nightly/create").send().await;
+    let problem = reply.any_problem(500);
+    assert!(problem.detail.contains("is not there"), "{problem:?}");
+    assert!(!path.exists());
+    server.stop().await;
 }
 
 #[tokio::test]

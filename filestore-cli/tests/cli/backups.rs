@@ -56,6 +56,7 @@ fn a_snapshot_with_flipped_bytes_is_found_out() {
 fn a_server_writes_only_where_its_configuration_says() {
     let bench = Bench::with(Way::Url, |config| {
         let path = config.data_dir.with_extension("backup");
+        std::fs::create_dir(&path).unwrap();
         let name = "nightly".to_owned();
         config.store.backup_destinations = vec![filestore_core::BackupDestination { name, path }];
     });

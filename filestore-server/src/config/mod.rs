@@ -309,7 +309,8 @@ mod tests {
         ProviderRegistry::open(&optional.store.providers).unwrap();
 
         for key in file::KEYS.iter().chain(config_file::KEYS) {
-            let documented = [format!("{key} = "), format!("[{key}]"), format!(".{key}]")];
+            let documented =
+                [format!("{key} = "), format!("[{key}]"), format!(".{key}]"), format!("[{key}.")];
             assert!(
                 documented.iter().any(|text| uncommented.contains(text)),
                 "{key} is not documented"

@@ -76,7 +76,8 @@ mod tests {
 
         let hash = thumbhash(&halves(Layout::Rgba, &[200, 30, 20, 255], &[0; 4])).unwrap();
         let (width, _, rgba) = thumbhash::thumb_hash_to_rgba(hash.as_bytes()).unwrap();
-        assert!(rgba[3] > 200 && rgba[4 * width - 1] < 60, "{} {}", rgba[3], rgba[4 * width - 1]);
+        // A few waves make the whole placeholder: its edges are soft.
+        assert!(rgba[3] > 200 && rgba[4 * width - 1] < 100, "{} {}", rgba[3], rgba[4 * width - 1]);
     }
 
     #[test]

@@ -409,6 +409,8 @@ async fn leftover_uploads_notes_and_variants_are_told_and_taken_away() {
     let long_ago = Timestamp::now().minus(std::time::Duration::from_hours(48));
     let staged = house.data().join("staging").join(BlobId::generate(long_ago).to_string());
     std::fs::write(&staged, "half").unwrap();
+    let opened = std::fs::File::options().write(true).open(&staged).unwrap();
+    opened.set_modified(long_ago.to_system_time()).unwrap();
 
     let blob = BlobId::generate(long_ago);
     let key = BlobKey::new(&"8".parse().unwrap(), &"docs".parse().unwrap(), long_ago, blob);
@@ -437,6 +439,18 @@ async fn leftover_uploads_notes_and_variants_are_told_and_taken_away() {
     assert!(report.findings.iter().all(is_repaired), "{report:?}");
     assert!(!staged.exists() && !variants.exists());
     assert!(house.deep().await.is_clean());
+}
+
+#[tokio::test]
+async fn a_staged_upload_that_is_still_written_to_stays() {
+    let house = House::new().await;
+    let long_ago = Timestamp::now().minus(std::time::Duration::from_hours(48));
+    let staged = house.data().join("staging").join(BlobId::generate(long_ago).to_string());
+    std::fs::write(&staged, "half").unwrap();
+
+    let report = house.repair().await;
+    assert_eq!(report.found_by_kind[&FindingKind::LeftoverStaging], 1, "{report:?}");
+    assert!(staged.exists() && !report.findings.iter().any(is_repaired), "{report:?}");
 }
 
 #[tokio::test]
