@@ -5,6 +5,7 @@
 
 mod support;
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -69,11 +70,13 @@ impl Bench {
                 fs::write(&program, script).unwrap();
                 fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
             }
-            config += &format!(
+            writeln!(
+                config,
                 "[[variants.converters]]\ntypes = [\"application/x-{name}\"]\n\
-                 command = [\"{}\", \"{{input}}\", \"{{output}}\"]\n{settings}\n",
+                 command = [\"{}\", \"{{input}}\", \"{{output}}\"]\n{settings}",
                 program.display()
-            );
+            )
+            .unwrap();
         }
         fs::write(directory.path().join("filestore.toml"), config).unwrap();
 
@@ -169,7 +172,7 @@ async fn a_file_of_another_kind_has_variants_through_its_converter() {
 
     // In advance, without a request.
     let url = format!("{}/api/v1/admin/variants/status", bench.url);
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + Duration::from_mins(1);
     loop {
         let report = bench.client.get(&url).send().await.unwrap();
         let report: VariantCacheReport = report.json().await.unwrap();

@@ -125,7 +125,7 @@ pub(crate) fn configuration(home: &Path) -> PathBuf {
 
 /// Returns the text of the configuration of `home`.
 pub(crate) fn text_for(home: &Path, durability: &str) -> String {
-    let attic = home.join(ATTIC);
+    let attic = home.join(ATTIC).display().to_string();
     format!(
         "listen = \"127.0.0.1:0\"\ndurability = \"{durability}\"\ncheck_providers = false\nreserve_bytes = 65536\n\
          [lifetimes]\nblob_grace_secs = 0\npurge_grace_secs = 1\n\

@@ -15,7 +15,7 @@ const SIDE: u32 = 212;
 
 /// Tells whether the content of `tag` is a picture, of which variants can be made.
 pub(crate) fn is_picture(tag: Tag) -> bool {
-    tag % 8 == 0
+    tag.is_multiple_of(8)
 }
 
 /// Makes the bytes of `tag`: 64 to about 150,000 of them, a number that depends on the tag as well. A

@@ -80,6 +80,6 @@ async fn fail(
     }
     tally.add("calls that failed", 1);
     tally.add("refusals", u64::from(status.code() == Some(i32::from(REFUSED))));
-    note(&at, compare(home.path()).await, tally);
+    note(&at, &compare(home.path()).await, tally);
     !status.success()
 }

@@ -175,7 +175,7 @@ impl Life {
         // What a power cut took from a process that does not flush may be what removed something.
         if self.options.durability == "full" {
             let findings = settle::check(self.home.path()).await;
-            self.take(findings);
+            self.take(&findings);
         }
         self.tally
     }
@@ -219,10 +219,10 @@ impl Life {
             verify::what_is_left(&server).await
         };
         server.stop();
-        self.take(findings);
+        self.take(&findings);
     }
 
-    fn take(&mut self, findings: Findings) {
+    fn take(&mut self, findings: &Findings) {
         self.tally.add("facts compared", findings.facts);
         self.tally.add("files read", findings.files);
         for violation in &findings.violations {

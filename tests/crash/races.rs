@@ -154,7 +154,7 @@ impl Arena {
         let memory = std::path::Path::new("/dev/shm");
         let home = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
         let home = home.expect("a temporary directory");
-        let mut config = Config::load(&configuration(home.path())).expect("a good configuration");
+        let mut config = Config::load(configuration(home.path())).expect("a good configuration");
         config.store.purge_grace = Duration::ZERO;
         let builder = FileStore::builder(home.path().join("data")).config(config.store);
         let store = builder.open().await.expect("the store opens");
@@ -267,7 +267,7 @@ impl Arena {
         match work {
             Work::Upload => self.fresh_file().await.map(drop)?,
             Work::Replace => {
-                store.replace(id, &Scope::All, &content::of(tag)[..]).await.map(drop)?
+                store.replace(id, &Scope::All, &content::of(tag)[..]).await.map(drop)?;
             }
             Work::Delete => store.delete(id, &Scope::All).await.map(drop)?,
             Work::Restore => store.restore(id, &Scope::All).await.map(drop)?,
@@ -317,6 +317,7 @@ fn explains(start: State, history: &[Call]) -> bool {
 }
 
 /// Returns the states that `call` may lead to from `state` with the answer that it had.
+#[expect(clippy::match_same_arms, reason = "each line is a rule of its own")]
 fn after(state: State, call: &Call, history: &[Call]) -> Vec<State> {
     use State::{Deleted, Gone, Live};
 
@@ -327,10 +328,9 @@ fn after(state: State, call: &Call, history: &[Call]) -> Vec<State> {
     };
     let is_there = matches!(state, Live(_));
     match (call.work, call.answer, state) {
-        (Work::Upload, Answer::Done, _) => vec![state],
-        (Work::Sync | Work::Migrate, Answer::Done | Answer::Conflict, _) => vec![state],
         (Work::Purge, Answer::Done, Deleted(_)) => vec![state, Gone],
-        (Work::Purge, Answer::Done, _) => vec![state],
+        (Work::Upload | Work::Purge | Work::Sync | Work::Migrate, Answer::Done, _)
+        | (Work::Sync | Work::Migrate, Answer::Conflict, _) => vec![state],
         (Work::Read, Answer::Content(tag), Live(there)) if tag == there => vec![state],
         (Work::Read | Work::Variant | Work::Replace, Answer::NotFound, _) if !is_there => {
             vec![state]

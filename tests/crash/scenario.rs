@@ -106,7 +106,7 @@ pub(crate) async fn live(options: Options) -> ExitCode {
 
 /// Opens the store of `home` with nothing kept back for later.
 pub(crate) async fn open(home: &Path) -> Result<FileStore> {
-    let mut config = Config::load(&configuration(home)).expect("a good configuration").store;
+    let mut config = Config::load(configuration(home)).expect("a good configuration").store;
     with_haste(&mut config);
     FileStore::builder(home.join("data")).config(config).open().await
 }

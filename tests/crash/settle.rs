@@ -61,7 +61,7 @@ async fn compare(home: &Path, findings: &mut Findings) -> Result<()> {
 
 /// Opens the store of `home` with a clock that is hours ahead.
 async fn open(home: &Path) -> Result<FileStore> {
-    let mut config = Config::load(&configuration(home)).expect("a good configuration").store;
+    let mut config = Config::load(configuration(home)).expect("a good configuration").store;
     config.clock_settle = Duration::ZERO;
     let clock = ManualClock::at(Clock::system().now().plus(AHEAD));
     FileStore::builder(home.join("data")).config(config).clock(clock.clock()).open().await

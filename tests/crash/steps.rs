@@ -190,7 +190,7 @@ impl Bases {
 
         let findings = compare(home.path()).await;
         tally.add("kills", 1);
-        note(&format!("{case:?}, after {name}"), findings, tally);
+        note(&format!("{case:?}, after {name}"), &findings, tally);
         Some(name)
     }
 }
@@ -203,7 +203,7 @@ fn make_own(home: &Path) {
 }
 
 /// Counts findings, and says where they were made.
-pub(crate) fn note(at: &str, findings: Findings, tally: &mut Tally) {
+pub(crate) fn note(at: &str, findings: &Findings, tally: &mut Tally) {
     tally.add("facts compared", findings.facts);
     for violation in &findings.violations {
         eprintln!("{at}:");

@@ -307,9 +307,8 @@ impl Machine {
             };
             let found = match (&left, is_live) {
                 (Err(_), _) => State::Gone,
-                (Ok(_), true) => *state,
                 (Ok(_), false) if matches!(*state, State::Live(..)) => after,
-                (Ok(_), false) => *state,
+                (Ok(_), _) => *state,
             };
             match self.leapt_at {
                 None => assert_eq!(found, if is_due { after } else { *state }, "{id}"),

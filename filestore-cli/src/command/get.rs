@@ -88,7 +88,7 @@ async fn download_sheet(args: &SheetArgs, target: &dyn Target, out: Output) -> R
     let fit = args.fit.into();
     if args.map {
         let map = target.sheet_map(&args.ids, args.size, fit).await?;
-        out.data(&map, |map| ids_of(map), cells)?;
+        out.data(&map, ids_of, cells)?;
         return Ok(Exit::Done);
     }
 

@@ -26,7 +26,7 @@ impl SheetGrid {
             return Err(Error::invalid("ids", message).with_limit(MAX_SHEET_FILES as u64));
         }
 
-        let columns = (1..).find(|side| side * side >= count).expect("a hundred has a root");
+        let columns = (1..=count).find(|side| side * side >= count).expect("a hundred has a root");
         let grid = Self { size, columns, rows: count.div_ceil(columns) };
         let pixels = u64::from(grid.width()) * u64::from(grid.height());
         if pixels > MAX_SHEET_PIXELS {

@@ -422,12 +422,11 @@ impl Admin<'_> {
     pub async fn backups(self, destination: &str) -> Result<Backups> {
         let config = self.store.config();
         let mut destinations = config.backup_destinations.iter();
-        match destinations.find(|known| known.name == destination) {
-            Some(known) => Backups::prepare(&known.path).await,
-            None => {
-                let names = config.backup_destinations.iter().map(|known| known.name.as_str());
-                Err(Error::not_found("the backup destination").with_allowed(names))
-            }
+        if let Some(known) = destinations.find(|known| known.name == destination) {
+            Backups::prepare(&known.path).await
+        } else {
+            let names = config.backup_destinations.iter().map(|known| known.name.as_str());
+            Err(Error::not_found("the backup destination").with_allowed(names))
         }
     }
 

@@ -304,9 +304,10 @@ mod tests {
     use super::*;
     use crate::domain::binding::NewBinding;
     use crate::domain::config::StoreConfig;
+    use crate::domain::fsck::FsckOptions;
     use crate::domain::key::{KeyScope, NewKey};
     use crate::domain::provider::ProviderConfig;
-    use crate::service::NewUpload;
+    use crate::service::{ListRequest, NewUpload};
     use crate::worker::NoProgress;
 
     async fn open(path: &Path) -> FileStore {
@@ -359,7 +360,8 @@ mod tests {
         upload(&store, "7", 3).await;
         bind(&store, 7).await;
         upload(&store, "7", 2).await;
-        let deleted = store.list(&Default::default(), &Scope::All).await.unwrap().items[0].file_id;
+        let deleted =
+            store.list(&ListRequest::default(), &Scope::All).await.unwrap().items[0].file_id;
         store.delete(deleted, &Scope::All).await.unwrap();
         bind(&store, 77).await;
         upload(&store, "77", 2).await;
@@ -387,7 +389,8 @@ mod tests {
         let rest = Scope::Organizations(vec!["77".parse().unwrap()]);
         assert_eq!((&*key(shared).organizations, &*key(other).organizations), (&rest, &rest));
 
-        let check = store.admin().fsck(Default::default(), &|| false, &NoProgress).await.unwrap();
+        let check =
+            store.admin().fsck(FsckOptions::default(), &|| false, &NoProgress).await.unwrap();
         assert!(check.is_clean(), "{check:?}");
         store.close().await;
         drop(store);

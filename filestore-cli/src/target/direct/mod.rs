@@ -47,9 +47,10 @@ impl Direct {
 
     /// Opens a directory of snapshots, or a destination of the configuration.
     async fn backups(&self, destination: &str) -> Result<Backups> {
-        Ok(match is_directory(destination) {
-            true => Backups::create(destination).await?,
-            false => self.store.admin().backups(destination).await?,
+        Ok(if is_directory(destination) {
+            Backups::create(destination).await?
+        } else {
+            self.store.admin().backups(destination).await?
         })
     }
 

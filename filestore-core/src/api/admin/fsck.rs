@@ -53,6 +53,7 @@ pub struct FsckFinding {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a member of the document")]
 pub struct FsckReport {
     /// True if everything was looked at and nothing found.
     pub clean: bool,

@@ -43,14 +43,12 @@ fn faults(faults: Vec<BlobFault>) -> Vec<api::BackupFault> {
 impl From<api::CreateBackup> for BackupOptions {
     fn from(request: api::CreateBackup) -> Self {
         Self {
-            bytes: match request.hard_links {
-                true => SnapshotBytes::HardLinked,
-                false => SnapshotBytes::Copied,
+            bytes: if request.hard_links {
+                SnapshotBytes::HardLinked
+            } else {
+                SnapshotBytes::Copied
             },
-            clouds: match request.local_only {
-                true => SnapshotClouds::Noted,
-                false => SnapshotClouds::Copied,
-            },
+            clouds: if request.local_only { SnapshotClouds::Noted } else { SnapshotClouds::Copied },
         }
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn is_used_up(path: &Path) -> bool {
 fn write(probe: &Path) -> io::Result<()> {
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(probe)?;
-    file.write_all(&[0; PROBE_BYTES])?;
+    file.write_all(&vec![0; PROBE_BYTES])?;
     file.sync_all()
 }
 

@@ -47,6 +47,7 @@ impl Source {
 
     /// Asks for a placeholder of the picture, made in the background once a variant was made, and given
     /// to `note`.
+    #[must_use]
     pub fn with_placeholder<N, F>(mut self, note: N) -> Self
     where
         N: Fn(Thumbhash) -> F + Send + Sync + 'static,
@@ -58,6 +59,7 @@ impl Source {
 
     /// Says that opening takes long and gives a picture that was made of the blob: one that is small
     /// enough is rendered in its own size, as the blob itself would be no picture.
+    #[must_use]
     pub fn converted(mut self) -> Self {
         self.small = Small::IsRendered;
         self

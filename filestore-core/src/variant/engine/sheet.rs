@@ -64,7 +64,9 @@ impl VariantEngine {
         });
         let variants: Vec<Result<Bytes>> = stream::iter(variants).buffered(at_once).collect().await;
 
-        if let Some(error) = variants.iter().filter_map(|made| made.as_ref().err()).find(ends_all) {
+        if let Some(error) =
+            variants.iter().filter_map(|made| made.as_ref().err()).find(|error| ends_all(error))
+        {
             return Err(error.clone());
         }
         // One without any picture displaces no other.
@@ -92,7 +94,7 @@ impl VariantEngine {
 }
 
 /// Tells if an error of one cell ends the whole: the client or the caller tries again.
-fn ends_all(error: &&Error) -> bool {
+fn ends_all(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Busy)
 }
 

@@ -47,7 +47,7 @@ pub(super) async fn verify(
     let directory = directory.clone();
     let starting = move |batch: Result<Vec<Entry>>| {
         let directory = directory.clone();
-        tasks::blocking(move || read_batch(&directory, batch?))
+        tasks::blocking(move || Ok::<_, Error>(read_batch(&directory, batch?)))
     };
 
     let mut read = batches.map(starting).buffered(batches_at_once()).boxed();
@@ -91,7 +91,7 @@ fn next_batch(manifest: Option<Manifest>) -> Result<(Vec<Entry>, Option<Manifest
 fn read_batch(
     directory: &BackupDirectory,
     batch: Vec<Entry>,
-) -> Result<Vec<(Copying, Option<BlobProblem>)>> {
+) -> Vec<(Copying, Option<BlobProblem>)> {
     let mut buffer = Vec::new();
     let mut read = Vec::with_capacity(batch.len());
     for Entry { sha256, size_bytes, .. } in batch {
@@ -107,5 +107,5 @@ fn read_batch(
         };
         read.push((expected, problem));
     }
-    Ok(read)
+    read
 }

@@ -122,7 +122,9 @@ impl Check<'_> {
     fn unfinished_uploads(&mut self) {
         let providers = self.inner().stores.providers();
         for provider in providers.all() {
-            let keeps = providers.cloud(&provider.code).is_ok_and(|cloud| cloud.may_keep_parts());
+            let keeps = providers
+                .cloud(&provider.code)
+                .is_ok_and(crate::storage::cloud::Cloud::may_keep_parts);
             if keeps && self.is_wanted(&provider.code) {
                 self.not_looked_at.push(format!(
                     "uploads in parts that are unfinished at {}: give its bucket a lifecycle rule that ends \

@@ -63,13 +63,12 @@ impl<'a> Check<'a> {
         let metadata = &store.inner().metadata;
         let unfinished = metadata.check_run(name).await?.filter(|run| can_resume(run, options));
         let is_resumed = unfinished.is_some();
-        let run = match unfinished {
-            Some(run) => run,
-            None => {
-                let run = fresh(store, name, options);
-                metadata.begin_check(&run).await?;
-                run
-            }
+        let run = if let Some(run) = unfinished {
+            run
+        } else {
+            let run = fresh(store, name, options);
+            metadata.begin_check(&run).await?;
+            run
         };
 
         let counts = metadata.sync_counts().await?;
@@ -147,11 +146,10 @@ impl<'a> Check<'a> {
     /// Notes something that was found.
     pub(super) fn note(&mut self, finding: Finding) {
         let Finding { kind, place, name, detail, .. } = &finding;
-        match &finding.outcome {
-            FindingOutcome::Repaired(how) => {
-                tracing::warn!(%kind, place, name, detail, how, "a check has repaired what it found");
-            }
-            _ => tracing::warn!(%kind, place, name, detail, "a check has found something"),
+        if let FindingOutcome::Repaired(how) = &finding.outcome {
+            tracing::warn!(%kind, place, name, detail, how, "a check has repaired what it found");
+        } else {
+            tracing::warn!(%kind, place, name, detail, "a check has found something");
         }
         self.found.push(finding);
     }

@@ -155,7 +155,8 @@ async fn a_thousand_flipped_bytes_are_a_thousand_findings() {
     let mut flipped = Vec::new();
     for number in 0..1000_u32 {
         let organization = if number % 10 == 0 { "8" } else { "7" };
-        let bytes: Vec<u8> = (0..200).map(|at| (number.wrapping_mul(31) + at) as u8).collect();
+        let bytes: Vec<u8> =
+            (0..200).map(|at| (number.wrapping_mul(31) + at).to_le_bytes()[0]).collect();
         let record = house.upload(organization, &bytes).await;
         let path = if organization == "8" { house.object(&record) } else { house.blob(&record) };
 

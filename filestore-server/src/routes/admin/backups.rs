@@ -68,7 +68,6 @@ impl std::str::FromStr for Run {
     }
 }
 
-#[expect(clippy::unused_async, reason = "the filters take handlers that may wait")]
 async fn destinations(call: Arc<Call>) -> Result<Response, Failure> {
     let config = call.store().config();
     let named = config.backup_destinations.iter();

@@ -155,7 +155,8 @@ fn json(value: ValueRef<'_>) -> Value {
         ValueRef::Real(number) => number.into(),
         ValueRef::Text(text) => String::from_utf8_lossy(text).into(),
         ValueRef::Blob(bytes) => {
-            bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+            let hex = bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
+            hex.into()
         }
     }
 }
