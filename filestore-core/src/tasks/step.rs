@@ -4,7 +4,7 @@
 //! # Purpose
 //! A crash may come after any step, and a call may fail at any time. The feature `sabotage`, which
 //! tests alone have, ends the process at a step, lets a call fail, or takes a part of the protocol
-//! away; see [`sabotage`](super::sabotage). Without the feature the functions of this module do
+//! away; see the module `sabotage`. Without the feature the functions of this module do
 //! nothing and cost nothing.
 //!
 //! # Use

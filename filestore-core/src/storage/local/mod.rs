@@ -15,7 +15,7 @@
 //! [`StagingWriter::finish`] means bytes and staged name are durable; `Ok` of
 //! [`BlobStore::remove`](super::BlobStore::remove) means both names are durably gone. With
 //! [`Durability::Process`] both hold for the end of the process only, until
-//! [`flush_all`](LocalStore::flush_all).
+//! `LocalStore::flush_all`.
 //!
 //! # Runtime
 //! All file operations run on tokio's blocking pool. The runtime needs its timer.
