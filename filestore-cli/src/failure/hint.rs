@@ -9,6 +9,9 @@ pub(super) fn of(code: &Code, field: Option<&str>, allowed: &[String]) -> Option
         Code::InvalidField | Code::MissingField => {
             return field.and_then(by_field).or_else(|| listed(allowed));
         }
+        Code::NotFound if field == Some("destination") => {
+            "name one of the configuration (`[[backup.destinations]]`), or a directory with a slash in it: ./NAME"
+        }
         Code::NotFound => {
             "is the id right? `filestore list` shows what there is; a deleted file cannot be read"
         }
@@ -68,6 +71,9 @@ pub(super) fn of(code: &Code, field: Option<&str>, allowed: &[String]) -> Option
         }
 
         Code::Busy | Code::BodyTimeout => "try again later",
+        Code::StorageFull if field == Some("destination") => {
+            "make room there, or name another destination, and run the command again"
+        }
         Code::StorageFull => "deleting still works: `filestore delete`, then `filestore purge run`",
         Code::Locked => "wait for the other command to end",
         _ => return listed(allowed),

@@ -27,9 +27,13 @@ fn tenths_of(bytes: u64, power: usize) -> u128 {
     (u128::from(bytes) * 10 + unit / 2) / unit
 }
 
-/// Formats a number with its noun, as `1 file` and `2 files`.
+/// Formats a number with its noun, as `1 file`, `2 files` and `2 replies`.
 pub(crate) fn counted(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+    match noun.strip_suffix('y') {
+        _ if count == 1 => format!("1 {noun}"),
+        Some(stem) if !stem.ends_with('e') => format!("{count} {stem}ies"),
+        _ => format!("{count} {noun}s"),
+    }
 }
 
 /// Formats an age by its largest unit, as `3 min`.
@@ -162,6 +166,13 @@ mod tests {
     #[test]
     fn a_name_cannot_command_the_terminal() {
         assert_eq!(plain("a\x1b[2Jb\u{202E}gpj.exe"), "a\u{FFFD}[2Jb\u{FFFD}gpj.exe");
+    }
+
+    #[test]
+    fn a_number_has_its_noun_in_the_plural() {
+        assert_eq!(counted(1, "remembered reply"), "1 remembered reply");
+        assert_eq!(counted(0, "remembered reply"), "0 remembered replies");
+        assert_eq!(counted(2, "key"), "2 keys");
     }
 
     #[test]

@@ -65,7 +65,9 @@ fn a_server_writes_only_where_its_configuration_says() {
     assert!(bench.ok(&["backup", "verify", "--from", "nightly"]).contains("0 missing, 0 wrong"));
     assert_eq!(bench.json(&["backup", "list", "--from", "nightly"])["files"], 1);
 
-    for (to, said) in [("/tmp/anywhere", "its configuration names"), ("weekly", "not found")] {
+    for (to, said) in
+        [("/tmp/anywhere", "its configuration names"), ("weekly", "with a slash in it")]
+    {
         let refused = bench.run(&["backup", "create", "--to", to]);
         assert_eq!(refused.status.code(), Some(1), "{to}");
         let text = String::from_utf8(refused.stderr).unwrap();

@@ -3,7 +3,7 @@
 use super::clock::Timestamp;
 use super::id::{KeyId, OrganizationId, StoreId};
 
-/// What an erasure of an organization has removed, and what it found left.
+/// The report of an erasure of an organization: what was removed, and what was found left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EraseReceipt {
@@ -49,7 +49,7 @@ pub struct ErasedPlace {
     pub place: String,
     /// True if nothing of the organization is there.
     pub is_absent: bool,
-    /// What is there, or why the place could not be looked at; empty if nothing is there.
+    /// The find, or the reason why the place could not be looked at; empty if nothing is there.
     pub detail: String,
 }
 
@@ -59,7 +59,7 @@ impl ErasedPlace {
     }
 }
 
-/// What is left of an organization in the database.
+/// The rows that are left of an organization in the database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftInDatabase {
     /// Records, damaged ones included.

@@ -25,14 +25,15 @@ pub enum FsckMode {
     /// Nothing is changed.
     #[default]
     DryRun,
-    /// What can be set right is set right or set aside. No stored byte is deleted at once.
+    /// A repair: findings are set right or set aside, where that can be done. No stored byte is deleted
+    /// at once.
     Repair,
 }
 
 /// The place from which a check begins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum FsckStart {
-    /// Where an unfinished check of the same kind stopped, if there is one.
+    /// The place where an unfinished check of the same kind stopped, if there is one.
     #[default]
     Resume,
     /// The beginning.
@@ -176,9 +177,9 @@ pub struct Finding {
     pub name: String,
     /// The file that it is about, if one is known.
     pub file_id: Option<FileId>,
-    /// What was found, fit to be shown.
+    /// A description of what was found, fit to be shown.
     pub detail: String,
-    /// What came of it.
+    /// The outcome of the repair, if there was one.
     pub outcome: FindingOutcome,
 }
 

@@ -41,10 +41,11 @@ pub(crate) struct CheckProgress {
 pub(crate) struct RegisteredCheck {
     register: Arc<Register>,
     progress: Arc<CheckProgress>,
+    _wish: Option<Wish>,
     _turn: OwnedMutexGuard<()>,
 }
 
-/// The wish for a check. Dropping it lets the next one in.
+/// The claim of the one check that is asked for. Dropping it lets the next one in.
 struct Wish(Arc<Register>);
 
 impl Drop for Wish {
@@ -65,8 +66,7 @@ impl Checks {
         let wish = Wish(Arc::clone(register));
         self.stop();
         let turn = Arc::clone(&register.turn).lock_owned().await;
-        std::mem::forget(wish);
-        Ok(self.enter(CheckName::Asked, turn))
+        Ok(self.enter(CheckName::Asked, Some(wish), turn))
     }
 
     /// Enters a scrub; `None` while another check is under way.
@@ -75,10 +75,15 @@ impl Checks {
             return None;
         }
         let turn = Arc::clone(&self.0.turn).try_lock_owned().ok()?;
-        Some(self.enter(CheckName::Scrub, turn))
+        Some(self.enter(CheckName::Scrub, None, turn))
     }
 
-    fn enter(&self, name: CheckName, turn: OwnedMutexGuard<()>) -> RegisteredCheck {
+    fn enter(
+        &self,
+        name: CheckName,
+        wish: Option<Wish>,
+        turn: OwnedMutexGuard<()>,
+    ) -> RegisteredCheck {
         let progress = Arc::new(CheckProgress {
             name,
             part: Mutex::default(),
@@ -89,7 +94,7 @@ impl Checks {
             is_told_to_stop: AtomicBool::new(false),
         });
         *self.0.running.lock() = Some(Arc::clone(&progress));
-        RegisteredCheck { register: Arc::clone(&self.0), progress, _turn: turn }
+        RegisteredCheck { register: Arc::clone(&self.0), progress, _wish: wish, _turn: turn }
     }
 
     /// Describes the check under way, if there is one.
@@ -152,9 +157,6 @@ impl RegisteredCheck {
 impl Drop for RegisteredCheck {
     fn drop(&mut self) {
         *self.register.running.lock() = None;
-        if self.progress.name == CheckName::Asked {
-            self.register.is_asked.store(false, Ordering::Release);
-        }
     }
 }
 

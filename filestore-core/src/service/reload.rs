@@ -1,9 +1,9 @@
 //! Taking a changed configuration into use while the store is open.
 //!
 //! # Purpose
-//! Limits, lifetimes, the quota and the providers may change without a restart. What a running part was
-//! built with (threads, caches, the way of flushing) keeps its value until the next opening, and the
-//! report names it.
+//! Limits, lifetimes, the quota, the scrub, the destinations of backups and the providers may change
+//! without a restart. The values that a running part was built with (threads, caches, converters, the way
+//! of flushing) stay until the next opening, and the report names them.
 //!
 //! # Locking
 //! The configuration and the registry of providers are each replaced as a whole. A use case under way
@@ -26,9 +26,9 @@ pub struct Reloaded {
 }
 
 impl FileStore {
-    /// Takes a changed configuration into use: lifetimes, limits, the quota, the settings of the sync,
-    /// providers. A provider whose configuration is the same keeps its state; start the lanes of new ones
-    /// with [`Workers::refresh`](crate::Workers::refresh).
+    /// Takes a changed configuration into use: lifetimes, limits, the quota, the settings of the sync and
+    /// the scrub, destinations of backups, providers. A provider whose configuration is the same keeps its
+    /// state; start the lanes of new ones with [`Workers::refresh`](crate::Workers::refresh).
     ///
     /// All of it is taken into use or, with an error, nothing: `Unusable` for a value out of its range or
     /// a provider that cannot be opened.

@@ -64,7 +64,7 @@ pub struct Failure {
     pub errno: i32,
 }
 
-/// What is done to a process.
+/// The harm that is done to a process.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// The step at which the process is killed, and how many times it is passed before.

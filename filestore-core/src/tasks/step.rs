@@ -41,7 +41,7 @@ steps! {
     ReserveMade,
     /// The database file was made, and nothing is in there.
     DatabaseMade,
-    /// What the last process left in the log is in the database.
+    /// The rows that the last process left in the log are in the database.
     LogWrittenBack,
     /// A step of the schema's migration is committed.
     SchemaMigrated,

@@ -426,7 +426,8 @@ impl Admin<'_> {
             Backups::prepare(&known.path).await
         } else {
             let names = config.backup_destinations.iter().map(|known| known.name.as_str());
-            Err(Error::not_found("the backup destination").with_allowed(names))
+            let missing = Error::not_found("backup destination").with_field("destination");
+            Err(missing.with_allowed(names))
         }
     }
 

@@ -42,11 +42,11 @@ const OF_ORGANIZATION: &str = concat!(
     " FROM files WHERE organization_id = ?1 AND purge_status IS NULL ORDER BY file_id"
 );
 
-/// What a process that is gone was about to do, and what is remembered of the directory that it had.
+/// Removal of what a process that is gone was about to do, and of what is remembered of its directory.
 const FORGET_WORK: &str = "DELETE FROM holds; DELETE FROM settings WHERE name = 'directory_marked';
      DELETE FROM blob_gc WHERE storage_provider = 'LOCAL';";
 
-/// What only the original may still do at its providers.
+/// Removal of the work that only the original may still do at its providers.
 const FORGET_CLAIMS: &str =
     "DELETE FROM write_intents; DELETE FROM blob_gc; DELETE FROM files WHERE purge_claimed = 1;
      DELETE FROM settings WHERE name = 'store_id' OR substr(name, 1, 16) = 'provider_marked:';";

@@ -11,7 +11,7 @@ use crate::domain::id::Sha256;
 /// Size of one read.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// What became of a copy.
+/// The result of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Copying {
     /// Number of bytes read.

@@ -26,7 +26,7 @@ const DATABASE: &str = "metadata.sqlite3";
 const BACKING_UP: &str = "writing a snapshot";
 const READING: &str = "reading a snapshot";
 
-/// Whether each file is flushed by itself, where the file system cannot be flushed as a whole.
+/// True if each file is flushed by itself: the file system cannot be flushed as a whole.
 const SYNCS_EACH: bool = !cfg!(target_os = "linux");
 
 /// A directory of snapshots, locked by this process. Clones share the lock. All methods block.
@@ -43,14 +43,14 @@ struct Locked {
     _lock: File,
 }
 
-/// What became of a file that was to be taken.
+/// The outcome for a file that was to be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
     /// The directory has its bytes.
     Whole,
-    /// Its bytes are not those expected; the directory has none of them.
+    /// The bytes are not those expected; the directory has none of them.
     Other,
-    /// It could not be read to its end; the directory has none of it.
+    /// The file could not be read to its end; the directory has none of it.
     Unreadable,
 }
 
@@ -405,5 +405,5 @@ pub(super) fn full(error: Error) -> Error {
         return error;
     }
     let message = "the disk that is written to is full; what was copied stays, and the next run goes on from there";
-    Error::new(ErrorKind::StorageFull, message).with_source(error)
+    Error::new(ErrorKind::StorageFull, message).with_field("destination").with_source(error)
 }

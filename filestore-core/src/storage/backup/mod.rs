@@ -11,7 +11,7 @@
 //! # Crash safety
 //! A snapshot is there once its manifest has its name, which it gets last: after the bytes, the copy of
 //! the database, the directories and the manifest itself are on the device.
-//! What a run that broke off has left is no snapshot; the bytes among it are read and compared before
+//! The rest of a run that broke off is no snapshot; the bytes among it are read and compared before
 //! a later one counts on them, as a power cut may have left zeros.
 //!
 //! # Locking
