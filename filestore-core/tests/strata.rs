@@ -84,8 +84,8 @@ fn work_and_chance_go_through_the_one_module_that_a_simulation_holds() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What changes a disk, in the folders that do: each function with such a call says which step of the
-/// protocol it was, so that the crash harness kills there.
+/// Changes of the disk, in the folders that make them: each function with such a call says which step
+/// of the protocol it was, so that the crash harness kills there.
 #[test]
 fn every_change_of_the_disk_is_a_step_of_the_protocol() {
     const CHANGES: [&str; 7] = [

@@ -65,9 +65,9 @@ pub(crate) enum Proof {
 pub(crate) enum Sight {
     /// Everybody's while there are no keys.
     Everything,
-    /// That of a caller who showed no key where keys are asked for.
+    /// The right of a caller who showed no key where keys are asked for.
     Nothing,
-    /// That of a key or a signed URL.
+    /// The right of a key or a signed URL.
     Of(Arc<Scope>),
 }
 

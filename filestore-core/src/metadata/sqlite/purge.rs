@@ -147,7 +147,8 @@ pub(super) fn is_any_due(
 }
 
 /// Claims up to `limit` files that `holder` holds, in the order in which they came due. Files that a
-/// snapshot under way may name are left out, unless they were claimed before. Those whose records are damaged are set aside: no later claim meets them.
+/// snapshot under way may name are left out, unless they were claimed before. Those whose records are
+/// damaged are set aside: no later claim meets them.
 pub(super) fn claim(
     sql: &Connection,
     lease: Lease<'_>,

@@ -51,7 +51,7 @@ impl Stop {
 pub(super) enum Departure {
     /// The work is told to stop, and goes on to the next point where it can.
     Stop,
-    /// The work is cancelled at once, because it only reads.
+    /// The work is cancelled at once: it only reads, or a later run goes on from where it was.
     Abort,
     /// The work goes on to its end: it is quick as a rule, and would leave claims or objects behind.
     Finish,
