@@ -249,16 +249,17 @@ pub trait Metadata: Inspection {
 
     /// Forgets dropped blobs whose bytes are confirmed absent. Those still within their grace period
     /// stay, and come due once more at its end: a delayed write may land until then. A purge that
-    /// waits for one of the blobs goes on.
-    async fn finish_blobs(&self, ids: &[i64], now: Timestamp) -> Result<()>;
+    /// waits for one of the blobs goes on. A blob that another run has finished meanwhile is passed over,
+    /// also if a later one has got its id.
+    async fn finish_blobs(&self, blobs: &[DueBlob], now: Timestamp) -> Result<()>;
 
     /// Ends the waits after failures of up to `limit` purges, dropped blobs and copies each of
     /// `provider`, which answers again: they are due at `now`. Returns how many.
     async fn end_waits(&self, provider: &ProviderCode, now: Timestamp, limit: usize)
     -> Result<u64>;
 
-    /// Postpones a dropped blob after a failed removal.
-    async fn postpone_blob(&self, id: i64, retry_at: Timestamp) -> Result<()>;
+    /// Postpones a dropped blob after a failed removal, unless another run has finished it.
+    async fn postpone_blob(&self, blob: &DueBlob, retry_at: Timestamp) -> Result<()>;
 
     // ---------------------------------------------------------------------------------------- Syncs
 
@@ -419,6 +420,10 @@ pub trait Metadata: Inspection {
     /// Makes failed purges and syncs wait no longer than until `retries`, and dropped blobs no longer
     /// than until `blobs`: at start, as a clock that was ahead may have made them wait for years.
     async fn cap_waits(&self, retries: Timestamp, blobs: Timestamp) -> Result<()>;
+
+    /// Makes all earlier commits durable, if the engine was opened not to flush each of them
+    /// ([`Durability::Process`](crate::domain::config::Durability)).
+    async fn flush(&self) -> Result<()>;
 
     /// Answers if the database does.
     async fn ping(&self) -> Result<()>;

@@ -288,8 +288,7 @@ pub struct DroppedBlob {
 /// A dropped blob that is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueBlob {
-    /// The id of the row, for [`finish_blobs`](super::Metadata::finish_blobs) and
-    /// [`postpone_blob`](super::Metadata::postpone_blob).
+    /// The id of the row. An engine may give it to another blob later: the row is known by id and key.
     pub id: i64,
     /// The blob.
     pub blob: DroppedBlob,

@@ -59,7 +59,8 @@ pub(crate) mod wake;
 
 use std::sync::Arc;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
+use tokio::time::Instant;
 
 use crate::domain::clock::{Clock, Timestamp};
 use crate::domain::config::StoreConfig;
@@ -163,6 +164,8 @@ pub(crate) struct Inner {
     pub(crate) checks: Checks,
     /// The right of this opener to run the work of the background.
     pub(crate) standing: Standing,
+    /// The beginning of the last flush of everything, where uploads are not flushed one by one.
+    flushed_at: Mutex<Option<Instant>>,
     keys: key_ring::KeyRing,
     idempotency: Arc<idempotency::KeysInUse>,
     permits: Arc<permits::PermitsInUse>,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use super::checks::Checks;
 use super::commit::leaves_nothing;
@@ -211,6 +211,7 @@ impl FileStoreBuilder {
                 migrations: Migrations::default(),
                 checks: Checks::default(),
                 standing,
+                flushed_at: Mutex::default(),
                 keys,
                 idempotency: Arc::new(idempotency::KeysInUse::default()),
                 permits: Arc::new(permits::PermitsInUse::default()),

@@ -10,11 +10,16 @@
 //! # Crash safety
 //! The time is committed before the first upload, so a record that survived has it before it. The time
 //! moves on only after the file system was flushed.
+//!
+//! What is removed does not come back with a record that a power cut took back: the removal of a deleted
+//! file's bytes waits until its deletion is on the disk, and that of a replaced blob until the new bytes
+//! are.
 
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use sha2::Digest;
+use tokio::time::Instant;
 
 use crate::FileStore;
 use crate::domain::clock::Timestamp;
@@ -57,9 +62,22 @@ pub(crate) async fn flush(store: &FileStore) -> Result<()> {
     }
 
     // Taken first: what is stored while the flush goes on may miss it.
-    let now = store.inner().now();
+    let (now, began) = (store.inner().now(), Instant::now());
     store.inner().stores.local().flush_all().await?;
+    store.inner().metadata.flush().await?;
+    *store.inner().flushed_at.lock() = Some(began);
     put(store, Some(now)).await
+}
+
+/// Flushes unless a flush began within the last `age`: what was committed longer ago is then on the
+/// disk, with its bytes. Does nothing where every upload is flushed.
+pub(crate) async fn flush_older_than(store: &FileStore, age: Duration) -> Result<()> {
+    let flushed_at = *store.inner().flushed_at.lock();
+    if flushed_at.is_some_and(|instant| instant.elapsed() < age) {
+        Ok(())
+    } else {
+        flush(store).await
+    }
 }
 
 /// Flushes everything at the end of a process, after which there is nothing to check.

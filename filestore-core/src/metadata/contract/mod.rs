@@ -108,6 +108,7 @@ macro_rules! contract_tests {
                 only_the_owner_finishes,
                 a_finished_purge_takes_the_dropped_blobs_along,
                 a_finished_purge_leaves_what_was_withdrawn_at_a_provider,
+                a_run_that_is_late_ends_no_blob_that_was_dropped_since,
                 the_backlog_counts_what_a_run_would_find,
                 what_waits_is_counted_by_the_provider_that_has_it_to_do,
                 dropped_blobs_come_due_and_are_finished_or_postponed,

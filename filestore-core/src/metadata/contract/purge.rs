@@ -217,6 +217,24 @@ pub(crate) async fn a_finished_purge_leaves_what_was_withdrawn_at_a_provider(
     assert_eq!(left.iter().map(|due| &due.blob.key).collect::<Vec<_>>(), [&copy.blob.key]);
 }
 
+pub(crate) async fn a_run_that_is_late_ends_no_blob_that_was_dropped_since(
+    metadata: &dyn Metadata,
+) {
+    let local = ProviderCode::local();
+    let record = put(metadata, ready("acme")).await;
+    let record = replace(metadata, &record, at(1)).await;
+    // Two runs look at the same time, and one is done before the other.
+    let seen = metadata.due_blobs(&local, at(1), 9).await.unwrap();
+    assert_eq!(seen.len(), 1);
+    metadata.finish_blobs(&seen, at(1)).await.unwrap();
+    replace(metadata, &record, at(2)).await;
+
+    metadata.postpone_blob(&seen[0], at(9999)).await.unwrap();
+    metadata.finish_blobs(&seen, at(2)).await.unwrap();
+    let left = metadata.due_blobs(&local, at(2), 9).await.unwrap();
+    assert_eq!(left.iter().map(|due| &due.blob.key).collect::<Vec<_>>(), [&record.blob.key]);
+}
+
 pub(crate) async fn the_backlog_counts_what_a_run_would_find(metadata: &dyn Metadata) {
     assert_eq!(metadata.purge_backlog(at(0), at(0)).await.unwrap(), PurgeBacklog::default());
 
@@ -259,7 +277,7 @@ pub(crate) async fn what_waits_is_counted_by_the_provider_that_has_it_to_do(
     assert_eq!(claims.len(), 2);
     metadata.postpone_purge("run", claims[1].record.file_id, at(9999)).await.unwrap();
     let due = metadata.due_blobs(&ProviderCode::local(), at(50), 9).await.unwrap();
-    metadata.postpone_blob(due[0].id, at(9999)).await.unwrap();
+    metadata.postpone_blob(&due[0], at(9999)).await.unwrap();
 
     let leased = lease("run", at(12), at(99));
     let copying = metadata.claim_syncs(leased, &[provider("s3")], &[], None, 1).await.unwrap();
@@ -295,8 +313,8 @@ pub(crate) async fn dropped_blobs_come_due_and_are_finished_or_postponed(metadat
     let blobs: Vec<_> = due.iter().map(|due| due.blob.clone()).collect();
     assert_eq!(blobs, [dropped(&second, at(10)), dropped(&first, at(20))], "oldest first");
 
-    metadata.postpone_blob(due[0].id, at(20).plus(MINUTE)).await.unwrap();
-    metadata.finish_blobs(&[due[1].id, due[1].id], at(20)).await.unwrap();
+    metadata.postpone_blob(&due[0], at(20).plus(MINUTE)).await.unwrap();
+    metadata.finish_blobs(&[due[1].clone(), due[1].clone()], at(20)).await.unwrap();
     assert_eq!(metadata.due_blobs(&ProviderCode::local(), at(20), 10).await.unwrap(), []);
 
     let again = metadata.due_blobs(&ProviderCode::local(), at(20).plus(MINUTE), 10).await.unwrap();
@@ -374,7 +392,7 @@ pub(crate) async fn a_purge_waits_for_the_dropped_blobs_at_other_providers(
 
     let due = metadata.due_blobs(&provider("s3"), at(2), 9).await.unwrap();
     assert_eq!(due.len(), 1, "and what it waits for is due");
-    metadata.finish_blobs(&[due[0].id], at(3)).await.unwrap();
+    metadata.finish_blobs(&due[..1], at(3)).await.unwrap();
     let claims = claim(metadata, "run", 4, 9).await;
     assert_eq!((ids(&claims), claims[0].attempts), (vec![record.file_id], 0));
     assert_eq!(claims[0].dropped, [], "absent");
@@ -388,7 +406,7 @@ pub(crate) async fn a_purge_waits_for_the_dropped_blobs_at_other_providers(
     assert_eq!(metadata.due_blobs(&provider("s3"), at(999), 9).await.unwrap(), []);
     let due = metadata.due_blobs(&provider("s3"), at(1000), 9).await.unwrap();
     assert_eq!(due.len(), 1, "a delayed write may have landed");
-    metadata.finish_blobs(&[due[0].id], at(1000)).await.unwrap();
+    metadata.finish_blobs(&due[..1], at(1000)).await.unwrap();
     assert_eq!(metadata.due_blobs(&provider("s3"), at(9999), 9).await.unwrap(), []);
 }
 
@@ -415,7 +433,7 @@ pub(crate) async fn waits_end_when_the_provider_answers_again(metadata: &dyn Met
     note(metadata, &lost).await;
     metadata.withdraw_writes(std::slice::from_ref(&lost.blob.key), at(1)).await.unwrap();
     let due = metadata.due_blobs(&provider("s3"), at(1), 9).await.unwrap();
-    metadata.postpone_blob(due[0].id, at(5000)).await.unwrap();
+    metadata.postpone_blob(&due[0], at(5000)).await.unwrap();
     let young = in_cloud(ready("7"), "s3");
     note(metadata, &young).await;
     metadata.withdraw_writes(std::slice::from_ref(&young.blob.key), at(900)).await.unwrap();

@@ -42,19 +42,20 @@ pub(super) const OF_FILE: &str =
 pub(super) const FORGET_FILE: &str =
     "DELETE FROM blob_gc WHERE file_id = ?1 AND storage_provider = 'LOCAL'";
 
-pub(super) const FINISH: &str = "DELETE FROM blob_gc WHERE id = ?1 AND kept_until <= ?2";
+pub(super) const FINISH: &str =
+    "DELETE FROM blob_gc WHERE id = ?1 AND blob_key = ?2 AND kept_until <= ?3";
 
 pub(super) const NOTE_ABSENCE: &str =
     "UPDATE blob_gc SET is_absent = 1, not_before = kept_until, attempts = 0
-     WHERE id = ?1";
+     WHERE id = ?1 AND blob_key = ?2";
 
-pub(super) const FAIL: &str =
-    "UPDATE blob_gc SET not_before = ?2, attempts = attempts + 1 WHERE id = ?1";
+pub(super) const FAIL: &str = "UPDATE blob_gc SET not_before = ?3, attempts = attempts + 1
+     WHERE id = ?1 AND blob_key = ?2";
 
 pub(super) const HASTEN: &str = "UPDATE blob_gc SET not_before = min(not_before, ?3)
      WHERE file_id = ?1 AND is_absent = 0 AND storage_provider NOT IN ('LOCAL', ?2)";
 
-pub(super) const FILE: &str = "SELECT file_id FROM blob_gc WHERE id = ?1";
+pub(super) const FILE: &str = "SELECT file_id FROM blob_gc WHERE id = ?1 AND blob_key = ?2";
 
 pub(super) const END_WAITS: &str = "UPDATE blob_gc SET not_before = ?2
      WHERE id IN (SELECT id FROM blob_gc INDEXED BY blob_gc_failed
@@ -118,21 +119,27 @@ pub(super) fn hasten(
 
 /// Forgets blobs whose bytes are absent, or notes it while they are within their grace period. A purge
 /// that waits for one of them goes on.
-pub(super) fn finish(sql: &Connection, ids: &[i64], now: Timestamp) -> Result<(), Fault> {
-    for id in ids {
-        let Some(file) = row::first(sql, FILE, [id], |row| Ok(row.get::<_, String>(0)?))? else {
+///
+/// SQLite gives the id of the newest row again once that is deleted. Of two runs at once, the slower one
+/// would finish a blob that it has never seen, and whose bytes are still there; so the key has to fit too.
+pub(super) fn finish(sql: &Connection, blobs: &[DueBlob], now: Timestamp) -> Result<(), Fault> {
+    for due in blobs {
+        let row = params![due.id, due.blob.key.as_str()];
+        let Some(file) = row::first(sql, FILE, row, |row| Ok(row.get::<_, String>(0)?))? else {
             continue;
         };
-        if row::execute(sql, FINISH, params![id, now.as_millis()])? == 0 {
-            row::execute(sql, NOTE_ABSENCE, [id])?;
+        let ended = params![due.id, due.blob.key.as_str(), now.as_millis()];
+        if row::execute(sql, FINISH, ended)? == 0 {
+            row::execute(sql, NOTE_ABSENCE, row)?;
         }
         row::execute(sql, purge::GO_ON, [file])?;
     }
     Ok(())
 }
 
-pub(super) fn postpone(sql: &Connection, id: i64, retry_at: Timestamp) -> Result<(), Fault> {
-    row::execute(sql, FAIL, params![id, retry_at.as_millis()]).map(drop)
+pub(super) fn postpone(sql: &Connection, due: &DueBlob, retry_at: Timestamp) -> Result<(), Fault> {
+    let params = params![due.id, due.blob.key.as_str(), retry_at.as_millis()];
+    row::execute(sql, FAIL, params).map(drop)
 }
 
 /// Ends the waits of up to `limit` blobs of `holder` whose removal failed; returns how many.

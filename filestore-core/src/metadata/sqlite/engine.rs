@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use crate::domain::backlog::ProviderBacklog;
 use crate::domain::binding::{Binding, BindingChange, NewBinding};
 use crate::domain::clock::Timestamp;
+use crate::domain::config::Durability;
 use crate::domain::damage::Damage;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::{
@@ -29,9 +30,10 @@ use crate::metadata::{
     Scope, StoredKey, StoredSecret, SyncClaim, SyncCounts, UpdateFile, Updated, WriteIntent,
 };
 
+use super::fault::Fault;
 use super::{
     SqliteMetadata, backlog, bindings, dropped, files, holdings, holds, idempotency, intents, keys,
-    listing, purge, settings, signing, snapshot, sync, waits,
+    listing, purge, reread, settings, signing, snapshot, sync, waits,
 };
 
 #[async_trait]
@@ -286,10 +288,10 @@ impl Metadata for SqliteMetadata {
             .await
     }
 
-    async fn finish_blobs(&self, ids: &[i64], now: Timestamp) -> Result<()> {
-        let ids = ids.to_vec();
+    async fn finish_blobs(&self, blobs: &[DueBlob], now: Timestamp) -> Result<()> {
+        let blobs = blobs.to_vec();
         self.writer
-            .run("forgetting dropped blobs", move |tx| dropped::finish(tx.sql, &ids, now))
+            .run("forgetting dropped blobs", move |tx| dropped::finish(tx.sql, &blobs, now))
             .await
     }
 
@@ -309,9 +311,10 @@ impl Metadata for SqliteMetadata {
             .await
     }
 
-    async fn postpone_blob(&self, id: i64, retry_at: Timestamp) -> Result<()> {
+    async fn postpone_blob(&self, blob: &DueBlob, retry_at: Timestamp) -> Result<()> {
+        let blob = blob.clone();
         self.writer
-            .run("postponing a dropped blob", move |tx| dropped::postpone(tx.sql, id, retry_at))
+            .run("postponing a dropped blob", move |tx| dropped::postpone(tx.sql, &blob, retry_at))
             .await
     }
 
@@ -568,6 +571,16 @@ impl Metadata for SqliteMetadata {
 
     async fn cap_waits(&self, retries: Timestamp, blobs: Timestamp) -> Result<()> {
         self.writer.run("cutting waits short", move |tx| waits::cap(tx.sql, retries, blobs)).await
+    }
+
+    async fn flush(&self) -> Result<()> {
+        if self.durability == Durability::Full {
+            return Ok(());
+        }
+        let path = self.path.clone();
+        self.readers
+            .run("flushing the database", move |_| reread::flush_log(&path).map_err(Fault::Flush))
+            .await
     }
 
     async fn ping(&self) -> Result<()> {

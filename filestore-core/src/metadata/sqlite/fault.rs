@@ -48,6 +48,9 @@ pub(super) enum Fault {
     /// A record that no code of ours writes.
     #[error("inconsistent record: {source}")]
     Record { file_id: String, source: Source },
+    /// The log of the database could not be flushed.
+    #[error("cannot flush: {0}")]
+    Flush(std::io::Error),
     /// No reader connection was to be had.
     #[error("no connection: {0}")]
     Pool(#[from] r2d2::Error),
@@ -77,7 +80,7 @@ impl Fault {
                 _ if lacks_index_space(error) => Class::Poison,
                 known => known,
             },
-            Self::Lost(_) => Class::Poison,
+            Self::Lost(_) | Self::Flush(_) => Class::Poison,
             Self::NoRoom(_) => Class::Full,
             Self::Row { .. } | Self::Record { .. } => Class::Other,
             Self::Pool(_) => Class::Busy,

@@ -87,6 +87,7 @@ pub struct SqliteMetadata {
     health: Arc<Health>,
     store_id: StoreId,
     path: PathBuf,
+    durability: Durability,
 }
 
 impl SqliteMetadata {
@@ -124,7 +125,7 @@ impl SqliteMetadata {
         let health = Arc::new(Health::new());
         let readers = Readers::open(path, Arc::clone(&health))?;
         let writer = Writer::start(connection, Arc::clone(&cache), Arc::clone(&health), on_full)?;
-        Ok(Self { readers, writer, cache, health, store_id, path: path.to_owned() })
+        Ok(Self { readers, writer, cache, health, store_id, path: path.to_owned(), durability })
     }
 
     /// Reads a record within `scope` from the database and keeps it in memory.

@@ -35,6 +35,18 @@ pub(super) fn drop_cached(path: &Path, durability: Durability) -> Result<()> {
     Ok(())
 }
 
+/// Makes the commits in the log of the open database durable. SQLite's locks on a log are in another
+/// file, so that closing it here ends none.
+pub(super) fn flush_log(path: &Path) -> io::Result<()> {
+    match File::open(log_of(path)) {
+        Ok(log) => log.sync_all()?,
+        // There is none before the first commit.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
+}
+
 /// Returns the path of the log beside a database.
 fn log_of(path: &Path) -> PathBuf {
     let mut log = OsString::from(path);

@@ -8,6 +8,7 @@ use super::files::LaneReport;
 use crate::domain::error::Result;
 use crate::domain::provider::ProviderCode;
 use crate::metadata::DueBlob;
+use crate::service::unflushed;
 use crate::tasks::step::{Step, reached};
 use crate::worker::lane::Admission;
 
@@ -50,6 +51,9 @@ impl<'a> DroppedLane<'a> {
                 break;
             }
             left -= due.len();
+
+            // What replaced them has to be on the disk first.
+            unflushed::flush_older_than(self.run.store, inner.config().blob_grace).await?;
             self.remove(&due, &mut report).await?;
         }
         Ok(report)
@@ -95,7 +99,7 @@ impl<'a> DroppedLane<'a> {
 
         for (due, outcome) in removed {
             match outcome {
-                Ok(()) => absent.push(due.id),
+                Ok(()) => absent.push(due.clone()),
                 Err(error) => {
                     tracing::warn!(
                         file_id = %due.blob.file_id,
@@ -106,7 +110,7 @@ impl<'a> DroppedLane<'a> {
                     );
                     report.failures.note(due.blob.file_id, &error);
                     let retry_at = self.run.retry_at(self.holder, due.attempts);
-                    inner.metadata.postpone_blob(due.id, retry_at).await?;
+                    inner.metadata.postpone_blob(due, retry_at).await?;
                 }
             }
         }

@@ -120,6 +120,9 @@ impl<'a> FileLane<'a> {
                 return Ok(());
             }
             left -= claims.len();
+
+            // A deletion that a power cut takes back must find its bytes.
+            self.run.store.inner().metadata.flush().await?;
             self.purge_claimed(&claims, report).await?;
         }
         Ok(())
