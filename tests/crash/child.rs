@@ -5,6 +5,9 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -12,6 +15,9 @@ use crate::serve::Sabotage;
 
 /// The directory of the provider, beside the data directory.
 pub(crate) const ATTIC: &str = "attic";
+
+/// The longest start or stop of a process, and the longest life of a scenario.
+const LONGEST: Duration = Duration::from_mins(5);
 
 /// How the server of a run is started, and with what beneath.
 #[derive(Debug, Clone, Default)]
@@ -48,6 +54,7 @@ impl Child {
     /// ended instead.
     pub(crate) fn try_start(home: &Path, start: &Start<'_>) -> Result<Self, ExitStatus> {
         let mut child = Self::spawn_with(home, start);
+        let _deadline = Deadline::of(&child.process);
         let mut line = String::new();
         let stdout = child.process.stdout.take().expect("stdout is piped");
         BufReader::new(stdout).read_line(&mut line).expect("stdout can be read");
@@ -93,11 +100,13 @@ impl Child {
 
     /// Waits until the server ends by itself.
     pub(crate) fn ended(mut self) -> ExitStatus {
+        let _deadline = Deadline::of(&self.process);
         self.process.wait().expect("a child can be awaited")
     }
 
     /// Stops the server gracefully.
     pub(crate) fn stop(mut self) {
+        let _deadline = Deadline::of(&self.process);
         kill_process(Pid::from_child(&self.process), Signal::TERM)
             .expect("a child can be signalled");
         let status = self.process.wait().expect("a child can be awaited");
@@ -110,6 +119,28 @@ impl Drop for Child {
         // Nobody is left to tell if it is gone already.
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+/// Kills a process that is not done in time, so that a run ends with what it waited for. Until it is
+/// dropped, the process is not awaited anywhere else.
+pub(crate) struct Deadline {
+    _dropped: mpsc::Sender<()>,
+}
+
+impl Deadline {
+    /// Sets a deadline for what `process` does now.
+    pub(crate) fn of(process: &std::process::Child) -> Self {
+        let pid = Pid::from_child(process);
+        let (dropped, done) = mpsc::channel::<()>();
+        thread::spawn(move || {
+            if done.recv_timeout(LONGEST) == Err(mpsc::RecvTimeoutError::Timeout) {
+                eprintln!("process {pid:?} is not done after {LONGEST:?}, and is killed");
+                // It may have ended just now.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        });
+        Self { _dropped: dropped }
     }
 }
 

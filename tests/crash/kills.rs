@@ -1,12 +1,13 @@
 //! Kills at random moments under load.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 use fastrand::Rng;
+use filestore_workspace::directory_in_memory;
 use tempfile::TempDir;
 
 use crate::child::{Child, Start, configuration, text_for};
@@ -17,7 +18,7 @@ use crate::oracle::Oracle;
 use crate::serve::Sabotage;
 use crate::settle;
 use crate::tally::{Kind, Tally, Violation};
-use crate::verify::{self, Findings};
+use crate::verify::{self, Findings, Flushed};
 
 /// Kills in one life of a store: what has piled up is compared after each of them.
 const KILLS_PER_SEED: u64 = 25;
@@ -74,13 +75,10 @@ impl Options {
 
     /// Makes a directory for one life.
     pub(crate) fn home(&self) -> TempDir {
-        let memory = Path::new("/dev/shm");
-        let made = match &self.dir {
-            Some(dir) => TempDir::new_in(dir),
-            None if memory.is_dir() => TempDir::new_in(memory),
-            None => TempDir::new(),
-        };
-        made.expect("a temporary directory")
+        match &self.dir {
+            Some(dir) => TempDir::new_in(dir).expect("a directory can be made there"),
+            None => directory_in_memory(),
+        }
     }
 }
 
@@ -183,6 +181,10 @@ impl Life {
     async fn round(&mut self, random: &mut Rng) {
         let server = self.start();
         load::bind(&server).await;
+        let before = match self.options.durability.as_str() {
+            "full" => Flushed::default(),
+            _ => Flushed::at(&server, self.oracle.replay()).await,
+        };
         let data_dir = server.data_dir.clone();
         let errors = match self.options.without {
             Some(_) => Errors::Expected,
@@ -216,7 +218,7 @@ impl Life {
         let findings = if self.options.durability == "full" {
             verify::whole_store(&server, &self.oracle.replay()).await
         } else {
-            verify::what_is_left(&server).await
+            verify::what_is_left(&server, &before, &self.oracle.replay()).await
         };
         server.stop();
         self.take(&findings);

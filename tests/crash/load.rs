@@ -1,5 +1,6 @@
 //! The load: workers that do every kind of work until the server is gone.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -20,7 +21,10 @@ const ACKNOWLEDGEMENTS: std::ops::Range<usize> = 30..160;
 
 /// Organizations: one without a binding, one that is synced to the attic, one that is written through
 /// to it, and one whose files move to and fro.
-const ORGANIZATIONS: [&str; 4] = ["acme", "1", "2", "3"];
+const ORGANIZATIONS: [&str; 4] = ["acme", "1", "2", MOVED];
+
+/// The organization whose files move to and fro.
+pub(crate) const MOVED: &str = "3";
 
 /// Makes the bindings of the organizations. A second call changes nothing.
 pub(crate) async fn bind(server: &Child) {
@@ -45,6 +49,7 @@ pub(crate) async fn run_until_killed(
     end: impl FnOnce(Child),
 ) -> u64 {
     let (acknowledged, mut seen) = unbounded_channel();
+    let is_killed = AtomicBool::new(false);
     let workers = (0..WORKERS).map(|_| Worker {
         url: format!("{}/api/v1", server.url),
         http: filestore_workspace::http_client().build().expect("an HTTP client"),
@@ -52,6 +57,7 @@ pub(crate) async fn run_until_killed(
         random: random.fork(),
         acknowledged: acknowledged.clone(),
         errors,
+        is_killed: &is_killed,
         own: Vec::new(),
         temp: Vec::new(),
         deleted: Vec::new(),
@@ -68,6 +74,7 @@ pub(crate) async fn run_until_killed(
         assert!(before == until || errors == Errors::Expected, "the load ended before the kill");
         // Not a wait for anything: it is to be any moment, not only one after an acknowledgement.
         tokio::time::sleep(Duration::from_micros(after_micros)).await;
+        is_killed.store(true, Ordering::SeqCst);
         end(server);
 
         let mut late = 0;
@@ -87,6 +94,8 @@ struct Worker<'a> {
     random: Rng,
     acknowledged: UnboundedSender<()>,
     errors: Errors,
+    /// True from right before the kill.
+    is_killed: &'a AtomicBool,
     /// Files whose state is certain, none of them of a batch.
     own: Vec<String>,
     /// Those of them that were not promoted yet.
@@ -282,10 +291,17 @@ impl Worker<'_> {
     }
 
     async fn answer(&self, request: RequestBuilder) -> Result<(StatusCode, Vec<u8>), Gone> {
-        let response = request.send().await.map_err(|_| Gone)?;
+        let response = request.send().await.map_err(|error| self.lost(&error))?;
         let status = response.status();
-        let body = response.bytes().await.map_err(|_| Gone)?;
+        let body = response.bytes().await.map_err(|error| self.lost(&error))?;
         Ok((status, body.into()))
+    }
+
+    /// Takes a connection that ended: the kill does that, and nothing else may.
+    fn lost(&self, error: &reqwest::Error) -> Gone {
+        let may_end = self.is_killed.load(Ordering::SeqCst) || self.errors == Errors::Expected;
+        assert!(may_end, "a connection ended before the kill: {error:?}");
+        Gone
     }
 }
 

@@ -41,6 +41,8 @@ pub(crate) struct Expected {
     pub(crate) presence: Presence,
     /// True once a promotion was acknowledged.
     pub(crate) is_promoted: bool,
+    /// The number of deletes that were begun.
+    pub(crate) deletes: usize,
 }
 
 /// The presence of a file.
@@ -145,9 +147,11 @@ impl State {
             }
             Entry::ReplaceBegun(id, tag) => self.file(&id).tags.push(tag),
             Entry::Replaced(id, tag) => self.file(&id).tags = vec![tag],
-            Entry::DeleteBegun(id) | Entry::RestoreBegun(id) => {
+            Entry::DeleteBegun(id) => {
                 self.file(&id).presence = Presence::Either;
+                self.file(&id).deletes += 1;
             }
+            Entry::RestoreBegun(id) => self.file(&id).presence = Presence::Either,
             Entry::Deleted(id) | Entry::RestoreRefused(id) => {
                 self.file(&id).presence = Presence::Gone;
             }

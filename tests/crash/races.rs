@@ -17,6 +17,7 @@ use filestore_core::{
     ErrorKind, FileId, FileStore, MigrateOptions, NewBinding, NewUpload, NoProgress, Result, Scope,
 };
 use filestore_server::Config;
+use filestore_workspace::directory_in_memory;
 use tempfile::TempDir;
 
 use crate::child::{ATTIC, configuration};
@@ -151,9 +152,7 @@ struct Arena {
 
 impl Arena {
     async fn open() -> Arc<Self> {
-        let memory = std::path::Path::new("/dev/shm");
-        let home = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
-        let home = home.expect("a temporary directory");
+        let home = directory_in_memory();
         let mut config = Config::load(configuration(home.path())).expect("a good configuration");
         config.store.purge_grace = Duration::ZERO;
         let builder = FileStore::builder(home.path().join("data")).config(config.store);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use filestore_core::tasks::step::Step;
 use filestore_core::{
     BindingChange, ErrorKind, FileId, FileStore, GivenName, MigrateOptions, NewBatch, NewBinding,
     NewUpload, NoProgress, OrganizationNumber, Result, Scope, StoreConfig,
@@ -16,7 +17,7 @@ use filestore_server::Config;
 use crate::child::{ATTIC, configuration};
 use crate::content::{self, Tag};
 use crate::oracle::{Entry, Oracle};
-use crate::serve::Sabotage;
+use crate::serve::{Sabotage, is_ahead};
 use crate::settle::all_records;
 
 /// A kind of work.
@@ -74,6 +75,10 @@ pub(crate) struct Options {
 
 /// The exit code of a life in which something was refused.
 pub(crate) const REFUSED: u8 = 3;
+
+/// The pause between two looks at what the background has done, and the longest wait for it.
+const POLL: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// The quota of each organization, over which a replace is refused in its commit.
 const QUOTA_BYTES: u64 = 3 << 20;
@@ -237,10 +242,15 @@ impl Life {
         Ok(())
     }
 
-    /// Waits for what the background does after an upload.
+    /// Waits until the background has done its part of an upload; not for ever, as that may fail.
     async fn linger(&self) -> Result<()> {
         self.upload("acme", "one", Kept::Ready).await?;
-        tokio::time::sleep(Duration::from_millis(700)).await;
+        let done = async {
+            while is_ahead(Step::RenamesSynced) {
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        let _ = tokio::time::timeout(LONGEST_PAUSE, done).await;
         Ok(())
     }
 

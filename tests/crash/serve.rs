@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use filestore_core::tasks::step::Step;
 use filestore_server::{Config, Server};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -71,7 +72,7 @@ impl Sabotage {
     #[cfg(feature = "sabotage")]
     fn arm_some(&self) {
         use filestore_core::tasks::sabotage::{Failure, Part, Plan, arm};
-        use filestore_core::tasks::step::{Call, Step};
+        use filestore_core::tasks::step::Call;
 
         let failure = self.fail.as_ref().map(|text| {
             let parts: Vec<_> = text.split(':').collect();
@@ -94,6 +95,18 @@ impl Sabotage {
     fn arm_some(&self) {
         panic!("built without the feature `sabotage`: add `--features sabotage`");
     }
+}
+
+/// Tells if a process with a plan still has to come to a step.
+pub(crate) fn is_ahead(step: Step) -> bool {
+    #[cfg(feature = "sabotage")]
+    let passes = filestore_core::tasks::sabotage::passes(step);
+    #[cfg(not(feature = "sabotage"))]
+    let passes = {
+        let _ = step;
+        None
+    };
+    passes == Some(0)
 }
 
 /// Serves until SIGTERM, or until a step or a fault ends the process.

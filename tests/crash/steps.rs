@@ -16,10 +16,11 @@ use std::sync::{Arc, Mutex};
 use clap::Args;
 use filestore_core::tasks::step::Step;
 use filestore_core::{FileId, FileRecord, Result, Scope};
+use filestore_workspace::directory_in_memory;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::child::configuration;
+use crate::child::{Deadline, configuration};
 use crate::content;
 use crate::oracle::{Oracle, Presence, State};
 use crate::scenario::{self, Scenario};
@@ -96,9 +97,7 @@ pub(crate) struct Bases {
 impl Bases {
     /// Makes an empty base, one with files, and one that a killed process left.
     pub(crate) fn lay() -> Self {
-        let memory = Path::new("/dev/shm");
-        let dir = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
-        let bases = Self { dir: dir.expect("a temporary directory") };
+        let bases = Self { dir: directory_in_memory() };
         for name in ["empty", "full", "left"] {
             fs::create_dir(bases.dir.path().join(name)).expect("a directory can be made");
         }
@@ -213,13 +212,15 @@ pub(crate) fn note(at: &str, findings: &Findings, tally: &mut Tally) {
 
 /// Runs a scenario in a process of its own.
 pub(crate) fn live(home: &Path, scenario: Scenario, sabotage: &Sabotage) -> ExitStatus {
-    Command::new(std::env::current_exe().expect("a running program has a path"))
+    let mut process = Command::new(std::env::current_exe().expect("a running program has a path"))
         .args(["life", "--scenario", &scenario.name(), "--home"])
         .arg(home)
         .args(sabotage.arguments())
         .stderr(Stdio::null())
-        .status()
-        .expect("the program runs")
+        .spawn()
+        .expect("the program runs");
+    let _deadline = Deadline::of(&process);
+    process.wait().expect("a child can be awaited")
 }
 
 /// Opens the store of `home`, compares it with what was acknowledged, and opens it again: then there

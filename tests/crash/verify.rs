@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::child::Child;
 use crate::content::{self, Tag};
+use crate::load;
 use crate::oracle::{Presence, State};
 use crate::tally::{Kind, Violation};
 
@@ -34,10 +35,7 @@ impl Findings {
 /// Compares the replies of the server and the files on its disk with the log.
 pub(crate) async fn whole_store(server: &Child, expected: &State) -> Findings {
     let mut findings = Findings::default();
-    let client = Reader {
-        url: server.url.clone(),
-        http: filestore_workspace::http_client().build().expect("an HTTP client"),
-    };
+    let client = Reader::of(server);
     let ready = client.get("/api/v1/health-checks/ready").await;
     findings.expect(ready.0 == 200, Kind::Broken, || String::from_utf8_lossy(&ready.1).into());
 
@@ -197,6 +195,11 @@ struct Reader {
 }
 
 impl Reader {
+    fn of(server: &Child) -> Self {
+        let http = filestore_workspace::http_client().build().expect("an HTTP client");
+        Self { url: server.url.clone(), http }
+    }
+
     async fn get(&self, path: &str) -> (u16, Vec<u8>) {
         let url = format!("{}{path}", self.url);
         let reply = self.http.get(url).send().await.expect("the server answers");
@@ -267,25 +270,63 @@ pub(crate) fn files_below(dir: &Path) -> BTreeSet<String> {
     found
 }
 
+/// The files that were whole when a server had started: no later power cut takes them.
+#[derive(Debug, Default)]
+pub(crate) struct Flushed {
+    ids: BTreeSet<String>,
+    log: State,
+}
+
+impl Flushed {
+    /// Reads all files of a server that has just started.
+    pub(crate) async fn at(server: &Child, log: State) -> Self {
+        let client = Reader::of(server);
+        let mut ids = BTreeSet::new();
+        for id in client.records("").await.into_keys() {
+            if client.get(&format!("/api/v1/files/{id}")).await.0 == 200 {
+                ids.insert(id);
+            }
+        }
+        Self { ids, log }
+    }
+
+    /// Tells if the file was there, and nobody began to change it since.
+    fn is_unchanged(&self, id: &str, log: &State) -> bool {
+        self.ids.contains(id) && self.log.files.get(id) == log.files.get(id)
+    }
+}
+
 /// Compares what is left after a power cut that may have taken the last seconds: the database is sound,
-/// and each file is whole or set aside and reported, never cut, mixed or zeros.
-pub(crate) async fn what_is_left(server: &Child) -> Findings {
+/// each file is whole or set aside and reported, never cut, mixed or zeros; and what was there `before`,
+/// at the start of the server whose power was cut, is there or was changed since.
+pub(crate) async fn what_is_left(server: &Child, before: &Flushed, log: &State) -> Findings {
     let mut findings = Findings::default();
-    let client = Reader {
-        url: server.url.clone(),
-        http: filestore_workspace::http_client().build().expect("an HTTP client"),
-    };
+    let client = Reader::of(server);
     check_database(&server.data_dir, &mut findings);
 
-    let mut set_aside = 0_u64;
-    for (id, record) in &client.records("").await {
+    let (mut set_aside, mut left) = (0_u64, BTreeSet::new());
+    for (id, record) in client.records("").await {
         let (status, bytes) = client.get(&format!("/api/v1/files/{id}")).await;
         let is_whole = status == 200 && record["sha256"].as_str() == Some(&sha256_hex(&bytes));
         findings.files += 1;
-        set_aside += u64::from(status == 500);
         findings.expect(is_whole || status == 500, Kind::Mixed, || {
             format!("{id}: {status} with {} bytes that are not its own", bytes.len())
         });
+
+        // Providers hold what they were given, and lose nothing before the record says so.
+        let is_local = record["storage_location"] == "LOCAL";
+        findings.expect(is_whole || is_local, Kind::NoBytes, || format!("{status}: {record}"));
+        // What a migration has just brought home is as new as an upload.
+        let was_moved = is_local && record["organization_id"] == load::MOVED;
+        let was_flushed = before.is_unchanged(&id, log) && !was_moved;
+        findings.expect(is_whole || !was_flushed, Kind::NoBytes, || {
+            format!("{status}, and it was flushed: {record}")
+        });
+        set_aside += u64::from(status == 500 && is_local);
+        left.insert(id);
+    }
+    for id in before.ids.iter().filter(|id| before.is_unchanged(id, log)) {
+        findings.expect(left.contains(id), Kind::Lost, || format!("{id} was flushed, and is gone"));
     }
 
     let metrics = String::from_utf8_lossy(&client.get("/metrics").await.1).into_owned();

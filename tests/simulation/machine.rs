@@ -9,13 +9,14 @@ use filestore_core::{
     ErrorKind, FileId, FileStore, GivenName, ListRequest, ManualClock, NewBatch, NewUpload,
     NoProgress, Result, Scope, StoreConfig, Timestamp,
 };
+use filestore_workspace::directory_in_memory;
 use proptest::prelude::*;
 use tempfile::TempDir;
 use tokio::time::sleep;
 
 use super::check::files_below;
 use super::content::Content;
-use super::world::{copy, fresh_dir, runtime};
+use super::world::{copy, runtime};
 
 const TEMP_TTL: Duration = Duration::from_hours(1);
 const PURGE_GRACE: Duration = Duration::from_mins(10);
@@ -99,7 +100,7 @@ struct Machine {
 impl Machine {
     async fn new() -> Self {
         let mut machine = Self {
-            dir: fresh_dir(),
+            dir: directory_in_memory(),
             store: None,
             clock: ManualClock::at(BEGIN),
             wall: BEGIN.as_millis(),
@@ -163,7 +164,7 @@ impl Machine {
                 self.open().await;
             }
             Step::Crash => {
-                let left = fresh_dir();
+                let left = directory_in_memory();
                 copy(self.dir.path(), left.path());
                 self.store = None;
                 self.dir = left;

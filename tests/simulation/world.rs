@@ -12,6 +12,7 @@ use filestore_core::tasks::simulation::{self, Simulation};
 use filestore_core::{
     Clock, FileId, FileStore, NoProgress, ProviderConfig, StoreConfig, Timestamp, Workers,
 };
+use filestore_workspace::directory_in_memory;
 use futures_util::future::join_all;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -145,7 +146,7 @@ impl World {
     fn new(damage: Damage) -> Self {
         Self {
             damage,
-            dir: fresh_dir(),
+            dir: directory_in_memory(),
             providers: SimulatedProviders::enter(),
             now: BEGIN,
             lives: 0,
@@ -158,8 +159,8 @@ impl World {
     fn live(&mut self) {
         let lasts = Duration::from_secs(30 + simulation::below(40 * 60));
         let runtime = runtime();
-        let image = fresh_dir();
-        let before = fresh_dir();
+        let image = directory_in_memory();
+        let before = directory_in_memory();
         copy(self.dir.path(), before.path());
 
         runtime.block_on(async {
@@ -262,13 +263,6 @@ pub(crate) fn runtime() -> Runtime {
         .start_paused(true)
         .build()
         .expect("a runtime on this thread")
-}
-
-/// Makes a directory in memory where there is one, for the fsyncs' sake.
-pub(crate) fn fresh_dir() -> TempDir {
-    let memory = Path::new("/dev/shm");
-    let made = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
-    made.expect("a temporary directory")
 }
 
 pub(crate) fn copy(from: &Path, to: &Path) {

@@ -35,7 +35,7 @@ mod eventually;
 mod disk;
 
 pub use call::{Call, Reply};
-pub use disk::files_under;
+pub use disk::{directory_in_memory, files_under};
 pub use eventually::{eventually, eventually_within};
 pub use form::Form;
 pub use http::http_client;

@@ -69,7 +69,7 @@ pub struct Failure {
 pub struct Plan {
     /// The step at which the process is killed, and how many times it is passed before.
     pub kill_at: Option<(Step, u64)>,
-    /// The file to which the name of each step is appended.
+    /// The file to which the name of each step is appended, and [`REFUSED`].
     pub log: Option<PathBuf>,
     /// The calls that fail.
     pub failure: Option<Failure>,
@@ -87,6 +87,17 @@ struct Armed {
     /// Bytes that wait for their record, where they do not come first.
     withheld: Mutex<HashMap<String, Vec<u8>>>,
 }
+
+impl Armed {
+    fn note(&self, line: &str) {
+        if let Some(mut log) = self.log.as_ref() {
+            log.write_all(format!("{line}\n").as_bytes()).expect("the log can be written");
+        }
+    }
+}
+
+/// The line that the log has for each call that failed.
+pub const REFUSED: &str = "refused";
 
 static ARMED: OnceLock<Armed> = OnceLock::new();
 
@@ -111,14 +122,16 @@ pub fn arm(plan: Plan) {
 /// Notes that a step is done, and ends the process if the plan wants that.
 pub fn reached(step: Step) {
     let Some(armed) = ARMED.get() else { return };
-    if let Some(mut log) = armed.log.as_ref() {
-        log.write_all(format!("{}\n", step.name()).as_bytes()).expect("the log can be written");
-    }
-
+    armed.note(step.name());
     let passed = armed.steps[step as usize].fetch_add(1, Ordering::SeqCst);
     if armed.plan.kill_at == Some((step, passed)) {
         kill_process(getpid(), Signal::KILL).expect("a process may kill itself");
     }
+}
+
+/// Returns how many times the process has passed a step; `None` if no plan is in force.
+pub fn passes(step: Step) -> Option<u64> {
+    Some(ARMED.get()?.steps[step as usize].load(Ordering::SeqCst))
 }
 
 /// Fails if the plan wants this call to fail.
@@ -128,7 +141,11 @@ pub fn attempt(call: Call) -> Result<(), Errno> {
         Some(failure) if failure.call == call => {
             let number = armed.calls.fetch_add(1, Ordering::SeqCst) + 1;
             let fails = number >= failure.from && number - failure.from < failure.count;
-            if fails { Err(Errno::from_raw_os_error(failure.errno)) } else { Ok(()) }
+            if !fails {
+                return Ok(());
+            }
+            armed.note(REFUSED);
+            Err(Errno::from_raw_os_error(failure.errno))
         }
         _ => Ok(()),
     }
