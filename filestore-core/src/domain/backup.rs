@@ -13,7 +13,7 @@ pub enum SnapshotBytes {
     /// leaves the other alone.
     #[default]
     Copied,
-    /// A second name of the same file: no space and next to no time, and no help against a disk that
+    /// A second name of the same file, which is read first: no space, and no help against a disk that
     /// fails.
     HardLinked,
 }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,6 +22,9 @@ const SNAPSHOTS: &str = "snapshots";
 const MANIFEST: &str = "manifest.jsonl";
 const UNFINISHED_MANIFEST: &str = "manifest.jsonl.new";
 const DATABASE: &str = "metadata.sqlite3";
+
+/// Extension of bytes that are to replace those of the same digest.
+pub(super) const INCOMING: &str = "new";
 
 const BACKING_UP: &str = "writing a snapshot";
 const READING: &str = "reading a snapshot";
@@ -54,11 +57,23 @@ pub enum Taken {
     Unreadable,
 }
 
+/// A content that lies in the directory, by its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// The file has no name outside of the directory.
+    Owned,
+    /// The file has other names: its bytes are those of a file of the store, or of another copy.
+    Shared,
+}
+
 /// A content that comes piece by piece.
 #[derive(Debug)]
 pub struct BlobIntake {
     file: File,
+    /// Path that is written to: that of the content, unless something has it.
     path: PathBuf,
+    /// Path of the content.
+    kept_at: PathBuf,
     expected: Copying,
     hasher: sha2::Sha256,
     size_bytes: u64,
@@ -226,9 +241,22 @@ impl BackupDirectory {
         removed.map_err(|error| Error::io("removing a snapshot", error))
     }
 
-    /// Tells whether the directory has something of that size under a digest.
-    pub fn has(&self, sha256: Sha256, size_bytes: u64) -> bool {
-        fs::metadata(self.blob_path(sha256)).is_ok_and(|found| found.len() == size_bytes)
+    /// Looks for something of that size under a digest.
+    pub fn find(&self, expected: Copying) -> Option<Presence> {
+        let found = fs::metadata(self.blob_path(expected.sha256)).ok()?;
+        if found.len() != expected.size_bytes {
+            return None;
+        }
+        Some(if found.nlink() > 1 { Presence::Shared } else { Presence::Owned })
+    }
+
+    /// Replaces a content that shares its file by a copy of its own. Returns false, and leaves the content
+    /// as it is, if its bytes are not those expected.
+    pub fn unshare(&self, expected: Copying, buffer: &mut Vec<u8>) -> Result<bool> {
+        match self.open_blob(expected.sha256)? {
+            Some(shared) => Ok(self.take_file(&shared, expected, buffer)? == Taken::Whole),
+            None => Ok(false),
+        }
     }
 
     /// Reads what the directory has under a digest; `None` if there is nothing.
@@ -277,14 +305,29 @@ impl BackupDirectory {
         }
     }
 
-    /// Gives a file a second name under a digest. `InvalidField` if it is on another file system.
-    pub fn link_file(&self, from: &Path, sha256: Sha256) -> Result<bool> {
-        let path = self.blob_path(sha256);
-        let linked = remove_if_there(&path)
-            .and_then(|()| in_its_directory(&path, || fs::hard_link(from, &path)));
-        match linked {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+    /// Gives a file a second name under the digest that it should have; every byte is read first. `None`
+    /// if the file is absent, `InvalidField` if it is on another file system.
+    pub fn link_file(
+        &self,
+        from: &Path,
+        expected: Copying,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<Taken>> {
+        let found = match File::open(from).and_then(|file| copy::digest(&file, buffer)) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                tracing::error!(%error, sha256 = %expected.sha256, "a file cannot be read for a snapshot");
+                return Ok(Some(Taken::Unreadable));
+            }
+        };
+        if found != expected {
+            return Ok(Some(Taken::Other));
+        }
+
+        match replace_by_link(from, &self.blob_path(expected.sha256)) {
+            Ok(()) => Ok(Some(Taken::Whole)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => Err(Error::invalid(
                 "hard_links",
                 "hard links need the snapshots on the file system of the data directory",
@@ -293,14 +336,20 @@ impl BackupDirectory {
         }
     }
 
-    /// Begins to take bytes that come piece by piece. What is under that digest goes first: it was
-    /// found not to count.
+    /// Begins to take bytes that come piece by piece. What is under that digest stays until they are
+    /// whole: an older snapshot may need it.
     pub fn intake(&self, expected: Copying) -> Result<BlobIntake> {
-        let path = self.blob_path(expected.sha256);
-        let made =
-            remove_if_there(&path).and_then(|()| in_its_directory(&path, || new_file(&path)));
+        let kept_at = self.blob_path(expected.sha256);
+        let mut path = kept_at.clone();
+        let mut made = in_its_directory(&path, || new_file(&path));
+        if made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
+            path.set_extension(INCOMING);
+            made = remove_if_there(&path).and_then(|()| new_file(&path));
+        }
+
         let file = made.map_err(|error| full(Error::io(BACKING_UP, error)))?;
-        Ok(BlobIntake { file, path, expected, hasher: sha2::Sha256::new(), size_bytes: 0 })
+        let hasher = sha2::Sha256::new();
+        Ok(BlobIntake { file, path, kept_at, expected, hasher, size_bytes: 0 })
     }
 
     pub(super) fn blobs_path(&self) -> PathBuf {
@@ -338,10 +387,13 @@ impl BlobIntake {
     }
 
     fn keep(self) -> Result<()> {
-        if SYNCS_EACH {
-            self.file.sync_all().map_err(|error| full(Error::io(BACKING_UP, error)))?;
-        }
-        Ok(())
+        let keep = || {
+            if SYNCS_EACH {
+                self.file.sync_all()?;
+            }
+            if self.path == self.kept_at { Ok(()) } else { fs::rename(&self.path, &self.kept_at) }
+        };
+        keep().map_err(|error| full(Error::io(BACKING_UP, error)))
     }
 
     fn discard(self) -> Result<()> {
@@ -365,6 +417,21 @@ fn in_its_directory<T>(path: &Path, make: impl Fn() -> io::Result<T>) -> io::Res
 
 fn new_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Gives the file `from` the name `path`, in place of what has it, if anything does.
+fn replace_by_link(from: &Path, path: &Path) -> io::Result<()> {
+    let linked = in_its_directory(path, || fs::hard_link(from, path));
+    if !linked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
+        return linked;
+    }
+
+    let incoming = path.with_extension(INCOMING);
+    remove_if_there(&incoming)?;
+    fs::hard_link(from, &incoming)?;
+    fs::rename(&incoming, path)?;
+    // rename(2) leaves both names if they are of one file already.
+    remove_if_there(&incoming)
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {

@@ -24,6 +24,6 @@ mod restored;
 mod sweep;
 
 pub use copy::Copying;
-pub use directory::{BackupDirectory, BlobIntake, Taken};
+pub use directory::{BackupDirectory, BlobIntake, Presence, Taken};
 pub use manifest::{Entry, EntryKind, Manifest, ManifestWriter};
 pub use restored::RestoredDirectory;

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::directory::BackupDirectory;
+use super::directory::{BackupDirectory, INCOMING};
 use super::manifest::{EntryKind, Manifest};
 use crate::domain::error::{Error, Result};
 use crate::domain::id::Sha256;
@@ -88,7 +88,8 @@ impl BackupDirectory {
     }
 }
 
-/// Lists the digests in a directory, in order. Foreign names are left alone.
+/// Lists the digests in a directory, in order, and removes what was to replace one of them when a run
+/// broke off. Foreign names are left alone.
 fn list(directory: &Path, names: &mut Vec<Sha256>) -> Result<()> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -96,8 +97,18 @@ fn list(directory: &Path, names: &mut Vec<Sha256>) -> Result<()> {
         Err(error) => return Err(Error::io(SWEEPING, error)),
     };
     for entry in entries {
-        let name = entry.map_err(|error| Error::io(SWEEPING, error))?.file_name();
-        names.extend(name.to_str().and_then(|name| name.parse::<Sha256>().ok()));
+        let entry = entry.map_err(|error| Error::io(SWEEPING, error))?;
+        let path = entry.path();
+        let stem = path.file_stem().and_then(|stem| stem.to_str());
+        let Some(sha256) = stem.and_then(|stem| stem.parse::<Sha256>().ok()) else { continue };
+
+        match path.extension() {
+            None => names.push(sha256),
+            Some(extension) if extension == INCOMING => {
+                fs::remove_file(&path).map_err(|error| Error::io(SWEEPING, error))?;
+            }
+            Some(_) => {}
+        }
     }
     names.sort_unstable_by_key(|sha256| sha256.0);
     Ok(())

@@ -2,8 +2,10 @@
 //!
 //! A content that the newest finished snapshot holds is counted on by its size alone: that snapshot
 //! flushed it. Anything else that lies there already was left by a run that broke off, and is read
-//! first. A content that the store does not have, or has with other bytes, is noted as damaged and keeps
-//! no other from being gathered; a provider that does not answer ends the run.
+//! first. A content that is a second name of a file of the store, left by a snapshot of hard links, is
+//! replaced by a copy unless this snapshot is one of hard links too. A content that the store does not
+//! have, or has with other bytes, is noted as damaged and keeps no other from being gathered; a provider
+//! that does not answer ends the run.
 
 use std::sync::Arc;
 
@@ -16,7 +18,9 @@ use crate::domain::backup::{BackupOptions, BlobProblem, SnapshotBytes, SnapshotC
 use crate::domain::error::{ErrorKind, Result};
 use crate::metadata::sqlite::NamedBytes;
 use crate::storage::LocalStore;
-use crate::storage::backup::{BackupDirectory, BlobIntake, Copying, Entry, EntryKind, Taken};
+use crate::storage::backup::{
+    BackupDirectory, BlobIntake, Copying, Entry, EntryKind, Presence, Taken,
+};
 
 /// Bytes of a stream that are written with one visit to the blocking pool.
 const PIECE_BYTES: usize = 1 << 20;
@@ -110,14 +114,11 @@ impl Gathering {
         content: &Content,
         buffer: &mut Vec<u8>,
     ) -> Result<Option<Outcome>> {
-        let expected = content.expected;
-        if self.directory.has(expected.sha256, expected.size_bytes)
-            && (content.is_trusted
-                || self.directory.read_blob(expected.sha256, buffer)? == Some(expected))
-        {
-            return Ok(Some(Outcome::Reused));
+        if let Some(outcome) = self.reuse(content, buffer)? {
+            return Ok(Some(outcome));
         }
 
+        let expected = content.expected;
         let mut outcome = None;
         for source in content.sources.iter().filter(|source| source.provider.is_local()) {
             match self.take(local, source, expected, buffer)? {
@@ -134,6 +135,23 @@ impl Gathering {
         }
     }
 
+    /// Takes what the directory has of a content, if it has the content. Blocks.
+    fn reuse(&self, content: &Content, buffer: &mut Vec<u8>) -> Result<Option<Outcome>> {
+        let expected = content.expected;
+        match (self.directory.find(expected), self.options.bytes) {
+            (None, _) => Ok(None),
+            (Some(Presence::Shared), SnapshotBytes::Copied) => {
+                let is_whole = self.directory.unshare(expected, buffer)?;
+                Ok(is_whole.then_some(Outcome::Copied))
+            }
+            (Some(_), _) => {
+                let is_whole = content.is_trusted
+                    || self.directory.read_blob(expected.sha256, buffer)? == Some(expected);
+                Ok(is_whole.then_some(Outcome::Reused))
+            }
+        }
+    }
+
     /// Takes the bytes of a record from the service's own disk. Blocks.
     fn take(
         &self,
@@ -143,16 +161,13 @@ impl Gathering {
         buffer: &mut Vec<u8>,
     ) -> Result<Result<(), BlobProblem>> {
         if self.options.bytes == SnapshotBytes::HardLinked {
-            return self.link(local, source, expected);
+            return self.link(local, source, expected, buffer);
         }
 
         let Some(file) = local.open_file(&source.key)? else {
             return Ok(Err(BlobProblem::Missing));
         };
-        Ok(match self.directory.take_file(&file, expected, buffer)? {
-            Taken::Whole => Ok(()),
-            Taken::Other | Taken::Unreadable => Err(BlobProblem::Wrong),
-        })
+        Ok(taken(self.directory.take_file(&file, expected, buffer)?))
     }
 
     fn link(
@@ -160,11 +175,11 @@ impl Gathering {
         local: &LocalStore,
         source: &NamedBytes,
         expected: Copying,
+        buffer: &mut Vec<u8>,
     ) -> Result<Result<(), BlobProblem>> {
         for path in local.paths_of(&source.key) {
-            if self.directory.link_file(&path, expected.sha256)? {
-                let is_whole = self.directory.has(expected.sha256, expected.size_bytes);
-                return Ok(if is_whole { Ok(()) } else { Err(BlobProblem::Wrong) });
+            if let Some(linked) = self.directory.link_file(&path, expected, buffer)? {
+                return Ok(taken(linked));
             }
         }
         Ok(Err(BlobProblem::Missing))
@@ -211,6 +226,13 @@ impl Gathering {
         }
         let intake = write(intake, piece).await?;
         blocking(GATHERING, move || intake.finish()).await
+    }
+}
+
+fn taken(taken: Taken) -> Result<(), BlobProblem> {
+    match taken {
+        Taken::Whole => Ok(()),
+        Taken::Other | Taken::Unreadable => Err(BlobProblem::Wrong),
     }
 }
 
