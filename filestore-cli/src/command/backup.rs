@@ -250,6 +250,13 @@ fn verify_text(report: &BackupVerifyReport) -> String {
         report.wrong,
         if report.database_ok { "good" } else { "damaged" },
     );
+    if report.set_aside > 0 {
+        let _ = write!(
+            text,
+            "\n{} set aside: the next snapshot takes them anew if the store has them",
+            report.set_aside
+        );
+    }
     if report.snapshot.shares_disk {
         text += "\nit shares the disk of the store: what fails there fails here";
     }

@@ -136,8 +136,10 @@ pub struct VerifyReport {
     pub checked_bytes: u64,
     /// The contents that are missing.
     pub missing: u64,
-    /// The contents that are others.
+    /// The contents that are others, or cannot be read.
     pub wrong: u64,
+    /// Those of them that were set aside, so that the next snapshot takes them anew.
+    pub set_aside: u64,
     /// True if the copy of the database is as it was written.
     pub database_is_good: bool,
     /// The first of the contents that are missing or others.
@@ -152,6 +154,7 @@ impl VerifyReport {
             checked_bytes: 0,
             missing: 0,
             wrong: 0,
+            set_aside: 0,
             database_is_good: false,
             faults: Vec::new(),
         }

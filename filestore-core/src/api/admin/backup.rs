@@ -172,8 +172,12 @@ pub struct BackupVerifyReport {
     pub checked_bytes: u64,
     /// Number of contents that are missing.
     pub missing: u64,
-    /// Number of contents with other bytes.
+    /// Number of contents with other bytes, or that cannot be read.
     pub wrong: u64,
+    /// Number of those that were set aside within the destination, so that the next snapshot takes them
+    /// anew.
+    #[serde(default)]
+    pub set_aside: u64,
     /// True if the copy of the database is as it was written.
     pub database_ok: bool,
     /// True if all that the snapshot names is there as it was.

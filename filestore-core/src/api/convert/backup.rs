@@ -97,6 +97,7 @@ impl From<VerifyReport> for api::BackupVerifyReport {
             checked_bytes: report.checked_bytes,
             missing: report.missing,
             wrong: report.wrong,
+            set_aside: report.set_aside,
             database_ok: report.database_is_good,
             faults: faults(report.faults),
             error: None,

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock};
-use sha2::Digest;
 
-use super::copy::{self, CopyError, Copying};
+use super::copy::{self, Copying};
 use super::manifest::Manifest;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{Sha256, SnapshotId};
@@ -23,14 +22,11 @@ const MANIFEST: &str = "manifest.jsonl";
 const UNFINISHED_MANIFEST: &str = "manifest.jsonl.new";
 const DATABASE: &str = "metadata.sqlite3";
 
-/// Extension of bytes that are to replace those of the same digest.
-pub(super) const INCOMING: &str = "new";
-
-const BACKING_UP: &str = "writing a snapshot";
+pub(super) const BACKING_UP: &str = "writing a snapshot";
 const READING: &str = "reading a snapshot";
 
 /// True if each file is flushed by itself: the file system cannot be flushed as a whole.
-const SYNCS_EACH: bool = !cfg!(target_os = "linux");
+pub(super) const SYNCS_EACH: bool = !cfg!(target_os = "linux");
 
 /// A directory of snapshots, locked by this process. Clones share the lock. All methods block.
 #[derive(Debug, Clone)]
@@ -46,17 +42,6 @@ struct Locked {
     _lock: File,
 }
 
-/// The outcome for a file that was to be taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
-    /// The directory has its bytes.
-    Whole,
-    /// The bytes are not those expected; the directory has none of them.
-    Other,
-    /// The file could not be read to its end; the directory has none of it.
-    Unreadable,
-}
-
 /// A content that lies in the directory, by its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
@@ -64,19 +49,6 @@ pub enum Presence {
     Owned,
     /// The file has other names: its bytes are those of a file of the store, or of another copy.
     Shared,
-}
-
-/// A content that comes piece by piece.
-#[derive(Debug)]
-pub struct BlobIntake {
-    file: File,
-    /// Path that is written to: that of the content, unless something has it.
-    path: PathBuf,
-    /// Path of the content.
-    kept_at: PathBuf,
-    expected: Copying,
-    hasher: sha2::Sha256,
-    size_bytes: u64,
 }
 
 impl BackupDirectory {
@@ -250,15 +222,6 @@ impl BackupDirectory {
         Some(if found.nlink() > 1 { Presence::Shared } else { Presence::Owned })
     }
 
-    /// Replaces a content that shares its file by a copy of its own. Returns false, and leaves the content
-    /// as it is, if its bytes are not those expected.
-    pub fn unshare(&self, expected: Copying, buffer: &mut Vec<u8>) -> Result<bool> {
-        match self.open_blob(expected.sha256)? {
-            Some(shared) => Ok(self.take_file(&shared, expected, buffer)? == Taken::Whole),
-            None => Ok(false),
-        }
-    }
-
     /// Reads what the directory has under a digest; `None` if there is nothing.
     pub fn read_blob(&self, sha256: Sha256, buffer: &mut Vec<u8>) -> Result<Option<Copying>> {
         match self.open_blob(sha256)? {
@@ -287,76 +250,11 @@ impl BackupDirectory {
         copy::digest(&file, &mut Vec::new()).map_err(|error| Error::io(READING, error))
     }
 
-    /// Copies a file under the digest and size that it should have.
-    pub fn take_file(&self, from: &File, expected: Copying, buffer: &mut Vec<u8>) -> Result<Taken> {
-        let intake = self.intake(expected)?;
-        match copy::copy(from, &intake.file, buffer) {
-            Ok(found) if found == expected => intake.keep().map(|()| Taken::Whole),
-            Ok(_) => intake.discard().map(|()| Taken::Other),
-            Err(CopyError::Read(error)) => {
-                tracing::error!(%error, sha256 = %expected.sha256, "a file cannot be read into a snapshot");
-                intake.discard().map(|()| Taken::Unreadable)
-            }
-            Err(CopyError::Write(error)) => {
-                // A full disk is free of the part. What stays is found not to count by the next run.
-                intake.discard().ok();
-                Err(full(Error::io(BACKING_UP, error)))
-            }
-        }
-    }
-
-    /// Gives a file a second name under the digest that it should have; every byte is read first. `None`
-    /// if the file is absent, `InvalidField` if it is on another file system.
-    pub fn link_file(
-        &self,
-        from: &Path,
-        expected: Copying,
-        buffer: &mut Vec<u8>,
-    ) -> Result<Option<Taken>> {
-        let found = match File::open(from).and_then(|file| copy::digest(&file, buffer)) {
-            Ok(found) => found,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => {
-                tracing::error!(%error, sha256 = %expected.sha256, "a file cannot be read for a snapshot");
-                return Ok(Some(Taken::Unreadable));
-            }
-        };
-        if found != expected {
-            return Ok(Some(Taken::Other));
-        }
-
-        match replace_by_link(from, &self.blob_path(expected.sha256)) {
-            Ok(()) => Ok(Some(Taken::Whole)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => Err(Error::invalid(
-                "hard_links",
-                "hard links need the snapshots on the file system of the data directory",
-            )),
-            Err(error) => Err(full(Error::io(BACKING_UP, error))),
-        }
-    }
-
-    /// Begins to take bytes that come piece by piece. What is under that digest stays until they are
-    /// whole: an older snapshot may need it.
-    pub fn intake(&self, expected: Copying) -> Result<BlobIntake> {
-        let kept_at = self.blob_path(expected.sha256);
-        let mut path = kept_at.clone();
-        let mut made = in_its_directory(&path, || new_file(&path));
-        if made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
-            path.set_extension(INCOMING);
-            made = remove_if_there(&path).and_then(|()| new_file(&path));
-        }
-
-        let file = made.map_err(|error| full(Error::io(BACKING_UP, error)))?;
-        let hasher = sha2::Sha256::new();
-        Ok(BlobIntake { file, path, kept_at, expected, hasher, size_bytes: 0 })
-    }
-
     pub(super) fn blobs_path(&self) -> PathBuf {
         self.path().join(BLOBS)
     }
 
-    fn blob_path(&self, sha256: Sha256) -> PathBuf {
+    pub(super) fn blob_path(&self, sha256: Sha256) -> PathBuf {
         let name = sha256.to_hex();
         self.blobs_path().join(&name[..2]).join(name)
     }
@@ -370,71 +268,11 @@ impl BackupDirectory {
     }
 }
 
-impl BlobIntake {
-    /// Writes a piece.
-    pub fn write(&mut self, piece: &[u8]) -> Result<()> {
-        self.hasher.update(piece);
-        self.size_bytes += piece.len() as u64;
-        self.file.write_all(piece).map_err(|error| full(Error::io(BACKING_UP, error)))
-    }
-
-    /// Ends the intake. Returns false, and leaves nothing, if what came is not what was expected.
-    pub fn finish(self) -> Result<bool> {
-        let sha256 = Sha256(self.hasher.clone().finalize().into());
-        let is_whole = Copying { size_bytes: self.size_bytes, sha256 } == self.expected;
-        if is_whole { self.keep() } else { self.discard() }?;
-        Ok(is_whole)
-    }
-
-    fn keep(self) -> Result<()> {
-        let keep = || {
-            if SYNCS_EACH {
-                self.file.sync_all()?;
-            }
-            if self.path == self.kept_at { Ok(()) } else { fs::rename(&self.path, &self.kept_at) }
-        };
-        keep().map_err(|error| full(Error::io(BACKING_UP, error)))
-    }
-
-    fn discard(self) -> Result<()> {
-        fs::remove_file(&self.path).map_err(|error| Error::io(BACKING_UP, error))
-    }
-}
-
-/// Runs `make`, and once more after making the directory of `path` if it is missing.
-fn in_its_directory<T>(path: &Path, make: impl Fn() -> io::Result<T>) -> io::Result<T> {
-    match make() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let Some(parent) = path.parent() else { return Err(error) };
-            match DirBuilder::new().mode(0o700).create(parent) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-                _ => make(),
-            }
-        }
-        made => made,
-    }
-}
-
-fn new_file(path: &Path) -> io::Result<File> {
+pub(super) fn new_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Gives the file `from` the name `path`, in place of what has it, if anything does.
-fn replace_by_link(from: &Path, path: &Path) -> io::Result<()> {
-    let linked = in_its_directory(path, || fs::hard_link(from, path));
-    if !linked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
-        return linked;
-    }
-
-    let incoming = path.with_extension(INCOMING);
-    remove_if_there(&incoming)?;
-    fs::hard_link(from, &incoming)?;
-    fs::rename(&incoming, path)?;
-    // rename(2) leaves both names if they are of one file already.
-    remove_if_there(&incoming)
-}
-
-fn remove_if_there(path: &Path) -> io::Result<()> {
+pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

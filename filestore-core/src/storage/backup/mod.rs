@@ -4,6 +4,7 @@
 //! filestore-backup                 marks the directory, with the version of the format
 //! filestore-backup.lock            held by the one process that works on the directory
 //! blobs/<2 digits>/<sha-256>       bytes, by their digest: equal bytes are there once
+//! damaged/<sha-256>                bytes that were found not to have that digest
 //! snapshots/<id>/metadata.sqlite3  the copy of the database
 //! snapshots/<id>/manifest.jsonl    what the snapshot consists of, see `manifest`
 //! ```
@@ -18,12 +19,15 @@
 //! One process at a time makes, reads or removes snapshots of a directory (`flock`).
 
 mod copy;
+mod damaged;
 mod directory;
+mod intake;
 mod manifest;
 mod restored;
 mod sweep;
 
 pub use copy::Copying;
-pub use directory::{BackupDirectory, BlobIntake, Presence, Taken};
+pub use directory::{BackupDirectory, Presence};
+pub use intake::{BlobIntake, Taken};
 pub use manifest::{Entry, EntryKind, Manifest, ManifestWriter};
 pub use restored::RestoredDirectory;

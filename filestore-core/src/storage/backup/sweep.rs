@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::directory::{BackupDirectory, INCOMING};
+use super::directory::BackupDirectory;
+use super::intake::INCOMING;
 use super::manifest::{EntryKind, Manifest};
 use crate::domain::error::{Error, Result};
 use crate::domain::id::Sha256;
@@ -62,7 +63,8 @@ fn next_held(manifest: &mut Manifest) -> Result<Option<Sha256>> {
 
 impl BackupDirectory {
     /// Removes all bytes that no finished snapshot holds, those of runs that broke off included; calls
-    /// `removed` with the size of each. Nothing is removed if a manifest cannot be read to its end.
+    /// `removed` with the size of each. What was set aside stays while it is the last of a content that a
+    /// snapshot holds. Nothing is removed if a manifest cannot be read to its end.
     pub fn sweep(&self, mut removed: impl FnMut(u64)) -> Result<()> {
         let open = || -> Result<Kept> {
             let ids = self.snapshots()?;
@@ -77,20 +79,31 @@ impl BackupDirectory {
             list(&directory, &mut names)?;
             for sha256 in names.drain(..) {
                 if !kept.holds(sha256)? {
-                    let path = directory.join(sha256.to_hex());
-                    let size = fs::metadata(&path).map_or(0, |found| found.len());
-                    fs::remove_file(&path).map_err(|error| Error::io(SWEEPING, error))?;
-                    removed(size);
+                    removed(remove(&directory.join(sha256.to_hex()))?);
                 }
+            }
+        }
+
+        let mut kept = open()?;
+        for sha256 in self.damaged()? {
+            if !kept.holds(sha256)? || self.blob_path(sha256).exists() {
+                removed(remove(&self.damaged_path().join(sha256.to_hex()))?);
             }
         }
         Ok(())
     }
 }
 
+/// Removes a file; returns its size.
+fn remove(path: &Path) -> Result<u64> {
+    let size = fs::metadata(path).map_or(0, |found| found.len());
+    fs::remove_file(path).map_err(|error| Error::io(SWEEPING, error))?;
+    Ok(size)
+}
+
 /// Lists the digests in a directory, in order, and removes what was to replace one of them when a run
 /// broke off. Foreign names are left alone.
-fn list(directory: &Path, names: &mut Vec<Sha256>) -> Result<()> {
+pub(super) fn list(directory: &Path, names: &mut Vec<Sha256>) -> Result<()> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

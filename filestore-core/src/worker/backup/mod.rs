@@ -95,8 +95,10 @@ impl Backups {
         .await
     }
 
-    /// Reads all of a snapshot, the newest if none is named, and compares every digest. Progress counts
-    /// contents, and bytes beside them. `NotFound` if there is no such snapshot.
+    /// Reads all of a snapshot, the newest if none is named, and compares every digest. A content that is
+    /// wrong at a second look too is set aside within the directory: the next snapshot takes it anew,
+    /// from which all older ones have it as well. Progress counts contents, and bytes beside them.
+    /// `NotFound` if there is no such snapshot.
     pub async fn verify(
         &self,
         id: Option<SnapshotId>,

@@ -273,6 +273,42 @@ async fn verifying_names_what_is_missing_and_what_is_wrong() {
 }
 
 #[tokio::test]
+async fn what_verifying_found_wrong_is_set_aside_and_taken_anew() {
+    let house = House::new().await;
+    upload(&house.store, "42", "whole").await;
+    let kept = upload(&house.store, "42", "flipped").await;
+    house.back_up().await;
+    let path = blobs(&house.path("backup"))
+        .into_iter()
+        .find(|path| std::fs::read(path).unwrap() == b"flipped")
+        .unwrap();
+    std::fs::write(&path, b"flippEd").unwrap();
+
+    let verify = async || house.backups().await.verify(None, Arc::new(NoProgress)).await.unwrap();
+    let verified = verify().await;
+    assert_eq!((verified.wrong, verified.set_aside, verified.missing), (1, 1, 0));
+    let aside = house.path("backup/damaged").join(kept.blob.sha256.to_hex());
+    assert_eq!(std::fs::read(&aside).unwrap(), b"flippEd", "nothing is thrown away");
+
+    let keep = NonZeroUsize::new(2).unwrap();
+    let prune = async || house.backups().await.prune(keep, Arc::new(NoProgress)).await.unwrap();
+    assert_eq!(prune().await.blobs_removed, 0, "there is no other of it");
+    let verified = verify().await;
+    assert_eq!((verified.wrong, verified.set_aside, verified.missing), (0, 0, 1));
+
+    let again = house.back_up().await;
+    assert_eq!((again.copied, again.reused), (1, 1));
+    assert!(verify().await.is_good());
+    let backups = house.backups().await;
+    let first = backups.list().await.unwrap()[0].id;
+    let healed = backups.verify(Some(first), Arc::new(NoProgress)).await.unwrap();
+    assert!(healed.is_good(), "the older snapshot has it again: {healed:?}");
+    drop(backups);
+    assert_eq!((prune().await.blobs_removed, aside.exists()), (1, false));
+    house.close().await;
+}
+
+#[tokio::test]
 async fn a_damaged_manifest_is_refused_and_nothing_is_pruned_by_it() {
     let house = House::new().await;
     upload(&house.store, "42", "one").await;

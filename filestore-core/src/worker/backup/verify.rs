@@ -53,24 +53,33 @@ pub(super) async fn verify(
     let mut read = batches.map(starting).buffered(batches_at_once()).boxed();
     while let Some(batch) = read.next().await {
         let batch = batch.map_err(|lost| Error::internal(VERIFYING, lost))??;
-        for (expected, problem) in batch {
-            report.checked += 1;
-            report.checked_bytes += expected.size_bytes;
+        for content in batch {
             progress.advance(1);
-            progress.add_bytes(expected.size_bytes);
-            count(&mut report, expected, problem);
+            progress.add_bytes(content.expected.size_bytes);
+            count(&mut report, &content);
         }
     }
     Ok(report)
 }
 
-fn count(report: &mut VerifyReport, expected: Copying, problem: Option<BlobProblem>) {
-    let Some(problem) = problem else { return };
+/// A content that was read.
+struct Looked {
+    expected: Copying,
+    problem: Option<BlobProblem>,
+    is_set_aside: bool,
+}
+
+fn count(report: &mut VerifyReport, content: &Looked) {
+    report.checked += 1;
+    report.checked_bytes += content.expected.size_bytes;
+    report.set_aside += u64::from(content.is_set_aside);
+
+    let Some(problem) = content.problem else { return };
     match problem {
         BlobProblem::Missing => report.missing += 1,
         BlobProblem::Wrong | BlobProblem::Unreachable => report.wrong += 1,
     }
-    note_fault(&mut report.faults, expected, None, problem);
+    note_fault(&mut report.faults, content.expected, None, problem);
 }
 
 /// Reads the next lines of a manifest, as far as the snapshot holds what they name; an empty batch is
@@ -88,24 +97,49 @@ fn next_batch(manifest: Option<Manifest>) -> Result<(Vec<Entry>, Option<Manifest
     Ok((batch, Some(manifest)))
 }
 
-fn read_batch(
-    directory: &BackupDirectory,
-    batch: Vec<Entry>,
-) -> Vec<(Copying, Option<BlobProblem>)> {
+fn read_batch(directory: &BackupDirectory, batch: Vec<Entry>) -> Vec<Looked> {
     let mut buffer = Vec::new();
-    let mut read = Vec::with_capacity(batch.len());
-    for Entry { sha256, size_bytes, .. } in batch {
+    let mut look = |Entry { sha256, size_bytes, .. }| {
         let expected = expected(sha256, size_bytes);
-        let problem = match directory.read_blob(sha256, &mut buffer) {
-            Ok(Some(found)) if found == expected => None,
-            Ok(Some(_)) => Some(BlobProblem::Wrong),
-            Ok(None) => Some(BlobProblem::Missing),
-            Err(error) => {
-                tracing::error!(%sha256, error = %error.chain(), "a content cannot be read");
-                Some(BlobProblem::Wrong)
-            }
-        };
-        read.push((expected, problem));
+        let mut problem = problem_of(directory, expected, &mut buffer);
+        if problem == Some(BlobProblem::Wrong) {
+            // A disk, or memory, may fail once.
+            problem = problem_of(directory, expected, &mut buffer);
+        }
+        let is_set_aside = problem == Some(BlobProblem::Wrong) && set_aside(directory, expected);
+        Looked { expected, problem, is_set_aside }
+    };
+    batch.into_iter().map(&mut look).collect()
+}
+
+fn problem_of(
+    directory: &BackupDirectory,
+    expected: Copying,
+    buffer: &mut Vec<u8>,
+) -> Option<BlobProblem> {
+    match directory.read_blob(expected.sha256, buffer) {
+        Ok(Some(found)) if found == expected => None,
+        Ok(Some(_)) => Some(BlobProblem::Wrong),
+        Ok(None) => Some(BlobProblem::Missing),
+        Err(error) => {
+            let sha256 = expected.sha256;
+            tracing::error!(%sha256, error = %error.chain(), "a content cannot be read");
+            Some(BlobProblem::Wrong)
+        }
     }
-    read
+}
+
+/// Sets a wrong content aside; false, and the content stays, where nothing can be written.
+fn set_aside(directory: &BackupDirectory, content: Copying) -> bool {
+    let sha256 = content.sha256;
+    match directory.set_aside(sha256) {
+        Ok(is_set_aside) => {
+            tracing::error!(%sha256, "a content with wrong bytes is set aside");
+            is_set_aside
+        }
+        Err(error) => {
+            tracing::error!(%sha256, error = %error.chain(), "a content with wrong bytes stays");
+            false
+        }
+    }
 }

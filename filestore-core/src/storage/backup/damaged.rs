@@ -1,0 +1,45 @@
+//! Contents that were found to have other bytes: kept aside, where no snapshot counts on them.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::PathBuf;
+
+use super::directory::{BackupDirectory, make_directory};
+use super::sweep::list;
+use crate::domain::error::{Error, Result};
+use crate::domain::id::Sha256;
+
+const DAMAGED: &str = "damaged";
+
+const SETTING_ASIDE: &str = "setting damaged bytes aside";
+
+impl BackupDirectory {
+    /// Takes a content out of those that count, durably, and keeps its bytes beside them: the next
+    /// snapshot takes the content anew. Returns false if there is none.
+    pub fn set_aside(&self, sha256: Sha256) -> Result<bool> {
+        let (from, aside) = (self.blob_path(sha256), self.damaged_path());
+        make_directory(&aside)?;
+
+        match fs::rename(&from, aside.join(sha256.to_hex())) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(Error::io(SETTING_ASIDE, error)),
+        }
+        for directory in [aside.as_path(), self.path()].into_iter().chain(from.parent()) {
+            let synced = File::open(directory).and_then(|directory| directory.sync_all());
+            synced.map_err(|error| Error::io(SETTING_ASIDE, error))?;
+        }
+        Ok(true)
+    }
+
+    /// Lists the digests of what was set aside, in their order.
+    pub(super) fn damaged(&self) -> Result<Vec<Sha256>> {
+        let mut names = Vec::new();
+        list(&self.damaged_path(), &mut names)?;
+        Ok(names)
+    }
+
+    pub(super) fn damaged_path(&self) -> PathBuf {
+        self.path().join(DAMAGED)
+    }
+}
