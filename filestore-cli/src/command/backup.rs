@@ -165,7 +165,7 @@ fn create(report: &BackupReport, out: Output) -> Result<Exit> {
         |report| report.snapshot.iter().map(|made| made.snapshot_id.as_str()).collect(),
         |report| create_text(report, snapshot),
     )?;
-    Ok(faults("saved", &report.faults, snapshot.damaged, out))
+    Ok(faults("saved", &report.faults, damage(snapshot), out))
 }
 
 fn create_text(report: &BackupReport, snapshot: &Snapshot) -> String {
@@ -182,8 +182,22 @@ fn create_text(report: &BackupReport, snapshot: &Snapshot) -> String {
     if snapshot.elsewhere > 0 {
         let _ = write!(text, "\n{} only noted, at their providers", snapshot.elsewhere);
     }
+    text + &damage_text(snapshot)
+}
+
+/// The number of things that the store had not whole when the snapshot was taken.
+fn damage(snapshot: &Snapshot) -> u64 {
+    snapshot.damaged + snapshot.damaged_records
+}
+
+fn damage_text(snapshot: &Snapshot) -> String {
+    let mut text = String::new();
     if snapshot.damaged > 0 {
         let _ = write!(text, "\n{} damaged in the store", counted(snapshot.damaged, "content"));
+    }
+    if snapshot.damaged_records > 0 {
+        let records = counted(snapshot.damaged_records, "record");
+        let _ = write!(text, "\n{records} of the store cannot be read: their bytes are not in it");
     }
     text
 }
@@ -230,6 +244,9 @@ fn notes(snapshot: &Snapshot) -> String {
     if snapshot.damaged > 0 {
         notes.push(format!("{} damaged", snapshot.damaged));
     }
+    if snapshot.damaged_records > 0 {
+        notes.push(format!("{} unreadable", counted(snapshot.damaged_records, "record")));
+    }
     notes.join(", ")
 }
 
@@ -237,7 +254,7 @@ fn verify(report: &BackupVerifyReport, out: Output) -> Result<Exit> {
     check(report.error.as_ref(), cannot_verify)?;
     out.data(report, |_| Vec::new(), verify_text)?;
     let bad = report.missing + report.wrong + u64::from(!report.database_ok);
-    Ok(faults("good", &report.faults, bad, out))
+    Ok(faults("good", &report.faults, bad + damage(&report.snapshot), out))
 }
 
 fn verify_text(report: &BackupVerifyReport) -> String {
@@ -263,7 +280,7 @@ fn verify_text(report: &BackupVerifyReport) -> String {
     if report.snapshot.elsewhere > 0 {
         let _ = write!(text, "\n{} at providers were not read", report.snapshot.elsewhere);
     }
-    text
+    text + &damage_text(&report.snapshot)
 }
 
 fn prune(report: &BackupPruneReport, out: Output) -> Result<Exit> {
@@ -287,7 +304,7 @@ fn prune(report: &BackupPruneReport, out: Output) -> Result<Exit> {
 fn restore(report: &BackupRestoreReport, out: Output) -> Result<Exit> {
     check(report.error.as_ref(), cannot_restore)?;
     out.data(report, |_| Vec::new(), restore_text)?;
-    Ok(faults("restored", &report.faults, report.failed, out))
+    Ok(faults("restored", &report.faults, report.failed + report.damaged_records, out))
 }
 
 fn restore_text(report: &BackupRestoreReport) -> String {
@@ -302,6 +319,13 @@ fn restore_text(report: &BackupRestoreReport) -> String {
     }
     if report.left_at_providers > 0 {
         let _ = write!(text, "; {} compared at their providers", report.left_at_providers);
+    }
+    if report.damaged_records > 0 {
+        let records = counted(report.damaged_records, "record");
+        let _ = write!(
+            text,
+            "\n{records} of the snapshot cannot be read: their files are not restored"
+        );
     }
     text
 }

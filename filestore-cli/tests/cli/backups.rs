@@ -53,6 +53,35 @@ fn a_snapshot_with_flipped_bytes_is_found_out() {
 }
 
 #[test]
+fn a_snapshot_of_a_store_that_has_lost_bytes_is_refused_by_create_and_verify() {
+    let bench = Bench::new(Way::Direct);
+    bench.upload("lost.txt", "lost", &[]);
+    let blobs = bench.data_dir().join("blobs");
+    std::fs::rename(find(&blobs, 4).expect("it is stored"), bench.path("away")).unwrap();
+
+    let backup = bench.path("backup").display().to_string();
+    for command in [["create", "--to"], ["verify", "--from"], ["verify", "--from"]] {
+        let run = bench.run(&["backup", command[0], command[1], &backup]);
+        assert_eq!(run.status.code(), Some(1), "{command:?}");
+        let said = String::from_utf8(run.stdout).unwrap();
+        assert!(said.contains("1 content damaged in the store"), "{said}");
+    }
+}
+
+/// Finds a file of `size` bytes.
+fn find(directory: &std::path::Path, size: u64) -> Option<std::path::PathBuf> {
+    std::fs::read_dir(directory).unwrap().find_map(|entry| {
+        let entry = entry.unwrap();
+        let found = entry.metadata().unwrap();
+        if found.is_dir() {
+            find(&entry.path(), size)
+        } else {
+            (found.len() == size).then(|| entry.path())
+        }
+    })
+}
+
+#[test]
 fn a_server_writes_only_where_its_configuration_says() {
     let bench = Bench::with(Way::Url, |config| {
         let path = config.data_dir.with_extension("backup");

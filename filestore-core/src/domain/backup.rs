@@ -62,6 +62,8 @@ pub struct SnapshotInfo {
     pub elsewhere: u64,
     /// The contents that the store did not have, or had with other bytes than recorded.
     pub damaged: u64,
+    /// The records that could not be read, whose bytes it therefore does not name.
+    pub damaged_records: u64,
     /// The size of its copy of the database, in bytes.
     pub database_bytes: u64,
 }
@@ -160,9 +162,11 @@ impl VerifyReport {
         }
     }
 
-    /// Tells whether all that the snapshot names is there as it was.
+    /// Tells whether every file of the store can be restored from the snapshot, or is noted at its
+    /// provider: all that it names is there as it was, and the store had everything when it was taken.
     pub fn is_good(&self) -> bool {
-        self.missing == 0 && self.wrong == 0 && self.database_is_good
+        let had_everything = self.snapshot.damaged == 0 && self.snapshot.damaged_records == 0;
+        self.missing == 0 && self.wrong == 0 && self.database_is_good && had_everything
     }
 }
 
@@ -193,6 +197,8 @@ pub struct RestoreReport {
     pub failed: u64,
     /// The first of those.
     pub faults: Vec<BlobFault>,
+    /// The records of the snapshot that cannot be read, and whose files were not restored.
+    pub damaged_records: u64,
 }
 
 /// The part of a snapshot that is restored into a running store.

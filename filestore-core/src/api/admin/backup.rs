@@ -45,6 +45,9 @@ pub struct Snapshot {
     pub elsewhere: u64,
     /// Number of contents that the store did not have any more, or had with other bytes.
     pub damaged: u64,
+    /// Number of records that could not be read, and whose bytes it does not name.
+    #[serde(default)]
+    pub damaged_records: u64,
     /// Size of its copy of the database, in bytes.
     pub database_bytes: u64,
 }
@@ -180,7 +183,8 @@ pub struct BackupVerifyReport {
     pub set_aside: u64,
     /// True if the copy of the database is as it was written.
     pub database_ok: bool,
-    /// True if all that the snapshot names is there as it was.
+    /// True if all that the snapshot names is there as it was, and the store had everything when the
+    /// snapshot was taken (no `damaged`, no `damaged_records`).
     pub ok: bool,
     /// First of the contents that are missing or have other bytes.
     #[serde(default)]
@@ -241,6 +245,9 @@ pub struct BackupRestoreReport {
     pub present: u64,
     /// Number of files whose bytes could not be had, or not be compared.
     pub failed: u64,
+    /// Number of records of the snapshot that cannot be read, and whose files were not restored.
+    #[serde(default)]
+    pub damaged_records: u64,
     /// First of those.
     #[serde(default)]
     pub faults: Vec<BackupFault>,

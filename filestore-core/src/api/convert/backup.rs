@@ -20,6 +20,7 @@ impl From<SnapshotInfo> for api::Snapshot {
             bytes: info.blob_bytes,
             elsewhere: info.elsewhere,
             damaged: info.damaged,
+            damaged_records: info.damaged_records,
             database_bytes: info.database_bytes,
         }
     }
@@ -113,6 +114,7 @@ impl From<RestoreReport> for api::BackupRestoreReport {
             left_at_providers: report.left_at_providers,
             present: report.present,
             failed: report.failed,
+            damaged_records: report.damaged_records,
             faults: faults(report.faults),
             error: None,
         }

@@ -77,6 +77,9 @@ struct End {
     blob_bytes: u64,
     elsewhere: u64,
     damaged: u64,
+    /// Absent where an older version wrote it.
+    #[serde(default)]
+    damaged_records: u64,
     manifest_sha256: String,
 }
 
@@ -172,6 +175,11 @@ impl ManifestWriter {
         self.line(&content)
     }
 
+    /// Notes how many records could not be read.
+    pub fn note_damaged_records(&mut self, count: u64) {
+        self.info.damaged_records = count;
+    }
+
     /// Writes the last line, and hands all to the system.
     pub fn finish(mut self) -> Result<(SnapshotInfo, File)> {
         let info = self.info.clone();
@@ -181,6 +189,7 @@ impl ManifestWriter {
             blob_bytes: info.blob_bytes,
             elsewhere: info.elsewhere,
             damaged: info.damaged,
+            damaged_records: info.damaged_records,
             manifest_sha256: Sha256(self.hasher.clone().finalize().into()).to_hex(),
         };
         self.line(&end)?;
@@ -287,6 +296,7 @@ fn info_of(head: &Head, end: &End) -> Result<SnapshotInfo> {
         blob_bytes: end.blob_bytes,
         elsewhere: end.elsewhere,
         damaged: end.damaged,
+        damaged_records: end.damaged_records,
         database_bytes: head.database_bytes,
     })
 }

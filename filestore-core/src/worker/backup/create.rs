@@ -167,6 +167,7 @@ impl Run<'_> {
                 blob_bytes: 0,
                 elsewhere: 0,
                 damaged: 0,
+                damaged_records: 0,
                 database_bytes: copy.size_bytes,
             };
             ManifestWriter::begin(directory.new_manifest(id)?, info, copy.sha256)
@@ -209,7 +210,8 @@ impl Run<'_> {
             })
             .await?;
         }
-        naming.await.map_err(|lost| Error::internal(BACKING_UP, lost))??;
+        let damaged = naming.await.map_err(|lost| Error::internal(BACKING_UP, lost))??;
+        manifest.note_damaged_records(damaged);
         Ok(manifest)
     }
 }
@@ -235,13 +237,13 @@ fn count(batch: &[Gathered], report: &mut BackupReport, progress: &dyn Progress)
     }
 }
 
-/// Sends all contents that the snapshot names, in the order of their digests. Blocks; ends early if
-/// nobody receives them any more.
+/// Sends all contents that the snapshot names, in the order of their digests; returns how many records
+/// cannot be read. Blocks; ends early if nobody receives them any more.
 fn name_contents(
     directory: &BackupDirectory,
     id: SnapshotId,
     sender: &mpsc::Sender<Vec<Content>>,
-) -> Result<()> {
+) -> Result<u64> {
     let mut finished = Finished::newest(directory)?;
     let mut naming = Naming { batch: Vec::with_capacity(BATCH), sender };
 
@@ -257,7 +259,8 @@ fn name_contents(
     if damaged > 0 {
         tracing::error!(damaged, "a snapshot has not the bytes of files whose records are damaged");
     }
-    naming.send()
+    naming.send()?;
+    Ok(damaged)
 }
 
 /// Contents on their way to being gathered.

@@ -120,7 +120,8 @@ impl Restoring {
                 }
             }
         }
-        naming.await.map_err(|lost| Error::internal(RESTORING, lost))??;
+        report.damaged_records =
+            naming.await.map_err(|lost| Error::internal(RESTORING, lost))??;
         Ok(localized)
     }
 
@@ -211,12 +212,13 @@ fn count(report: &mut RestoreReport, file: &NamedBytes, outcome: Outcome, progre
     }
 }
 
-/// Sends the files that the snapshot names. Blocks; ends early if nobody receives them any more.
+/// Sends the files that the snapshot names; returns how many records cannot be read. Blocks; ends early
+/// if nobody receives them any more.
 fn name_files(
     directory: &BackupDirectory,
     id: SnapshotId,
     sender: &mpsc::Sender<Vec<NamedBytes>>,
-) -> Result<()> {
+) -> Result<u64> {
     let gone = || Error::new(ErrorKind::Conflict, "the restore broke off");
     let mut batch = Vec::with_capacity(BATCH);
     let damaged = SnapshotDatabase::open(&directory.database(id))?.each_named(&mut |file| {
@@ -230,5 +232,6 @@ fn name_files(
     if damaged > 0 {
         tracing::error!(damaged, "files whose records are damaged are not restored");
     }
-    sender.blocking_send(batch).map_err(|_| gone())
+    sender.blocking_send(batch).map_err(|_| gone())?;
+    Ok(damaged)
 }

@@ -53,8 +53,9 @@ impl FileStore {
             self.restore_one(&backups.directory, record, &mut report).await?;
             progress.advance(1);
         }
-        let found = naming.await.map_err(|lost| Error::internal(RESTORING, lost))??;
-        if found == 0 {
+        let (found, damaged) = naming.await.map_err(|lost| Error::internal(RESTORING, lost))??;
+        report.damaged_records = damaged;
+        if found + damaged == 0 {
             return Err(Error::not_found("the file in the snapshot"));
         }
         Ok(report)
@@ -94,14 +95,15 @@ impl FileStore {
     }
 }
 
-/// Sends the records that are to be restored; returns how many. Blocks.
+/// Sends the records that are to be restored; returns how many they are, and how many more cannot be
+/// read. Blocks.
 fn name_records(
     directory: &BackupDirectory,
     id: SnapshotId,
     selection: &Selection,
     sender: &mpsc::Sender<FileRecord>,
-) -> Result<u64> {
-    let mut found = 0;
+) -> Result<(u64, u64)> {
+    let (mut found, mut damaged) = (0, 0);
     let mut send = |record: FileRecord| {
         found += 1;
         let gone = |_| Error::new(ErrorKind::Conflict, "the restore broke off");
@@ -112,10 +114,10 @@ fn name_records(
     match selection {
         Selection::File(file) => copy.file(*file)?.into_iter().try_for_each(send)?,
         Selection::Organization(organization) => {
-            copy.each_of(organization, &mut send)?;
+            damaged = copy.each_of(organization, &mut send)?;
         }
     }
-    Ok(found)
+    Ok((found, damaged))
 }
 
 /// Streams a file of the snapshot.

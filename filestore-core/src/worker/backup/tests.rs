@@ -516,6 +516,37 @@ async fn what_the_store_has_lost_is_named_and_keeps_nothing_else_from_being_save
     assert_eq!((report.snapshot.blobs, report.snapshot.damaged), (1, 1));
     assert_eq!(report.faults[0].file_id, Some(lost.file_id));
     assert_eq!(report.faults[0].problem, BlobProblem::Missing);
+    let verified = house.backups().await.verify(None, Arc::new(NoProgress)).await.unwrap();
+    assert_eq!((verified.missing, verified.is_good()), (0, false), "not all can be restored");
+    house.close().await;
+}
+
+#[tokio::test]
+async fn records_that_cannot_be_read_are_counted_in_every_report() {
+    let house = House::new().await;
+    upload(&house.store, "42", "sound").await;
+    let damaged = upload(&house.store, "42", "damaged").await.file_id;
+    let vandal = rusqlite::Connection::open(house.store.data_dir().database()).unwrap();
+    vandal.pragma_update(None, "ignore_check_constraints", true).unwrap();
+    let sql = "UPDATE files SET blob_key = '?' WHERE file_id = ?1";
+    assert_eq!(vandal.execute(sql, [damaged.to_string()]).unwrap(), 1);
+    drop(vandal);
+
+    let snapshot = house.back_up().await.snapshot;
+    assert_eq!((snapshot.files, snapshot.blobs, snapshot.damaged_records), (1, 1, 1));
+    let backups = house.backups().await;
+    assert_eq!(backups.list().await.unwrap(), [snapshot]);
+    let verified = backups.verify(None, Arc::new(NoProgress)).await.unwrap();
+    assert_eq!((verified.missing, verified.wrong, verified.is_good()), (0, 0, false));
+
+    let selection = Selection::Organization("42".parse().unwrap());
+    let admin = house.store.admin();
+    let report = admin.restore(&backups, None, selection, Arc::new(NoProgress)).await.unwrap();
+    assert_eq!((report.present, report.damaged_records), (1, 1));
+    drop(backups);
+    let (report, restored) = house.restored("copy", RestoredAs::Copy).await;
+    assert_eq!((report.restored, report.failed, report.damaged_records), (1, 0, 1));
+    restored.close().await;
     house.close().await;
 }
 
