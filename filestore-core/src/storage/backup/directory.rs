@@ -10,6 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::copy::{self, Copying};
 use super::manifest::Manifest;
+use super::runs::{Claim, Runs, Sharing};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{Sha256, SnapshotId};
 
@@ -32,6 +33,8 @@ pub(super) const SYNCS_EACH: bool = !cfg!(target_os = "linux");
 #[derive(Debug, Clone)]
 pub struct BackupDirectory {
     held: Arc<Locked>,
+    /// The claim of the run that this clone belongs to.
+    _claim: Option<Arc<Claim>>,
 }
 
 #[derive(Debug)]
@@ -39,6 +42,7 @@ struct Locked {
     path: PathBuf,
     /// Opened before anything is written: a flush reports the failures since then.
     directory: File,
+    runs: Arc<Runs>,
     _lock: File,
 }
 
@@ -108,7 +112,16 @@ impl BackupDirectory {
         }
 
         let directory = File::open(&path).map_err(|error| Error::io(READING, error))?;
-        Ok(Self { held: Arc::new(Locked { path, directory, _lock: lock }) })
+        let runs = Arc::default();
+        let held = Arc::new(Locked { path, directory, runs, _lock: lock });
+        Ok(Self { held, _claim: None })
+    }
+
+    /// Claims the directory for a run, which works on the clone that is returned: until the last clone of
+    /// that is gone, no other run has the directory, unless both only read. `Locked` while one has it.
+    pub fn claim(&self, sharing: Sharing) -> Result<Self> {
+        let claim = Claim::take(&self.held.runs, sharing, self.path())?;
+        Ok(Self { held: Arc::clone(&self.held), _claim: Some(Arc::new(claim)) })
     }
 
     /// Returns the path of the directory.

@@ -16,7 +16,8 @@
 //! a later one counts on them, as a power cut may have left zeros.
 //!
 //! # Locking
-//! One process at a time makes, reads or removes snapshots of a directory (`flock`).
+//! One process at a time makes, reads or removes snapshots of a directory (`flock`). Within it, runs claim
+//! the directory, see `runs`.
 
 mod copy;
 mod damaged;
@@ -24,6 +25,7 @@ mod directory;
 mod intake;
 mod manifest;
 mod restored;
+mod runs;
 mod sweep;
 
 pub use copy::Copying;
@@ -31,3 +33,4 @@ pub use directory::{BackupDirectory, Presence};
 pub use intake::{BlobIntake, Taken};
 pub use manifest::{Entry, EntryKind, Manifest, ManifestWriter};
 pub use restored::RestoredDirectory;
+pub use runs::Sharing;

@@ -14,7 +14,7 @@ use crate::domain::backup::{BackupOptions, BackupReport, SnapshotInfo};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{Sha256, SnapshotId};
 use crate::metadata::sqlite::{NamedBytes, SnapshotDatabase};
-use crate::storage::backup::{BackupDirectory, EntryKind, Manifest, ManifestWriter};
+use crate::storage::backup::{BackupDirectory, EntryKind, Manifest, ManifestWriter, Sharing};
 use crate::tasks;
 use crate::worker::lane::{LEASE, while_renewing};
 use crate::worker::progress::Progress;
@@ -32,9 +32,10 @@ impl FileStore {
         options: BackupOptions,
         progress: Arc<dyn Progress>,
     ) -> Result<BackupReport> {
+        let directory = backups.directory.claim(Sharing::Alone)?;
         let id = SnapshotId::generate(self.inner().now());
         let hold = Hold::take(self, id).await?;
-        let run = Run { store: self, directory: &backups.directory, options, hold: &hold };
+        let run = Run { store: self, directory: &directory, options, hold: &hold };
         let made = while_renewing(run.make(id, progress), || hold.renew()).await;
 
         // One that is not released ends with its lease.

@@ -30,7 +30,7 @@ use crate::domain::backup::{
 use crate::domain::error::{Error, Result};
 use crate::domain::id::{FileId, Sha256, SnapshotId};
 use crate::domain::provider::ProviderConfig;
-use crate::storage::backup::{BackupDirectory, Copying};
+use crate::storage::backup::{BackupDirectory, Copying, Sharing};
 use crate::tasks;
 
 use super::progress::Progress;
@@ -40,6 +40,9 @@ const BATCH: usize = 256;
 
 /// The snapshots in a directory. Reading, restoring and removing them needs no store; making one does:
 /// [`Admin::backup`](super::Admin::backup).
+///
+/// Clones are of one directory. A run that changes something there (making, verifying, removing) goes on
+/// alone: any other fails with `Locked` meanwhile. Restores go on beside each other.
 ///
 /// ```no_run
 /// use filestore_core::{Backups, NoProgress};
@@ -104,8 +107,9 @@ impl Backups {
         id: Option<SnapshotId>,
         progress: Arc<dyn Progress>,
     ) -> Result<VerifyReport> {
+        let directory = self.directory.claim(Sharing::Alone)?;
         let id = self.pick(id).await?;
-        verify::verify(&self.directory, id, progress).await
+        verify::verify(&directory, id, progress).await
     }
 
     /// Restores a snapshot, the newest if none is named, into `into`: an absent or empty directory, or
@@ -120,9 +124,10 @@ impl Backups {
         providers: &[ProviderConfig],
         progress: Arc<dyn Progress>,
     ) -> Result<RestoreReport> {
+        let directory = self.directory.claim(Sharing::Beside)?;
         let id = self.pick(id).await?;
         let into = into.as_ref().to_owned();
-        restore::restore(&self.directory, id, into, restored_as, providers, progress).await
+        restore::restore(&directory, id, into, restored_as, providers, progress).await
     }
 
     /// Removes all but the newest `keep` snapshots, and the bytes that none of these holds; also what
@@ -133,7 +138,7 @@ impl Backups {
         keep: NonZeroUsize,
         progress: Arc<dyn Progress>,
     ) -> Result<PruneReport> {
-        let directory = self.directory.clone();
+        let directory = self.directory.claim(Sharing::Alone)?;
         blocking("removing snapshots", move || {
             let mut kept = directory.snapshots()?;
             let removed = kept.drain(..kept.len().saturating_sub(keep.get())).collect::<Vec<_>>();

@@ -20,7 +20,7 @@ use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
 use crate::metadata::sqlite::SnapshotDatabase;
 use crate::storage::ByteStream;
-use crate::storage::backup::BackupDirectory;
+use crate::storage::backup::{BackupDirectory, Sharing};
 use crate::tasks;
 use crate::worker::progress::Progress;
 
@@ -41,16 +41,17 @@ impl FileStore {
         selection: Selection,
         progress: Arc<dyn Progress>,
     ) -> Result<RestoreReport> {
+        let claimed = backups.directory.claim(Sharing::Beside)?;
         let id = backups.pick(id).await?;
         let (sender, mut records) = mpsc::channel(AHEAD);
-        let directory = backups.directory.clone();
+        let directory = claimed.clone();
         let naming = tasks::blocking(move || name_records(&directory, id, &selection, &sender));
         progress.accepted();
         progress.start(None);
 
         let mut report = RestoreReport::default();
         while let Some(record) = records.recv().await {
-            self.restore_one(&backups.directory, record, &mut report).await?;
+            self.restore_one(&claimed, record, &mut report).await?;
             progress.advance(1);
         }
         let (found, damaged) = naming.await.map_err(|lost| Error::internal(RESTORING, lost))??;

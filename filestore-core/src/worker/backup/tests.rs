@@ -333,6 +333,56 @@ async fn a_damaged_manifest_is_refused_and_nothing_is_pruned_by_it() {
     house.close().await;
 }
 
+/// Tells when a run has begun.
+#[derive(Default)]
+struct Begun(tokio::sync::Notify);
+
+impl crate::worker::Progress for Begun {
+    fn accepted(&self) {
+        self.0.notify_one();
+    }
+
+    fn start(&self, _total: Option<u64>) {}
+
+    fn advance(&self, _units: u64) {}
+}
+
+#[tokio::test]
+async fn nothing_is_pruned_verified_or_restored_under_a_run_that_makes_a_snapshot() {
+    let house = House::new().await;
+    upload(&house.store, "42", "one").await;
+    house.back_up().await;
+    let (backups, keep) = (house.backups().await, NonZeroUsize::new(1).unwrap());
+    let clone = backups.clone();
+
+    let begun = Arc::new(Begun::default());
+    let options = BackupOptions::default();
+    let making = house.store.admin().backup(&backups, options, Arc::<Begun>::clone(&begun));
+    let mut making = Box::pin(making);
+    tokio::select! {
+        biased;
+        () = begun.0.notified() => {}
+        made = &mut making => panic!("it waits for the disk: {made:?}"),
+    }
+
+    let kind = |outcome: Option<crate::Error>| outcome.map(|error| error.kind());
+    let none = Arc::new(NoProgress);
+    let pruned = clone.prune(keep, none.clone()).await.err();
+    let verified = clone.verify(None, none.clone()).await.err();
+    let twice = house.store.admin().backup(&clone, options, none.clone());
+    let selection = Selection::Organization("42".parse().unwrap());
+    let restored = house.store.admin().restore(&clone, None, selection, none.clone()).await.err();
+    for refused in [pruned, verified, twice.await.err(), restored] {
+        assert_eq!(kind(refused), Some(ErrorKind::Locked));
+    }
+
+    making.as_mut().await.unwrap();
+    drop(making);
+    assert_eq!(clone.prune(keep, none).await.unwrap().removed.len(), 1);
+    drop((backups, clone));
+    house.close().await;
+}
+
 #[tokio::test]
 async fn pruning_keeps_the_newest_and_all_that_they_name() {
     let house = House::new().await;

@@ -1,0 +1,70 @@
+//! The runs of this process on a directory of snapshots.
+//!
+//! # Locking
+//! The lock of the directory keeps other processes out. Within this one, a run that changes what is there
+//! goes on alone, and runs that only read go on beside each other. A claim lasts until the last clone of
+//! the directory that has it is gone: what a cancelled run has left on the blocking pool still has it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::domain::error::{Error, ErrorKind, Result};
+
+/// The needs of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// The run changes what is there.
+    Alone,
+    /// The run only reads.
+    Beside,
+}
+
+/// The runs under way.
+#[derive(Debug, Default)]
+pub(super) struct Runs(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    is_one_alone: bool,
+    beside: usize,
+}
+
+/// The right of a run under way, given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Claim {
+    runs: Arc<Runs>,
+    sharing: Sharing,
+}
+
+impl Claim {
+    /// Claims a directory for a run. `Locked` while another run excludes this one.
+    pub(super) fn take(runs: &Arc<Runs>, sharing: Sharing, path: &Path) -> Result<Self> {
+        let mut state = runs.0.lock();
+        let is_free = match sharing {
+            Sharing::Alone => !state.is_one_alone && state.beside == 0,
+            Sharing::Beside => !state.is_one_alone,
+        };
+        if !is_free {
+            let message = format!("another run works on the snapshots in {}", path.display());
+            return Err(Error::new(ErrorKind::Locked, message));
+        }
+
+        match sharing {
+            Sharing::Alone => state.is_one_alone = true,
+            Sharing::Beside => state.beside += 1,
+        }
+        Ok(Self { runs: Arc::clone(runs), sharing })
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut state = self.runs.0.lock();
+        match self.sharing {
+            Sharing::Alone => state.is_one_alone = false,
+            Sharing::Beside => state.beside -= 1,
+        }
+    }
+}
