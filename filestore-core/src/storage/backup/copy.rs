@@ -44,6 +44,23 @@ pub(super) fn copy(from: &File, to: &File, buffer: &mut Vec<u8>) -> Result<Copyi
     each_block(from, buffer, |block| if is_shared { Ok(()) } else { write_all(to, block) })
 }
 
+/// Reads all of `from` from its disk, as far as the system allows it: what memory still has of a file that
+/// was just written says nothing about what the disk has.
+pub(super) fn digest_of_disk(from: &File, buffer: &mut Vec<u8>) -> io::Result<Copying> {
+    forget_cached(from);
+    digest(from, buffer)
+}
+
+/// Tells the system that what it keeps of a file in memory is not needed. Pages stay that are not flushed
+/// yet, or are of a file that is mapped; a system that refuses reads as it always does.
+#[cfg(target_os = "linux")]
+fn forget_cached(file: &File) {
+    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn forget_cached(_: &File) {}
+
 /// Reads all of `from`.
 pub(super) fn digest(from: &File, buffer: &mut Vec<u8>) -> io::Result<Copying> {
     Ok(each_block(from, buffer, |_| Ok(()))?)
@@ -90,4 +107,37 @@ fn write_all(to: &File, mut block: &[u8]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::io::IoSliceMut;
+
+    use rustix::io::{Errno, ReadWriteFlags, preadv2};
+
+    use super::*;
+
+    /// Tells whether reading the first bytes needs no disk; `None` if the file system does not say so.
+    fn is_cached(file: &File) -> Option<bool> {
+        let mut byte = [0];
+        match preadv2(file, &mut [IoSliceMut::new(&mut byte)], 0, ReadWriteFlags::NOWAIT) {
+            Ok(_) => Some(true),
+            Err(Errno::AGAIN) => Some(false),
+            Err(_) => None,
+        }
+    }
+
+    #[test]
+    fn a_flushed_file_is_read_from_the_disk_and_not_from_memory() {
+        // Not in /tmp, which may be in memory.
+        let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        io::Write::write_all(&mut file, &[7; 8 << 10]).unwrap();
+        file.sync_all().unwrap();
+        assert_ne!(is_cached(&file), Some(false), "it was just written");
+
+        let written = digest(&file, &mut Vec::new()).unwrap();
+        forget_cached(&file);
+        assert_ne!(is_cached(&file), Some(true), "the next read asks the disk");
+        assert_eq!(digest_of_disk(&file, &mut Vec::new()).unwrap(), written);
+    }
 }

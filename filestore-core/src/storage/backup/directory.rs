@@ -235,12 +235,12 @@ impl BackupDirectory {
         Some(if found.nlink() > 1 { Presence::Shared } else { Presence::Owned })
     }
 
-    /// Reads what the directory has under a digest; `None` if there is nothing.
+    /// Reads what the directory has under a digest, from the disk; `None` if there is nothing.
     pub fn read_blob(&self, sha256: Sha256, buffer: &mut Vec<u8>) -> Result<Option<Copying>> {
         match self.open_blob(sha256)? {
-            Some(file) => {
-                copy::digest(&file, buffer).map(Some).map_err(|error| Error::io(READING, error))
-            }
+            Some(file) => copy::digest_of_disk(&file, buffer)
+                .map(Some)
+                .map_err(|error| Error::io(READING, error)),
             None => Ok(None),
         }
     }
@@ -260,7 +260,7 @@ impl BackupDirectory {
         if SYNCS_EACH {
             file.sync_all().map_err(|error| Error::io(BACKING_UP, error))?;
         }
-        copy::digest(&file, &mut Vec::new()).map_err(|error| Error::io(READING, error))
+        copy::digest_of_disk(&file, &mut Vec::new()).map_err(|error| Error::io(READING, error))
     }
 
     pub(super) fn blobs_path(&self) -> PathBuf {
