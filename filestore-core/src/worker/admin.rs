@@ -9,7 +9,7 @@ use crate::FileStore;
 use crate::domain::backlog::ProviderBacklog;
 use crate::domain::backup::{BackupOptions, BackupReport, RestoreReport, Selection};
 use crate::domain::erasure::EraseReceipt;
-use crate::domain::error::{Error, Result};
+use crate::domain::error::Result;
 use crate::domain::fsck::{FsckMode, FsckOptions, FsckReport, FsckStatus};
 use crate::domain::id::{OrganizationId, OrganizationNumber, SnapshotId};
 use crate::domain::load::Load;
@@ -418,17 +418,10 @@ impl Admin<'_> {
     }
 
     /// Opens the snapshots in a destination that the configuration names. `NotFound` lists the names that
-    /// there are; `Unusable` for a directory that is not there: its disk may not be mounted.
+    /// there are; `Unusable` for a directory that is not there, or was opened before and does not show it
+    /// any more: its disk may not be mounted.
     pub async fn backups(self, destination: &str) -> Result<Backups> {
-        let config = self.store.config();
-        let mut destinations = config.backup_destinations.iter();
-        if let Some(known) = destinations.find(|known| known.name == destination) {
-            Backups::prepare(&known.path).await
-        } else {
-            let names = config.backup_destinations.iter().map(|known| known.name.as_str());
-            let missing = Error::not_found("backup destination").with_field("destination");
-            Err(missing.with_allowed(names))
-        }
+        self.store.destination(destination).await
     }
 
     /// Takes a snapshot of the store while it runs. Until the snapshot is whole, what it names is not

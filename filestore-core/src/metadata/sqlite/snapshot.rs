@@ -46,10 +46,12 @@ const OF_ORGANIZATION: &str = concat!(
 const FORGET_WORK: &str = "DELETE FROM holds; DELETE FROM settings WHERE name = 'directory_marked';
      DELETE FROM blob_gc WHERE storage_provider = 'LOCAL';";
 
-/// Removal of the work that only the original may still do at its providers.
+/// Removal of the work that only the original may still do at its providers, and of what it knows of other
+/// places.
 const FORGET_CLAIMS: &str =
     "DELETE FROM write_intents; DELETE FROM blob_gc; DELETE FROM files WHERE purge_claimed = 1;
-     DELETE FROM settings WHERE name = 'store_id' OR substr(name, 1, 16) = 'provider_marked:';";
+     DELETE FROM settings WHERE name = 'store_id' OR substr(name, 1, 16) = 'provider_marked:'
+     OR substr(name, 1, 14) = 'backup_marked:';";
 
 const LOCALIZE: &str = "UPDATE files SET storage_location = 'LOCAL', storage_provider = 'LOCAL',
      sync_status = CASE status WHEN 'READY' THEN 'PENDING' ELSE 'NONE' END,

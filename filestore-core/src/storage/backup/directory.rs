@@ -76,8 +76,7 @@ impl BackupDirectory {
             );
             return Err(Error::new(ErrorKind::Unusable, message));
         }
-        let is_empty = fs::read_dir(&path).map_err(|e| Error::io(BACKING_UP, e))?.next().is_none();
-        if is_empty {
+        if is_empty(&path).map_err(|error| Error::io(BACKING_UP, error))? {
             write_durably(&path.join(MARKER), MARKER_TEXT)?;
         }
 
@@ -86,6 +85,21 @@ impl BackupDirectory {
             make_directory(&path.join(part))?;
         }
         Ok(directory)
+    }
+
+    /// Opens a directory that was one of snapshots before, as [`prepare`](Self::prepare) does. `Unusable`
+    /// for one that does not show it any more: the disk that it is on may not be mounted.
+    pub fn reopen(path: &Path) -> Result<Self> {
+        if path.is_dir() && !path.join(MARKER).is_file() {
+            let message = format!(
+                "the backup destination {} had snapshots of this store, and shows nothing of them: mount its disk; if snapshots \
+                 are to begin anew there, write the line \"{}\" into the file {MARKER} in it",
+                path.display(),
+                MARKER_TEXT.trim_end()
+            );
+            return Err(Error::new(ErrorKind::Unusable, message));
+        }
+        Self::prepare(path)
     }
 
     /// Opens a directory that has snapshots, or had. Fails as [`create`](Self::create) does.
@@ -279,6 +293,16 @@ impl BackupDirectory {
     fn manifest_path(&self, id: SnapshotId) -> PathBuf {
         self.snapshot_path(id).join(MANIFEST)
     }
+}
+
+/// Tells whether a directory has nothing in it but what a file system of its own begins with.
+fn is_empty(path: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(path)? {
+        if entry?.file_name() != "lost+found" {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 pub(super) fn new_file(path: &Path) -> io::Result<File> {

@@ -8,12 +8,14 @@
 //! | module | content |
 //! |---|---|
 //! | `create` | makes a snapshot |
+//! | `destination` | opens what the configuration names, and knows it again |
 //! | `gather` | brings one content after the other into the directory |
 //! | `verify` | reads all of a snapshot |
 //! | `restore` | restores a whole store into an empty directory |
 //! | `select` | restores files of one organization, or one file, into a running store |
 
 mod create;
+mod destination;
 mod gather;
 mod verify;
 mod restore;
@@ -85,6 +87,15 @@ impl Backups {
         let path = path.to_owned();
         let directory =
             blocking("opening snapshots", move || BackupDirectory::prepare(&path)).await?;
+        Ok(Self { directory })
+    }
+
+    /// Opens the snapshots in `path`, a directory that had snapshots of the store before. `Unusable` where
+    /// nothing shows it.
+    pub(crate) async fn reopen(path: &Path) -> Result<Self> {
+        let path = path.to_owned();
+        let directory =
+            blocking("opening snapshots", move || BackupDirectory::reopen(&path)).await?;
         Ok(Self { directory })
     }
 

@@ -8,7 +8,7 @@ use crate::domain::backup::{
     BackupOptions, BackupReport, Selection, SnapshotBytes, SnapshotClouds,
 };
 use crate::domain::binding::NewBinding;
-use crate::domain::config::StoreConfig;
+use crate::domain::config::{BackupDestination, StoreConfig};
 use crate::domain::error::ErrorKind;
 use crate::domain::key::{KeyScope, NewKey};
 use crate::domain::record::FileRecord;
@@ -620,6 +620,33 @@ async fn directories_that_are_something_else_are_refused() {
     assert_eq!(occupied.kind(), ErrorKind::Unusable);
     drop(backups);
     house.close().await;
+}
+
+#[tokio::test]
+async fn a_destination_whose_disk_is_not_mounted_is_known_by_its_marker() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("mounted");
+    std::fs::create_dir_all(path.join("lost+found")).unwrap();
+    let known = BackupDestination { name: "nightly".to_owned(), path: path.clone() };
+    let config = StoreConfig { backup_destinations: vec![known], ..StoreConfig::default() };
+    let store = FileStore::builder(home.path().join("data")).config(config).open().await.unwrap();
+    drop(store.admin().backups("nightly").await.unwrap());
+
+    let away = home.path().join("away");
+    std::fs::rename(&path, &away).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    let refused = store.admin().backups("nightly").await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unusable);
+    let said = refused.message();
+    assert!(said.contains("mount its disk") && said.contains("filestore-backup"), "{said}");
+    assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0, "nothing is written beneath");
+
+    std::fs::write(path.join("filestore-backup"), "format 1\n").unwrap();
+    drop(store.admin().backups("nightly").await.expect("as the message says"));
+    std::fs::remove_dir_all(&path).unwrap();
+    std::fs::rename(&away, &path).unwrap();
+    drop(store.admin().backups("nightly").await.unwrap());
+    store.close().await;
 }
 
 #[tokio::test]
