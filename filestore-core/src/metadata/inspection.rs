@@ -1,5 +1,7 @@
 //! The part of the metadata that checks of the store ask, and erasures of organizations.
 
+use std::fmt;
+
 use async_trait::async_trait;
 
 use crate::domain::clock::Timestamp;
@@ -70,9 +72,9 @@ pub trait Inspection: Send + Sync + 'static {
     /// Compares the totals of an organization, or those of syncs without one, with its files.
     async fn drifted_totals(&self, organization: Option<&str>) -> Result<Vec<DriftedTotal>>;
 
-    /// Counts the totals of an organization, or those of syncs without one, anew. Keeps all writes
-    /// waiting meanwhile.
-    async fn recount(&self, organization: Option<&str>) -> Result<()>;
+    /// Corrects totals by what they have drifted, all or none. Nothing is counted here: a drift stays the
+    /// same while files come and go, so one that was found at an earlier instant is right, once.
+    async fn correct_totals(&self, drifted: &[DriftedTotal]) -> Result<()>;
 
     /// Returns the state of a check, as it was last stored.
     async fn check_run(&self, name: CheckName) -> Result<Option<CheckRun>>;
@@ -198,12 +200,40 @@ pub enum MendedRow {
 /// A total that is not what its files add up to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriftedTotal {
-    /// The name of the total.
-    pub name: String,
+    /// The total.
+    pub total: Total,
     /// Files and bytes as stored.
     pub stored: (i64, i64),
-    /// Files and bytes as counted.
+    /// Files and bytes as counted at the same instant.
     pub counted: (i64, i64),
+}
+
+/// A total that is kept as files come and go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Total {
+    /// The files of an organization at a location.
+    Usage {
+        /// The organization, as stored.
+        organization: String,
+        /// The location, as stored.
+        location: String,
+    },
+    /// The files with a sync status. Bytes are not counted.
+    Syncs {
+        /// The status, as stored.
+        status: String,
+    },
+}
+
+impl fmt::Display for Total {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage { organization, location } => {
+                write!(f, "usage of {organization}, {location}")
+            }
+            Self::Syncs { status } => write!(f, "files with sync {status}"),
+        }
+    }
 }
 
 /// A check that has a state of its own.

@@ -26,7 +26,7 @@ use async_trait::async_trait;
 
 pub use inspection::{
     CheckName, CheckRun, DriftedTotal, Inspection, MendLocation, MendedRow, NamedBlob,
-    PurgeClaimed, Referrer, WalkedFile, WalkedFiles,
+    PurgeClaimed, Referrer, Total, WalkedFile, WalkedFiles,
 };
 pub use types::{
     AfterFailure, BindingOutcome, BindingSeen, DroppedBlob, DueBlob, Expected, Holding,

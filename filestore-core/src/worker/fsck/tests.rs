@@ -404,6 +404,24 @@ async fn drifted_totals_are_counted_anew() {
 }
 
 #[tokio::test]
+async fn what_comes_between_the_count_and_the_correction_of_a_total_is_counted_too() {
+    let house = House::new().await;
+    let record = house.upload("7", b"bytes").await;
+    let usage = "UPDATE organization_usage SET files = 9, bytes = 1 WHERE organization_id =
+         (SELECT organization_id FROM files WHERE file_id = ?1)";
+    house.sql(usage, record.file_id);
+
+    let metadata = &house.store.inner().metadata;
+    let drifted = metadata.drifted_totals(Some("7")).await.unwrap();
+    house.upload("7", b"more").await;
+    metadata.correct_totals(&drifted).await.unwrap();
+
+    let usage = house.store.usage(&"7".parse().unwrap(), &Scope::All).await.unwrap();
+    assert_eq!((usage.local.files, usage.local.bytes), (2, 9));
+    assert_eq!(metadata.drifted_totals(Some("7")).await.unwrap(), []);
+}
+
+#[tokio::test]
 async fn leftover_uploads_notes_and_variants_are_told_and_taken_away() {
     let house = House::new().await;
     house.upload("8", b"there").await;

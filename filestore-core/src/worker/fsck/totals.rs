@@ -38,17 +38,25 @@ impl Check<'_> {
             return Ok(());
         }
 
-        let repaired =
-            if self.repairs() { Some(metadata.recount(organization).await) } else { None };
-        for DriftedTotal { name, stored, counted } in drifted {
+        let repaired = if self.repairs() {
+            Some(
+                metadata
+                    .correct_totals(&drifted)
+                    .await
+                    .map(|()| "corrected by what it had drifted"),
+            )
+        } else {
+            None
+        };
+        for DriftedTotal { total, stored, counted } in drifted {
             let detail = format!(
                 "{} files and {} bytes, counted are {} files and {} bytes",
                 stored.0, stored.1, counted.0, counted.1
             );
+            let name = total.to_string();
             let mut finding = Finding::new(FindingKind::DriftedTotal, "database", name, detail);
             if let Some(repaired) = &repaired {
-                let repaired = repaired.clone().map(|()| Some("counted anew".to_owned()));
-                finding.outcome = outcome(repaired);
+                finding.outcome = outcome(repaired.clone().map(|how| Some(how.to_owned())));
             }
             self.note(finding);
         }

@@ -133,11 +133,9 @@ impl Inspection for SqliteMetadata {
             .await
     }
 
-    async fn recount(&self, organization: Option<&str>) -> Result<()> {
-        let organization = organization.map(str::to_owned);
-        self.writer
-            .run("counting anew", move |tx| totals::recount(tx.sql, organization.as_deref()))
-            .await
+    async fn correct_totals(&self, drifted: &[DriftedTotal]) -> Result<()> {
+        let drifted = drifted.to_vec();
+        self.writer.run("correcting totals", move |tx| totals::correct(tx.sql, &drifted)).await
     }
 
     async fn check_run(&self, name: CheckName) -> Result<Option<CheckRun>> {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 
-use crate::metadata::DriftedTotal;
 use crate::metadata::sqlite::fault::Fault;
 use crate::metadata::sqlite::row;
+use crate::metadata::{DriftedTotal, Total};
 
 pub(super) const NEXT_OF_FILES: &str = "SELECT min(organization_id) FROM files
      INDEXED BY files_by_organization WHERE organization_id > ?1";
@@ -26,14 +26,12 @@ const STORED_SYNCS: &str = "SELECT sync_status, files, 0 FROM sync_totals";
 const COUNTED_SYNCS: &str =
     "SELECT sync_status, count(*), 0 FROM files WHERE purge_status IS NULL GROUP BY sync_status";
 
-const FORGET_USAGE: &str = "DELETE FROM organization_usage WHERE organization_id = ?1";
+const ADD_TO_USAGE: &str = "UPDATE organization_usage SET files = files + ?3, bytes = bytes + ?4
+     WHERE organization_id = ?1 AND storage_location = ?2";
 
-const COUNT_USAGE: &str = "INSERT INTO organization_usage
-     SELECT organization_id, storage_location, count(*), sum(size_bytes)
-     FROM files INDEXED BY files_by_organization WHERE organization_id = ?1 GROUP BY storage_location";
+const PUT_USAGE: &str = "INSERT INTO organization_usage VALUES (?1, ?2, ?3, ?4)";
 
-const COUNT_SYNCS: &str = "UPDATE sync_totals SET files = (SELECT count(*) FROM files
-     WHERE files.sync_status = sync_totals.sync_status AND files.purge_status IS NULL)";
+const ADD_TO_SYNCS: &str = "UPDATE sync_totals SET files = files + ?2 WHERE sync_status = ?1";
 
 type Sums = BTreeMap<String, (i64, i64)>;
 
@@ -67,14 +65,17 @@ pub(super) fn drift_of_usage(
     let snapshot = sql.unchecked_transaction()?;
     let stored = sums(&snapshot, STORED, [organization])?;
     let counted = sums(&snapshot, COUNTED, [organization])?;
-    Ok(compare(&stored, &counted, |place| format!("usage of {organization}, {place}")))
+    Ok(compare(&stored, &counted, |location| Total::Usage {
+        organization: organization.to_owned(),
+        location: location.to_owned(),
+    }))
 }
 
 pub(super) fn drift_of_syncs(sql: &Connection) -> Result<Vec<DriftedTotal>, Fault> {
     let snapshot = sql.unchecked_transaction()?;
     let stored = sums(&snapshot, STORED_SYNCS, [])?;
     let counted = sums(&snapshot, COUNTED_SYNCS, [])?;
-    Ok(compare(&stored, &counted, |status| format!("files with sync {status}")))
+    Ok(compare(&stored, &counted, |status| Total::Syncs { status: status.to_owned() }))
 }
 
 fn sums(sql: &Connection, query: &str, params: impl rusqlite::Params) -> Result<Sums, Fault> {
@@ -90,27 +91,36 @@ fn sums(sql: &Connection, query: &str, params: impl rusqlite::Params) -> Result<
     Ok(sums)
 }
 
-fn compare(stored: &Sums, counted: &Sums, name: impl Fn(&str) -> String) -> Vec<DriftedTotal> {
+fn compare(stored: &Sums, counted: &Sums, total: impl Fn(&str) -> Total) -> Vec<DriftedTotal> {
     let mut parts: Vec<_> = stored.keys().chain(counted.keys()).collect();
     parts.sort();
     parts.dedup();
 
     let of = |sums: &Sums, part| sums.get(part).copied().unwrap_or_default();
     let totals = parts.into_iter().map(|part| DriftedTotal {
-        name: name(part),
+        total: total(part),
         stored: of(stored, part),
         counted: of(counted, part),
     });
     totals.filter(|total| total.stored != total.counted).collect()
 }
 
-pub(super) fn recount(sql: &Connection, organization: Option<&str>) -> Result<(), Fault> {
-    match organization {
-        None => row::execute(sql, COUNT_SYNCS, [])?,
-        Some(organization) => {
-            row::execute(sql, FORGET_USAGE, [organization])?;
-            row::execute(sql, COUNT_USAGE, [organization])?
+/// Adds to each total what it lacks. The triggers that keep a total change it and its files alike, so the
+/// difference of the two is now what it was when it was found.
+pub(super) fn correct(sql: &Connection, drifted: &[DriftedTotal]) -> Result<(), Fault> {
+    for DriftedTotal { total, stored, counted } in drifted {
+        let (files, bytes) = (counted.0 - stored.0, counted.1 - stored.1);
+        match total {
+            Total::Syncs { status } => {
+                row::execute(sql, ADD_TO_SYNCS, params![status, files])?;
+            }
+            Total::Usage { organization, location } => {
+                let lacking = params![organization, location, files, bytes];
+                if row::execute(sql, ADD_TO_USAGE, lacking)? == 0 {
+                    row::execute(sql, PUT_USAGE, lacking)?;
+                }
+            }
         }
-    };
+    }
     Ok(())
 }
