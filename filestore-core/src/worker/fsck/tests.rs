@@ -404,6 +404,35 @@ async fn drifted_totals_are_counted_anew() {
 }
 
 #[tokio::test]
+async fn a_check_of_the_variants_goes_on_after_the_page_at_which_it_was_stopped() {
+    let house = House::new().await;
+    let mut stale = Vec::new();
+    for millis in 0..5 {
+        // All in one part of the cache.
+        let id = FileId::generate(Timestamp::from_millis(millis));
+        let file = format!("{}AA", &id.to_string()[..24]);
+        let variants = house.data().join("variants").join("AA").join(&file);
+        std::fs::create_dir_all(&variants).unwrap();
+        std::fs::write(variants.join("0".repeat(32)), "stale").unwrap();
+        stale.push(file);
+    }
+
+    let checks = &house.store.inner().checks;
+    let stop =
+        || checks.running().is_some_and(|run| run.part == "variants" && run.checked_names > 0);
+    let options = FsckOptions::default();
+    let stopped = house.store.admin().fsck(options, &stop, &NoProgress).await.unwrap();
+    assert_eq!((stopped.ended_at, stopped.checked_names, stopped.found), (None, 2, 2));
+
+    let whole = house.quick().await;
+    assert_eq!((whole.is_resumed, whole.checked_names, whole.found), (true, 5, 5));
+    let mut told: Vec<_> = whole.findings.iter().map(|finding| finding.name.clone()).collect();
+    told.sort();
+    stale.sort();
+    assert_eq!(told, stale, "each once");
+}
+
+#[tokio::test]
 async fn what_comes_between_the_count_and_the_correction_of_a_total_is_counted_too() {
     let house = House::new().await;
     let record = house.upload("7", b"bytes").await;

@@ -5,30 +5,51 @@ use crate::domain::error::Result;
 use crate::domain::fsck::{Finding, FindingKind};
 use crate::domain::id::FileId;
 
-/// Files that are asked for at once.
-const PAGE: usize = 500;
+/// Files that are asked for at once: what is done again after a stop.
+const PAGE: usize = if cfg!(test) { 2 } else { 500 };
+
+/// Separator of a part of the cache and a file in it; in neither of them.
+const SEPARATOR: char = '\n';
 
 impl Check<'_> {
-    /// Looks at the cache on the disk, part by part.
+    /// Looks at the cache on the disk, page by page, from where the check stopped.
     pub(super) async fn variants(&mut self) -> Result<()> {
-        let shards = self.inner().variants.cached_shards().await;
-        for shard in shards {
-            if shard <= self.run.cursor {
+        let cursor = self.run.cursor.clone();
+        // The part of the cache, and the last file of it; no file where all of the part was looked at.
+        let (at, after) = cursor.split_once(SEPARATOR).unwrap_or((&cursor, ""));
+        for shard in self.inner().variants.cached_shards().await {
+            let is_at = shard == at;
+            if shard.as_str() < at || (is_at && after.is_empty()) {
                 continue;
             }
+            let after = if is_at { after.parse().ok() } else { None };
+            self.shard(&shard, after).await?;
             if self.is_stopped() {
                 return Ok(());
             }
-
-            let files = self.inner().variants.cached_files(shard.clone()).await;
-            self.run.names += files.len() as u64;
-            for page in files.chunks(PAGE) {
-                self.cached(page).await?;
-            }
             self.run.cursor = shard;
-            self.save_if_due().await?;
         }
         self.part_is_done().await
+    }
+
+    /// Looks at the files in a part of the cache that come after `after`.
+    async fn shard(&mut self, shard: &str, after: Option<FileId>) -> Result<()> {
+        let mut files = self.inner().variants.cached_files(shard.to_owned()).await;
+        files.retain(|file| after.is_none_or(|after| *file > after));
+        files.sort_unstable();
+
+        for page in files.chunks(PAGE) {
+            if self.is_stopped() {
+                break;
+            }
+            self.cached(page).await?;
+            self.run.names += page.len() as u64;
+            if let Some(last) = page.last() {
+                self.run.cursor = format!("{shard}{SEPARATOR}{last}");
+            }
+            self.save_if_due().await?;
+        }
+        Ok(())
     }
 
     async fn cached(&mut self, files: &[FileId]) -> Result<()> {
