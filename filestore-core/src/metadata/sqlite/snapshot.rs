@@ -29,6 +29,11 @@ const PREPARING: &str = "preparing a restored database";
 const NAMED: &str = "SELECT file_id, sha256, size_bytes, storage_provider, blob_key FROM files
      WHERE purge_claimed = 0 ORDER BY sha256";
 
+/// Reads the table on from a file: no index has the digest.
+const NAMED_ALIKE: &str =
+    "SELECT file_id, sha256, size_bytes, storage_provider, blob_key FROM files
+     WHERE sha256 = ?1 AND purge_claimed = 0 AND file_id > ?2 ORDER BY file_id LIMIT ?3";
+
 const COUNT: &str = "SELECT count(*) FROM files WHERE purge_claimed = 0";
 
 const LAST_ROW: &str = "SELECT coalesce(max(rowid), 0) FROM files";
@@ -136,6 +141,24 @@ impl SnapshotDatabase {
     /// are passed over; returns how many.
     pub fn each_named(&self, give: &mut dyn FnMut(NamedBytes) -> Result<()>) -> Result<u64> {
         self.each(NAMED, [], named, give)
+    }
+
+    /// Returns the bytes of up to `limit` records with a digest that come after the file `after`, in the
+    /// order of their ids. Damaged records are passed over.
+    pub fn records_of(
+        &self,
+        sha256: Sha256,
+        after: Option<FileId>,
+        limit: usize,
+    ) -> Result<Vec<NamedBytes>> {
+        let after = after.map(|after| after.to_string()).unwrap_or_default();
+        let params = params![sha256.0, after, row::limit(limit)];
+        let mut records = Vec::new();
+        self.each(NAMED_ALIKE, params, named, &mut |record| {
+            records.push(record);
+            Ok(())
+        })?;
+        Ok(records)
     }
 
     /// Gives the records of an organization that were not deleted to `give`, the oldest first. Damaged

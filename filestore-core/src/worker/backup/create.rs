@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::gather::{Content, Gathered, Gathering, Outcome};
-use super::{BATCH, Backups, batches_at_once, blocking, expected, note_fault};
+use super::{BATCH, Backups, batches_at_once, blocking, note_fault};
 use crate::FileStore;
 use crate::domain::backup::{BackupOptions, BackupReport, SnapshotInfo};
 use crate::domain::error::{Error, ErrorKind, Result};
@@ -191,6 +191,7 @@ impl Run<'_> {
 
         let run = Arc::new(Gathering {
             store: self.store.clone(),
+            id,
             directory: self.directory.clone(),
             options: self.options,
         });
@@ -205,7 +206,7 @@ impl Run<'_> {
             count(&batch, report, progress);
             manifest = blocking(BACKING_UP, move || {
                 for gathered in &batch {
-                    manifest.add(&gathered.entry(), gathered.content.sources.len() as u64)?;
+                    manifest.add(&gathered.entry(), gathered.content.records)?;
                 }
                 Ok(manifest)
             })
@@ -220,7 +221,7 @@ impl Run<'_> {
 /// Counts what became of a batch.
 fn count(batch: &[Gathered], report: &mut BackupReport, progress: &dyn Progress) {
     for Gathered { content, outcome } in batch {
-        progress.advance(content.sources.len() as u64);
+        progress.advance(content.records);
         match *outcome {
             Outcome::Copied => {
                 report.copied += 1;
@@ -230,7 +231,7 @@ fn count(batch: &[Gathered], report: &mut BackupReport, progress: &dyn Progress)
             Outcome::Reused => report.reused += 1,
             Outcome::Elsewhere => {}
             Outcome::Damaged(problem) => {
-                let file_id = content.sources[0].file_id;
+                let file_id = content.first().file_id;
                 tracing::error!(%file_id, problem = problem.as_str(), "a snapshot has not the bytes of a file");
                 note_fault(&mut report.faults, content.expected, Some(file_id), problem);
             }
@@ -251,7 +252,7 @@ fn name_contents(
     let damaged = SnapshotDatabase::open(&directory.database(id))?.each_named(&mut |bytes| {
         let is_same = naming.batch.last().is_some_and(|last| last.expected.sha256 == bytes.sha256);
         if is_same {
-            naming.batch.last_mut().expect("it was looked at").sources.push(bytes);
+            naming.batch.last_mut().expect("it was looked at").add(bytes);
             return Ok(());
         }
         let is_trusted = finished.holds(bytes.sha256);
@@ -277,8 +278,7 @@ impl Naming<'_> {
         if self.batch.len() == BATCH {
             self.send()?;
         }
-        let expected = expected(bytes.sha256, bytes.size_bytes);
-        self.batch.push(Content { expected, sources: vec![bytes], is_trusted });
+        self.batch.push(Content::new(bytes, is_trusted));
         Ok(())
     }
 

@@ -12,11 +12,12 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use futures_util::StreamExt;
 
-use super::blocking;
+use super::{blocking, expected};
 use crate::FileStore;
 use crate::domain::backup::{BackupOptions, BlobProblem, SnapshotBytes, SnapshotClouds};
 use crate::domain::error::{ErrorKind, Result};
-use crate::metadata::sqlite::NamedBytes;
+use crate::domain::id::SnapshotId;
+use crate::metadata::sqlite::{NamedBytes, SnapshotDatabase};
 use crate::storage::LocalStore;
 use crate::storage::backup::{
     BackupDirectory, BlobIntake, Copying, Entry, EntryKind, Presence, Taken,
@@ -27,14 +28,43 @@ const PIECE_BYTES: usize = 1 << 20;
 
 const GATHERING: &str = "copying into a snapshot";
 
-/// One content, with all records that have it.
+/// Records of one content on the service's own disk, and at providers, that are in memory at once. Millions
+/// of files may be equal.
+const SOURCES: usize = 16;
+
+/// One content, with the records that have it.
 #[derive(Debug)]
 pub(super) struct Content {
     pub(super) expected: Copying,
-    /// Never empty.
-    pub(super) sources: Vec<NamedBytes>,
+    /// The first of the records; never empty.
+    sources: Vec<NamedBytes>,
+    /// The number of all records.
+    pub(super) records: u64,
     /// True if the newest finished snapshot holds the content.
     pub(super) is_trusted: bool,
+}
+
+impl Content {
+    /// Describes the content of a record.
+    pub(super) fn new(record: NamedBytes, is_trusted: bool) -> Self {
+        let expected = expected(record.sha256, record.size_bytes);
+        Self { expected, sources: vec![record], records: 1, is_trusted }
+    }
+
+    /// Adds another record that has the content.
+    pub(super) fn add(&mut self, record: NamedBytes) {
+        self.records += 1;
+        let is_local = record.provider.is_local();
+        let alike = self.sources.iter().filter(|source| source.provider.is_local() == is_local);
+        if alike.count() < SOURCES {
+            self.sources.push(record);
+        }
+    }
+
+    /// Returns the record that stands for all.
+    pub(super) fn first(&self) -> &NamedBytes {
+        self.sources.first().expect("a content has a record")
+    }
 }
 
 /// A content that was dealt with.
@@ -56,6 +86,12 @@ pub(super) enum Outcome {
     Damaged(BlobProblem),
 }
 
+impl Outcome {
+    fn is_damaged(self) -> bool {
+        matches!(self, Self::Damaged(_))
+    }
+}
+
 impl Gathered {
     /// Returns the line of the manifest.
     pub(super) fn entry(&self) -> Entry {
@@ -64,7 +100,7 @@ impl Gathered {
             Outcome::Copied | Outcome::Reused => EntryKind::Held,
             Outcome::Damaged(_) => EntryKind::Damaged,
             Outcome::Elsewhere => {
-                let source = &self.content.sources[0];
+                let source = self.content.first();
                 EntryKind::Elsewhere(source.provider.clone(), source.key.clone())
             }
         };
@@ -75,6 +111,7 @@ impl Gathered {
 /// One run, shared by its batches.
 pub(super) struct Gathering {
     pub(super) store: FileStore,
+    pub(super) id: SnapshotId,
     pub(super) directory: BackupDirectory,
     pub(super) options: BackupOptions,
 }
@@ -87,10 +124,14 @@ impl Gathering {
 
         let mut gathered = Vec::with_capacity(local.len());
         for (content, outcome) in local {
-            let outcome = match outcome {
+            let mut outcome = match outcome {
                 Some(outcome) => outcome,
                 None => self.gather_from_providers(&content).await?,
             };
+            let are_all = content.records == content.sources.len() as u64;
+            if outcome.is_damaged() && !are_all {
+                outcome = self.gather_from_any(content.expected, outcome).await?;
+            }
             gathered.push(Gathered { content, outcome });
         }
         Ok(gathered)
@@ -132,6 +173,39 @@ impl Gathering {
             (false, _) => Ok(outcome),
             (true, SnapshotClouds::Noted) => Ok(Some(outcome.unwrap_or(Outcome::Elsewhere))),
             (true, SnapshotClouds::Copied) => Ok(None),
+        }
+    }
+
+    /// Asks all records that have a content, page by page, after the first of them had it not: `without`
+    /// is the outcome if none has it. Each page reads the database on from the one before.
+    async fn gather_from_any(
+        self: &Arc<Self>,
+        expected: Copying,
+        without: Outcome,
+    ) -> Result<Outcome> {
+        let mut after = None;
+        loop {
+            let copy = self.directory.database(self.id);
+            let page = blocking(GATHERING, move || {
+                SnapshotDatabase::open(&copy)?.records_of(expected.sha256, after, SOURCES)
+            })
+            .await?;
+            let Some(last) = page.last() else { return Ok(without) };
+            after = Some(last.file_id);
+
+            let records = page.len() as u64;
+            let content = Content { expected, sources: page, records, is_trusted: false };
+            let run = Arc::clone(self);
+            let local = blocking(GATHERING, move || run.gather_local(vec![content])).await?;
+            for (content, outcome) in local {
+                let outcome = match outcome {
+                    Some(outcome) => outcome,
+                    None => self.gather_from_providers(&content).await?,
+                };
+                if matches!(outcome, Outcome::Copied | Outcome::Reused) {
+                    return Ok(outcome);
+                }
+            }
         }
     }
 
@@ -242,4 +316,37 @@ async fn write(mut intake: BlobIntake, piece: BytesMut) -> Result<BlobIntake> {
         Ok(intake)
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::clock::Timestamp;
+    use crate::domain::id::{BlobId, FileId, Sha256};
+    use crate::domain::path::BlobKey;
+    use crate::domain::provider::ProviderCode;
+
+    fn record(provider: ProviderCode) -> NamedBytes {
+        let now = Timestamp::now();
+        let (organization, sub_system) = ("7".parse().unwrap(), "docs".parse().unwrap());
+        NamedBytes {
+            file_id: FileId::generate(now),
+            sha256: Sha256([0; 32]),
+            size_bytes: 0,
+            provider,
+            key: BlobKey::new(&organization, &sub_system, now, BlobId::generate(now)),
+        }
+    }
+
+    #[test]
+    fn equal_files_take_no_more_memory_the_more_they_are() {
+        let mut content = Content::new(record("disk".parse().unwrap()), false);
+        for _ in 0..1000 {
+            content.add(record("disk".parse().unwrap()));
+        }
+        content.add(record(ProviderCode::local()));
+
+        assert_eq!((content.records, content.sources.len()), (1002, SOURCES + 1));
+        assert!(content.sources.last().unwrap().provider.is_local(), "the one that is near");
+    }
 }

@@ -541,6 +541,29 @@ async fn a_shared_content_that_is_damaged_is_copied_from_another_record() {
 }
 
 #[tokio::test]
+async fn a_content_is_found_at_the_last_of_many_records() {
+    let house = House::new().await;
+    let mut twins = Vec::new();
+    for _ in 0..40 {
+        twins.push(upload(&house.store, "42", "twin").await);
+    }
+    house.store.inner().publishing.idle().await;
+    twins.sort_by_key(|file| file.file_id);
+    let path = |file: &FileRecord| house.path("data/blobs").join(file.blob.key.as_str());
+    for twin in &twins[..39] {
+        std::fs::remove_file(path(twin)).unwrap();
+    }
+
+    let report = house.back_up().await;
+    assert_eq!((report.copied, report.snapshot.damaged, report.snapshot.files), (1, 0, 40));
+    std::fs::remove_file(path(&twins[39])).unwrap();
+    std::fs::remove_dir_all(house.path("backup")).unwrap();
+    let report = house.back_up().await;
+    assert_eq!((report.copied, report.snapshot.damaged, report.snapshot.files), (0, 1, 40));
+    house.close().await;
+}
+
+#[tokio::test]
 async fn a_file_of_other_bytes_is_not_linked() {
     let house = House::new().await;
     let file = upload(&house.store, "42", "linked").await;
