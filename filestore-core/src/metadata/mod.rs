@@ -196,7 +196,8 @@ pub trait Metadata: Inspection {
 
     /// Claims up to `limit` deleted files that `holder` holds, marked at or before `marked_before`, in
     /// the order in which they came due: a file after its grace period, one that failed after its
-    /// wait. Files that a hold keeps are left out. From here on they cannot be restored, even after the lease.
+    /// wait. Files that a hold keeps are left out, and while one lasts the unclaimed ones behind it come in
+    /// the order in which they were stored. From here on they cannot be restored, even after the lease.
     async fn claim_purges(
         &self,
         lease: Lease<'_>,

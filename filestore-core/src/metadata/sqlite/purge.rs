@@ -32,7 +32,16 @@ pub(super) const UNCLAIMED: &str = concat!(
     columns!(),
     ", purge_marked_at, purge_attempts FROM files INDEXED BY files_unclaimed
      WHERE purge_status = 'SYSTEM_PURGE' AND purge_claimed = 0 AND storage_provider = ?1 AND purge_marked_at <= ?2
-     AND rowid > ?4 ORDER BY purge_marked_at LIMIT ?3"
+     ORDER BY purge_marked_at LIMIT ?3"
+);
+
+/// Those behind the rows that are held, in the order of their rows: the held ones are not passed.
+pub(super) const UNCLAIMED_BEHIND: &str = concat!(
+    "SELECT ",
+    columns!(),
+    ", purge_marked_at, purge_attempts FROM files INDEXED BY files_unclaimed_rows
+     WHERE purge_status = 'SYSTEM_PURGE' AND purge_claimed = 0 AND storage_provider = ?1 AND rowid > ?4
+     AND purge_marked_at <= ?2 ORDER BY rowid LIMIT ?3"
 );
 
 pub(super) const CLAIMED: &str = concat!(
@@ -45,7 +54,11 @@ pub(super) const CLAIMED: &str = concat!(
 
 pub(super) const ANY_UNCLAIMED: &str = "SELECT 1 FROM files INDEXED BY files_unclaimed
      WHERE purge_status = 'SYSTEM_PURGE' AND purge_claimed = 0 AND storage_provider = ?1
-     AND purge_marked_at <= ?2 AND rowid > ?3 LIMIT 1";
+     AND purge_marked_at <= ?2 LIMIT 1";
+
+pub(super) const ANY_UNCLAIMED_BEHIND: &str = "SELECT 1 FROM files INDEXED BY files_unclaimed_rows
+     WHERE purge_status = 'SYSTEM_PURGE' AND purge_claimed = 0 AND storage_provider = ?1 AND rowid > ?3
+     AND purge_marked_at <= ?2 LIMIT 1";
 
 pub(super) const ANY_CLAIMED: &str = "SELECT 1 FROM files INDEXED BY files_claimed
      WHERE purge_claimed = 1 AND storage_provider = ?1 AND purge_not_before <= ?3 AND purge_marked_at <= ?2 LIMIT 1";
@@ -141,13 +154,18 @@ pub(super) fn is_any_due(
     let holder = holder.as_str();
     let held = holds::last_held_row(sql, now)?;
     let (before, now) = (marked_before.as_millis(), now.as_millis());
-    let unclaimed = row::first(sql, ANY_UNCLAIMED, params![holder, before, held], |_| Ok(()))?;
+    let unclaimed = if held > 0 {
+        row::first(sql, ANY_UNCLAIMED_BEHIND, params![holder, before, held], |_| Ok(()))?
+    } else {
+        row::first(sql, ANY_UNCLAIMED, params![holder, before], |_| Ok(()))?
+    };
     let claimed = || row::first(sql, ANY_CLAIMED, params![holder, before, now], |_| Ok(()));
     Ok(unclaimed.is_some() || claimed()?.is_some())
 }
 
 /// Claims up to `limit` files that `holder` holds, in the order in which they came due. Files that a
-/// snapshot under way may name are left out, unless they were claimed before. Those whose records are
+/// snapshot under way may name are left out, unless they were claimed before, and not even looked at:
+/// meanwhile newer ones are claimed in the order of their rows. Those whose records are
 /// damaged are set aside: no later claim meets them.
 pub(super) fn claim(
     sql: &Connection,
@@ -177,8 +195,12 @@ fn claim_readable(
     let grace = now.saturating_sub(before);
     let held = holds::last_held_row(sql, lease.now)?;
 
-    let unclaimed = params![holder.as_str(), before, rows, held];
-    let mut due = row::collect(sql, UNCLAIMED, unclaimed, candidate)?;
+    let mut due = if held > 0 {
+        let unclaimed = params![holder.as_str(), before, rows, held];
+        row::collect(sql, UNCLAIMED_BEHIND, unclaimed, candidate)?
+    } else {
+        row::collect(sql, UNCLAIMED, params![holder.as_str(), before, rows], candidate)?
+    };
     for marked in &mut due {
         marked.due = marked.due.saturating_add(grace);
     }

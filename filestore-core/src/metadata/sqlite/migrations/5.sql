@@ -8,6 +8,10 @@ CREATE TABLE holds (
     lasts_until INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- While a hold lasts, claims begin behind its last row: the rows before may be many.
+CREATE INDEX files_unclaimed_rows ON files (storage_provider)
+    WHERE purge_status = 'SYSTEM_PURGE' AND purge_claimed = 0;
+
 -- The placeholder of a picture (a ThumbHash), noted once one was made; NULL for others. It belongs to the blob: other
 -- bytes have none.
 ALTER TABLE files ADD COLUMN thumbhash BLOB;

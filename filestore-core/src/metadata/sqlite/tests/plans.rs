@@ -1,6 +1,6 @@
 //! No listing and no worker's query reads a whole table or sorts.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, StatementStatus};
 
 use super::super::listing::Index;
 use super::super::{
@@ -9,7 +9,10 @@ use super::super::{
 };
 use super::*;
 use crate::domain::listing::ListFilter;
+use crate::domain::provider::ProviderCode;
 use crate::domain::status::{PurgeStatus, Status};
+use crate::metadata::Metadata;
+use crate::metadata::contract::{at, lease, put_deleted, ready};
 
 /// Every listing statement.
 fn listings() -> Vec<String> {
@@ -82,6 +85,7 @@ async fn no_query_scans_or_sorts() {
         holds::RELEASE,
         purge::EXPIRE,
         purge::UNCLAIMED,
+        purge::UNCLAIMED_BEHIND,
         purge::CLAIMED,
         purge::CLAIM,
         purge::FINISH,
@@ -89,6 +93,7 @@ async fn no_query_scans_or_sorts() {
         purge::CLEAR_LEASES,
         purge::EXPIRED,
         purge::ANY_UNCLAIMED,
+        purge::ANY_UNCLAIMED_BEHIND,
         purge::ANY_CLAIMED,
         purge::AWAIT,
         purge::GO_ON,
@@ -158,6 +163,56 @@ async fn no_query_scans_or_sorts() {
             assert!(!step.contains("SCAN") && !step.contains("TEMP B-TREE"), "{step}: {query}");
         }
     }
+}
+
+/// Steps that the statements of a claim have taken on a connection since the last look.
+fn steps(sql: &Connection) -> i32 {
+    let claims = [
+        purge::UNCLAIMED,
+        purge::UNCLAIMED_BEHIND,
+        purge::ANY_UNCLAIMED,
+        purge::ANY_UNCLAIMED_BEHIND,
+        purge::CLAIMED,
+        purge::ANY_CLAIMED,
+    ];
+    let taken = claims
+        .map(|query| sql.prepare_cached(query).unwrap().reset_status(StatementStatus::VmStep));
+    taken.iter().sum()
+}
+
+#[tokio::test]
+async fn a_claim_during_a_snapshot_does_not_pass_the_files_that_are_held() {
+    let (metadata, directory) = fresh();
+    let deleted = put_deleted(&metadata, ready("acme"), at(0)).await;
+    let vandal = Connection::open(file(&directory)).unwrap();
+    let columns = "SELECT group_concat(name) FROM pragma_table_info('files')";
+    let columns: String = vandal.query_row(columns, [], |row| row.get(0)).unwrap();
+    let clones = columns
+        .replace("file_id", "file_id || n")
+        .replace("blob_id", "blob_id || n")
+        .replace("blob_key", "blob_key || n");
+    let many = format!(
+        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 3000)
+         INSERT INTO files ({columns}) SELECT {clones} FROM files, numbers WHERE file_id = ?1"
+    );
+    vandal.pragma_update(None, "ignore_check_constraints", true).unwrap();
+    assert_eq!(vandal.execute(&many, [deleted.file_id.to_string()]).unwrap(), 3000);
+    drop(vandal);
+
+    metadata.take_hold("one", at(0), at(1_000_000)).await.unwrap();
+    metadata.narrow_hold("one", 3001).await.unwrap();
+    let newer = put_deleted(&metadata, ready("acme"), at(1)).await;
+    let claiming = metadata.writer.run("test", |tx| {
+        steps(tx.sql);
+        let (local, lease) = (ProviderCode::local(), lease("run", at(2), at(10)));
+        assert!(purge::is_any_due(tx.sql, &local, at(2), at(2))?);
+        let claims = purge::claim(tx.sql, lease, &local, at(2), 100)?;
+        Ok((claims, steps(tx.sql)))
+    });
+    let (claims, steps) = claiming.await.unwrap();
+    let claimed: Vec<_> = claims.into_iter().map(|claim| claim.record.file_id).collect();
+    assert_eq!(claimed, [newer.file_id]);
+    assert!(steps < 1000, "{steps} steps past 3001 held rows");
 }
 
 #[tokio::test]
