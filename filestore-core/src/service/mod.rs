@@ -56,6 +56,7 @@ pub(crate) mod migrations;
 pub(crate) mod checks;
 mod traffic;
 pub(crate) mod wake;
+pub(crate) mod at_work;
 
 use std::sync::Arc;
 
@@ -74,6 +75,7 @@ use crate::storage::{BlobStores, DataDir, ProviderRegistry, StagedLedger};
 use crate::variant::VariantEngine;
 use crate::variant::convert::Converters;
 
+use self::at_work::AtWork;
 use self::checks::Checks;
 use self::last_used::Standing;
 use self::migrations::Migrations;
@@ -152,6 +154,8 @@ pub(crate) struct Inner {
     pub(crate) publishing: Arc<PublishQueue>,
     /// Wakes the lanes of the purge.
     pub(crate) purge_wanted: Wake,
+    /// The runs of the purge that may have claimed files.
+    pub(crate) purging: AtWork,
     /// Wakes the lanes of the sync.
     pub(crate) sync_wanted: Wake,
     /// Compares the clocks before anything is removed that is due.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 
+use super::at_work::AtWork;
 use super::checks::Checks;
 use super::commit::leaves_nothing;
 use super::key_ring::KeyRing;
@@ -205,6 +206,7 @@ impl FileStoreBuilder {
                 converters: Arc::new(converters),
                 publishing: Arc::new(PublishQueue::new()),
                 purge_wanted: Wake::default(),
+                purging: AtWork::default(),
                 sync_wanted: Wake::default(),
                 leap_guard,
                 traffic: Traffic::default(),

@@ -21,6 +21,12 @@ impl Wake {
         }
     }
 
+    /// Returns true while somebody listens.
+    #[cfg(test)]
+    pub(crate) fn has_listeners(&self) -> bool {
+        self.0.lock().iter().any(|listener| listener.strong_count() > 0)
+    }
+
     /// Begins to listen. Signals given before are not seen.
     pub(crate) fn listen(&self) -> Listener {
         let signal = Arc::new(Notify::new());

@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::timeout;
 
 use crate::FileStore;
 use crate::domain::clock::Timestamp;
@@ -31,11 +31,11 @@ use super::progress::Progress;
 /// Files that are deleted in one round.
 const PAGE: usize = 500;
 
-/// Pause between two rounds.
-const BETWEEN_ROUNDS: Duration = Duration::from_millis(300);
-
 /// Rounds of purging: what came due meanwhile, and what another run had claimed.
 const ROUNDS: usize = 10;
+
+/// Time for which an erasure waits for other runs of the purge, in all.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 impl FileStore {
     /// Erases an organization, until nothing is left that can be removed now, or `stop` returns true.
@@ -51,14 +51,14 @@ impl FileStore {
 
         erasure.take_rights().await?;
         erasure.save().await?;
+        let patient_until = self.inner().clock.monotonic() + PATIENCE;
         for _ in 0..ROUNDS {
             erasure.delete_files(stop, progress).await?;
             erasure.purge(stop).await?;
             if stop() || erasure.is_without_files().await? {
                 break;
             }
-            // The background finishes what it has claimed.
-            sleep(BETWEEN_ROUNDS).await;
+            erasure.await_other_purges(patient_until).await;
         }
 
         if !stop() {
@@ -218,6 +218,15 @@ impl<'a> Erasure<'a> {
         Ok(())
     }
 
+    /// Waits until another run of the purge, which may have claimed files of the organization, has ended;
+    /// not at all if there is none.
+    async fn await_other_purges(&self, until: Duration) {
+        let inner = self.store.inner();
+        let Some(mut ended) = inner.purging.listen() else { return };
+        let left = until.saturating_sub(inner.clock.monotonic());
+        timeout(left, ended.notified()).await.ok();
+    }
+
     async fn is_without_files(&self) -> Result<bool> {
         let left = self.store.inner().metadata.left_of(self.organization).await?;
         Ok(left.files == 0)
@@ -306,7 +315,8 @@ mod tests {
     use crate::domain::config::StoreConfig;
     use crate::domain::fsck::FsckOptions;
     use crate::domain::key::{KeyScope, NewKey};
-    use crate::domain::provider::ProviderConfig;
+    use crate::domain::provider::{ProviderCode, ProviderConfig};
+    use crate::metadata::Lease;
     use crate::service::{ListRequest, NewUpload};
     use crate::worker::NoProgress;
 
@@ -421,6 +431,35 @@ mod tests {
         assert!(receipt.is_complete, "{receipt:?}");
         assert_eq!((receipt.removed.files, receipt.removed.bytes), (31, 31 * 8));
         assert_eq!(receipt.started_at, stopped.started_at);
+        store.close().await;
+    }
+
+    #[tokio::test]
+    async fn an_erasure_waits_for_what_another_run_of_the_purge_has_claimed() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path()).await;
+        upload(&store, "7", 1).await;
+        let file = store.list(&ListRequest::default(), &Scope::All).await.unwrap().items[0].file_id;
+        store.delete(file, &Scope::All).await.unwrap();
+
+        let inner = store.inner();
+        let (working, now) = (inner.purging.begin(), inner.now());
+        let lease = Lease { owner: "another", now, until: now.plus(Duration::from_mins(10)) };
+        let local = ProviderCode::local();
+        let claims = inner.metadata.claim_purges(lease, &local, now, 10).await.unwrap();
+        assert_eq!(claims.len(), 1);
+
+        let other = async {
+            while !inner.purging.is_listened_to() {
+                tokio::task::yield_now().await;
+            }
+            let blob = dir.path().join("data/blobs").join(claims[0].record.blob.key.as_str());
+            std::fs::remove_file(blob).unwrap();
+            inner.metadata.finish_purges("another", &[file]).await.unwrap();
+            drop(working);
+        };
+        let (receipt, ()) = tokio::join!(erase(&store, "7"), other);
+        assert!(receipt.is_complete, "{receipt:?}");
         store.close().await;
     }
 

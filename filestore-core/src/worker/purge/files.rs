@@ -89,6 +89,7 @@ impl<'a> FileLane<'a> {
     /// Purges what is due at the holder, `budget` files at most.
     pub(super) async fn work(&self, budget: usize) -> Result<LaneReport> {
         let mut report = LaneReport::new(self.run);
+        let _working = self.run.store.inner().purging.begin();
         let outcome = while_renewing(self.purge(budget, &mut report), || self.renew()).await;
 
         // What was claimed and not touched; after an error, also what was not finished.
