@@ -49,13 +49,13 @@ pub(crate) enum BackupCommand {
         /// A directory, with a slash in it, or a destination of the server's configuration
         #[arg(long, value_name = "DESTINATION")]
         from: String,
-        /// How many snapshots to keep
+        /// Number of snapshots to keep
         #[arg(long, value_name = "NUMBER")]
         keep: NonZeroUsize,
     },
 }
 
-/// Which snapshot.
+/// The snapshot that is read.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SnapshotArgs {
     /// A directory, with a slash in it, or a destination of the server's configuration
@@ -66,7 +66,7 @@ pub(crate) struct SnapshotArgs {
     pub(crate) snapshot: Option<String>,
 }
 
-/// What is restored.
+/// The part that is restored.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct RestoredPart {

@@ -68,7 +68,7 @@ pub struct SnapshotInfo {
     pub database_bytes: u64,
 }
 
-/// What a run that makes a snapshot has done.
+/// The report of a run that makes a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupReport {
@@ -126,7 +126,7 @@ impl BlobProblem {
     }
 }
 
-/// What reading a whole snapshot has found.
+/// The findings of reading a whole snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifyReport {
@@ -181,7 +181,7 @@ pub enum RestoredAs {
     Original,
 }
 
-/// What restoring has done.
+/// The report of restoring.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RestoreReport {
@@ -210,7 +210,7 @@ pub enum Selection {
     File(FileId),
 }
 
-/// What removing old snapshots has done.
+/// The report of removing old snapshots.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PruneReport {

@@ -61,6 +61,7 @@ pub struct ErasedPlace {
     pub place: String,
     /// True if nothing of the organization is there.
     pub absent: bool,
-    /// What is there, or why the place could not be looked at; empty if nothing is there.
+    /// Description of what is there, or the reason why the place could not be looked at; empty if nothing is
+    /// there.
     pub detail: String,
 }

@@ -43,7 +43,7 @@ pub struct FsckFinding {
     pub detail: String,
     /// Fate of it: `shown`, `repaired` or `failed`.
     pub outcome: String,
-    /// What was done about it, or why that failed; empty if nothing was attempted.
+    /// Action that followed, or the reason why it failed; empty if nothing was attempted.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub action: String,
 }
