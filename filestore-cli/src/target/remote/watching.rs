@@ -50,7 +50,7 @@ fn waiting(status: &SyncStatusReport) -> u64 {
 pub(super) async fn migration(
     admin: Admin<'_>,
     migration: &Migration,
-    mut stop: Stop,
+    stop: Stop,
     meter: &Meter,
 ) -> Result<MigrateReport> {
     let Migration { organization, to, bytes_per_second } = migration;
@@ -59,37 +59,25 @@ pub(super) async fn migration(
     if meter.is_shown() {
         meter.start(Some(admin.migrate_plan(*organization, to).await?.move_files));
     }
-    let mut run = pin!(admin.migrate_run(&request));
-
-    let mut ticks = ticks();
-    loop {
-        tokio::select! {
-            report = &mut run => return Ok(report?),
-            Ok(()) = stop.changed() => {}
-            _ = ticks.tick() => {
-                let running = if meter.is_shown() {
-                    admin.migrate_status(*organization).await.ok()
-                } else {
-                    None
-                };
-                if let Some(running) = running.and_then(|status| status.running) {
-                    meter.set(running.files);
-                    meter.set_bytes(running.bytes);
-                }
-            }
+    let look = || async move {
+        let status =
+            if meter.is_shown() { admin.migrate_status(*organization).await } else { return };
+        if let Some(running) = status.ok().and_then(|status| status.running) {
+            meter.set(running.files);
+            meter.set_bytes(running.bytes);
         }
-        // Repeated until the run ends: at the first time it may not have begun yet.
-        if *stop.borrow() {
-            let _ = admin.migrate_stop(*organization).await;
-        }
-    }
+    };
+    let pass_on = || async move {
+        let _ = admin.migrate_stop(*organization).await;
+    };
+    until_done(admin.migrate_run(&request), stop, look, pass_on).await
 }
 
 /// Runs the check, shows its progress, and passes the user's wish to stop on.
 pub(super) async fn fsck(
     admin: Admin<'_>,
     request: &FsckRunRequest,
-    mut stop: Stop,
+    stop: Stop,
     meter: &Meter,
 ) -> Result<FsckReport> {
     if meter.is_shown() {
@@ -97,25 +85,42 @@ pub(super) async fn fsck(
         let files = sync.none + sync.pending + sync.syncing + sync.synced + sync.failed;
         meter.start(Some(files));
     }
-    let mut run = pin!(admin.fsck_run(request));
+    let look = || async move {
+        let status = if meter.is_shown() { admin.fsck_status().await } else { return };
+        if let Some(running) = status.ok().and_then(|status| status.running) {
+            meter.set(running.checked_files);
+            meter.set_bytes(running.checked_bytes);
+            meter.set_message(running.part);
+        }
+    };
+    let pass_on = || async move {
+        let _ = admin.fsck_stop().await;
+    };
+    until_done(admin.fsck_run(request), stop, look, pass_on).await
+}
 
+/// Awaits `run`; `look`s at its progress now and then, and `pass_on`s the user's wish to stop.
+async fn until_done<T, L, P>(
+    run: impl Future<Output = Result<T, filestore_client::Error>>,
+    mut stop: Stop,
+    look: impl Fn() -> L,
+    pass_on: impl Fn() -> P,
+) -> Result<T>
+where
+    L: Future<Output = ()>,
+    P: Future<Output = ()>,
+{
+    let mut run = pin!(run);
     let mut ticks = ticks();
     loop {
         tokio::select! {
             report = &mut run => return Ok(report?),
             Ok(()) = stop.changed() => {}
-            _ = ticks.tick() => {
-                let status = if meter.is_shown() { admin.fsck_status().await.ok() } else { None };
-                if let Some(running) = status.and_then(|status| status.running) {
-                    meter.set(running.checked_files);
-                    meter.set_bytes(running.checked_bytes);
-                    meter.set_message(running.part);
-                }
-            }
+            _ = ticks.tick() => look().await,
         }
         // Repeated until the run ends: at the first time it may not have begun yet.
         if *stop.borrow() {
-            let _ = admin.fsck_stop().await;
+            pass_on().await;
         }
     }
 }
