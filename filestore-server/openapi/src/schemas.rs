@@ -132,7 +132,7 @@ fn add_rule(name: &str, property: &mut Value) {
         "organizationId" => json!({ "minimum": 1, "maximum": (1_i64 << 53) - 1 }),
         "organizationName" => json!({ "minLength": 1, "maxLength": 255, "pattern": NO_CONTROLS }),
         "storageProvider" | "provider_code" | "providerCode" => json!({ "pattern": PROVIDER_CODE }),
-        "file_id" | "fileId" => json!({ "pattern": FILE_ID }),
+        "file_id" | "fileId" | "snapshot_id" => json!({ "pattern": FILE_ID }),
         "sha256" => json!({ "pattern": SHA256 }),
         "organization_id" if is_text => json!({ "pattern": ORGANIZATION_ID }),
         "sub_system" => json!({ "pattern": SUB_SYSTEM }),
@@ -146,7 +146,7 @@ fn add_rule(name: &str, property: &mut Value) {
     property.extend(rules.as_object().expect("an object").clone());
 }
 
-/// Gives fields of requests the rules that hold in one request only.
+/// Gives requests and their fields the rules that hold in one request only.
 fn add_own_rules(request: &str, schema: &mut Value) {
     let organization = json!({ "type": "string", "pattern": "^([*]|[A-Za-z0-9_-]{1,64})$" });
     let scope = json!({ "type": "string", "enum": ["read", "write", "delete", "admin"] });
@@ -156,12 +156,18 @@ fn add_own_rules(request: &str, schema: &mut Value) {
         ("CreateKey", "organizations", list(organization, 100)),
         ("CreateKey", "scopes", list(scope, 4)),
         ("CreateKey", "expires_in_s", json!({ "minimum": 1, "maximum": 3_153_600_000_u64 })),
+        ("EraseRequest", "confirm", json!({ "pattern": ORGANIZATION_ID })),
+        ("PruneBackups", "keep", json!({ "minimum": 1, "maximum": u64::MAX })),
         ("SignUploadRequest", "mime_type", json!({ "maxLength": 255, "pattern": MIME_TYPE })),
     ];
 
     for (_, name, rule) in rules.iter().filter(|(of, _, _)| *of == request) {
         let property = schema["properties"][name].as_object_mut().expect("a field of the request");
         property.extend(rule.as_object().expect("an object").clone());
+    }
+    if request == "RestoreBackup" {
+        schema["oneOf"] =
+            json!([{ "required": ["organization_id"] }, { "required": ["file_id"] }]);
     }
 }
 
