@@ -319,7 +319,11 @@ impl Cloud {
         self.confirm_identity(path, Direction::Write).await?;
         let (operator, at) = (self.inner.operator.clone(), path.to_owned());
         let removed = self.ask(Direction::Write, async move { operator.delete(&at).await }).await;
-        removed.map_err(|error| self.fault(REMOVING, &error))?;
+        match removed {
+            // Another removal was faster. (OpenDAL's `fs` looks first and unlinks then.)
+            Err(error) if fault::is_missing_object(&error) => {}
+            outcome => outcome.map_err(|error| self.fault(REMOVING, &error))?,
+        }
 
         // Asked with GET, not HEAD: without the reply's body a missing bucket looks like a missing
         // object, and bytes that are out of sight would count as gone.

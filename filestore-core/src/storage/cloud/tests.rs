@@ -105,6 +105,23 @@ async fn fs_keeps_the_contract_of_every_store() {
     keeps_the_contract(&open(on_disk(directory.path())), ErrorKind::ProviderUnavailable).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_removals_at_once_neither_fails() {
+    let directory = tempfile::tempdir().unwrap();
+    let cloud = open(on_disk(directory.path()));
+    for _ in 0..200 {
+        let key = fresh_key();
+        put(&cloud, &key, b"bytes").await.unwrap();
+        let remove = || {
+            let (cloud, key) = (cloud.clone(), key.clone());
+            tokio::spawn(async move { cloud.remove(vec![key]).await.pop().unwrap() })
+        };
+        for removal in [remove(), remove(), remove()] {
+            removal.await.unwrap().unwrap();
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_put_whose_source_lies_or_breaks_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
