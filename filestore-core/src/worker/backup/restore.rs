@@ -29,7 +29,7 @@ struct Restoring {
     providers: ProviderRegistry,
 }
 
-/// What became of a file.
+/// The outcome for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     /// Its bytes are in the directory.
