@@ -1,7 +1,10 @@
 //! GET /api/v1/sheets (reference §4.11): the variants of many files in one picture, and its map.
 
+use std::time::Duration;
+
 use filestore_core::{KeyScope, NewKey, Scope};
 use filestore_workspace::{Call, Reply, TestServer, fixtures};
+use futures_util::future::join;
 use image::{DynamicImage, ImageFormat};
 use serde_json::{Value, json};
 
@@ -123,4 +126,126 @@ async fn what_makes_no_sheet_is_400_and_named() {
     let largest = server.get(&format!("/api/v1/sheets?ids={}&size=400", many(100))).send().await;
     let picture = picture(&largest.expect(200));
     assert_eq!((picture.width(), picture.height()), (4000, 4000));
+}
+
+#[tokio::test]
+async fn a_head_of_either_representation_has_the_headers_of_its_get_and_no_body() {
+    let server = TestServer::start().await;
+    let id = server.upload(fixtures::jpeg(400, 300)).ok().await.file_id;
+    let path = format!("/api/v1/sheets?ids={id}");
+
+    for accepted in ["image/webp", "application/json"] {
+        // HEAD first, so that it is no answer from memory.
+        let head = server.head(&path).header("accept", accepted).send().await.expect(200);
+        assert_eq!(head.body.len(), 0);
+        let get = server.get(&path).header("accept", accepted).send().await.expect(200);
+        for name in ["content-type", "content-length", "etag", "cache-control", "vary"] {
+            assert_eq!(head.only(name), get.only(name), "{name} of {accepted}");
+        }
+        assert_eq!(get.only("content-length"), get.body.len().to_string());
+
+        let tag = get.only("etag");
+        let current = server.head(&path).header("accept", accepted).header("if-none-match", tag);
+        assert_eq!(current.send().await.status, 304);
+    }
+}
+
+#[tokio::test]
+async fn a_sheet_honors_its_conditions() {
+    let server = TestServer::start().await;
+    let id = server.upload(fixtures::jpeg(400, 300)).ok().await.file_id;
+    let of_kind = |accepted: &str| sheet(&server, &[&id], "").header("accept", accepted);
+    let asked = |name: &str, value: &str| of_kind("image/webp").header(name, value).send();
+
+    let first = of_kind("image/webp").send().await.expect(200);
+    let tag = first.only("etag").to_owned();
+    let opaque = tag.strip_prefix("W/").expect("a weak tag").to_owned();
+    let map_tag = of_kind("application/json").send().await.expect(200).only("etag").to_owned();
+    assert_ne!(map_tag, tag);
+
+    for value in [tag.as_str(), &opaque, "*", &format!("\"other\", {tag}")] {
+        let reply = asked("if-none-match", value).await.expect(304);
+        assert_eq!((reply.only("etag"), reply.body.len()), (tag.as_str(), 0), "{value}");
+        assert_eq!(reply.only("cache-control"), "private, no-cache");
+        assert_eq!(reply.only("vary").to_ascii_lowercase(), "accept");
+    }
+    for value in ["\"other\"", map_tag.as_str()] {
+        assert_eq!(asked("if-none-match", value).await.expect(200).body, first.body, "{value}");
+    }
+
+    assert_eq!(asked("if-match", "*").await.expect(200).body, first.body);
+    // Compared strongly: a weak tag never matches (RFC 9110 section 13.1.1).
+    for value in [tag.as_str(), &opaque, "\"other\""] {
+        asked("if-match", value).await.problem(412, "precondition_failed");
+    }
+    let both = of_kind("image/webp").header("if-match", "*").header("if-none-match", &tag);
+    assert_eq!(both.send().await.status, 304);
+}
+
+#[tokio::test]
+async fn a_client_that_has_the_sheet_makes_no_server_put_it_together() {
+    let server = TestServer::start().await;
+    let id = server.upload(fixtures::jpeg(400, 300)).ok().await.file_id;
+    let tag = sheet(&server, &[&id], "").send().await.expect(200).only("etag").to_owned();
+    let prune = async || {
+        let reply = server.post("/api/v1/admin/variants/prune").send().await.expect(200);
+        reply.json()["removed"].as_u64().expect("a number")
+    };
+    let with_sheet = prune().await;
+
+    let conditional = sheet(&server, &[&id], "").header("if-none-match", &tag);
+    assert_eq!(conditional.send().await.status, 304);
+    assert_eq!(prune().await, with_sheet - 1, "the variant was made, and no sheet");
+}
+
+#[tokio::test]
+async fn a_tag_outlives_a_restart_and_goes_with_the_quality() {
+    let server = TestServer::start().await;
+    let id = server.upload(fixtures::jpeg(400, 300)).ok().await.file_id;
+    let tag = sheet(&server, &[&id], "").send().await.expect(200).only("etag").to_owned();
+
+    let server = server.restart().await;
+    let conditional = sheet(&server, &[&id], "").header("if-none-match", &tag);
+    assert_eq!(conditional.send().await.status, 304);
+
+    let server = server.restart_with(|config| config.store.variants.quality = 40.0).await;
+    let conditional = sheet(&server, &[&id], "").header("if-none-match", &tag);
+    assert_ne!(conditional.send().await.expect(200).only("etag"), tag);
+}
+
+#[tokio::test]
+async fn a_sheet_of_unknown_files_costs_next_to_nothing() {
+    let server = TestServer::start().await;
+    let ids = vec!["01ARZ3NDEKTSV4RRFFQ69G5FAV"; 100];
+    let reply = sheet(&server, &ids, "&size=400").send().await.expect(200);
+    assert!(reply.body.len() < 64, "{} bytes", reply.body.len());
+    let picture = picture(&reply).to_rgba8();
+    assert_eq!(picture.dimensions(), (4000, 4000));
+    assert_eq!(picture.get_pixel(1234, 2345).0[3], 0);
+}
+
+#[tokio::test]
+async fn a_file_that_goes_while_its_sheet_is_put_together_is_on_none_that_is_asked_for_later() {
+    let server = TestServer::start_with(|config| config.store.purge_grace = Duration::ZERO).await;
+    for round in 0..6 {
+        let kept = server.upload(fixtures::jpeg(900, 700)).ok().await.file_id;
+        let goes = server.upload(fixtures::jpeg(900, 640 + round)).ok().await.file_id;
+        let ids = [kept.as_str(), &goes];
+        let gone = async {
+            server.delete(&goes).await.expect(200);
+            // The bytes as well, on odd rounds.
+            if round % 2 == 1 {
+                server.post("/api/v1/admin/purge/run").json(&json!({})).send().await.expect(200);
+            }
+        };
+
+        let (meanwhile, ()) = join(sheet(&server, &ids, "").send(), gone).await;
+        picture(&meanwhile.expect(200));
+
+        let map = map(sheet(&server, &ids, "")).await;
+        assert_eq!(map["cells"][0]["error"], json!(null));
+        assert_eq!(map["cells"][1]["error"]["code"], "not_found");
+        let later = picture(&sheet(&server, &ids, "").send().await.expect(200)).to_rgba8();
+        assert!(later.get_pixel(100, 100).0[3] == 255 && later.get_pixel(300, 100).0[3] == 0);
+    }
 }

@@ -45,11 +45,29 @@ impl FileStore {
         scope: &Scope,
     ) -> Result<Arc<Sheet>> {
         let grid = SheetGrid::new(ids.len(), size)?;
-        let mut tries = 1..=TRIES;
+        let mut tries = Tries::default();
         loop {
-            let is_last = tries.next().is_none_or(|number| number == TRIES);
             match self.try_sheet(ids, grid, fit, scope).await {
-                Err(error) if error.kind() == ErrorKind::Conflict && !is_last => {}
+                Err(error) if tries.allow_another(&error) => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Returns the [tag](Sheet::tag) that [`sheet`](Self::sheet) would return now, for a caller who may have
+    /// the sheet. The variants are made, if they are not cached; the sheet is not. Errors as there.
+    pub async fn sheet_tag(
+        &self,
+        ids: &[FileId],
+        size: VariantSize,
+        fit: Fit,
+        scope: &Scope,
+    ) -> Result<String> {
+        let grid = SheetGrid::new(ids.len(), size)?;
+        let mut tries = Tries::default();
+        loop {
+            match self.try_sheet_tag(ids, grid, fit, scope).await {
+                Err(error) if tries.allow_another(&error) => {}
                 outcome => return outcome,
             }
         }
@@ -63,6 +81,35 @@ impl FileStore {
         fit: Fit,
         scope: &Scope,
     ) -> Result<Arc<Sheet>> {
+        let (key, records) = self.sheet_key(ids, grid, fit, scope).await?;
+        if let Some(sheet) = self.inner.variants.cached_sheet(&key) {
+            return Ok(sheet);
+        }
+        let cells = self.cells(&key, &records);
+        self.inner.variants.sheet(key, cells).await
+    }
+
+    /// Returns the tag of the sheet of the records as they are now; `Conflict` if one changes.
+    async fn try_sheet_tag(
+        &self,
+        ids: &[FileId],
+        grid: SheetGrid,
+        fit: Fit,
+        scope: &Scope,
+    ) -> Result<String> {
+        let (key, records) = self.sheet_key(ids, grid, fit, scope).await?;
+        let cells = self.cells(&key, &records);
+        self.inner.variants.sheet_tag(&key, cells).await
+    }
+
+    /// Looks the files up, and names the sheet of what they are now.
+    async fn sheet_key(
+        &self,
+        ids: &[FileId],
+        grid: SheetGrid,
+        fit: Fit,
+        scope: &Scope,
+    ) -> Result<(SheetKey, Vec<Option<Arc<FileRecord>>>)> {
         let mut records = Vec::with_capacity(ids.len());
         for id in ids {
             records.push(match self.record(*id, scope).await {
@@ -74,18 +121,28 @@ impl FileStore {
 
         let shown = |record: &Option<Arc<FileRecord>>| Some(record.as_ref()?.blob.sha256);
         let files = ids.iter().copied().zip(records.iter().map(shown)).collect();
-        let key = SheetKey { grid, fit, files };
-        if let Some(sheet) = self.inner.variants.cached_sheet(&key) {
-            return Ok(sheet);
-        }
+        Ok((SheetKey { grid, fit, files }, records))
+    }
 
+    /// Describes the files' blobs for the engine.
+    fn cells(&self, key: &SheetKey, records: &[Option<Arc<FileRecord>>]) -> Vec<CellSource> {
+        let (size, fit) = (key.grid.size(), key.fit);
         let cells = records.iter().map(|record| match record {
-            Some(record) => {
-                Ok((self.variant_key(record, grid.size(), fit), self.source_of(record)))
-            }
+            Some(record) => Ok((self.variant_key(record, size, fit), self.source_of(record))),
             None => Err(Error::not_found("file")),
         });
-        let cells: Vec<CellSource> = cells.collect();
-        self.inner.variants.sheet(key, cells).await
+        cells.collect()
+    }
+}
+
+/// The times that a sheet was begun.
+#[derive(Default)]
+struct Tries(usize);
+
+impl Tries {
+    /// Counts a failure; allows another try if a file changed meanwhile, but not for ever.
+    fn allow_another(&mut self, error: &Error) -> bool {
+        self.0 += 1;
+        error.kind() == ErrorKind::Conflict && self.0 < TRIES
     }
 }

@@ -43,6 +43,26 @@ impl SheetKey {
         }
         hasher
     }
+
+    /// Returns the digest of what a sheet of this key shows at `quality`, in 32 hexadecimal digits. Each
+    /// cell has its refusal, if there is one. No picture is needed for it.
+    pub(crate) fn tag<'a>(
+        &self,
+        quality: f32,
+        refusals: impl Iterator<Item = Option<&'a Error>>,
+    ) -> String {
+        let mut hasher = self.hasher();
+        hasher.update(quality.to_le_bytes());
+        for refusal in refusals {
+            hasher.update(refusal.map_or("", |error| error.kind().code()));
+            hasher.update([0]);
+        }
+
+        hasher.finalize()[..16].iter().fold(String::new(), |mut text, byte| {
+            write!(text, "{byte:02x}").expect("writing to a String cannot fail");
+            text
+        })
+    }
 }
 
 /// Pictures side by side in one WebP.
@@ -54,7 +74,8 @@ pub struct Sheet {
     pub cells: Vec<SheetCell>,
     /// The bytes of the WebP file.
     pub webp: Bytes,
-    /// The digest of what is shown and what is not, in 32 hexadecimal digits: for entity tags.
+    /// The digest of what is shown and what is not, and of the configured quality, in 32 hexadecimal
+    /// digits: for entity tags.
     pub tag: String,
 }
 
@@ -65,21 +86,4 @@ pub struct SheetCell {
     pub file_id: FileId,
     /// The place of the picture, or the reason why the cell is empty.
     pub shown: Result<SheetPlace, Error>,
-}
-
-impl Sheet {
-    /// Puts a sheet together.
-    pub(crate) fn new(key: &SheetKey, cells: Vec<SheetCell>, webp: Bytes) -> Self {
-        let mut hasher = key.hasher();
-        for cell in &cells {
-            hasher.update(cell.shown.as_ref().err().map_or("", |error| error.kind().code()));
-            hasher.update([0]);
-        }
-
-        let tag = hasher.finalize()[..16].iter().fold(String::new(), |mut text, byte| {
-            write!(text, "{byte:02x}").expect("writing to a String cannot fail");
-            text
-        });
-        Self { grid: key.grid, cells, webp, tag }
-    }
 }

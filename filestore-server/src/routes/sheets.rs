@@ -14,7 +14,7 @@ use warp::reply::Response;
 use warp::{Filter, Rejection};
 
 use crate::http::accept;
-use crate::http::conditional::{Outcome, Validators, evaluate};
+use crate::http::conditional::{Outcome, Validators, evaluate, if_match_holds};
 use crate::http::etag::EntityTag;
 use crate::http::query::Query;
 use crate::reply::{self, Failure, NOSNIFF};
@@ -39,19 +39,51 @@ async fn sheet(call: Arc<Call>) -> Result<Response, Failure> {
     let ids = ids(&query)?;
     let size = size(&query)?;
     let fit = query.get("fit").map(str::parse).transpose()?.unwrap_or_default();
+    if !is_wanted(&call.headers) {
+        let message = "a sheet has a weak tag, which If-Match never matches";
+        return Err(Error::new(ErrorKind::PreconditionFailed, message).into());
+    }
+
+    let kind = Kind::preferred(&call.headers);
+    if call.headers.contains_key(IF_NONE_MATCH) {
+        let tag = call.store().sheet_tag(&ids, size, fit, &call.caller.scope).await?;
+        let tag = kind.tag(&tag);
+        if is_current(&call.headers, &tag) {
+            return tagged(reply::not_modified(), tag);
+        }
+    }
+
     let sheet = call.store().sheet(&ids, size, fit, &call.caller.scope).await?;
-
-    let is_map = accept::preferred(&call.headers, TYPES) == TYPES[1];
-    let tag =
-        if is_map { format!("W/\"{}-map\"", sheet.tag) } else { format!("W/\"{}\"", sheet.tag) };
-    let mut response = if is_current(&call.headers, &tag) {
-        reply::not_modified()
-    } else if is_map {
-        reply::ok(&map(&call, &sheet))?
-    } else {
-        picture(&sheet)
+    let response = match kind {
+        Kind::Picture => picture(&sheet),
+        Kind::Map => reply::ok(&map(&call, &sheet))?,
     };
+    tagged(response, kind.tag(&sheet.tag))
+}
 
+/// A representation of a sheet.
+#[derive(Clone, Copy)]
+enum Kind {
+    Picture,
+    Map,
+}
+
+impl Kind {
+    fn preferred(headers: &HeaderMap) -> Self {
+        if accept::preferred(headers, TYPES) == TYPES[1] { Self::Map } else { Self::Picture }
+    }
+
+    /// Writes the entity tag of this representation.
+    fn tag(self, digest: &str) -> String {
+        match self {
+            Self::Picture => format!("W/\"{digest}\""),
+            Self::Map => format!("W/\"{digest}-map\""),
+        }
+    }
+}
+
+/// Adds what caches need to know of either representation.
+fn tagged(mut response: Response, tag: String) -> Result<Response, Failure> {
     let headers = response.headers_mut();
     let tag =
         HeaderValue::try_from(tag).map_err(|e| Error::internal("writing an entity tag", e))?;
@@ -78,6 +110,12 @@ fn size(query: &Query) -> Result<VariantSize> {
     let Some(text) = query.get("size") else { return VariantSize::try_from(200) };
     let size = VariantSize::from_path(text, text);
     size.map_err(|error| error.with_field("size"))
+}
+
+/// Tests whether If-Match, if there is one, allows the sheet to be sent. It compares strongly (RFC 9110
+/// section 13.1.1), so that of all conditions only `*` does, whichever weak tag the sheet has.
+fn is_wanted(headers: &HeaderMap) -> bool {
+    if_match_holds(headers, EntityTag::parse("W/\"\"").as_ref())
 }
 
 /// Tests whether If-None-Match names the sheet.

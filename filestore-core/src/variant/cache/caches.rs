@@ -13,7 +13,7 @@ use quick_cache::sync::Cache;
 use super::disk::{DiskCache, Recipe};
 use super::memory::MemoryCache;
 use super::retained::RetainedCache;
-use super::sheets::SheetCache;
+use super::sheets::{Lasting, SheetCache};
 use crate::domain::config::VariantConfig;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::FileId;
@@ -167,8 +167,8 @@ impl Caches {
     }
 
     /// Keeps a sheet in memory.
-    pub(crate) fn keep_sheet(&self, key: Arc<SheetKey>, sheet: Arc<Sheet>) {
-        self.sheets.insert(key, sheet);
+    pub(crate) fn keep_sheet(&self, key: Arc<SheetKey>, sheet: Arc<Sheet>, lasting: Lasting) {
+        self.sheets.insert(key, sheet, lasting);
     }
 
     /// Forgets all sheets that show the file.

@@ -6,6 +6,8 @@ mod disk;
 mod memory;
 mod retained;
 mod sheets;
+mod weighed;
 
 pub use caches::CacheReport;
 pub(crate) use caches::{Caches, HasRoom};
+pub(crate) use sheets::Lasting;

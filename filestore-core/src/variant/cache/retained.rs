@@ -10,9 +10,10 @@
 
 use std::sync::Arc;
 
-use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
 
+use super::weighed::weighed;
 use crate::domain::id::{FileId, Sha256};
 use crate::variant::VariantKey;
 use crate::variant::pipeline::retained::Retained;
@@ -47,20 +48,7 @@ impl Weighter<FileId, Entry> for ByBytes {
 impl RetainedCache {
     /// Makes a cache of at most `capacity_bytes`; 0 holds nothing.
     pub(super) fn new(capacity_bytes: u64) -> Self {
-        let options = OptionsBuilder::new()
-            .weight_capacity(capacity_bytes)
-            .estimated_items_capacity(64)
-            .shards(1)
-            .build()
-            .expect("the two required options are set");
-
-        let files = Cache::with_options(
-            options,
-            ByBytes,
-            DefaultHashBuilder::default(),
-            DefaultLifecycle::default(),
-        );
-        Self { files, capacity_bytes }
+        Self { files: weighed(capacity_bytes, ByBytes), capacity_bytes }
     }
 
     /// Returns the most bytes that one picture may take.

@@ -8,10 +8,13 @@
 //! The cache's own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use tokio::time::Instant;
 
+use super::weighed::weighed;
 use crate::domain::id::FileId;
 use crate::variant::{Sheet, SheetKey};
 
@@ -19,43 +22,56 @@ use crate::variant::{Sheet, SheetKey};
 const CELL_BYTES: u64 = 192;
 
 /// The sheets in memory.
-pub(super) struct SheetCache(Cache<Arc<SheetKey>, Arc<Sheet>, ByBytes>);
+pub(super) struct SheetCache(Cache<Arc<SheetKey>, Entry, ByBytes>);
+
+/// The time for which a sheet shows what it should.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lasting {
+    /// Until one of its files changes.
+    AsLongAsItsFiles,
+    /// No longer than this, since a cell may be filled later.
+    For(Duration),
+}
+
+#[derive(Clone)]
+struct Entry {
+    sheet: Arc<Sheet>,
+    /// The time from which the sheet is not shown any more.
+    ends: Option<Instant>,
+}
 
 #[derive(Clone)]
 struct ByBytes;
 
-impl Weighter<Arc<SheetKey>, Arc<Sheet>> for ByBytes {
-    fn weight(&self, key: &Arc<SheetKey>, sheet: &Arc<Sheet>) -> u64 {
-        sheet.webp.len() as u64 + CELL_BYTES * (1 + key.files.len() as u64)
+impl Weighter<Arc<SheetKey>, Entry> for ByBytes {
+    fn weight(&self, key: &Arc<SheetKey>, entry: &Entry) -> u64 {
+        entry.sheet.webp.len() as u64 + CELL_BYTES * (1 + key.files.len() as u64)
     }
 }
 
 impl SheetCache {
     /// Makes a cache of at most `capacity_bytes`; 0 holds nothing.
     pub(super) fn new(capacity_bytes: u64) -> Self {
-        let options = OptionsBuilder::new()
-            .weight_capacity(capacity_bytes)
-            .estimated_items_capacity(64)
-            .shards(1)
-            .build()
-            .expect("the two required options are set");
-
-        Self(Cache::with_options(
-            options,
-            ByBytes,
-            DefaultHashBuilder::default(),
-            DefaultLifecycle::default(),
-        ))
+        Self(weighed(capacity_bytes, ByBytes))
     }
 
-    /// Returns the sheet, if it is here.
+    /// Returns the sheet, if it is here and has not ended.
     pub(super) fn get(&self, key: &SheetKey) -> Option<Arc<Sheet>> {
-        self.0.get(key)
+        let Entry { sheet, ends } = self.0.get(key)?;
+        if ends.is_some_and(|end| Instant::now() >= end) {
+            self.0.remove(key);
+            return None;
+        }
+        Some(sheet)
     }
 
     /// Keeps a sheet, perhaps at the cost of others.
-    pub(super) fn insert(&self, key: Arc<SheetKey>, sheet: Arc<Sheet>) {
-        self.0.insert(key, sheet);
+    pub(super) fn insert(&self, key: Arc<SheetKey>, sheet: Arc<Sheet>, lasting: Lasting) {
+        let ends = match lasting {
+            Lasting::AsLongAsItsFiles => None,
+            Lasting::For(time) => Some(Instant::now() + time),
+        };
+        self.0.insert(key, Entry { sheet, ends });
     }
 
     /// Forgets all sheets that show the file.
@@ -72,5 +88,35 @@ impl SheetCache {
         let sheets = self.0.len() as u64;
         self.0.clear();
         sheets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use tokio::time::{advance, pause};
+
+    use super::*;
+    use crate::domain::sheet::SheetGrid;
+    use crate::variant::Fit;
+
+    #[tokio::test]
+    async fn a_sheet_with_a_cell_that_may_be_filled_later_ends_by_itself() {
+        pause();
+        let grid = SheetGrid::new(1, 200.try_into().unwrap()).unwrap();
+        let sheet = Sheet { grid, cells: Vec::new(), webp: Bytes::new(), tag: String::new() };
+        let sheet = Arc::new(sheet);
+        let keys = [Fit::Cover, Fit::Inside]
+            .map(|fit| Arc::new(SheetKey { grid, fit, files: Vec::new() }));
+        let cache = SheetCache::new(1 << 20);
+        cache.insert(Arc::clone(&keys[0]), Arc::clone(&sheet), Lasting::AsLongAsItsFiles);
+        let (nearly, rest) = (Duration::from_secs(59), Duration::from_secs(1));
+        cache.insert(Arc::clone(&keys[1]), Arc::clone(&sheet), Lasting::For(nearly + rest));
+
+        advance(nearly).await;
+        assert!(keys.iter().all(|key| cache.get(key).is_some()));
+        advance(rest).await;
+        assert!(cache.get(&keys[0]).is_some() && cache.get(&keys[1]).is_none());
+        assert_eq!(cache.clear(), 1);
     }
 }

@@ -43,7 +43,7 @@ pub const LAUNCHER_ARGUMENT: &str = "sandbox-exec";
 const WAITING: usize = 32;
 /// The failures remembered at most, and how long each.
 const FAILURES: usize = 1024;
-const FAILURE_LASTS: Duration = Duration::from_mins(5);
+pub(super) const FAILURE_LASTS: Duration = Duration::from_mins(5);
 
 /// Runs as the launcher of a converter, if the program was started as one: with
 /// [`LAUNCHER_ARGUMENT`] as its first argument. `None` otherwise. To be called before a program starts

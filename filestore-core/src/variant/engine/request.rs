@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::caller::{Currency, Source};
-use super::shared::Shared;
+use super::shared::{Shared, Work};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::tasks;
 use crate::variant::geometry::Geometry;
@@ -142,7 +142,7 @@ impl Shared {
         let memory = self.wait_for_memory(budget::render_bytes(wanted)).await?;
         let quality = self.config.quality;
 
-        self.run(move |_, report: oneshot::Sender<_>| {
+        self.run(Work::Picture, move |_, report: oneshot::Sender<_>| {
             let rendered = retained.render(wanted, quality);
             drop((retained, memory, place));
             let _ = report.send(rendered);
@@ -161,7 +161,7 @@ impl Shared {
         let max_bytes = self.caches.max_retained_bytes();
         let (retain, retained) = oneshot::channel();
 
-        let variant = self.run(move |deadline, report: oneshot::Sender<_>| {
+        let variant = self.run(Work::Picture, move |deadline, report: oneshot::Sender<_>| {
             let (rendered, pixels) = match render_first(&rendering, &file, quality, deadline) {
                 Ok((variant, pixels)) => (Ok(variant), pixels),
                 Err(error) => (Err(error), None),

@@ -21,6 +21,7 @@ use crate::tasks;
 use crate::variant::cache::{Caches, HasRoom};
 use crate::variant::key::KeyDigest;
 use crate::variant::pipeline::image_file::Deadline;
+use crate::variant::pipeline::mosaic;
 use crate::variant::pipeline::refusal::{corrupt, too_slow};
 use crate::variant::pipeline::render::{Rendering, Small, assess};
 use crate::variant::{Sheet, Variant};
@@ -35,6 +36,31 @@ pub(super) struct Shared {
     pub(super) eager: EagerQueue,
     pub(super) sketching: Sketching,
     pub(super) served: Served,
+}
+
+/// The kind of work that a thread does: it says whose fault an end without a report is.
+#[derive(Clone, Copy)]
+pub(super) enum Work {
+    /// A picture of a client's, which may be made to hurt its decoder.
+    Picture,
+    /// A sheet of variants that were all made here.
+    Sheet,
+}
+
+impl Work {
+    fn panicked(self) -> Error {
+        match self {
+            Self::Picture => corrupt("the decoder panicked"),
+            Self::Sheet => Error::internal("putting a sheet together", "the thread panicked"),
+        }
+    }
+
+    fn too_slow(self) -> Error {
+        match self {
+            Self::Picture => too_slow(),
+            Self::Sheet => mosaic::too_slow(),
+        }
+    }
 }
 
 impl Shared {
@@ -77,6 +103,7 @@ impl Shared {
     /// ended, not when its caller stops waiting; it may go on after its report.
     pub(super) async fn run<T: Send + 'static>(
         &self,
+        work: Work,
         job: impl FnOnce(Deadline, oneshot::Sender<Result<T>>) + Send + 'static,
     ) -> Result<T> {
         let deadline = self.config.deadline;
@@ -93,9 +120,9 @@ impl Shared {
         in_time.map_err(|error| Error::internal("waiting for a variant thread", error))?;
         match timeout(deadline, outcome).await {
             Ok(Ok(rendered)) => rendered,
-            // The sender went without a word: the decoder panicked.
-            Ok(Err(_)) => Err(corrupt("the decoder panicked")),
-            Err(_) => Err(too_slow()),
+            // The sender went without a word.
+            Ok(Err(_)) => Err(work.panicked()),
+            Err(_) => Err(work.too_slow()),
         }
     }
 }

@@ -52,6 +52,18 @@ const WORTH_PERCENT: usize = 125;
 /// Encodes `pixels`, which are [`Layout::Rgb`] or [`Layout::Rgba`], at `quality` (0 to 100). Alpha
 /// is kept exactly. Drawings and screenshots become lossless files where those are smaller.
 pub(crate) fn encode(pixels: &Pixels, quality: f32) -> Result<Bytes> {
+    let lossy = encode_quickly(pixels, quality)?;
+    if !is_flat(pixels) || !is_worth_lossless(pixels, lossy.len())? {
+        return Ok(lossy);
+    }
+
+    let lossless = encode_lossless(pixels, &lossless_config()?)?;
+    Ok(if lossless.len() <= lossy.len() { lossless } else { lossy })
+}
+
+/// Encodes `pixels` as [`encode`] does, but never as a lossless file, whatever they show: that may take
+/// ten times as long.
+pub(crate) fn encode_quickly(pixels: &Pixels, quality: f32) -> Result<Bytes> {
     let mut config = default_config()?;
     let longer_side = pixels.width.max(pixels.height);
     config.quality = quality_at(longer_side, quality);
@@ -59,14 +71,7 @@ pub(crate) fn encode(pixels: &Pixels, quality: f32) -> Result<Bytes> {
     config.sns_strength = NOISE_SHAPING;
     config.filter_strength = FILTER_STRENGTH;
     config.alpha_quality = 100;
-
-    let lossy = encode_lossy(pixels, &config)?;
-    if !is_flat(pixels) || !is_worth_lossless(pixels, lossy.len())? {
-        return Ok(lossy);
-    }
-
-    let lossless = encode_lossless(pixels, &lossless_config()?)?;
-    Ok(if lossless.len() <= lossy.len() { lossless } else { lossy })
+    encode_lossy(pixels, &config)
 }
 
 /// Returns the quality that libwebp is asked for, 0 to 100, where `quality` is configured.

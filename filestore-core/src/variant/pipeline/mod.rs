@@ -12,7 +12,7 @@
 //!
 //! `render` runs the stages in this order; `retained` is a decoded picture that further sizes are
 //! made of, and `sketch` its placeholder; `mosaic` puts variants side by
-//! side. `image_file` reads the blob, `refusal` names what is wrong with a picture, `cut` shows
+//! side, and `blank` is the sheet of none. `image_file` reads the blob, `refusal` names what is wrong with a picture, `cut` shows
 //! what came of one that ends early, and `guard` catches the panics of decoders that are not ours.
 
 pub(crate) mod refusal;
@@ -30,6 +30,7 @@ mod color;
 #[expect(unsafe_code, reason = "foreign calls, all in this one module")]
 mod libwebp;
 mod encode;
+mod blank;
 pub(crate) mod retained;
 pub(crate) mod sketch;
 pub(crate) mod mosaic;

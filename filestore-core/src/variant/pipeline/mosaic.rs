@@ -8,11 +8,11 @@ use std::io::Cursor;
 use bytes::Bytes;
 use image_webp::WebPDecoder;
 
-use super::encode::encode;
+use super::blank::transparent;
+use super::encode::encode_quickly;
 use super::image_file::Deadline;
-use super::refusal::too_slow;
 use super::resize::resize;
-use crate::domain::error::{Error, Result};
+use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::record::Dimensions;
 use crate::domain::sheet::{SheetGrid, SheetPlace};
 use crate::variant::geometry::{Geometry, Rectangle};
@@ -20,7 +20,7 @@ use crate::variant::pixels::{Layout, Pixels};
 use crate::variant::webp::WebP;
 
 /// The bytes for each pixel of a sheet: its pixels, the encoder's planes, and the pixels and hash chains
-/// of lossless alpha or of a flat sheet.
+/// of lossless alpha.
 const BYTES_PER_PIXEL: u64 = 20;
 /// The bytes besides: tables, and the cell that is being decoded.
 const OVERHEAD_BYTES: u64 = 24 << 20;
@@ -66,7 +66,18 @@ pub(crate) fn assemble(
         paste(&mut sheet, &cell.decode()?, place);
         places.push(Some(place));
     }
-    Ok((encode(&sheet, quality)?, places))
+    Ok((encode_quickly(&sheet, quality)?, places))
+}
+
+/// Writes the sheet that shows nothing: without a pixel, since ids of no file cost their sender nothing.
+pub(crate) fn blank(grid: SheetGrid) -> Bytes {
+    transparent(grid.width(), grid.height())
+}
+
+/// Returns the error of a sheet that is not put together in time. Its files are not at fault: each of them
+/// was made.
+pub(crate) fn too_slow() -> Error {
+    Error::new(ErrorKind::Busy, "the sheet takes too long to put together").with_retry_after_secs(1)
 }
 
 /// Makes the sheet without its pictures: without alpha only if they leave nothing uncovered.
@@ -151,6 +162,9 @@ fn broken(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use super::super::encode::encode;
     use super::*;
     use crate::domain::variant::VariantSize;
 
@@ -194,6 +208,21 @@ mod tests {
         let files = vec![Some(square(200, [9, 90, 200, 255], Layout::Rgb)); 4];
         let (sheet, _) = sheet_of(&files);
         assert_eq!(sheet.color(), image::ColorType::Rgb8);
+    }
+
+    #[test]
+    fn a_sheet_is_never_lossless_however_flat() {
+        let files = vec![Some(square(200, [9, 90, 200, 255], Layout::Rgb)); 3];
+        let (webp, _) = assemble(grid(3), &files, 80.0, Deadline::NONE).unwrap();
+        assert!(!webp.windows(4).any(|name| name == b"VP8L"));
+    }
+
+    #[test]
+    fn a_sheet_past_its_deadline_blames_no_picture() {
+        let file = Some(square(200, [9, 90, 200, 255], Layout::Rgb));
+        let late = Deadline::after(Duration::ZERO);
+        let error = assemble(grid(1), &[file], 80.0, late).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Busy);
     }
 
     #[test]
