@@ -113,6 +113,7 @@ tables! {
         types: Vec<String>,
         command: Vec<String>,
         output: OutputName,
+        readable: Vec<PathBuf>,
         timeout_secs: u32,
         cpu_secs: u32,
         memory_bytes: u64,
@@ -366,6 +367,10 @@ impl ConverterTable {
             Some(OutputName::Jpeg) => ConverterOutput::Jpeg,
             Some(OutputName::Png) | None => ConverterOutput::Png,
         };
+        put(&mut converter.readable, self.readable);
+        if converter.readable.iter().any(|path| !path.is_absolute()) {
+            return Err(wrong("must have absolute paths in readable"));
+        }
         put_secs(&mut converter.timeout, self.timeout_secs);
         put_secs(&mut converter.cpu, self.cpu_secs);
         put(&mut converter.memory_bytes, self.memory_bytes);

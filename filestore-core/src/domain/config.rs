@@ -273,11 +273,13 @@ pub struct ConverterConfig {
     pub command: Vec<String>,
     /// The format of the picture.
     pub output: ConverterOutput,
+    /// Files and directories that the command may read besides the system's and its program.
+    pub readable: Vec<PathBuf>,
     /// The time limit of one run.
     pub timeout: Duration,
     /// The processor time of one run, in whole seconds.
     pub cpu: Duration,
-    /// Bytes of address space of each of its processes.
+    /// Bytes of address space of each of its processes; all together may have twice as many.
     pub memory_bytes: u64,
     /// Bytes of a file that is converted at all.
     pub max_input_bytes: u64,
@@ -308,6 +310,7 @@ impl ConverterConfig {
             types: types.into_iter().map(Into::into).collect(),
             command: command.into_iter().map(Into::into).collect(),
             output: ConverterOutput::Png,
+            readable: Vec::new(),
             timeout: Duration::from_secs(20),
             cpu: Duration::from_secs(20),
             memory_bytes: 2 << 30,

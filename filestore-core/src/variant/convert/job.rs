@@ -19,6 +19,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::LAUNCHER_ARGUMENT;
+use super::watch::{Processes, remove_tree, written};
 use crate::domain::config::{ConverterConfig, ConverterOutput};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::tasks;
@@ -32,8 +33,9 @@ pub(super) const NOT_FOUND: u8 = 127;
 const LOOKS_APART: Duration = Duration::from_millis(100);
 /// The most of the converter's own words that are logged, in bytes.
 const WORDS_BYTES: u64 = 2048;
-/// The deepest directories that are looked into for what was written.
-const DEPTH: usize = 8;
+/// The address space of all processes of a run, in multiples of what each may have: a process that starts
+/// another one counts twice for a moment.
+const ADDRESS_SPACES: u64 = 2;
 
 /// A converter with its launcher.
 pub(super) struct Command {
@@ -47,11 +49,24 @@ pub(super) struct Job {
     directory: PathBuf,
 }
 
-/// The reason why a process was killed.
+/// The share that a killed run took too much of.
 #[derive(Clone, Copy)]
 enum Killed {
-    TooSlow,
-    TooMuch,
+    Time,
+    Output,
+    Processes,
+    Memory,
+}
+
+impl Killed {
+    const fn message(self) -> &'static str {
+        match self {
+            Self::Time => "the conversion takes too long",
+            Self::Output => "the conversion writes too much",
+            Self::Processes => "the conversion starts too many processes",
+            Self::Memory => "the conversion takes too much memory",
+        }
+    }
 }
 
 impl Job {
@@ -95,7 +110,7 @@ impl Job {
                 _ = looks.tick() => {}
             }
             if killed.is_none() {
-                killed = self.look(until).await;
+                killed = self.look(until, &group).await;
             }
             if killed.is_some() {
                 group.kill();
@@ -110,14 +125,17 @@ impl Job {
 
     /// Prepares the launcher's process.
     fn launch(&self) -> Result<process::Command> {
-        let ConverterConfig { cpu, memory_bytes, max_output_bytes, open_files, .. } =
-            self.command.config;
+        let config = &self.command.config;
+        let ConverterConfig { cpu, memory_bytes, max_output_bytes, open_files, .. } = *config;
         let work = self.work();
         let log = File::create_new(self.log())
             .map_err(|error| Error::io("beginning a conversion", error))?;
 
         let mut launch = process::Command::new(&self.command.launcher);
-        launch.arg(LAUNCHER_ARGUMENT).arg("--work").arg(&work);
+        launch.args([LAUNCHER_ARGUMENT, "--tied", "--work"]).arg(&work);
+        for readable in &config.readable {
+            launch.arg("--readable").arg(readable);
+        }
         for (name, limit) in [
             ("--cpu", cpu.as_secs().max(1)),
             ("--memory", memory_bytes),
@@ -131,7 +149,8 @@ impl Job {
         launch.current_dir(&work).env_clear();
         launch.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LANG", "C.UTF-8");
         launch.env("HOME", &work).env("TMPDIR", &work);
-        launch.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).process_group(0);
+        // The end of stdin tells the launcher that the server has ended.
+        launch.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log).process_group(0);
         Ok(launch)
     }
 
@@ -148,14 +167,27 @@ impl Job {
     }
 
     /// Tells if the run must end.
-    async fn look(&self, until: Instant) -> Option<Killed> {
+    async fn look(&self, until: Instant, group: &Group) -> Option<Killed> {
         if Instant::now() >= until {
-            return Some(Killed::TooSlow);
+            return Some(Killed::Time);
         }
-        let (work, input) = (self.work(), self.command.config.max_input_bytes);
-        let written = tasks::blocking(move || bytes_in(&work, DEPTH)).await.unwrap_or(0);
-        let most = self.command.config.max_output_bytes.saturating_add(input);
-        (written > most).then_some(Killed::TooMuch)
+
+        let ConverterConfig { memory_bytes, max_input_bytes, max_output_bytes, .. } =
+            self.command.config;
+        let (work, leader) = (self.work(), group.leader());
+        let look = tasks::blocking(move || {
+            let processes = Processes::below(leader?);
+            if processes.are_too_many() {
+                return Some(Killed::Processes);
+            }
+            if processes.address_bytes() > memory_bytes.saturating_mul(ADDRESS_SPACES) {
+                return Some(Killed::Memory);
+            }
+            let most = max_output_bytes.saturating_add(max_input_bytes);
+            let is_bounded = written(&work, &processes).is_some_and(|bytes| bytes <= most);
+            (!is_bounded).then_some(Killed::Output)
+        });
+        look.await.ok().flatten()
     }
 
     /// Opens the picture that was made. Blocks.
@@ -163,10 +195,8 @@ impl Job {
         let status = status
             .map_err(|error| Error::internal("starting the launcher of a converter", error))?;
         let program = self.command.config.program();
-        match killed {
-            Some(Killed::TooSlow) => return Err(self.refused("the conversion takes too long")),
-            Some(Killed::TooMuch) => return Err(self.refused("the conversion writes too much")),
-            None => {}
+        if let Some(killed) = killed {
+            return Err(self.refused(killed.message()));
         }
 
         match status.code().and_then(|code| u8::try_from(code).ok()) {
@@ -206,10 +236,11 @@ impl Job {
 
     /// Makes the error of this run, with what the converter said as its source.
     fn refused(&self, message: &str) -> Error {
-        let mut words = String::new();
+        let mut words = Vec::new();
         if let Ok(log) = File::open(self.log()) {
-            let _ = log.take(WORDS_BYTES).read_to_string(&mut words);
+            let _ = log.take(WORDS_BYTES).read_to_end(&mut words);
         }
+        let words = String::from_utf8_lossy(&words);
         let said = format!("{} said: {}", self.command.config.program(), words.trim());
         failed(message).with_source(said)
     }
@@ -236,35 +267,65 @@ impl Job {
 
 impl Drop for Job {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.directory) {
+        if let Err(error) = remove_tree(&self.directory) {
             tracing::warn!(%error, "cannot remove the directory of a conversion");
         }
     }
 }
 
-/// The process group of a run: the id of its leader while that is not reaped, so that the id cannot be
-/// another's yet.
+/// The process group of a run.
 #[derive(Clone, Default)]
-struct Group(Arc<Mutex<Option<Pid>>>);
+struct Group(Arc<Mutex<Life>>);
+
+#[derive(Clone, Copy, Default)]
+enum Life {
+    #[default]
+    NotStarted,
+    /// The leader is not reaped, so that its id cannot be another's yet.
+    Led(Pid),
+    /// Killed before its start, or reaped.
+    Over,
+}
 
 impl Group {
-    /// Kills all processes of the group, if there are any.
+    /// Returns the first process, while its id is its own.
+    fn leader(&self) -> Option<Pid> {
+        match *self.0.lock() {
+            Life::Led(leader) => Some(leader),
+            Life::NotStarted | Life::Over => None,
+        }
+    }
+
+    /// Kills all processes of the group; one that is not started yet never is.
     fn kill(&self) {
-        if let Some(leader) = *self.0.lock() {
-            let _ = kill_process_group(leader, Signal::KILL);
+        let mut life = self.0.lock();
+        match *life {
+            Life::Led(leader) => {
+                let _ = kill_process_group(leader, Signal::KILL);
+            }
+            Life::NotStarted => *life = Life::Over,
+            Life::Over => {}
         }
     }
 
     /// Starts the leader, waits for its end, and kills what it left behind.
     fn start_and_wait(&self, mut launch: process::Command) -> io::Result<ExitStatus> {
+        let mut life = self.0.lock();
+        if matches!(*life, Life::Over) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
         let mut child = launch.spawn()?;
         let leader = Pid::from_child(&child);
-        *self.0.lock() = Some(leader);
+        *life = Life::Led(leader);
+        drop(life);
 
+        // Held to the end: its end is the server's.
+        let tie = child.stdin.take();
         let unreaped = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let _ = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(leader), unreaped));
         self.kill();
-        *self.0.lock() = None;
+        *self.0.lock() = Life::Over;
+        drop(tie);
         child.wait()
     }
 }
@@ -284,17 +345,18 @@ fn is_killed_by_limit(status: ExitStatus) -> bool {
     [Signal::XCPU, Signal::XFSZ, Signal::KILL].map(|limit| Some(limit.as_raw())).contains(&signal)
 }
 
-/// Adds up what was written below `directory`, as the file system counts it.
-fn bytes_in(directory: &Path, depth: usize) -> u64 {
-    let Ok(entries) = fs::read_dir(directory) else { return 0 };
-    let sizes = entries.flatten().map(|entry| match entry.metadata() {
-        Ok(metadata) if metadata.is_dir() && depth > 0 => bytes_in(&entry.path(), depth - 1),
-        Ok(metadata) => metadata.blocks() * 512,
-        Err(_) => 0,
-    });
-    sizes.fold(0, u64::saturating_add)
-}
-
 fn failed(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::ConversionFailed, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_is_given_up_before_its_start_starts_nothing() {
+        let group = Group::default();
+        drop(KillOnDrop(group.clone()));
+        assert!(group.start_and_wait(process::Command::new("/bin/true")).is_err());
+    }
 }

@@ -5,29 +5,34 @@
 //! |---|---|---|
 //! | namespaces (user, PID, network, IPC, UTS) | the network, other processes; the end of the first process is the end of all | goes on without |
 //! | limits | processor time, memory, sizes of files, open files, processes | refuses |
-//! | Landlock | all files but the system's programs and the own directory | goes on without |
-//! | seccomp | sockets but local ones, leaving the process group, tracing, mounting, new namespaces | refuses |
+//! | Landlock | all files but the system's programs and the own directory | refuses |
+//! | seccomp | sockets that lead anywhere, rights and times of files by their names, leaving the process group, tracing, mounting, new namespaces; signals to others, where nothing else keeps them | refuses |
 //!
-//! Without both namespaces and Landlock the converter is not started: it could read what the server can.
+//! Without Landlock the converter is not started: it could read and write what the server can.
 //!
 //! The first process makes the namespaces; the second is the first in them, takes the rest, and becomes
-//! the converter. Both are in one process group that nobody within can leave, and each dies with the one
-//! that started it: a kill of the group ends all, with and without namespaces.
+//! the converter. Both are in one process group that nobody within can leave: a kill of the group ends all.
+//! They end with the server as well. In namespaces each dies with the one that started it, and all others
+//! with the second; without them the first process waits for the end of its stdin, which the server holds,
+//! and kills the group.
 
 use std::env;
 use std::ffi::OsString;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
+use std::thread;
 
-use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
+use rustix::process::{
+    Resource, Rlimit, Signal, getpid, kill_current_process_group, set_child_subreaper,
+    set_parent_process_death_signal, setpgid, setrlimit,
+};
 
 use super::job::{NOT_FOUND, NOT_ISOLATED, NOT_STARTED};
+use super::sandbox::{Held, Others};
+use super::watch::PROCESSES;
 use super::{LAUNCHER_ARGUMENT, sandbox};
-
-/// The processes and threads of a converter, where they can be counted apart from the server's.
-const PROCESSES: u64 = 128;
 
 /// The launcher's arguments.
 #[derive(Default)]
@@ -37,13 +42,24 @@ struct Arguments {
     memory_bytes: Option<u64>,
     file_bytes: Option<u64>,
     open_files: Option<u64>,
-    /// The second process, in the namespaces that the first one made.
-    is_inner: bool,
+    /// The files and directories that can be read besides the system's and the program.
+    readable: Vec<PathBuf>,
+    /// The end of stdin is the end of the server.
+    is_tied: bool,
+    /// The second process, with what the first one made.
+    inner: Option<Namespaces>,
     /// Nothing is started: what was taken is written to stdout.
     is_probe: bool,
     /// For tests: what is not taken although the kernel has it.
     without: Vec<String>,
     program: Vec<OsString>,
+}
+
+/// The namespaces of the second process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Namespaces {
+    Own,
+    OfTheServer,
 }
 
 /// Runs the launcher with what follows [`LAUNCHER_ARGUMENT`].
@@ -52,24 +68,40 @@ pub(super) fn run(all: Vec<OsString>) -> ExitCode {
         eprintln!("{LAUNCHER_ARGUMENT}: started by the server alone");
         return ExitCode::from(2);
     };
-    // Dies with the thread of the server that waits for it.
-    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    if let Some(namespaces) = arguments.inner {
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+        return become_converter(&arguments, namespaces);
+    }
 
-    if arguments.is_inner {
-        return become_converter(&arguments, true);
+    // Leads its group already where the server started it.
+    let _ = setpgid(None, None);
+    if arguments.takes("namespaces") && sandbox::enter_namespaces() {
+        // Dies with the thread of the server that waits for it.
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+        return start_inner("--inner-own", all);
     }
-    if arguments.without.iter().all(|what| what != "namespaces") && sandbox::enter_namespaces() {
-        return start_inner(all);
+
+    // Processes whose parents have ended stay below this one, where the server finds them.
+    let _ = set_child_subreaper(Some(getpid()));
+    if arguments.is_tied {
+        thread::spawn(end_with_the_server);
     }
-    become_converter(&arguments, false)
+    start_inner("--inner", all)
 }
 
-/// Starts the first process of the new namespaces, and ends as it ends.
-fn start_inner(all: Vec<OsString>) -> ExitCode {
-    let Ok(own) = env::current_exe() else { return ExitCode::from(NOT_STARTED) };
-    let status = Command::new(own).args([LAUNCHER_ARGUMENT, "--inner"]).args(all).status();
+/// Waits for the end of stdin, and kills the group, this process included.
+fn end_with_the_server() {
+    while !matches!(io::stdin().read(&mut [0; 64]), Ok(0) | Err(_)) {}
+    let _ = kill_current_process_group(Signal::KILL);
+}
 
-    let code = match status {
+/// Starts the second process, and ends as it ends.
+fn start_inner(kind: &str, all: Vec<OsString>) -> ExitCode {
+    let Ok(own) = env::current_exe() else { return ExitCode::from(NOT_STARTED) };
+    let mut inner = Command::new(own);
+    inner.args([LAUNCHER_ARGUMENT, kind]).args(all).stdin(Stdio::null());
+
+    let code = match inner.status() {
         Ok(status) => status.code().or_else(|| status.signal().map(|signal| 128 + signal)),
         Err(error) => {
             eprintln!("the second process does not start: {error}");
@@ -80,37 +112,29 @@ fn start_inner(all: Vec<OsString>) -> ExitCode {
 }
 
 /// Takes what is left to take, and becomes the program. Returns only if that fails.
-fn become_converter(arguments: &Arguments, has_namespaces: bool) -> ExitCode {
-    if let Err(error) = limit(arguments, has_namespaces) {
+fn become_converter(arguments: &Arguments, namespaces: Namespaces) -> ExitCode {
+    if let Err(error) = limit(arguments, namespaces) {
         eprintln!("a limit cannot be set: {error}");
         return ExitCode::from(NOT_ISOLATED);
     }
 
-    let wants_landlock = arguments.without.iter().all(|what| what != "landlock");
-    let landlock = if wants_landlock { arguments.restrict_files() } else { sandbox::Held::No };
-    let seccomp = sandbox::restrict_calls();
-    let is_isolated = has_namespaces || landlock != sandbox::Held::No;
+    let landlock = arguments.restrict_files();
+    let scopes_signals = landlock == Held::Whole && arguments.takes("scopes");
+    let others = if namespaces == Namespaces::Own || scopes_signals {
+        Others::OutOfReach
+    } else {
+        Others::InReach
+    };
+    let seccomp = sandbox::restrict_calls(others);
     if arguments.is_probe {
-        let yes = |holds| if holds { "yes" } else { "no" };
-        println!(
-            "namespaces: {}, Landlock: {}, seccomp: {}, limits: yes{}",
-            yes(has_namespaces),
-            landlock.word(),
-            yes(seccomp.is_ok()),
-            if is_isolated && seccomp.is_ok() {
-                ""
-            } else {
-                " (not enough: converters do not run)"
-            },
-        );
-        return ExitCode::SUCCESS;
+        return say(namespaces, landlock, seccomp.is_ok());
     }
     if let Err(error) = seccomp {
         eprintln!("system calls cannot be restricted: {error}");
         return ExitCode::from(NOT_ISOLATED);
     }
-    if !is_isolated {
-        eprintln!("neither namespaces nor Landlock");
+    if landlock == Held::No {
+        eprintln!("the kernel has no Landlock");
         return ExitCode::from(NOT_ISOLATED);
     }
 
@@ -122,7 +146,21 @@ fn become_converter(arguments: &Arguments, has_namespaces: bool) -> ExitCode {
     ExitCode::from(if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { NOT_STARTED })
 }
 
-fn limit(arguments: &Arguments, has_namespaces: bool) -> rustix::io::Result<()> {
+/// Writes to stdout what was taken.
+fn say(namespaces: Namespaces, landlock: Held, has_seccomp: bool) -> ExitCode {
+    let yes = |holds| if holds { "yes" } else { "no" };
+    let is_enough = landlock != Held::No && has_seccomp;
+    println!(
+        "namespaces: {}, Landlock: {}, seccomp: {}, limits: yes{}",
+        yes(namespaces == Namespaces::Own),
+        landlock.word(),
+        yes(has_seccomp),
+        if is_enough { "" } else { " (not enough: converters do not run)" },
+    );
+    ExitCode::SUCCESS
+}
+
+fn limit(arguments: &Arguments, namespaces: Namespaces) -> rustix::io::Result<()> {
     let set = |resource, limit: Option<u64>| match limit {
         Some(_) => setrlimit(resource, Rlimit { current: limit, maximum: limit }),
         None => Ok(()),
@@ -135,8 +173,9 @@ fn limit(arguments: &Arguments, has_namespaces: bool) -> rustix::io::Result<()> 
     set(Resource::As, arguments.memory_bytes)?;
     set(Resource::Fsize, arguments.file_bytes)?;
     set(Resource::Nofile, arguments.open_files)?;
-    // Outside of a user namespace the server's own threads would count.
-    set(Resource::Nproc, has_namespaces.then_some(PROCESSES))
+    // Outside of a user namespace the server's own threads would count. Root is never held: the server counts.
+    let has_own = namespaces == Namespaces::Own;
+    set(Resource::Nproc, has_own.then_some(PROCESSES as u64))
 }
 
 impl Arguments {
@@ -146,7 +185,10 @@ impl Arguments {
         while let Some(name) = all.next() {
             let mut number = || all.next()?.to_str()?.parse().ok();
             match name.to_str()? {
-                "--inner" => arguments.is_inner = true,
+                "--inner" => arguments.inner = Some(Namespaces::OfTheServer),
+                "--inner-own" => arguments.inner = Some(Namespaces::Own),
+                "--tied" => arguments.is_tied = true,
+                "--readable" => arguments.readable.push(all.next()?.into()),
                 "--probe" => arguments.is_probe = true,
                 "--cpu" => arguments.cpu_secs = Some(number()?),
                 "--memory" => arguments.memory_bytes = Some(number()?),
@@ -164,10 +206,22 @@ impl Arguments {
         arguments.is_probe.then_some(arguments)
     }
 
-    /// Leaves the system's programs and libraries to be read, and the own directory to be written.
-    fn restrict_files(&self) -> sandbox::Held {
-        let own = self.program.first().map(PathBuf::from).filter(|program| program.is_absolute());
-        let own = own.as_deref().and_then(|program| program.parent()).map(PathBuf::from);
-        sandbox::restrict_files(&self.work, own.as_deref())
+    /// Returns true unless a test says otherwise.
+    fn takes(&self, what: &str) -> bool {
+        self.without.iter().all(|other| other != what)
+    }
+
+    /// Leaves the system's programs and libraries and the own program to be read, and the own directory to
+    /// be written. What lies beside the program may be the server's.
+    fn restrict_files(&self) -> Held {
+        if !self.takes("landlock") {
+            return Held::No;
+        }
+
+        let program = self.program.first().map(PathBuf::from);
+        let program = program.filter(|program| program.is_absolute());
+        let readable: Vec<_> = self.readable.iter().cloned().chain(program).collect();
+        let scopes = if self.takes("scopes") { Others::OutOfReach } else { Others::InReach };
+        sandbox::restrict_files(&self.work, &readable, scopes)
     }
 }

@@ -12,13 +12,14 @@
 //! is remembered for a while, so that a file that keeps its converter busy does so rarely.
 
 mod job;
+mod watch;
 #[cfg(target_os = "linux")]
 mod launcher;
 #[cfg(target_os = "linux")]
 mod sandbox;
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use self::job::{Command, Job};
+use self::watch::remove_tree;
 use super::engine::flight::Flights;
 use crate::domain::config::{ConverterConfig, VariantConfig};
 use crate::domain::error::{Error, ErrorKind, Result};
@@ -91,12 +93,8 @@ impl Converters {
                 return Err(Error::new(ErrorKind::Unusable, message));
             }
         };
-        match fs::remove_dir_all(&directory) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::io("emptying the directory of converters", error));
-            }
-            _ => {}
-        }
+        remove_tree(&directory)
+            .map_err(|error| Error::io("emptying the directory of converters", error))?;
 
         let converter = |config: &ConverterConfig| Converter {
             turns: Arc::new(Semaphore::new(config.at_once.max(1))),
