@@ -199,6 +199,7 @@ mod tests {
             bits: 8,
             is_copied: false,
             is_jpeg: false,
+            no_length: None,
             directory_bytes: 0,
         }
     }

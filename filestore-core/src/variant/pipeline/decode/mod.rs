@@ -81,6 +81,7 @@ fn decode_or_what_came(image: &ImageFile<'_>, header: &Header) -> Result<Decoded
     let part = guarded(|| match &header.format {
         Format::Png(png) => png::decode_what_came(image, header, *png),
         Format::Bmp => bmp::decode_what_came(image, header),
+        Format::Tiff(tiff) => tiff::decode_what_came(image, header, *tiff),
         _ => Ok(None),
     });
     match part {

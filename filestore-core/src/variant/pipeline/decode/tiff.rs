@@ -15,8 +15,10 @@ use tiff::{TiffError, TiffResult};
 use super::overlay::Overlay;
 use super::{Decoded, check_same_size};
 use crate::domain::error::{Error, Result};
+use crate::domain::record::Dimensions;
 use crate::variant::geometry::area;
 use crate::variant::pipeline::budget::decode_bytes;
+use crate::variant::pipeline::cut;
 use crate::variant::pipeline::header::{Header, TiffAlpha, TiffHeader, TiffModel, jpeg_size};
 use crate::variant::pipeline::image_file::ImageFile;
 use crate::variant::pipeline::refusal::{corrupt, over_memory, unsupported};
@@ -28,8 +30,114 @@ const GREY: u8 = 1;
 const MOST_PADDING: u64 = 1 << 20;
 
 pub(super) fn decode(image: &ImageFile<'_>, header: &Header, tiff: TiffHeader) -> Result<Decoded> {
+    let mut opened = open(image, header, tiff)?;
+    let samples =
+        samples(&mut opened.decoder, header, tiff).map_err(|error| explain(image, error))?;
+    let samples = samples.ok_or_else(|| unsupported("TIFF"))?;
+
+    let pixels = opened.pixels(header, tiff, samples);
+    if pixels.data.len() != size_of(&pixels) {
+        return Err(corrupt("samples are missing"));
+    }
+    Ok(Decoded::whole(pixels, opened.profile))
+}
+
+/// Decodes the strips that come before the damage in a file, or before its end; `None` if there are none,
+/// and for tiles and planes, which are not shown in parts.
+pub(super) fn decode_what_came(
+    image: &ImageFile<'_>,
+    header: &Header,
+    tiff: TiffHeader,
+) -> Result<Option<Decoded>> {
+    let mut opened = open(image, header, tiff)?;
+    let rows_of_strip = opened.decoder.chunk_dimensions().1;
+    let strips = header.stored.height.div_ceil(rows_of_strip.max(1));
+    if opened.decoder.strip_count().ok() != Some(strips) {
+        return Ok(None);
+    }
+
+    // Not more memory than the whole picture takes.
+    let mut came = Vec::with_capacity(samples_of(header, tiff));
+    for strip in 0..strips {
+        // An error is the end of what came.
+        if read_strip(&mut opened.decoder, strip, header, tiff, &mut came).is_err() {
+            break;
+        }
+    }
+
+    let mut pixels = opened.pixels(header, tiff, came);
+    let row = pixels.width as usize * pixels.layout.channels();
+    let rows = u32::try_from(pixels.data.len() / row).unwrap_or(u32::MAX).min(pixels.height);
+    if rows == 0 {
+        return Ok(None);
+    }
+    pixels.data.resize(size_of(&pixels), 0);
+    let rows = 0..rows;
+    cut::fill(&mut pixels, &rows);
+    let came = (rows.end < pixels.height).then_some(rows);
+    Ok(Some(Decoded { came, ..Decoded::whole(pixels, opened.profile) }))
+}
+
+/// Adds the samples of a strip to those before it.
+fn read_strip<R: Read + Seek>(
+    decoder: &mut Decoder<R>,
+    strip: u32,
+    header: &Header,
+    tiff: TiffHeader,
+    came: &mut Vec<u8>,
+) -> TiffResult<()> {
+    let formats = decoder.find_tag_unsigned_vec::<u16>(Tag::SampleFormat)?;
+    let is_unsigned = formats.is_none_or(|formats| formats.iter().all(|format| *format == 1));
+    if tiff.bits == 8 && is_unsigned {
+        let (width, rows) = decoder.chunk_data_dimensions(strip);
+        let before = came.len();
+        came.resize(before + width as usize * rows as usize * tiff.samples, 0);
+        let read = decoder.read_chunk_bytes(strip, &mut came[before..]);
+        if read.is_err() {
+            came.truncate(before);
+        }
+        return read;
+    }
+
+    let stored = decoder.read_chunk(strip)?;
+    came.extend(eight_bits(stored, header, tiff).unwrap_or_default());
+    Ok(())
+}
+
+fn samples_of(header: &Header, tiff: TiffHeader) -> usize {
+    header.stored.width as usize * header.stored.height as usize * tiff.samples
+}
+
+fn size_of(pixels: &Pixels) -> usize {
+    pixels.width as usize * pixels.height as usize * pixels.layout.channels()
+}
+
+/// A decoder with what the directory says of the samples.
+struct Opened<R: Read + Seek> {
+    decoder: Decoder<R>,
+    model: TiffModel,
+    profile: Option<Vec<u8>>,
+    palette: Option<Vec<[u8; 3]>>,
+}
+
+impl<R: Read + Seek> Opened<R> {
+    /// Makes pixels of samples of 8 bits: all of the picture's, or those of its first rows.
+    fn pixels(&self, header: &Header, tiff: TiffHeader, samples: Vec<u8>) -> Pixels {
+        let (layout, data) = pixels(samples, self.model, tiff, self.palette.as_deref());
+        let Dimensions { width, height } = header.stored;
+        Pixels { layout, width, height, data }
+    }
+}
+
+fn open<'a>(
+    image: &'a ImageFile<'_>,
+    header: &Header,
+    tiff: TiffHeader,
+) -> Result<Opened<impl Read + Seek + use<'a>>> {
     let model = tiff.model.ok_or_else(|| unsupported("TIFF"))?;
+    let (length_at, length) = length(image, tiff);
     let reader = Overlay::new(image.reader(), tiff.photometric_at, [GREY]);
+    let reader = Overlay::new(reader, length_at, length);
 
     let mut decoder = Decoder::new(reader).map_err(|error| explain(image, error))?;
     decoder = decoder.with_limits(limits(image, header));
@@ -42,16 +150,15 @@ pub(super) fn decode(image: &ImageFile<'_>, header: &Header, tiff: TiffHeader) -
     let palette = (model == TiffModel::Palette)
         .then(|| palette(&mut decoder).map_err(|error| explain(image, error)))
         .transpose()?;
+    Ok(Opened { decoder, model, profile, palette })
+}
 
-    let samples = samples(&mut decoder, header, tiff).map_err(|error| explain(image, error))?;
-    let samples = samples.ok_or_else(|| unsupported("TIFF"))?;
-    drop(decoder);
-
-    let (layout, data) = pixels(samples, model, tiff, palette.as_deref());
-    if data.len() != width as usize * height as usize * layout.channels() {
-        return Err(corrupt("samples are missing"));
-    }
-    Ok(Decoded::whole(Pixels { layout, width, height, data }, profile))
+/// Returns the length of a strip that has none, and its place; a place beyond all files if that is not
+/// needed.
+fn length(image: &ImageFile<'_>, tiff: TiffHeader) -> (u64, [u8; 4]) {
+    let Some(missing) = tiff.no_length else { return (u64::MAX - 8, [0; 4]) };
+    let rest = image.len().saturating_sub(missing.strip_at);
+    missing.place.filled(u32::try_from(rest).unwrap_or(u32::MAX))
 }
 
 /// Refuses JPEGs within that are larger than the picture: their decoder takes the memory that they
@@ -99,7 +206,12 @@ fn samples<R: Read + Seek>(
         return Err(TiffError::LimitsExceeded);
     }
 
-    let samples = match stored {
+    Ok(eight_bits(stored, header, tiff).map(|samples| interleaved(samples, &layout)))
+}
+
+/// Makes 8 bits of each sample of whole rows; `None` for a depth that is not decoded.
+fn eight_bits(stored: DecodingResult, header: &Header, tiff: TiffHeader) -> Option<Vec<u8>> {
+    Some(match stored {
         DecodingResult::U8(samples) if tiff.bits == 8 => samples,
         DecodingResult::U8(packed) if tiff.samples == 1 && tiff.bits < 8 => {
             let factor = if tiff.model == Some(TiffModel::Palette) { 1 } else { scale(tiff.bits) };
@@ -107,9 +219,8 @@ fn samples<R: Read + Seek>(
         }
         DecodingResult::U16(samples) => samples.into_iter().map(from_16_bits).collect(),
         DecodingResult::F32(samples) => samples.into_iter().map(from_float).collect(),
-        _ => return Ok(None),
-    };
-    Ok(Some(interleaved(samples, &layout)))
+        _ => return None,
+    })
 }
 
 /// Puts planes side by side.

@@ -21,6 +21,10 @@ pub(super) struct Directory {
     /// The meaning of the first sample that the colours do not need.
     pub(super) extra_samples: Option<u64>,
     pub(super) ink_set: Option<u64>,
+    /// The place of the strips' bytes, the first of them.
+    pub(super) strip_offset: Option<u64>,
+    /// The place where the length of a single strip stands as 0.
+    pub(super) no_length: Option<Blank>,
     /// The most values that a tag claims to have, of the tags that decoders read: those of TIFF 6.0
     /// and the colour profile. Others (layers, notes of a program) are left alone, however long.
     pub(super) most_values: u64,
@@ -31,6 +35,24 @@ pub(super) struct Directory {
 pub(crate) struct Place {
     /// The position of the value's byte of least weight.
     pub(crate) lowest: u64,
+}
+
+/// The four bytes of a value that is not filled in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Blank {
+    at: u64,
+    order: Order,
+}
+
+impl Blank {
+    /// Returns the position of the bytes, and those of `value` in the file's order.
+    pub(crate) fn filled(self, value: u32) -> (u64, [u8; 4]) {
+        let bytes = match self.order {
+            Order::Little => value.to_le_bytes(),
+            Order::Big => value.to_be_bytes(),
+        };
+        (self.at, bytes)
+    }
 }
 
 /// Reads the orientation from EXIF metadata; `None` if the metadata is broken or says nothing. A
@@ -78,7 +100,7 @@ pub(super) fn read_first<R: Read + Seek>(
     Ok(())
 }
 
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     Little,
     Big,
@@ -117,11 +139,19 @@ impl<R: Read + Seek> Ordered<'_, R> {
             directory.photometric = value.map(|value| (value, Place { lowest }));
         }
 
+        // One of type LONG, which stands in the directory itself.
+        if (tag, kind, count) == (279, 4, 1) && matches!(width, Width::Classic) {
+            let length = self.u32()?;
+            directory.no_length =
+                (length == 0).then_some(Blank { at: value_at, order: self.order });
+        }
+
         let wanted = match tag {
             256 => Some(&mut directory.width),
             257 => Some(&mut directory.height),
             258 => Some(&mut directory.bits_per_sample),
             259 => Some(&mut directory.compression),
+            273 => Some(&mut directory.strip_offset),
             274 => Some(&mut directory.orientation),
             277 => Some(&mut directory.samples_per_pixel),
             284 => Some(&mut directory.planar_configuration),

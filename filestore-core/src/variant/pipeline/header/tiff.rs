@@ -24,8 +24,17 @@ pub(crate) struct TiffHeader {
     pub(crate) is_copied: bool,
     /// True if strips or tiles are JPEGs.
     pub(crate) is_jpeg: bool,
+    /// The length to be filled in of a single strip that has none: it ends with the file.
+    pub(crate) no_length: Option<NoLength>,
     /// Bytes of the directory's values in the decoder.
     pub(crate) directory_bytes: u64,
+}
+
+/// A strip whose length is not filled in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NoLength {
+    pub(crate) place: ifd::Blank,
+    pub(crate) strip_at: u64,
 }
 
 /// The colours of a TIFF (TIFF 6.0, tag PhotometricInterpretation).
@@ -121,6 +130,10 @@ fn tiff_header(directory: &ifd::Directory) -> TiffHeader {
         bits,
         is_jpeg,
         is_copied: bits != 8 || is_planar || is_jpeg || model == Some(TiffModel::Palette),
+        no_length: directory
+            .no_length
+            .zip(directory.strip_offset)
+            .map(|(place, strip_at)| NoLength { place, strip_at }),
         directory_bytes: directory.most_values * VALUE_BYTES,
     }
 }

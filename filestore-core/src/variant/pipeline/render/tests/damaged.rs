@@ -252,6 +252,23 @@ fn further_sizes_of_a_cut_picture_show_as_much() {
     }
 }
 
+#[test]
+fn a_png_of_colours_without_a_palette_is_corrupt_as_in_browsers() {
+    let indices = vec![1; (SIDE * SIDE) as usize];
+    let whole = png(SIDE, SIDE, ColorType::Indexed, BitDepth::Eight, &indices, |info| {
+        info.palette = Some(vec![0, 0, 0, 200, 100, 50].into());
+    });
+    assert!(close(&seen(&whole, "200", Fit::Cover).at(9, 9), &[200, 100, 50, 255]));
+
+    let at = whole.windows(4).position(|name| name == b"PLTE").unwrap() - 4;
+    let without = [&whole[..at], &whole[at + 18..]].concat();
+    // A chunk of no bytes, with the checksum of its name.
+    let empty = [&whole[..at], b"\0\0\0\0PLTE\x4B\xA8\x89\x55", &whole[at + 18..]].concat();
+    for bytes in [without, empty] {
+        assert_eq!(error(&bytes).kind(), ErrorKind::CorruptImage);
+    }
+}
+
 fn lossy_webp() -> Vec<u8> {
     webp::Encoder::from_rgb(&photo(SIDE, SIDE), SIDE, SIDE).encode(90.0).to_vec()
 }

@@ -1,5 +1,7 @@
 //! TIFFs of every kind of sample, each written here.
 
+use std::io::Cursor;
+
 use super::*;
 
 const SIDE: u32 = 300;
@@ -19,6 +21,8 @@ struct Kind {
     ink_set: Option<u16>,
     compression: u16,
     big_endian: bool,
+    /// The tag StripByteCounts says 0.
+    no_length: bool,
 }
 
 fn kind(photometric: u16, samples: u16) -> Kind {
@@ -34,6 +38,7 @@ fn kind(photometric: u16, samples: u16) -> Kind {
         ink_set: None,
         compression: 1,
         big_endian: false,
+        no_length: false,
     }
 }
 
@@ -58,7 +63,12 @@ impl Kind {
             ),
             (277, 3, 1, shorts(&[self.samples])),
             (278, 4, 1, n32(SIDE).to_vec()),
-            (279, 4, planes.into(), n32(plane).repeat(planes.into())),
+            (
+                279,
+                4,
+                planes.into(),
+                n32(if self.no_length { 0 } else { plane }).repeat(planes.into()),
+            ),
             (284, 3, 1, shorts(&[self.planar])),
             (317, 3, 1, shorts(&[self.predictor])),
         ];
@@ -267,4 +277,81 @@ fn a_jpeg_within_is_read_and_may_not_be_larger_than_the_picture() {
     let error = error(&within(&bomb, 6));
     assert_eq!(error.kind(), ErrorKind::CorruptImage);
     assert!(error.chain().contains("larger than the picture"), "{}", error.chain());
+}
+
+/// A TIFF of strips of 20 rows, its directory before them.
+fn in_strips(rgb: &[u8]) -> Vec<u8> {
+    let mut bytes = Cursor::new(Vec::new());
+    let mut encoder = tiff::encoder::TiffEncoder::new(&mut bytes).unwrap();
+    let mut image = encoder.new_image::<tiff::encoder::colortype::RGB8>(SIDE, SIDE).unwrap();
+    image.rows_per_strip(20).unwrap();
+    image.write_data(rgb).unwrap();
+    directory_first(&bytes.into_inner())
+}
+
+/// Moves the directory and its values before the strips, as programs write that know all lengths.
+fn directory_first(little: &[u8]) -> Vec<u8> {
+    let n16 = |at: usize| usize::from(u16::from_le_bytes([little[at], little[at + 1]]));
+    let n32 = |at: usize| u32::from_le_bytes(little[at..at + 4].try_into().unwrap());
+    let at = n32(4) as usize;
+    let entries: Vec<_> = (0..n16(at)).map(|index| at + 2 + 12 * index).collect();
+    let size = |entry: usize| [0, 1, 1, 2, 4, 8][n16(entry + 2)] * n32(entry + 4) as usize;
+
+    let far: usize = entries.iter().map(|entry| size(*entry)).filter(|size| *size > 4).sum();
+    let begins = 8 + 2 + 12 * entries.len() + 4 + far;
+    let mut bytes = b"II*\0\x08\0\0\0".to_vec();
+    bytes.extend(&little[at..at + 2]);
+    let mut values = Vec::new();
+    let values_at = 8 + 2 + 12 * entries.len() + 4;
+    for entry in entries {
+        let (tag, size) = (n16(entry), size(entry));
+        let mut value = match size {
+            0..=4 => little[entry + 8..entry + 12].to_vec(),
+            _ => little[n32(entry + 8) as usize..][..size].to_vec(),
+        };
+        if tag == 273 {
+            for offset in value.as_chunks_mut::<4>().0 {
+                let moved = u32::from_le_bytes(*offset) + u32::try_from(begins).unwrap();
+                *offset = moved.to_le_bytes();
+            }
+        }
+        bytes.extend(&little[entry..entry + 8]);
+        if size <= 4 {
+            bytes.extend(value);
+        } else {
+            bytes.extend(u32::try_from(values_at + values.len()).unwrap().to_le_bytes());
+            values.extend(value);
+        }
+    }
+    bytes.extend([0; 4]);
+    bytes.extend(values);
+    assert_eq!(bytes.len(), begins);
+    bytes.extend(little);
+    bytes
+}
+
+#[test]
+fn the_strips_that_came_of_a_cut_tiff_are_shown() {
+    let whole = in_strips(&quarters(SIDE, SIDE, DISPLAYED));
+    assert_quarters(&seen(&whole, "200", Fit::Cover), DISPLAYED, "whole");
+
+    let cut = seen(&whole[..whole.len() / 2], "200", Fit::Cover);
+    assert!(close(&cut.at(40, 40)[..3], &DISPLAYED[0]), "{:?}", cut.at(40, 40));
+    assert_eq!((cut.at(40, 40)[3], cut.at(40, 150)[3]), (255, 0));
+    let directory_alone = &whole[..1000];
+    assert_eq!(error(directory_alone).kind(), ErrorKind::CorruptImage);
+}
+
+#[test]
+fn a_strip_whose_length_is_not_filled_in_ends_with_the_file() {
+    for big_endian in [false, true] {
+        let plain = Kind { no_length: true, big_endian, ..kind(2, 3) };
+        let shown = seen(&plain.write(&quarters(SIDE, SIDE, DISPLAYED)), "200", Fit::Cover);
+        assert_quarters(&shown, DISPLAYED, "no compression");
+
+        // CCITT G4 (T.6): each row as the one before is one bit, which makes all of them white.
+        let fax = Kind { compression: 4, bits: 1, no_length: true, big_endian, ..kind(0, 1) };
+        let seen = middle(&fax.write(&[0xFF; 38]));
+        assert!(close(&seen, &[255; 4]), "G4: {seen:?}");
+    }
 }
