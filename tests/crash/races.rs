@@ -5,6 +5,7 @@
 //! answer: as if they had come one after the other. A reader gets one whole content or none.
 
 use std::collections::HashSet;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use std::time::Duration;
 use clap::Args;
 use fastrand::Rng;
 use filestore_core::{
-    ErrorKind, FileId, FileStore, MigrateOptions, NewBinding, NewUpload, NoProgress, Result, Scope,
+    BackupOptions, Backups, ErrorKind, FileId, FileStore, FsckDepth, FsckMode, FsckOptions,
+    MigrateOptions, NewBinding, NewUpload, NoProgress, Result, Scope,
 };
 use filestore_server::Config;
 use filestore_workspace::directory_in_memory;
@@ -55,10 +57,14 @@ enum Work {
     Purge,
     Read,
     Variant,
+    /// A check that reads and repairs everything, and must find nothing.
+    Fsck,
+    /// A snapshot of the whole store.
+    Backup,
 }
 
 impl Work {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 11] = [
         Self::Upload,
         Self::Replace,
         Self::Delete,
@@ -68,6 +74,8 @@ impl Work {
         Self::Purge,
         Self::Read,
         Self::Variant,
+        Self::Fsck,
+        Self::Backup,
     ];
 
     fn is_of_the_core(self) -> bool {
@@ -87,6 +95,8 @@ enum Answer {
     Conflict,
     /// The purge has claimed the file.
     Purging,
+    /// What no state of the file explains.
+    Wrong,
 }
 
 /// A call, as the history has it.
@@ -145,6 +155,7 @@ pub(crate) async fn run(options: Options) -> ExitCode {
 /// A store whose files are raced for.
 struct Arena {
     store: FileStore,
+    backups: Backups,
     clock: AtomicU64,
     tags: AtomicU64,
     _home: TempDir,
@@ -162,7 +173,9 @@ impl Arena {
         let attic = ATTIC.parse().expect("a code");
         let binding = NewBinding::new(number, "x", attic).with_sync();
         store.bindings().create(binding).await.expect("a binding");
-        Arc::new(Self { store, clock: AtomicU64::new(0), tags: AtomicU64::new(1), _home: home })
+        let backups = Backups::create(home.path().join("backups")).await.expect("a destination");
+        let (clock, tags) = (AtomicU64::new(0), AtomicU64::new(1));
+        Arc::new(Self { store, backups, clock, tags, _home: home })
     }
 
     /// Races two kinds of work for a fresh file, and checks the history.
@@ -252,6 +265,7 @@ impl Arena {
                     ErrorKind::NotFound => Answer::NotFound,
                     ErrorKind::Conflict => Answer::Conflict,
                     ErrorKind::AlreadyPurging => Answer::Purging,
+                    ErrorKind::Locked if work == Work::Backup => Answer::Conflict,
                     _ => return Err(format!("{work:?} failed: {}", error.chain())),
                 },
             };
@@ -283,11 +297,33 @@ impl Arena {
             Work::Variant => store.variant(id, 200).await.map(drop)?,
             Work::Read => {
                 let bytes = store.read(id, &Scope::All).await?;
-                // No tag is 0: a content that is none has no state that explains it.
-                return Ok(Answer::Content(content::identify(&bytes).unwrap_or(0)));
+                return Ok(content::identify(&bytes).map_or(Answer::Wrong, Answer::Content));
             }
+            Work::Fsck => return self.check().await,
+            Work::Backup => return self.back_up().await,
         }
         Ok(Answer::Done)
+    }
+
+    async fn check(&self) -> Result<Answer> {
+        let mut options = FsckOptions::default();
+        (options.depth, options.mode) = (FsckDepth::Deep, FsckMode::Repair);
+        let report = self.store.admin().fsck(options, &|| false, &NoProgress).await?;
+        if report.found > 0 {
+            eprintln!("a check found {:?}", report.findings);
+        }
+        Ok(if report.found == 0 { Answer::Done } else { Answer::Wrong })
+    }
+
+    async fn back_up(&self) -> Result<Answer> {
+        let options = BackupOptions::default();
+        let report =
+            self.store.admin().backup(&self.backups, options, Arc::new(NoProgress)).await?;
+        if !report.faults.is_empty() {
+            eprintln!("a snapshot lacks {:?}", report.faults);
+        }
+        self.backups.prune(NonZeroUsize::MIN, Arc::new(NoProgress)).await?;
+        Ok(if report.faults.is_empty() { Answer::Done } else { Answer::Wrong })
     }
 }
 
@@ -329,7 +365,8 @@ fn after(state: State, call: &Call, history: &[Call]) -> Vec<State> {
     match (call.work, call.answer, state) {
         (Work::Purge, Answer::Done, Deleted(_)) => vec![state, Gone],
         (Work::Upload | Work::Purge | Work::Sync | Work::Migrate, Answer::Done, _)
-        | (Work::Sync | Work::Migrate, Answer::Conflict, _) => vec![state],
+        | (Work::Sync | Work::Migrate, Answer::Conflict, _)
+        | (Work::Fsck | Work::Backup, Answer::Done | Answer::Conflict, _) => vec![state],
         (Work::Read, Answer::Content(tag), Live(there)) if tag == there => vec![state],
         (Work::Read | Work::Variant | Work::Replace, Answer::NotFound, _) if !is_there => {
             vec![state]
@@ -360,7 +397,8 @@ pub(crate) fn check_itself() {
     assert!(explains(start, &[replaced, old(1, 2), new(3, 4), new(6, 7)]));
     assert!(!explains(start, &[replaced, new(1, 2), old(3, 4)]), "back in time");
     assert!(!explains(start, &[replaced, old(6, 7)]), "a stale read");
-    assert!(!explains(start, &[call(Work::Read, Answer::Content(0), 0, 1)]), "a mixture");
+    assert!(!explains(start, &[call(Work::Read, Answer::Wrong, 0, 1)]), "a mixture");
+    assert!(!explains(start, &[call(Work::Fsck, Answer::Wrong, 0, 1)]), "a sound store");
     let deleted = call(Work::Delete, Answer::Done, 0, 1);
     assert!(!explains(start, &[deleted, old(2, 3)]), "a deleted file that is read");
     assert!(!explains(start, &[call(Work::Read, Answer::NotFound, 0, 1)]), "a lost file");

@@ -332,7 +332,7 @@ impl Admin<'_> {
         if options.mode == FsckMode::Repair {
             self.store.inner().check_standing()?;
         }
-        self.store.fsck(options, stop, progress).await
+        Box::pin(self.store.fsck(options, stop, progress)).await
     }
 
     /// Erases an organization: takes it off all keys, deletes its files and removes their bytes and
@@ -449,7 +449,8 @@ impl Admin<'_> {
         options: BackupOptions,
         progress: Arc<dyn Progress>,
     ) -> Result<BackupReport> {
-        self.store.back_up(backups, options, progress).await
+        // A future so deep that callers would come near the compiler's limit.
+        Box::pin(self.store.back_up(backups, options, progress)).await
     }
 
     /// Restores files of a snapshot, the newest if none is named, that the store has not any more: each
@@ -462,7 +463,7 @@ impl Admin<'_> {
         selection: Selection,
         progress: Arc<dyn Progress>,
     ) -> Result<RestoreReport> {
-        self.store.restore_selected(backups, id, selection, progress).await
+        Box::pin(self.store.restore_selected(backups, id, selection, progress)).await
     }
 
     /// Reports what the variant cache holds.
