@@ -31,6 +31,11 @@ async fn a_data_directory_of_schema_4_serves_every_byte() {
     serves_every_byte("schema4").await;
 }
 
+#[tokio::test]
+async fn a_data_directory_of_schema_5_serves_every_byte() {
+    serves_every_byte("schema5").await;
+}
+
 async fn serves_every_byte(version: &str) {
     let (server, manifest) = open(version).await;
 
@@ -64,6 +69,11 @@ async fn a_data_directory_of_schema_4_keeps_its_deletions_bindings_and_variants(
     keeps_its_deletions_bindings_and_variants("schema4").await;
 }
 
+#[tokio::test]
+async fn a_data_directory_of_schema_5_keeps_its_deletions_bindings_and_variants() {
+    keeps_its_deletions_bindings_and_variants("schema5").await;
+}
+
 async fn keeps_its_deletions_bindings_and_variants(version: &str) {
     let (server, manifest) = open(version).await;
 
@@ -85,7 +95,27 @@ async fn keeps_its_deletions_bindings_and_variants(version: &str) {
 
 #[tokio::test]
 async fn a_data_directory_of_schema_4_keeps_its_key_and_what_was_said_of_its_files() {
-    let (server, manifest) = open("schema4").await;
+    keeps_its_key_and_what_was_said_of_its_files("schema4").await;
+}
+
+#[tokio::test]
+async fn a_data_directory_of_schema_5_keeps_its_key_and_what_was_said_of_its_files() {
+    keeps_its_key_and_what_was_said_of_its_files("schema5").await;
+}
+
+#[tokio::test]
+async fn a_data_directory_of_schema_5_keeps_its_placeholders_and_its_last_check() {
+    let (server, manifest) = open("schema5").await;
+
+    let pictured = server.record(manifest["pictured"].as_str().unwrap()).await;
+    assert_eq!(pictured.thumbhash.as_deref(), manifest["thumbhash"].as_str());
+
+    let status = server.get("/api/v1/admin/fsck/status").send().await.expect(200).json();
+    assert_eq!((&status["last"]["deep"], &status["last"]["found"]), (&true.into(), &0.into()));
+}
+
+async fn keeps_its_key_and_what_was_said_of_its_files(version: &str) {
+    let (server, manifest) = open(version).await;
 
     Call::bare(Method::GET, &server.url("/api/v1/files")).send().await.problem(401, "unauthorized");
 
