@@ -188,6 +188,18 @@ pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&both).trim().to_owned()
 }
 
+/// Tells, and says, that converters cannot be tried out here: the kernel has no Landlock, or Perl or bash is
+/// not installed.
+pub(crate) fn is_out_of_reach() -> bool {
+    let is_absent = |program: &&str| !std::path::Path::new(program).exists();
+    let missing = ["/usr/bin/perl", "/bin/bash"].into_iter().find(is_absent);
+    let missing = missing.or_else(|| (!has("Landlock")).then_some("Landlock"));
+    if let Some(missing) = missing {
+        eprintln!("NOT TESTED: converters, as there is no {missing} here");
+    }
+    missing.is_some()
+}
+
 /// Tells if this machine lets the launcher have `what`.
 pub(crate) fn has(what: &str) -> bool {
     let probe = Command::new(BINARY).args(["sandbox-exec", "--probe"]).output().unwrap();

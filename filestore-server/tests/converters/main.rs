@@ -16,11 +16,16 @@ use std::time::{Duration, Instant};
 use filestore_core::api::{Problem, VariantCacheReport};
 
 use crate::bench::{
-    BINARY, Bench, LONG, NO_TYPE, has, launched, none_is_left, picture, said, size_of,
+    BINARY, Bench, LONG, NO_TYPE, has, is_out_of_reach, launched, none_is_left, picture, said,
+    size_of,
 };
 
 #[tokio::test]
 async fn a_file_of_another_kind_has_variants_through_its_converter() {
+    if is_out_of_reach() {
+        return;
+    }
+
     let scripts = [
         ("large", "cp \"$own/picture.png\" \"$2\""),
         ("small", "cp \"$own/small.png\" \"$2\""),
@@ -67,6 +72,10 @@ async fn a_file_of_another_kind_has_variants_through_its_converter() {
 
 #[tokio::test]
 async fn whatever_goes_wrong_in_a_converter_is_one_refusal_and_no_neighbours_trouble() {
+    if is_out_of_reach() {
+        return;
+    }
+
     let sleeps =
         format!("sleep {LONG} & (setsid sleep {LONG} &) ; setsid sleep {LONG} ; sleep {LONG}");
     let scripts = [
@@ -118,6 +127,10 @@ async fn whatever_goes_wrong_in_a_converter_is_one_refusal_and_no_neighbours_tro
 
 #[test]
 fn a_converter_cannot_leave_its_sandbox_with_or_without_each_of_its_walls() {
+    if is_out_of_reach() {
+        return;
+    }
+
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let reach = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached");
@@ -147,6 +160,10 @@ fn a_converter_cannot_leave_its_sandbox_with_or_without_each_of_its_walls() {
 
 #[test]
 fn the_launcher_ends_as_its_program_does() {
+    if is_out_of_reach() {
+        return;
+    }
+
     for (script, code) in
         [("exit 0", 0), ("exit 7", 7), ("head -c 2000000 /dev/zero > f; exit $?", 153)]
     {
