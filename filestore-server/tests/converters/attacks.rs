@@ -208,11 +208,12 @@ fn is_clean(bench: &Bench) -> bool {
 
 #[tokio::test]
 async fn a_converter_that_takes_more_than_its_share_is_killed_and_nothing_of_it_is_left() {
+    const WORD: &str = "54301";
+
     if is_out_of_reach() {
         return;
     }
 
-    const WORD: &str = "54301";
     let deep = r#"perl -e 'for (1 .. 20000) { mkdir "d"; chdir "d" } open(my $f, ">", "f")'"#;
     let nested = "mkdir -p 1/2/3/4/5/6/7/8/9/10/11/12; cd 1/2/3/4/5/6/7/8/9/10/11/12
         n=0; while :; do n=$((n+1)); head -c 500000 /dev/zero > f$n; done";
