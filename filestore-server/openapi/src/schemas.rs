@@ -166,8 +166,7 @@ fn add_own_rules(request: &str, schema: &mut Value) {
         property.extend(rule.as_object().expect("an object").clone());
     }
     if request == "RestoreBackup" {
-        schema["oneOf"] =
-            json!([{ "required": ["organization_id"] }, { "required": ["file_id"] }]);
+        schema["oneOf"] = json!([{ "required": ["organization_id"] }, { "required": ["file_id"] }]);
     }
 }
 
