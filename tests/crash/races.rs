@@ -95,7 +95,7 @@ enum Answer {
     Conflict,
     /// The purge has claimed the file.
     Purging,
-    /// What no state of the file explains.
+    /// An answer that no state of the file explains.
     Wrong,
 }
 

@@ -17,7 +17,7 @@ use filestore_server::Config;
 use crate::child::{ATTIC, configuration};
 use crate::content::{self, Tag};
 use crate::oracle::{Entry, Oracle};
-use crate::serve::{Sabotage, is_ahead};
+use crate::serve::{Sabotage, come_to};
 use crate::settle::all_records;
 
 /// A kind of work.
@@ -76,8 +76,7 @@ pub(crate) struct Options {
 /// The exit code of a life in which something was refused.
 pub(crate) const REFUSED: u8 = 3;
 
-/// The pause between two looks at what the background has done, and the longest wait for it.
-const POLL: Duration = Duration::from_millis(5);
+/// The longest wait for what the background does.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// The quota of each organization, over which a replace is refused in its commit.
@@ -245,12 +244,7 @@ impl Life {
     /// Waits until the background has done its part of an upload; not for ever, as that may fail.
     async fn linger(&self) -> Result<()> {
         self.upload("acme", "one", Kept::Ready).await?;
-        let done = async {
-            while is_ahead(Step::RenamesSynced) {
-                tokio::time::sleep(POLL).await;
-            }
-        };
-        let _ = tokio::time::timeout(LONGEST_PAUSE, done).await;
+        come_to(Step::RenamesSynced, LONGEST_PAUSE).await;
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use filestore_core::tasks::step::Step;
@@ -97,16 +98,13 @@ impl Sabotage {
     }
 }
 
-/// Tells if a process with a plan still has to come to a step.
-pub(crate) fn is_ahead(step: Step) -> bool {
+/// Waits until a process with a plan has come to a step, no longer than `patience`.
+pub(crate) async fn come_to(step: Step, patience: Duration) {
     #[cfg(feature = "sabotage")]
-    let passes = filestore_core::tasks::sabotage::passes(step);
+    let wait = move || filestore_core::tasks::sabotage::await_step(step, patience);
     #[cfg(not(feature = "sabotage"))]
-    let passes = {
-        let _ = step;
-        None
-    };
-    passes == Some(0)
+    let wait = move || _ = (step, patience);
+    tokio::task::spawn_blocking(wait).await.expect("waiting does not panic");
 }
 
 /// Serves until SIGTERM, or until a step or a fault ends the process.

@@ -31,7 +31,7 @@ fn tenths_of(bytes: u64, power: usize) -> u128 {
 pub(crate) fn counted(count: u64, noun: &str) -> String {
     match noun.strip_suffix('y') {
         _ if count == 1 => format!("1 {noun}"),
-        Some(stem) if !stem.ends_with('e') => format!("{count} {stem}ies"),
+        Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{count} {stem}ies"),
         _ => format!("{count} {noun}s"),
     }
 }
@@ -173,6 +173,7 @@ mod tests {
         assert_eq!(counted(1, "remembered reply"), "1 remembered reply");
         assert_eq!(counted(0, "remembered reply"), "0 remembered replies");
         assert_eq!(counted(2, "key"), "2 keys");
+        assert_eq!(counted(2, "day"), "2 days");
     }
 
     #[test]

@@ -11,9 +11,8 @@
 //! The time is committed before the first upload, so a record that survived has it before it. The time
 //! moves on only after the file system was flushed.
 //!
-//! What is removed does not come back with a record that a power cut took back: the removal of a deleted
-//! file's bytes waits until its deletion is on the disk, and that of a replaced blob until the new bytes
-//! are.
+//! A power cut that takes a deletion back must find the bytes: they are removed only once the deletion is
+//! on the disk. In the same way a replaced blob stays until the new bytes are on the disk.
 
 use std::time::Duration;
 

@@ -20,8 +20,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -82,7 +83,9 @@ struct Armed {
     plan: Plan,
     log: Option<File>,
     /// The passes of each step.
-    steps: Vec<AtomicU64>,
+    steps: Mutex<Vec<u64>>,
+    /// Wakes those who wait for a step.
+    passed: Condvar,
     calls: AtomicU64,
     /// Bytes that wait for their record, where they do not come first.
     withheld: Mutex<HashMap<String, Vec<u8>>>,
@@ -112,7 +115,8 @@ pub fn arm(plan: Plan) {
     let armed = Armed {
         plan,
         log,
-        steps: Step::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
+        steps: Mutex::new(vec![0; Step::ALL.len()]),
+        passed: Condvar::new(),
         calls: AtomicU64::new(0),
         withheld: Mutex::default(),
     };
@@ -123,15 +127,23 @@ pub fn arm(plan: Plan) {
 pub fn reached(step: Step) {
     let Some(armed) = ARMED.get() else { return };
     armed.note(step.name());
-    let passed = armed.steps[step as usize].fetch_add(1, Ordering::SeqCst);
+    let mut steps = armed.steps.lock();
+    let passed = steps[step as usize];
+    steps[step as usize] += 1;
+    drop(steps);
+    armed.passed.notify_all();
     if armed.plan.kill_at == Some((step, passed)) {
         kill_process(getpid(), Signal::KILL).expect("a process may kill itself");
     }
 }
 
-/// Returns how many times the process has passed a step; `None` if no plan is in force.
-pub fn passes(step: Step) -> Option<u64> {
-    Some(ARMED.get()?.steps[step as usize].load(Ordering::SeqCst))
+/// Waits until the process has passed a step, no longer than `patience`; not at all if no plan is in
+/// force. Blocks.
+pub fn await_step(step: Step, patience: Duration) {
+    let Some(armed) = ARMED.get() else { return };
+    let mut steps = armed.steps.lock();
+    let is_ahead = |steps: &mut Vec<u64>| steps[step as usize] == 0;
+    armed.passed.wait_while_for(&mut steps, is_ahead, patience);
 }
 
 /// Fails if the plan wants this call to fail.

@@ -1,5 +1,5 @@
-//! What a converter that a file has taken over would try: to reach what is not its own, to take more than
-//! its share, to stay.
+//! Attacks by a converter that a file has taken over: it reaches for what is not its own, takes more than
+//! its share, and stays. (The `sleep`s in its scripts are processes that have to be killed.)
 //!
 //! Perl makes the system calls: it is part of every Debian.
 
@@ -141,7 +141,7 @@ fn what_a_converter_needs_is_left_to_it_whichever_walls_hold() {
 
     let script = r"
         mkdir d && cd d && echo x > f && touch f && cp -p f g && mv g h && ln h i && rm h f &&
-        (sleep 0; exit 3); [ $? = 3 ] && echo x | cat > /dev/null && mktemp -p . > /dev/null && echo all";
+        (/bin/true; exit 3); [ $? = 3 ] && echo x | cat > /dev/null && mktemp -p . > /dev/null && echo all";
     for without in WALLS {
         let output = launched_program(without, &["/bin/bash", "-c", script]);
         assert!(said(&output).ends_with("all"), "without {without:?}: {}", said(&output));

@@ -245,12 +245,12 @@ pub struct BackupRestoreReport {
     pub present: u64,
     /// Number of files whose bytes could not be had, or not be compared.
     pub failed: u64,
-    /// Number of records of the snapshot that cannot be read, and whose files were not restored.
-    #[serde(default)]
-    pub damaged_records: u64,
     /// First of those.
     #[serde(default)]
     pub faults: Vec<BackupFault>,
+    /// Number of records of the snapshot that cannot be read, and whose files were not restored.
+    #[serde(default)]
+    pub damaged_records: u64,
     /// Reason why the run failed after it had begun.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<BackupError>,

@@ -1,5 +1,5 @@
-//! What a run takes while it goes on, beyond the limits that the kernel keeps for each process and file: all
-//! its processes together, and all that they wrote. And the end of its directory.
+//! The watch over a run, beyond the limits that the kernel keeps for each process and file: all its
+//! processes together, and all that they wrote. And the end of its directory.
 //!
 //! The converter is hostile: its directories may be deeper than any path, more than can be listed, or
 //! closed to their reader. All looks are bounded, and what cannot be looked at counts as too much.

@@ -7,6 +7,7 @@ use crate::domain::error::Result;
 use crate::domain::fsck::{Finding, FindingKind};
 use crate::domain::id::BlobId;
 use crate::storage::WalkedName;
+use crate::storage::cloud::Cloud;
 
 /// Age from which nobody works on an upload, or on a write to a provider, any more.
 const FORGOTTEN: Duration = Duration::from_hours(24);
@@ -122,9 +123,7 @@ impl Check<'_> {
     fn unfinished_uploads(&mut self) {
         let providers = self.inner().stores.providers();
         for provider in providers.all() {
-            let keeps = providers
-                .cloud(&provider.code)
-                .is_ok_and(crate::storage::cloud::Cloud::may_keep_parts);
+            let keeps = providers.cloud(&provider.code).is_ok_and(Cloud::may_keep_parts);
             if keeps && self.is_wanted(&provider.code) {
                 self.not_looked_at.push(format!(
                     "uploads in parts that are unfinished at {}: give its bucket a lifecycle rule that ends \
