@@ -485,6 +485,30 @@ async fn all_who_wait_for_a_probe_share_its_outcome() {
 }
 
 #[tokio::test]
+async fn what_a_probe_stored_goes_in_the_end_and_what_a_killed_process_left_too() {
+    let server = S3Server::start().await;
+    let old = Timestamp::now().minus(Duration::from_hours(2));
+    let (left, others) = (BlobId::generate(old), BlobId::generate(Timestamp::now()));
+    let [left, others] = [left, others].map(|id| format!(".filestore-check/{id}"));
+    server.place(&left, b"probe");
+    server.place(&others, b"probe");
+
+    let failed = server.faults().every(Operation::DeleteObject, Fault::InternalError);
+    let registry = ProviderRegistry::open(&[hasty("s3", &server)]).unwrap();
+    let cloud = registry.cloud(&"s3".parse().unwrap()).unwrap();
+    let key = fresh_key();
+    put(cloud, &key, b"bytes").await.unwrap();
+    assert!(failed.count() > 0);
+
+    server.faults().clear();
+    let stays = [others, key.as_str().to_owned()];
+    eventually("the probes and what is older are gone", async || {
+        (server.objects() == stays).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_provider_that_hangs_keeps_no_other_waiting_and_a_put_nobody_wants_is_cancelled() {
     let (hangs, healthy) = (S3Server::start().await, S3Server::start().await);
     let mut slow = hasty("slow", &hangs);

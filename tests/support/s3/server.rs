@@ -126,6 +126,13 @@ impl S3Server {
         std::fs::read(self.bucket_dir().join(key)).ok()
     }
 
+    /// Puts an object there without a request.
+    pub fn place(&self, key: &str, bytes: &[u8]) {
+        let path = self.bucket_dir().join(key);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("a new directory");
+        std::fs::write(path, bytes).expect("a file that can be written");
+    }
+
     /// Flips one bit in the middle of a stored object, which must not be empty. Its entity tag and
     /// checksum stay as they were.
     pub fn corrupt(&self, key: &str) {

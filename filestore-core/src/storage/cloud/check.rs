@@ -10,7 +10,7 @@ use sha2::Digest;
 
 use super::Cloud;
 use super::presign::{PresignMethod, PresignRequest};
-use super::probe::probe_path;
+use super::probe_objects::probe_path;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::Sha256;
 use crate::domain::provider::ProviderCode;
@@ -184,6 +184,7 @@ impl Checking {
         };
 
         for path in &self.paths {
+            self.cloud.inner.probing.objects.note(path);
             let source = stream::iter([Ok(self.bytes.clone())]);
             self.cloud.put_path(path, &object, source, &Priority::Request).await.map_err(said)?;
         }
@@ -328,7 +329,13 @@ impl Checking {
     async fn delete(&self) -> Found {
         let mut failed = None;
         for path in &self.paths {
-            failed = self.cloud.remove_path(path).await.err().or(failed);
+            match self.cloud.remove_path(path).await {
+                Ok(()) => self.cloud.inner.probing.objects.forget(path),
+                Err(error) => failed = Some(error),
+            }
+        }
+        if failed.is_some() {
+            self.cloud.begin_to_remove_probes();
         }
         failed.map_or_else(|| well("confirmed gone".to_owned()), |error| Err(said(error)))
     }

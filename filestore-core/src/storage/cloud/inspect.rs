@@ -6,7 +6,7 @@ use opendal::{EntryMode, Lister};
 use super::breaker::Direction;
 use super::marker::MARKER;
 use super::open::FS_STAGING;
-use super::probe::is_probe;
+use super::probe_objects::is_probe;
 use super::{Cloud, Scheme, fault};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::path::BlobKey;

@@ -29,7 +29,7 @@ use parking_lot::Mutex;
 use sha2::Digest;
 
 use super::breaker::Direction;
-use super::probe::is_probe;
+use super::probe_objects::is_probe;
 use super::{Cloud, Scheme, fault};
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};

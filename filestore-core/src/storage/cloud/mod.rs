@@ -32,6 +32,7 @@
 //! | `leftovers` | removes what a killed write leaves at an `fs` provider |
 //! | `transport` | sends requests and times their silence |
 //! | `probe` | finds out once how an S3 provider treats checksums and conditions |
+//! | `probe_objects` | removes what probes and checks stored |
 //! | `read` | reads ranges as streams |
 //! | `presign`, `azure_sas` | makes URLs that grant one object |
 //! | `check` | tries a provider out for an administrator |
@@ -53,6 +54,7 @@ mod put;
 mod parts;
 mod verify;
 mod probe;
+mod probe_objects;
 mod marker;
 mod leftovers;
 mod transport;

@@ -1,5 +1,6 @@
 //! Probing what an S3 provider really does with checksums and conditions. The many services that
 //! speak S3 differ and none of them says how, so both are tried out once, before the first put.
+//! [`probe_objects`](super::probe_objects) removes what a probe stored.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -12,15 +13,12 @@ use parking_lot::Mutex;
 use tokio::time::timeout;
 
 use super::breaker::Direction;
+use super::probe_objects::{ProbeObjects, probe_path};
 use super::put::STORING;
 use super::{Cloud, Scheme};
-use crate::domain::clock::{Clock, Timestamp};
+use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::id::BlobId;
 use crate::tasks;
-
-/// Directory of objects that belong to no file. They are removed at once.
-const PROBE_DIRECTORY: &str = ".filestore-check";
 
 /// Life of the probe's presigned PUT.
 const PROBE_LIFE: Duration = Duration::from_mins(1);
@@ -42,8 +40,8 @@ const FAILURE_COUNTS: Duration = Duration::from_secs(3);
 pub(super) struct Probing {
     found: OnceLock<Probed>,
     stage: Mutex<Stage>,
-    /// Probe objects that a failed probe may have left.
-    left: Mutex<Vec<String>>,
+    /// Objects that the probes may have stored.
+    pub(super) objects: ProbeObjects,
 }
 
 #[derive(Default)]
@@ -118,8 +116,8 @@ impl Cloud {
             };
             *cloud.inner.probing.stage.lock() = stage;
 
-            if timeout(limit, cloud.remove_probes()).await.is_err() {
-                tracing::warn!(provider = %cloud.code(), "probe objects may be left");
+            if probed.is_ok() {
+                cloud.tidy_after_probe().await;
             }
             probed
         });
@@ -138,23 +136,9 @@ impl Cloud {
         Ok(Probed { checks_checksums, puts_if_absent })
     }
 
-    /// Removes the objects that probes may have made, once the provider answers.
-    async fn remove_probes(&self) {
-        if self.inner.probing.found().is_none() {
-            return;
-        }
-
-        let left = std::mem::take(&mut *self.inner.probing.left.lock());
-        for path in left {
-            if let Err(error) = self.remove_path(&path).await {
-                tracing::warn!(provider = %self.code(), path, error = %error.chain(), "a probe object is left");
-            }
-        }
-    }
-
     /// Notes a probe object that the next request may make.
     fn may_make(&self, path: &str) {
-        self.inner.probing.left.lock().push(path.to_owned());
+        self.inner.probing.objects.note(path);
     }
 
     /// Puts an object "if absent". Some providers answer 501 to the condition, others 400: their
@@ -215,7 +199,7 @@ impl Cloud {
             status.is_client_error() && (body.contains("digest") || body.contains("checksum"));
         let is_absent = is_refused && self.is_absent(path).await?;
         if is_absent {
-            self.inner.probing.left.lock().retain(|left| left != path);
+            self.inner.probing.objects.forget(path);
         }
         Ok(is_absent)
     }
@@ -240,14 +224,4 @@ impl Cloud {
 /// Recognizes the headers that carry a checksum of the body.
 fn is_checksum(name: &http::HeaderName) -> bool {
     name.as_str().contains("checksum") || name == "content-md5"
-}
-
-/// Tells whether the path is that of an object which belongs to no file.
-pub(super) fn is_probe(path: &str) -> bool {
-    path.starts_with(PROBE_DIRECTORY)
-}
-
-/// Makes a path that no other probe uses.
-pub(super) fn probe_path() -> String {
-    format!("{PROBE_DIRECTORY}/{}", BlobId::generate(Clock::system().now()))
 }
