@@ -40,6 +40,7 @@
 //! | where an organization's files go | [`FileStore::bindings`] |
 //! | purge, sync, migration, providers, the variant cache | [`FileStore::admin`] |
 //! | keys, for whoever serves a store over a network | [`FileStore::keys`] |
+//! | proof that a purged file is gone | [`FileStore::receipts`], [`verify_receipt`] |
 //! | background work | [`Workers`] |
 //! | what went wrong | [`Error`], [`ErrorKind`] |
 //!
@@ -158,6 +159,11 @@ pub use self::{
         path::BlobKey,
         provider::{OptionValue, Provider, ProviderCode, ProviderConfig},
         provider_health::{BreakerHealth, BreakerState, ProviderFault, ProviderHealth},
+        receipt::{
+            AwaitedBlob, Content, DeletedBy, HoldingSnapshot, LookedAt, PurgeReceipt, PurgedFile,
+            RemovedBlob,
+        },
+        receipt_key::{ReceiptKeyInfo, SignedReceipt, VerifiedReceipt, verify_receipt},
         record::{Blob, Dimensions, FileRecord, Thumbhash},
         reply::StoredReply,
         report::{
@@ -176,7 +182,7 @@ pub use self::{
         BatchItem, Bindings, ByteStream, Change, Changed, Edit, FilePage, FileStore,
         FileStoreBuilder, GivenName, Health, IdempotencyGuard, IfMatch, Keys, ListRequest,
         NewBatch, NewUpload, Opened, PartHints, PermitGuard, Preconditions, QuotaReservation,
-        Reloaded, Replacement, Signing, Uploaded, Uploads, VariantRequest,
+        Receipts, Reloaded, Replacement, Signing, Uploaded, Uploads, VariantRequest,
     },
     storage::{
         CheckOutcome, CheckStep, DataDir, PresignMethod, ProviderCheck, ProviderRegistry,

@@ -15,6 +15,7 @@ mod health;
 mod problem;
 mod sign;
 mod sheet;
+mod receipt;
 mod admin;
 #[cfg(feature = "store")]
 mod convert;
@@ -42,6 +43,10 @@ pub use health::{HealthReply, ReadyProvider, ReadyReply};
 pub use id::{FileId, InvalidId, OrganizationId, SubSystem};
 pub use list::{ListQuery, ListReply};
 pub use problem::Problem;
+pub use receipt::{
+    AwaitedBlob, BackupLook, DeletedBy, HoldingSnapshot, PurgeReceipt, ReceiptKeyReply,
+    RemovedBlob, SignedReceipt,
+};
 pub use sheet::{SheetCell, SheetCellError, SheetMap};
 pub use sign::{SignRequest, SignUploadRequest, SignedUrlReply, SigningSecretReply};
 pub use usage::{UsageAt, UsageByLocation, UsageReply};

@@ -90,6 +90,7 @@ tables! {
         clock_settle_secs: u32,
         idempotency_ttl_secs: u32,
         presign_ttl_secs: u32,
+        receipt_days: u32,
     }
     /// The table `[variants]`.
     VariantsTable {
@@ -238,6 +239,8 @@ impl LifetimesTable {
         put_secs(&mut store.clock_settle, self.clock_settle_secs);
         put_secs(&mut store.idempotency_ttl, self.idempotency_ttl_secs);
         put_secs(&mut store.presign_ttl, self.presign_ttl_secs);
+        let receipts = self.receipt_days.map(|days| Duration::from_hours(24 * u64::from(days)));
+        put(&mut store.receipt_retention, receipts);
     }
 }
 

@@ -47,6 +47,8 @@ pub struct StoreConfig {
     pub quota_files: Option<u64>,
     /// The time for which an idempotency key is remembered.
     pub idempotency_ttl: Duration,
+    /// The time for which the receipt of a purge is kept.
+    pub receipt_retention: Duration,
     /// The space to leave free, in bytes: uploads are refused below it.
     pub reserve_bytes: u64,
     /// Limits of sizes and counts.
@@ -78,6 +80,7 @@ impl Default for StoreConfig {
             quota_bytes: None,
             quota_files: None,
             idempotency_ttl: Duration::from_hours(24),
+            receipt_retention: Duration::from_hours(90 * 24),
             reserve_bytes: 8 << 20,
             limits: Limits::default(),
             signing: SigningConfig::default(),

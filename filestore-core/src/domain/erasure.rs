@@ -1,6 +1,7 @@
 //! The erasure of an organization: what was removed, and where it was checked that nothing is left.
 
 use super::clock::Timestamp;
+use super::error::Result;
 use super::id::{KeyId, OrganizationId, StoreId};
 
 /// The report of an erasure of an organization: what was removed, and what was found left.
@@ -56,6 +57,16 @@ pub struct ErasedPlace {
 impl ErasedPlace {
     pub(crate) fn new(place: impl Into<String>, left: Option<String>) -> Self {
         Self { place: place.into(), is_absent: left.is_none(), detail: left.unwrap_or_default() }
+    }
+
+    /// Describes a place by the blobs that were counted there, or by the reason why none were.
+    pub(crate) fn counted(place: impl Into<String>, left: Result<u64>) -> Self {
+        let detail = match left {
+            Ok(0) => None,
+            Ok(count) => Some(format!("{count} blobs")),
+            Err(error) => Some(format!("it could not be looked at: {error}")),
+        };
+        Self::new(place, detail)
     }
 }
 

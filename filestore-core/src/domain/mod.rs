@@ -18,6 +18,8 @@ pub mod record;
 pub mod report;
 pub mod fsck;
 pub mod erasure;
+pub mod receipt;
+pub mod receipt_key;
 pub mod backlog;
 pub mod backup;
 pub mod reply;

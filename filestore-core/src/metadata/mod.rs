@@ -31,8 +31,8 @@ pub use inspection::{
 pub use types::{
     AfterFailure, BindingOutcome, BindingSeen, DroppedBlob, DueBlob, Expected, Holding,
     IdempotencyEntry, InsertFiles, Inserted, KeyChange, KeyOutcome, Lease, ListedFiles,
-    PurgeBacklog, PurgeClaim, StoredKey, StoredSecret, SyncClaim, SyncCounts, UpdateFile, Updated,
-    WriteIntent, Writes,
+    PurgeBacklog, PurgeClaim, Purged, StoredKey, StoredSecret, SyncClaim, SyncCounts, UpdateFile,
+    Updated, WriteIntent, Writes,
 };
 
 use crate::domain::backlog::ProviderBacklog;
@@ -47,6 +47,7 @@ use crate::domain::listing::{ListFilter, ListPosition};
 use crate::domain::load::QueueLoad;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
+use crate::domain::receipt::PurgedFile;
 use crate::domain::record::{FileRecord, Thumbhash};
 use crate::domain::scope::Scope;
 use crate::domain::signature::SigningSecret;
@@ -59,7 +60,7 @@ use crate::domain::usage::Usage;
 /// | files | look-up, listing, insert, change, placeholders, remembered replies, usage |
 /// | bindings | look-up, creation, change |
 /// | keys | reading all, creation, change, uses |
-/// | purges | expiry, claims of deleted files, dropped blobs |
+/// | purges | expiry, claims of deleted files, dropped blobs, receipts |
 /// | syncs | settling, claims of files to copy, queueing, counts |
 /// | writes | objects on their way to a provider, and the holders of files |
 /// | signatures | secrets that sign URLs, signed uploads that were made |
@@ -218,9 +219,18 @@ pub trait Metadata: Inspection {
     async fn await_dropped(&self, lease: Lease<'_>, record: &FileRecord) -> Result<()>;
 
     /// Deletes the records of claimed files whose bytes are confirmed absent, with their dropped
-    /// LOCAL blobs (those at providers come due by themselves); rows not claimed by `owner` are
-    /// left alone. Returns how many records are gone.
-    async fn finish_purges(&self, owner: &str, ids: &[FileId]) -> Result<u64>;
+    /// LOCAL blobs (those at providers come due by themselves), and writes their receipts; rows not
+    /// claimed by `owner` are left alone. Returns how many records are gone.
+    async fn finish_purges(&self, owner: &str, purged: &[Purged], now: Timestamp) -> Result<u64>;
+
+    /// Returns what is on record of a purged file, if it was one within `scope`: from the deletion of its
+    /// record on, with the blobs that [`finish_purges`](Self::finish_purges) and
+    /// [`finish_blobs`](Self::finish_blobs) were told of, before and after.
+    async fn receipt(&self, id: FileId, scope: &Scope) -> Result<Option<PurgedFile>>;
+
+    /// Forgets up to `limit` receipts of purges that ended at or before `before`, and as many blobs that
+    /// were last found absent by then and are on no later receipt. Returns the larger of both counts.
+    async fn forget_receipts(&self, before: Timestamp, limit: usize) -> Result<u64>;
 
     /// Postpones a claimed purge after a failure: the file stays claimed, and is not given to a run
     /// before `retry_at`.
@@ -248,7 +258,7 @@ pub trait Metadata: Inspection {
         limit: usize,
     ) -> Result<Vec<DueBlob>>;
 
-    /// Forgets dropped blobs whose bytes are confirmed absent. Those still within their grace period
+    /// Forgets dropped blobs whose bytes are confirmed absent, and notes it for the receipts. Those still within their grace period
     /// stay, and come due once more at its end: a delayed write may land until then. A purge that
     /// waits for one of the blobs goes on. A blob that another run has finished meanwhile is passed over,
     /// also if a later one has got its id.

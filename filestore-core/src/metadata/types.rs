@@ -8,6 +8,7 @@ use crate::domain::lifecycle::FileState;
 use crate::domain::listing::ListPosition;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
+use crate::domain::receipt::{Content, DeletedBy, RemovedBlob};
 use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
 use crate::domain::signature::SigningSecret;
@@ -194,6 +195,8 @@ pub struct UpdateFile {
     pub quota_bytes: Option<u64>,
     /// As in [`InsertFiles::binding`]; checked if given.
     pub binding: Option<BindingSeen>,
+    /// The one who deletes the file, if the change does. The first deletion stands until it is taken back.
+    pub deleted_by: Option<DeletedBy>,
     /// The part of `next` that is written.
     pub writes: Writes,
 }
@@ -257,6 +260,23 @@ pub struct PurgeClaim {
     pub attempts: u32,
 }
 
+/// A claimed file whose bytes are confirmed absent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Purged {
+    /// The file.
+    pub file_id: FileId,
+    /// The blobs that were found absent.
+    pub removed: Vec<RemovedBlob>,
+}
+
+impl Purged {
+    /// Describes a file of which no blob is to be noted.
+    #[cfg(test)]
+    pub(crate) fn of(file_id: FileId) -> Self {
+        Self { file_id, removed: Vec::new() }
+    }
+}
+
 /// Counts of deleted files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PurgeBacklog {
@@ -281,6 +301,8 @@ pub struct DroppedBlob {
     pub provider: ProviderCode,
     /// The blob's key.
     pub key: BlobKey,
+    /// The bytes; `None` for a write that broke off.
+    pub content: Option<Content>,
     /// The end of the blob's grace period.
     pub not_before: Timestamp,
 }

@@ -27,6 +27,7 @@ use crate::domain::custom_metadata::CustomMetadata;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::FileId;
 use crate::domain::path::BlobKey;
+use crate::domain::receipt::Content;
 use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
 use crate::domain::status::{Location, Status, SyncStatus};
@@ -316,6 +317,7 @@ impl FileStore {
             file_id: old.file_id,
             provider: old.blob.provider.clone(),
             key: old.blob.key.clone(),
+            content: Some(Content::of(&old.blob)),
             not_before: now.plus(config.blob_grace),
         });
 
@@ -326,6 +328,7 @@ impl FileStore {
             drop_blob,
             quota_bytes: config.quota_bytes,
             binding,
+            deleted_by: None,
             writes: Writes::Record,
         }
     }

@@ -10,6 +10,7 @@ use super::request::Preconditions;
 use super::settled::until_settled;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::FileId;
+use crate::domain::receipt::DeletedBy;
 use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
 use crate::domain::status::Status;
@@ -44,6 +45,18 @@ impl FileStore {
         scope: &Scope,
         conditions: impl Into<Preconditions>,
     ) -> Result<Arc<FileRecord>> {
+        self.delete_by(id, scope, conditions, &DeletedBy::Library).await
+    }
+
+    /// Deletes a file as [`delete_if`](Self::delete_if) does, on behalf of `by`, whom the receipt of the
+    /// purge names.
+    pub async fn delete_by(
+        &self,
+        id: FileId,
+        scope: &Scope,
+        conditions: impl Into<Preconditions>,
+        by: &DeletedBy,
+    ) -> Result<Arc<FileRecord>> {
         let conditions = &conditions.into();
         until_settled("the file", DECISIONS, || async {
             let old = self.info(id, scope).await?;
@@ -54,7 +67,7 @@ impl FileStore {
 
             let mut next = (*old).clone();
             next.state = old.state.delete();
-            let marked = self.mark(&old, next).await?;
+            let marked = self.mark(&old, next, Some(by)).await?;
             if marked.is_some() {
                 self.inner.purge_wanted.notify();
             }
@@ -75,7 +88,18 @@ impl FileStore {
     /// # }
     /// ```
     pub async fn delete_many(&self, ids: &[FileId], scope: &Scope) -> Vec<Result<Arc<FileRecord>>> {
-        join_all(ids.iter().map(|id| self.delete(*id, scope))).await
+        self.delete_many_by(ids, scope, &DeletedBy::Library).await
+    }
+
+    /// Deletes files as [`delete_many`](Self::delete_many) does, on behalf of `by`, whom the receipts of
+    /// the purge name.
+    pub async fn delete_many_by(
+        &self,
+        ids: &[FileId],
+        scope: &Scope,
+        by: &DeletedBy,
+    ) -> Vec<Result<Arc<FileRecord>>> {
+        join_all(ids.iter().map(|id| self.delete_by(*id, scope, None, by))).await
     }
 
     /// Takes the mark off again; a file without it stays as it is, so that a second call finds what
@@ -88,7 +112,7 @@ impl FileStore {
                 return Ok(Some(old));
             }
 
-            let marked = self.mark(&old, self.restored(&old)).await?;
+            let marked = self.mark(&old, self.restored(&old), None).await?;
             if marked.is_none() && *self.info(id, scope).await? == *old {
                 let message = "the purge has claimed the file already";
                 return Err(Error::new(ErrorKind::AlreadyPurging, message));
@@ -114,6 +138,7 @@ impl FileStore {
         &self,
         old: &FileRecord,
         mut next: FileRecord,
+        by: Option<&DeletedBy>,
     ) -> Result<Option<Arc<FileRecord>>> {
         let now = self.inner.now();
         next.updated_at = now.max(old.updated_at);
@@ -125,6 +150,7 @@ impl FileStore {
             drop_blob: None,
             quota_bytes: None,
             binding: None,
+            deleted_by: by.cloned(),
             writes: Writes::Record,
         };
 

@@ -109,6 +109,11 @@ impl KeyRing {
         self.held.write().by_digest.retain(|_, held| held.key.id != id);
     }
 
+    /// Returns the key with that id, its last use left out.
+    pub(super) fn get(&self, id: KeyId) -> Option<Arc<ApiKey>> {
+        self.held.read().all.get(&id).map(|held| Arc::clone(&held.key))
+    }
+
     /// Lists all keys, in no order.
     pub(super) fn list(&self) -> Vec<ApiKey> {
         self.held.read().all.values().map(|held| held.shown()).collect()

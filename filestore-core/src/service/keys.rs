@@ -102,6 +102,11 @@ impl Keys<'_> {
         all
     }
 
+    /// Returns the key with that id, whether or not it is good. Answered from memory.
+    pub fn get(self, id: KeyId) -> Option<Arc<ApiKey>> {
+        self.ring().get(id)
+    }
+
     /// Refuses the key from now on. A second call finds it revoked and answers the same. `NotFound` if
     /// no key has that id.
     pub async fn revoke(self, id: KeyId) -> Result<ApiKey> {

@@ -135,6 +135,7 @@ fn settings_of(config: &StoreConfig) -> Settings {
         (name::BLOB_GRACE, millis(config.blob_grace)),
         (name::PRESIGN_TTL, millis(config.presign_ttl)),
         (name::IDEMPOTENCY_TTL, millis(config.idempotency_ttl)),
+        (name::RECEIPT_RETENTION, millis(config.receipt_retention)),
         (name::SYNC_FIRST_PAUSE, millis(config.sync.first_pause)),
         (name::SYNC_MAX_ATTEMPTS, config.sync.max_attempts.to_string()),
         (name::QUOTA_BYTES, bytes),
@@ -153,6 +154,7 @@ fn follow(recorded: &Settings, config: &mut StoreConfig) -> Result<()> {
         (name::BLOB_GRACE, &mut config.blob_grace),
         (name::PRESIGN_TTL, &mut config.presign_ttl),
         (name::IDEMPOTENCY_TTL, &mut config.idempotency_ttl),
+        (name::RECEIPT_RETENTION, &mut config.receipt_retention),
         (name::SYNC_FIRST_PAUSE, &mut config.sync.first_pause),
     ];
     for (name, setting) in durations {
@@ -193,6 +195,7 @@ mod name {
     pub(super) const BLOB_GRACE: &str = "used.blob_grace_ms";
     pub(super) const PRESIGN_TTL: &str = "used.presign_ttl_ms";
     pub(super) const IDEMPOTENCY_TTL: &str = "used.idempotency_ttl_ms";
+    pub(super) const RECEIPT_RETENTION: &str = "used.receipt_retention_ms";
     pub(super) const SYNC_FIRST_PAUSE: &str = "used.sync_first_pause_ms";
     pub(super) const SYNC_MAX_ATTEMPTS: &str = "used.sync_max_attempts";
     pub(super) const QUOTA_BYTES: &str = "used.quota_bytes";

@@ -44,6 +44,7 @@ mod listing;
 mod variant;
 mod sheet;
 mod delete;
+mod receipts;
 mod bindings;
 mod keys;
 mod key_ring;
@@ -93,6 +94,8 @@ pub use open::FileStoreBuilder;
 pub use permits::PermitGuard;
 pub use quota::QuotaReservation;
 pub use read::Opened;
+pub use receipts::Receipts;
+pub(crate) use receipts::marked;
 pub use reload::Reloaded;
 pub use request::{
     BatchItem, Change, Edit, GivenName, IfMatch, NewBatch, NewUpload, PartHints, Preconditions,
@@ -176,6 +179,8 @@ pub(crate) struct Inner {
     quota: Arc<quota::Ledger>,
     /// The secrets that sign URLs.
     signing: signing::SigningSecrets,
+    /// Lets one change of the keys that sign receipts run at a time.
+    receipt_keys: tokio::sync::Mutex<()>,
     /// The room for bytes that are staged without a commit.
     staged: Arc<StagedLedger>,
 }

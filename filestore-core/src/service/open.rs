@@ -218,6 +218,7 @@ impl FileStoreBuilder {
                 idempotency: Arc::new(idempotency::KeysInUse::default()),
                 permits: Arc::new(permits::PermitsInUse::default()),
                 quota: Arc::new(quota::Ledger::default()),
+                receipt_keys: tokio::sync::Mutex::new(()),
                 signing,
                 staged,
             }),

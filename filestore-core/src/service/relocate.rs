@@ -20,6 +20,7 @@ use crate::domain::error::{Error, Result};
 use crate::domain::id::BlobId;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
+use crate::domain::receipt::Content;
 use crate::domain::record::{Blob, FileRecord};
 use crate::metadata::{DroppedBlob, Expected, UpdateFile, Updated, WriteIntent, Writes};
 use crate::storage::{ByteStream, Priority};
@@ -213,6 +214,7 @@ impl Inner {
             file_id: record.file_id,
             provider: record.blob.provider.clone(),
             key: record.blob.key.clone(),
+            content: Some(Content::of(&record.blob)),
             not_before: now.plus(self.config().blob_grace),
         };
 
@@ -223,6 +225,7 @@ impl Inner {
             drop_blob: Some(dropped),
             quota_bytes: None,
             binding: None,
+            deleted_by: None,
             writes: Writes::Bytes,
         };
 

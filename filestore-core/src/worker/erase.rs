@@ -18,9 +18,10 @@ use tokio::time::timeout;
 use crate::FileStore;
 use crate::domain::clock::Timestamp;
 use crate::domain::erasure::{EraseReceipt, ErasedPlace, Removed};
-use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::error::{ErrorKind, Result};
 use crate::domain::id::{KeyId, OrganizationId};
 use crate::domain::listing::ListFilter;
+use crate::domain::receipt::DeletedBy;
 use crate::domain::scope::Scope;
 use crate::domain::status::PurgeStatus;
 use crate::storage::Cloud;
@@ -186,7 +187,8 @@ impl<'a> Erasure<'a> {
             let page = metadata.list_files(&filter, &Scope::All, after.as_ref(), PAGE).await?;
             let ids: Vec<_> = page.records.iter().map(|record| record.file_id).collect();
 
-            for deleted in self.store.delete_many(&ids, &Scope::All).await {
+            let by = &DeletedBy::Erasure;
+            for deleted in self.store.delete_many_by(&ids, &Scope::All, by).await {
                 match deleted {
                     Ok(record) => {
                         self.removed.files += 1;
@@ -252,10 +254,10 @@ impl<'a> Erasure<'a> {
                 Ok(Holder::Cloud(cloud)) => self.left_at(&cloud).await,
                 Err(error) => Err(error),
             };
-            places.push(ErasedPlace::new(holder.as_str(), described(left)));
+            places.push(ErasedPlace::counted(holder.as_str(), left));
         }
         let quarantined = inner.stores.local().left_in_quarantine(self.organization.as_str()).await;
-        places.push(ErasedPlace::new("quarantine", described(quarantined)));
+        places.push(ErasedPlace::counted("quarantine", quarantined));
 
         Ok(EraseReceipt {
             organization: self.organization.clone(),
@@ -297,14 +299,6 @@ impl<'a> Erasure<'a> {
     }
 }
 
-fn described(left: Result<u64, Error>) -> Option<String> {
-    match left {
-        Ok(0) => None,
-        Ok(count) => Some(format!("{count} blobs")),
-        Err(error) => Some(format!("it could not be looked at: {error}")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -316,7 +310,7 @@ mod tests {
     use crate::domain::fsck::FsckOptions;
     use crate::domain::key::{KeyScope, NewKey};
     use crate::domain::provider::{ProviderCode, ProviderConfig};
-    use crate::metadata::Lease;
+    use crate::metadata::{Lease, Purged};
     use crate::service::{ListRequest, NewUpload};
     use crate::worker::NoProgress;
 
@@ -455,7 +449,7 @@ mod tests {
             }
             let blob = dir.path().join("data/blobs").join(claims[0].record.blob.key.as_str());
             std::fs::remove_file(blob).unwrap();
-            inner.metadata.finish_purges("another", &[file]).await.unwrap();
+            inner.metadata.finish_purges("another", &[Purged::of(file)], now).await.unwrap();
             drop(working);
         };
         let (receipt, ()) = tokio::join!(erase(&store, "7"), other);

@@ -1,6 +1,6 @@
 //! Upkeep: renames that failed after their commit, the reserve file, writes to providers that broke off,
-//! forgotten idempotency keys, spent permits and retired secrets of signed URLs, and files that no upload
-//! flushed.
+//! forgotten idempotency keys, spent permits and retired secrets of signed URLs, old receipts, and files that
+//! no upload flushed.
 
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ impl FileStore {
         if self.may_remove() {
             withdraw_stale_writes(self, inner.now().minus(WRITE_AGE)).await;
             outcome = outcome.and(self.forget_signatures().await);
+            outcome = outcome.and(self.forget_receipts().await);
         }
         outcome = outcome.and(self.forget_idempotency().await);
         outcome.and(unflushed::flush(self).await)

@@ -16,6 +16,7 @@ mod sheet;
 mod report;
 mod fsck;
 mod erase;
+mod receipt;
 mod overview;
 mod usage;
 mod reply;

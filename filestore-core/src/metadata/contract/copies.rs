@@ -216,6 +216,7 @@ pub(crate) async fn a_flip_is_lost_when_the_file_was_replaced_or_deleted(metadat
             file_id: old.file_id,
             provider: old.blob.provider.clone(),
             key: old.blob.key.clone(),
+            content: None,
             not_before: at(5),
         };
         let flip = UpdateFile { drop_blob: Some(dropped), ..change(old, next.clone()) };

@@ -242,6 +242,9 @@ pub(crate) async fn usage_follows_inserts_replaces_and_purges(metadata: &dyn Met
         .await
         .unwrap();
     assert_eq!((claims.len(), stored().await), (1, 40));
-    assert_eq!(metadata.finish_purges("run", &[moved.file_id]).await.unwrap(), 1);
+    assert_eq!(
+        metadata.finish_purges("run", &[Purged::of(moved.file_id)], at(0)).await.unwrap(),
+        1
+    );
     assert_eq!(stored().await, 10);
 }

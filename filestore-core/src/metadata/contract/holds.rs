@@ -21,6 +21,7 @@ async fn drop_a_blob(metadata: &dyn Metadata, record: &FileRecord) {
         file_id: record.file_id,
         provider: record.blob.provider.clone(),
         key: record.blob.key.clone(),
+        content: None,
         not_before: at(0),
     });
     let update = UpdateFile { drop_blob, ..change(record, next) };

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    BindingSeen, Expected, InsertFiles, Inserted, Lease, Metadata, Scope, UpdateFile, Updated,
-    WriteIntent, Writes,
+    BindingSeen, Expected, InsertFiles, Inserted, Lease, Metadata, Purged, Scope, UpdateFile,
+    Updated, WriteIntent, Writes,
 };
 use crate::domain::clock::Timestamp;
 use crate::domain::custom_metadata::CustomMetadata;
-use crate::domain::id::{BlobId, FileId, OrganizationId, OrganizationNumber, Sha256};
+use crate::domain::id::{BlobId, FileId, KeyId, OrganizationId, OrganizationNumber, Sha256};
 use crate::domain::lifecycle::FileState;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
@@ -26,6 +26,7 @@ pub(crate) mod idempotency;
 pub(crate) mod bindings;
 pub(crate) mod keys;
 pub(crate) mod purge;
+pub(crate) mod receipts;
 pub(crate) mod holds;
 pub(crate) mod sync;
 pub(crate) mod copies;
@@ -117,6 +118,14 @@ macro_rules! contract_tests {
                 purge_leases_can_be_renewed_and_released,
                 a_purge_waits_for_the_dropped_blobs_at_other_providers,
                 waits_end_when_the_provider_answers_again,
+            }
+            receipts {
+                a_receipt_says_who_deleted_and_what_was_absent,
+                the_first_deletion_counts_and_a_restore_takes_it_back,
+                an_expired_file_was_deleted_by_its_expiry,
+                blobs_that_a_file_dropped_are_on_its_receipt,
+                a_foreign_receipt_looks_like_an_unknown_one,
+                old_receipts_are_forgotten_up_to_the_limit,
             }
             holds {
                 what_a_hold_keeps_waits_until_it_ends,
@@ -307,6 +316,7 @@ pub(crate) fn change(old: &FileRecord, next: FileRecord) -> UpdateFile {
         drop_blob: None,
         quota_bytes: None,
         binding: None,
+        deleted_by: None,
         writes: Writes::Record,
     }
 }

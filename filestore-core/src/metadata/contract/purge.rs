@@ -3,10 +3,15 @@
 use super::sync::bind;
 use super::*;
 use crate::domain::backlog::Waiting;
+use crate::domain::receipt::Content;
 use crate::metadata::{AfterFailure, DroppedBlob, PurgeBacklog, PurgeClaim};
 
 fn ids(claims: &[PurgeClaim]) -> Vec<FileId> {
     claims.iter().map(|claim| claim.record.file_id).collect()
+}
+
+fn gone(claims: &[PurgeClaim]) -> Vec<Purged> {
+    ids(claims).into_iter().map(Purged::of).collect()
 }
 
 /// Claims at `now` for ten milliseconds, without grace.
@@ -22,6 +27,7 @@ fn dropped(record: &FileRecord, not_before: Timestamp) -> DroppedBlob {
         file_id: record.file_id,
         provider: record.blob.provider.clone(),
         key: record.blob.key.clone(),
+        content: Some(Content::of(&record.blob)),
         not_before,
     }
 }
@@ -132,14 +138,14 @@ pub(crate) async fn a_lease_that_ended_can_be_taken_over(metadata: &dyn Metadata
     assert_eq!(claim(metadata, "two", 9, 10).await, []);
     assert_eq!(ids(&claim(metadata, "two", 10, 10).await), [dead.file_id]);
     assert_eq!(
-        metadata.finish_purges("one", &[dead.file_id]).await.unwrap(),
+        metadata.finish_purges("one", &[Purged::of(dead.file_id)], at(0)).await.unwrap(),
         0,
         "not its own any more"
     );
 
     metadata.postpone_purge("one", dead.file_id, at(10)).await.unwrap();
     assert_eq!(claim(metadata, "three", 15, 10).await, [], "a stranger's failure changes nothing");
-    assert_eq!(metadata.finish_purges("two", &[dead.file_id]).await.unwrap(), 1);
+    assert_eq!(metadata.finish_purges("two", &[Purged::of(dead.file_id)], at(0)).await.unwrap(), 1);
 }
 
 pub(crate) async fn a_failed_purge_waits_and_stays_claimed(metadata: &dyn Metadata) {
@@ -152,7 +158,11 @@ pub(crate) async fn a_failed_purge_waits_and_stays_claimed(metadata: &dyn Metada
         metadata.postpone_purge("run", dead.file_id, at(now + 100)).await.unwrap();
     }
 
-    assert_eq!(metadata.finish_purges("run", &[dead.file_id]).await.unwrap(), 0, "given back");
+    assert_eq!(
+        metadata.finish_purges("run", &[Purged::of(dead.file_id)], at(0)).await.unwrap(),
+        0,
+        "given back"
+    );
 }
 
 pub(crate) async fn clearing_leases_frees_them_but_keeps_the_waits(metadata: &dyn Metadata) {
@@ -161,7 +171,10 @@ pub(crate) async fn clearing_leases_frees_them_but_keeps_the_waits(metadata: &dy
     assert_eq!(claim(metadata, "run", 1, 10).await.len(), 2);
     metadata.postpone_purge("run", waits.file_id, at(500)).await.unwrap();
     metadata.clear_leases().await.unwrap();
-    assert_eq!(metadata.finish_purges("run", &[leased.file_id]).await.unwrap(), 0);
+    assert_eq!(
+        metadata.finish_purges("run", &[Purged::of(leased.file_id)], at(0)).await.unwrap(),
+        0
+    );
     assert_eq!(ids(&claim(metadata, "next", 2, 10).await), [leased.file_id]);
     assert_eq!(ids(&claim(metadata, "next", 500, 10).await), [leased.file_id, waits.file_id]);
 }
@@ -172,11 +185,12 @@ pub(crate) async fn only_the_owner_finishes(metadata: &dyn Metadata) {
     let dead = put_deleted(metadata, ready("acme"), at(0)).await;
     assert_eq!(ids(&claim(metadata, "run", 0, 10).await), [dead.file_id]);
 
-    let all = [live.file_id, unclaimed.file_id, dead.file_id, FileId::generate(at(0))];
-    assert_eq!(metadata.finish_purges("other", &all).await.unwrap(), 0);
+    let all =
+        [live.file_id, unclaimed.file_id, dead.file_id, FileId::generate(at(0))].map(Purged::of);
+    assert_eq!(metadata.finish_purges("other", &all, at(0)).await.unwrap(), 0);
     assert_eq!(get(metadata, dead.file_id).await.as_deref(), Some(&dead));
-    assert_eq!(metadata.finish_purges("run", &all).await.unwrap(), 1);
-    assert_eq!(metadata.finish_purges("run", &all).await.unwrap(), 0, "a second time");
+    assert_eq!(metadata.finish_purges("run", &all, at(0)).await.unwrap(), 1);
+    assert_eq!(metadata.finish_purges("run", &all, at(0)).await.unwrap(), 0, "a second time");
     assert_eq!(get(metadata, dead.file_id).await, None);
     assert!(
         get(metadata, live.file_id).await.is_some()
@@ -196,7 +210,7 @@ pub(crate) async fn a_finished_purge_takes_the_dropped_blobs_along(metadata: &dy
     assert_eq!(claims[0].dropped, [dropped(&first, at(1000))]);
     assert_eq!(metadata.due_blobs(&ProviderCode::local(), at(1000), 10).await.unwrap().len(), 2);
 
-    metadata.finish_purges("run", &[dead.file_id]).await.unwrap();
+    metadata.finish_purges("run", &[Purged::of(dead.file_id)], at(0)).await.unwrap();
     let left = metadata.due_blobs(&ProviderCode::local(), at(1000), 10).await.unwrap();
     assert_eq!(left.iter().map(|due| due.blob.file_id).collect::<Vec<_>>(), [other.file_id]);
 }
@@ -211,7 +225,10 @@ pub(crate) async fn a_finished_purge_leaves_what_was_withdrawn_at_a_provider(
     // A copy that was under way fails after the purge has looked.
     metadata.withdraw_writes(std::slice::from_ref(&copy.blob.key), at(1000)).await.unwrap();
 
-    assert_eq!(metadata.finish_purges("run", &[record.file_id]).await.unwrap(), 1);
+    assert_eq!(
+        metadata.finish_purges("run", &[Purged::of(record.file_id)], at(0)).await.unwrap(),
+        1
+    );
 
     let left = metadata.due_blobs(&provider("s3"), at(1000), 10).await.unwrap();
     assert_eq!(left.iter().map(|due| &due.blob.key).collect::<Vec<_>>(), [&copy.blob.key]);
@@ -367,7 +384,11 @@ pub(crate) async fn purge_leases_can_be_renewed_and_released(metadata: &dyn Meta
     metadata.release_purges("stranger").await.unwrap();
     assert_eq!(claim(metadata, "two", 499, 9).await, []);
     metadata.release_purges("one").await.unwrap();
-    assert_eq!(metadata.finish_purges("one", &[dead.file_id]).await.unwrap(), 0, "released");
+    assert_eq!(
+        metadata.finish_purges("one", &[Purged::of(dead.file_id)], at(0)).await.unwrap(),
+        0,
+        "released"
+    );
     let again = claim(metadata, "two", 1, 9).await;
     assert_eq!((ids(&again), again[0].attempts), (vec![dead.file_id], 0));
 }
@@ -402,7 +423,7 @@ pub(crate) async fn a_purge_waits_for_the_dropped_blobs_at_other_providers(
     let claims = claim(metadata, "run", 4, 9).await;
     assert_eq!(ids(&claims), [record.file_id], "nothing is left to wait for");
 
-    assert_eq!(metadata.finish_purges("run", &ids(&claims)).await.unwrap(), 1);
+    assert_eq!(metadata.finish_purges("run", &gone(&claims), at(0)).await.unwrap(), 1);
     assert_eq!(metadata.due_blobs(&provider("s3"), at(999), 9).await.unwrap(), []);
     let due = metadata.due_blobs(&provider("s3"), at(1000), 9).await.unwrap();
     assert_eq!(due.len(), 1, "a delayed write may have landed");

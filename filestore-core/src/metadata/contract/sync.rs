@@ -129,6 +129,6 @@ pub(crate) async fn counts_follow_every_change(metadata: &dyn Metadata) {
         .claim_purges(lease("run", at(2), at(9)), &ProviderCode::local(), at(2), 9)
         .await
         .unwrap();
-    metadata.finish_purges("run", &[back.file_id]).await.unwrap();
+    metadata.finish_purges("run", &[Purged::of(back.file_id)], at(0)).await.unwrap();
     assert_eq!(counts().await, left);
 }

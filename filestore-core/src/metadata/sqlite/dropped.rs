@@ -9,20 +9,21 @@ use rusqlite::{Connection, Row, params};
 use crate::domain::clock::Timestamp;
 use crate::domain::id::FileId;
 use crate::domain::provider::ProviderCode;
+use crate::domain::receipt::RemovedBlob;
 use crate::metadata::{DroppedBlob, DueBlob};
 
 use super::fault::{Fault, Source};
-use super::{backlog, holds, purge, row};
+use super::{backlog, holds, purge, receipts, row};
 
 macro_rules! columns {
     () => {
-        "file_id, storage_provider, blob_key, not_before"
+        "file_id, storage_provider, blob_key, not_before, sha256, size_bytes"
     };
 }
 
-const PUT: &str =
-    "INSERT INTO blob_gc (file_id, storage_provider, blob_key, not_before, kept_until)
-     VALUES (?1, ?2, ?3, ?4, ?4)";
+const PUT: &str = "INSERT INTO blob_gc
+     (file_id, storage_provider, blob_key, not_before, kept_until, sha256, size_bytes)
+     VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6)";
 
 pub(super) const DUE: &str = concat!(
     "SELECT ",
@@ -55,18 +56,22 @@ pub(super) const FAIL: &str = "UPDATE blob_gc SET not_before = ?3, attempts = at
 pub(super) const HASTEN: &str = "UPDATE blob_gc SET not_before = min(not_before, ?3)
      WHERE file_id = ?1 AND is_absent = 0 AND storage_provider NOT IN ('LOCAL', ?2)";
 
-pub(super) const FILE: &str = "SELECT file_id FROM blob_gc WHERE id = ?1 AND blob_key = ?2";
+pub(super) const FILE: &str =
+    concat!("SELECT ", columns!(), " FROM blob_gc WHERE id = ?1 AND blob_key = ?2");
 
 pub(super) const END_WAITS: &str = "UPDATE blob_gc SET not_before = ?2
      WHERE id IN (SELECT id FROM blob_gc INDEXED BY blob_gc_failed
      WHERE attempts > 0 AND storage_provider = ?1 AND not_before > ?2 LIMIT ?3)";
 
 pub(super) fn put(sql: &Connection, blob: &DroppedBlob) -> Result<(), Fault> {
+    let size = blob.content.map(|content| row::integer(content.size_bytes)).transpose()?;
     let params = params![
         row::id(blob.file_id),
         blob.provider.as_str(),
         blob.key.as_str(),
         blob.not_before.as_millis(),
+        blob.content.as_ref().map(|content| content.sha256.0.as_slice()),
+        size,
     ];
     row::execute(sql, PUT, params).map(drop)
 }
@@ -83,7 +88,7 @@ pub(super) fn due(
 
     let params = params![holder.as_str(), now.as_millis()];
     row::collect_up_to(limit, sql, DUE, params, |row| {
-        Ok(DueBlob { blob: blob(row)?, id: row.get(4)?, attempts: row.get(5)? })
+        Ok(DueBlob { blob: blob(row)?, id: row.get(6)?, attempts: row.get(7)? })
     })
 }
 
@@ -125,14 +130,19 @@ pub(super) fn hasten(
 pub(super) fn finish(sql: &Connection, blobs: &[DueBlob], now: Timestamp) -> Result<(), Fault> {
     for due in blobs {
         let row = params![due.id, due.blob.key.as_str()];
-        let Some(file) = row::first(sql, FILE, row, |row| Ok(row.get::<_, String>(0)?))? else {
+        let Some(DroppedBlob { file_id, provider, key, content, .. }) =
+            row::first(sql, FILE, row, blob)?
+        else {
             continue;
         };
+        let found = RemovedBlob { holder: provider, key, content, absent_at: now, checked_at: now };
+        receipts::note(sql, file_id, &found)?;
+
         let ended = params![due.id, due.blob.key.as_str(), now.as_millis()];
         if row::execute(sql, FINISH, ended)? == 0 {
             row::execute(sql, NOTE_ABSENCE, row)?;
         }
-        row::execute(sql, purge::GO_ON, [file])?;
+        row::execute(sql, purge::GO_ON, [row::id(file_id)])?;
     }
     Ok(())
 }
@@ -166,5 +176,6 @@ fn read(row: &Row<'_>) -> Result<DroppedBlob, Source> {
         provider: row::parse(row, 1)?,
         key: row::parse(row, 2)?,
         not_before: Timestamp::from_millis(row.get(3)?),
+        content: receipts::content(row, 4)?,
     })
 }

@@ -19,6 +19,7 @@ use crate::domain::listing::ListPosition;
 use crate::domain::load::QueueLoad;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
+use crate::domain::receipt::PurgedFile;
 use crate::domain::record::{FileRecord, Thumbhash};
 use crate::domain::signature::SigningSecret;
 use crate::domain::usage::Usage;
@@ -27,13 +28,14 @@ use crate::tasks;
 use crate::metadata::{
     AfterFailure, BindingOutcome, DueBlob, Holding, IdempotencyEntry, InsertFiles, Inserted,
     KeyChange, KeyOutcome, Lease, ListFilter, ListedFiles, Metadata, PurgeBacklog, PurgeClaim,
-    Scope, StoredKey, StoredSecret, SyncClaim, SyncCounts, UpdateFile, Updated, WriteIntent,
+    Purged, Scope, StoredKey, StoredSecret, SyncClaim, SyncCounts, UpdateFile, Updated,
+    WriteIntent,
 };
 
 use super::fault::Fault;
 use super::{
     SqliteMetadata, backlog, bindings, dropped, files, holdings, holds, idempotency, intents, keys,
-    listing, purge, reread, settings, signing, snapshot, sync, waits,
+    listing, purge, receipts, reread, settings, signing, snapshot, sync, waits,
 };
 
 #[async_trait]
@@ -244,9 +246,20 @@ impl Metadata for SqliteMetadata {
             .await
     }
 
-    async fn finish_purges(&self, owner: &str, ids: &[FileId]) -> Result<u64> {
-        let (owner, ids) = (owner.to_owned(), ids.to_vec());
-        self.writer.run("deleting records", move |tx| purge::finish(tx, &owner, &ids)).await
+    async fn finish_purges(&self, owner: &str, purged: &[Purged], now: Timestamp) -> Result<u64> {
+        let (owner, purged) = (owner.to_owned(), purged.to_vec());
+        self.writer.run("deleting records", move |tx| purge::finish(tx, &owner, &purged, now)).await
+    }
+
+    async fn receipt(&self, id: FileId, scope: &Scope) -> Result<Option<PurgedFile>> {
+        let scope = scope.clone();
+        self.readers.run("reading a receipt", move |sql| receipts::get(sql, id, &scope)).await
+    }
+
+    async fn forget_receipts(&self, before: Timestamp, limit: usize) -> Result<u64> {
+        self.writer
+            .run("forgetting receipts", move |tx| receipts::forget(tx.sql, before, limit))
+            .await
     }
 
     async fn postpone_purge(&self, owner: &str, id: FileId, retry_at: Timestamp) -> Result<()> {

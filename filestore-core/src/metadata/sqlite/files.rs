@@ -64,6 +64,8 @@ macro_rules! bytes_and_state {
      updated_at = max(updated_at, ?21), expires_at = ?22,
      thumbhash = CASE WHEN sha256 = ?14 THEN coalesce(thumbhash, ?25) ELSE ?25 END,
      purge_marked_at = CASE WHEN ?9 IS NOT NULL THEN coalesce(purge_marked_at, ?27) END,
+     deleted_at = CASE WHEN ?9 IS NOT NULL THEN coalesce(deleted_at, ?27) END,
+     deleted_by = CASE WHEN ?9 IS NOT NULL THEN coalesce(deleted_by, ?28) END,
      sync_owner = CASE WHEN sync_status = ?8 AND blob_key = ?12 THEN sync_owner END,
      sync_attempts = CASE WHEN sync_status = ?8 AND blob_key = ?12 THEN sync_attempts ELSE 0 END,
      sync_not_before = CASE WHEN sync_status = ?8 AND blob_key = ?12 THEN sync_not_before ELSE 0 END"
@@ -221,10 +223,11 @@ pub(super) fn update(tx: &mut WriteTx<'_>, update: &UpdateFile) -> Result<Update
     }
 
     let now = update.now.as_millis();
+    let by = update.deleted_by.as_ref().map(ToString::to_string);
     match update.writes {
-        Writes::Bytes => write(tx.sql, MOVE, next, &[&old.rowid, &now])?,
+        Writes::Bytes => write(tx.sql, MOVE, next, &[&old.rowid, &now, &by])?,
         Writes::Record => {
-            write(tx.sql, UPDATE, next, &[&old.rowid, &now])?;
+            write(tx.sql, UPDATE, next, &[&old.rowid, &now, &by])?;
             if old.metadata.as_deref().unwrap_or("{}") != next.metadata.as_json() {
                 terms::replace(tx.sql, next)?;
             }

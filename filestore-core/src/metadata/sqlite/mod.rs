@@ -56,6 +56,7 @@ mod bindings;
 mod keys;
 mod dropped;
 mod purge;
+mod receipts;
 mod backlog;
 mod sync;
 mod holdings;

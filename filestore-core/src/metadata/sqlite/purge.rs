@@ -14,15 +14,16 @@ use crate::domain::clock::Timestamp;
 use crate::domain::id::FileId;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
-use crate::metadata::{Lease, PurgeBacklog, PurgeClaim};
+use crate::metadata::{Lease, PurgeBacklog, PurgeClaim, Purged};
 
 use super::fault::Fault;
 use super::row::{self, COLUMNS, columns, id};
 use super::writer::WriteTx;
-use super::{backlog, damage, dropped, holds};
+use super::{backlog, damage, dropped, holds, receipts};
 
 pub(super) const EXPIRE: &str =
-    "UPDATE files SET purge_status = 'SYSTEM_PURGE', purge_marked_at = ?1, updated_at = ?1
+    "UPDATE files SET purge_status = 'SYSTEM_PURGE', purge_marked_at = ?1, updated_at = ?1,
+     deleted_at = ?1, deleted_by = 'expiry'
      WHERE rowid IN (SELECT rowid FROM files INDEXED BY files_expiring
      WHERE status = 'TEMP' AND purge_status IS NULL AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2)
      RETURNING file_id";
@@ -221,12 +222,18 @@ fn claim_readable(
     Ok(claims)
 }
 
-pub(super) fn finish(tx: &mut WriteTx<'_>, owner: &str, ids: &[FileId]) -> Result<u64, Fault> {
+pub(super) fn finish(
+    tx: &mut WriteTx<'_>,
+    owner: &str,
+    purged: &[Purged],
+    now: Timestamp,
+) -> Result<u64, Fault> {
     let mut gone = 0;
-    for &file in ids {
-        if row::execute(tx.sql, FINISH, params![id(file), owner])? > 0 {
-            dropped::forget_file(tx.sql, file)?;
-            tx.touch(file);
+    for one in purged {
+        if receipts::put(tx.sql, owner, one, now)? {
+            row::execute(tx.sql, FINISH, params![id(one.file_id), owner])?;
+            dropped::forget_file(tx.sql, one.file_id)?;
+            tx.touch(one.file_id);
             gone += 1;
         }
     }

@@ -56,7 +56,8 @@ const FORGET_WORK: &str = "DELETE FROM holds; DELETE FROM settings WHERE name = 
 const FORGET_CLAIMS: &str =
     "DELETE FROM write_intents; DELETE FROM blob_gc; DELETE FROM files WHERE purge_claimed = 1;
      DELETE FROM settings WHERE name = 'store_id' OR substr(name, 1, 16) = 'provider_marked:'
-     OR substr(name, 1, 14) = 'backup_marked:';";
+     OR substr(name, 1, 14) = 'backup_marked:' OR substr(name, 1, 12) = 'receipt_key:';
+     DELETE FROM purge_receipts; DELETE FROM removed_blobs;";
 
 const LOCALIZE: &str = "UPDATE files SET storage_location = 'LOCAL', storage_provider = 'LOCAL',
      sync_status = CASE status WHEN 'READY' THEN 'PENDING' ELSE 'NONE' END,

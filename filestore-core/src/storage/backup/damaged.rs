@@ -9,7 +9,7 @@ use super::sweep::list;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::Sha256;
 
-const DAMAGED: &str = "damaged";
+pub(super) const DAMAGED: &str = "damaged";
 
 const SETTING_ASIDE: &str = "setting damaged bytes aside";
 

@@ -14,17 +14,17 @@ use super::runs::{Claim, Runs, Sharing};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{Sha256, SnapshotId};
 
-const MARKER: &str = "filestore-backup";
+pub(super) const MARKER: &str = "filestore-backup";
 const LOCK: &str = "filestore-backup.lock";
 const MARKER_TEXT: &str = "format 1\n";
-const BLOBS: &str = "blobs";
-const SNAPSHOTS: &str = "snapshots";
-const MANIFEST: &str = "manifest.jsonl";
+pub(super) const BLOBS: &str = "blobs";
+pub(super) const SNAPSHOTS: &str = "snapshots";
+pub(super) const MANIFEST: &str = "manifest.jsonl";
 const UNFINISHED_MANIFEST: &str = "manifest.jsonl.new";
 const DATABASE: &str = "metadata.sqlite3";
 
 pub(super) const BACKING_UP: &str = "writing a snapshot";
-const READING: &str = "reading a snapshot";
+pub(super) const READING: &str = "reading a snapshot";
 
 /// True if each file is flushed by itself: the file system cannot be flushed as a whole.
 pub(super) const SYNCS_EACH: bool = !cfg!(target_os = "linux");

@@ -278,6 +278,53 @@ impl Manifest {
     }
 }
 
+/// Tells if a finished manifest names a content as one that the snapshot holds. Reads a few lines of it,
+/// as contents are in the order of their digests; so damage elsewhere is not seen.
+pub(super) fn holds(file: &mut File, sha256: Sha256) -> Result<bool> {
+    let mut high = file.metadata().map_err(|error| Error::io(READING, error))?.len();
+    let mut low = 0;
+
+    // The line of the digest, if there is one, begins within low..high.
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let (start, text) = line_from(file, middle)?;
+        if start >= high {
+            high = middle;
+            continue;
+        }
+
+        let after = start + text.len() as u64;
+        match serde_json::from_slice::<Content>(&text) {
+            Ok(content) => match content.sha256.parse::<Sha256>().map_err(|_| damaged())? {
+                found if found.0 < sha256.0 => low = after,
+                found if found.0 > sha256.0 => high = middle,
+                _ => return Ok(content.provider.is_none() && !content.damaged),
+            },
+            Err(_) if parse::<Head>(&text).is_ok() => low = after,
+            Err(_) => {
+                parse::<End>(&text)?;
+                high = middle;
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Reads the first line that begins at `offset` or behind it, with its start; nothing at the end.
+fn line_from(file: &mut File, offset: u64) -> Result<(u64, Vec<u8>)> {
+    let io = |error| Error::io(READING, error);
+    file.seek(SeekFrom::Start(offset.saturating_sub(1))).map_err(io)?;
+    let mut lines = BufReader::new(file.take(2 * LINE_BYTES));
+
+    let mut skipped = Vec::new();
+    if offset > 0 {
+        lines.read_until(b'\n', &mut skipped).map_err(io)?;
+    }
+    let mut text = Vec::new();
+    lines.read_until(b'\n', &mut text).map_err(io)?;
+    Ok((offset.saturating_sub(1) + skipped.len() as u64, text))
+}
+
 fn info_of(head: &Head, end: &End) -> Result<SnapshotInfo> {
     Ok(SnapshotInfo {
         id: head.snapshot_id.parse().map_err(|_| damaged())?,

@@ -130,6 +130,25 @@ impl LocalStore {
     }
 }
 
+impl LocalStore {
+    /// Counts the blobs with these keys that lie in the quarantine.
+    pub async fn quarantined(&self, keys: Vec<BlobKey>) -> Result<u64> {
+        self.on_pool(COUNTING, move |shared| {
+            let counted = entries(&shared.dir.path().join(DIRECTORY)).and_then(|runs| {
+                let mut count = 0;
+                for key in &keys {
+                    for run in &runs {
+                        count += u64::from(run.join("blobs").join(key.as_str()).try_exists()?);
+                    }
+                }
+                Ok(count)
+            });
+            counted.map_err(|error: io::Error| Error::io(COUNTING, error))
+        })
+        .await
+    }
+}
+
 /// Counts the files below a directory; none if there is no such directory.
 fn count_below(directory: &Path) -> io::Result<u64> {
     let mut count = 0;

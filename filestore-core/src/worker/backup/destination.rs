@@ -3,11 +3,10 @@
 //! A destination that was used once is known again by its marker, also when the disk that belongs there is
 //! not mounted and the directory beneath is empty: snapshots do not go to the disk beneath.
 
-use std::path::Path;
-
 use super::Backups;
 use crate::FileStore;
 use crate::domain::error::{Error, Result};
+use crate::service::marked;
 
 impl FileStore {
     /// Opens a destination; see [`Admin::backups`](crate::worker::Admin::backups).
@@ -19,7 +18,7 @@ impl FileStore {
             return Err(missing.with_allowed(destinations.iter().map(|known| known.name.as_str())));
         };
 
-        let (metadata, setting) = (&self.inner().metadata, setting(&known.path));
+        let (metadata, setting) = (&self.inner().metadata, marked(&known.path));
         if metadata.settings().await?.contains_key(&setting) {
             return Backups::reopen(&known.path).await;
         }
@@ -27,10 +26,4 @@ impl FileStore {
         metadata.put_settings([(setting, "1".to_owned())].into()).await?;
         Ok(backups)
     }
-}
-
-/// Returns the name of the setting that notes a directory as one of snapshots.
-fn setting(path: &Path) -> String {
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    format!("backup_marked:{}", path.display())
 }

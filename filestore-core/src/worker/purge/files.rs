@@ -2,7 +2,8 @@
 //!
 //! Order, each step repeatable: claim with a lease (no restore from here on) → variants → bytes, the
 //! current blob and those it dropped → only when all are confirmed absent, the record. A file whose
-//! bytes cannot be removed keeps its record; the removal is attempted again later.
+//! bytes cannot be removed keeps its record; the removal is attempted again later. The transaction that
+//! deletes the record writes the receipt: there is never one without the other.
 //!
 //! A lane removes what its own holder and the service's disk hold. What a file dropped at another
 //! provider comes due in that provider's lane of dropped blobs, and the record waits for it.
@@ -16,8 +17,10 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use super::PurgeRun;
 use crate::domain::error::{Error, Result};
 use crate::domain::provider::ProviderCode;
+use crate::domain::receipt::{Content, RemovedBlob};
+use crate::domain::record::Blob;
 use crate::domain::report::PurgeReport;
-use crate::metadata::{Lease, PurgeClaim};
+use crate::metadata::{Lease, PurgeClaim, Purged};
 use crate::tasks;
 use crate::tasks::step::{Step, reached};
 use crate::worker::failures::Failures;
@@ -54,8 +57,8 @@ pub(super) struct LaneReport {
 struct Removal<'c> {
     claim: &'c PurgeClaim,
     outcome: Outcome,
-    /// The holders of the blobs that were removed.
-    removed_at: Vec<ProviderCode>,
+    /// The blobs that were found absent.
+    removed: Vec<RemovedBlob>,
 }
 
 enum Outcome {
@@ -171,27 +174,37 @@ impl<'a> FileLane<'a> {
         }
 
         let mut removals = Vec::with_capacity(claims.len());
-        let (mut indexes, mut blobs) = (Vec::new(), Vec::new());
+        let (mut noted, mut blobs) = (Vec::new(), Vec::new());
         for (index, claim) in claims.iter().enumerate() {
             let variants = inner.variants.remove_file(claim.record.file_id).await;
             reached(Step::VariantsRemoved);
             removals.push(Removal::new(claim, self.outcome(claim, variants)));
 
-            let current = (&claim.record.blob.provider, &claim.record.blob.key);
-            let dropped = claim.dropped.iter().map(|blob| (&blob.provider, &blob.key));
-            for (provider, key) in iter::once(current).chain(dropped) {
+            let Blob { provider, key, .. } = &claim.record.blob;
+            let current = (provider, key, Some(Content::of(&claim.record.blob)));
+            let dropped =
+                claim.dropped.iter().map(|blob| (&blob.provider, &blob.key, blob.content));
+            for (provider, key, content) in iter::once(current).chain(dropped) {
                 if self.reaches(provider) {
-                    indexes.push(index);
+                    noted.push((index, content));
                     blobs.push((provider.clone(), key.clone()));
                 }
             }
         }
 
-        for ((index, holder), outcome) in
-            indexes.into_iter().zip(blobs.clone()).zip(self.run.remove(blobs).await)
+        let outcomes = self.run.remove(blobs.clone()).await;
+        let now = inner.now();
+        for (((index, content), (holder, key)), outcome) in
+            noted.into_iter().zip(blobs).zip(outcomes)
         {
             match outcome {
-                Ok(()) => removals[index].removed_at.push(holder.0),
+                Ok(()) => removals[index].removed.push(RemovedBlob {
+                    holder,
+                    key,
+                    content,
+                    absent_at: now,
+                    checked_at: now,
+                }),
                 Err(error) => removals[index].outcome = Outcome::Failed(error),
             }
         }
@@ -219,12 +232,12 @@ impl<'a> FileLane<'a> {
         let metadata = &self.run.store.inner().metadata;
         let mut absent = Vec::with_capacity(removals.len());
 
-        for Removal { claim, outcome, removed_at } in removals {
-            report.count_removed(removed_at);
+        for Removal { claim, outcome, removed } in removals {
+            report.count_removed(removed.iter().map(|blob| blob.holder.clone()));
             match outcome {
                 Outcome::Absent => {
                     report.report.purged_bytes += claim.record.blob.size_bytes;
-                    absent.push(claim.record.file_id);
+                    absent.push(Purged { file_id: claim.record.file_id, removed });
                 }
                 Outcome::Elsewhere => {
                     let now = self.run.store.inner().now();
@@ -238,7 +251,8 @@ impl<'a> FileLane<'a> {
         }
 
         if !absent.is_empty() {
-            report.report.purged += metadata.finish_purges(&self.owner, &absent).await?;
+            let now = self.run.store.inner().now();
+            report.report.purged += metadata.finish_purges(&self.owner, &absent, now).await?;
             reached(Step::PurgeFinished);
             self.run.progress.advance(absent.len() as u64);
         }
@@ -262,6 +276,6 @@ impl<'a> FileLane<'a> {
 
 impl<'c> Removal<'c> {
     fn new(claim: &'c PurgeClaim, outcome: Outcome) -> Self {
-        Self { claim, outcome, removed_at: Vec::new() }
+        Self { claim, outcome, removed: Vec::new() }
     }
 }

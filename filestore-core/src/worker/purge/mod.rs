@@ -190,3 +190,5 @@ impl LaneReport {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod receipt_tests;

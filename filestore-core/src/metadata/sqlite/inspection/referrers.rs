@@ -84,7 +84,8 @@ pub(super) fn adopt(
         let is_orphan = matches!(of_one(sql, holder, key)?, Referrer::Nobody);
         if is_orphan {
             let (file_id, key) = (FileId::generate(not_before), key.clone());
-            let blob = DroppedBlob { file_id, provider: holder.clone(), key, not_before };
+            let blob =
+                DroppedBlob { file_id, provider: holder.clone(), key, content: None, not_before };
             dropped::put(sql, &blob)?;
         }
         adopted.push(is_orphan);

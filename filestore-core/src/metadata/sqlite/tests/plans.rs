@@ -5,7 +5,7 @@ use rusqlite::{Connection, StatementStatus};
 use super::super::listing::Index;
 use super::super::{
     backlog, bindings, damage, dropped, files, holdings, holds, idempotency, inspection, intents,
-    keys, listing, purge, settings, signing, sync, terms,
+    keys, listing, purge, receipts, settings, signing, sync, terms,
 };
 use super::*;
 use crate::domain::listing::ListFilter;
@@ -120,6 +120,15 @@ async fn no_query_scans_or_sorts() {
         dropped::FILE,
         dropped::END_WAITS,
         dropped::FAIL,
+        receipts::PUT,
+        receipts::KEEP,
+        receipts::ONE,
+        receipts::REMOVED,
+        receipts::COUNT,
+        receipts::DROPPED,
+        receipts::NOTED,
+        receipts::FORGET,
+        receipts::FORGET_BLOBS,
         sync::NEXT_PAIR,
         sync::WAITING,
         sync::SETTLE,

@@ -1,0 +1,21 @@
+//! Receipts of purges.
+
+use crate::api;
+use crate::domain::receipt_key::{ReceiptKeyInfo, SignedReceipt};
+
+impl From<SignedReceipt> for api::SignedReceipt {
+    /// Hands the receipt on as it was signed.
+    fn from(signed: SignedReceipt) -> Self {
+        Self::new(signed.json, signed.signature)
+    }
+}
+
+impl From<ReceiptKeyInfo> for api::ReceiptKeyReply {
+    fn from(info: ReceiptKeyInfo) -> Self {
+        Self {
+            public_key: info.public_key,
+            created_at: info.created_at.to_string(),
+            retired_at: info.retired_at.map(|at| at.to_string()),
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Receipts of purges, and the keys that sign them.
+//!
+//! # Purpose
+//! A receipt is put together when it is asked for: what is on record of the purge, and a look at the
+//! places that may still have the bytes. So it says what is so now, and is signed now.
+//!
+//! # Keys
+//! The private key is made with the first receipt and is kept among the settings of the store, beside
+//! the rows that receipts are made of: whoever can write those needs no key to have a lie signed. It
+//! goes with snapshots, so that a restored store signs as before; a copy of a store has none of it.
+//! A rotated key leaves its public half for ever.
+//!
+//! # Locking
+//! `receipt_keys` lets one change of the keys run at a time. Nothing is cached: receipts are rare.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::FileStore;
+use crate::domain::clock::Timestamp;
+use crate::domain::config::BackupDestination;
+use crate::domain::erasure::ErasedPlace;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::{FileId, Sha256};
+use crate::domain::receipt::{HoldingSnapshot, LookedAt, PurgeReceipt, PurgedFile};
+use crate::domain::receipt_key::{ReceiptKey, ReceiptKeyInfo, SignedReceipt};
+use crate::domain::scope::Scope;
+use crate::storage::backup::{Found, look_for};
+use crate::tasks;
+
+/// The beginning of the settings that hold keys; the public key follows.
+const KEY: &str = "receipt_key:";
+
+/// Receipts that are forgotten in one transaction.
+const PAGE: usize = 500;
+
+/// Receipts of purges; from [`FileStore::receipts`].
+#[derive(Debug, Clone, Copy)]
+pub struct Receipts<'a> {
+    store: &'a FileStore,
+}
+
+/// A key as it is stored.
+struct StoredReceiptKey {
+    info: ReceiptKeyInfo,
+    /// The private key of the one that signs.
+    key: Option<ReceiptKey>,
+}
+
+impl FileStore {
+    /// Gives access to receipts of purges.
+    pub fn receipts(&self) -> Receipts<'_> {
+        Receipts { store: self }
+    }
+
+    /// Forgets the receipts whose time is over.
+    pub(crate) async fn forget_receipts(&self) -> Result<()> {
+        let before = self.inner.now().minus(self.inner.config().receipt_retention);
+        while self.inner.metadata.forget_receipts(before, PAGE).await? == PAGE as u64 {}
+        Ok(())
+    }
+}
+
+impl Receipts<'_> {
+    /// Makes the receipt of a file whose bytes are gone and whose record went with them, as things are
+    /// now. `NotFound` for a file that was not purged, is foreign, or whose receipt was forgotten after
+    /// [`receipt_retention`](crate::StoreConfig::receipt_retention).
+    ///
+    /// ```no_run
+    /// # async fn example(store: &filestore_core::FileStore, id: filestore_core::FileId) -> filestore_core::Result<()> {
+    /// let signed = store.receipts().get(id, &filestore_core::Scope::All).await?;
+    /// if signed.receipt.is_absent_everywhere() {
+    ///     println!("{}", signed.to_document());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn get(self, id: FileId, scope: &Scope) -> Result<SignedReceipt> {
+        let inner = &self.store.inner;
+        let file = inner.metadata.receipt(id, scope).await?;
+        let file = file.ok_or_else(|| Error::not_found("receipt"))?;
+
+        let keys = file.removed.iter().map(|blob| blob.key.clone()).collect();
+        let quarantined = inner.stores.local().quarantined(keys).await;
+        let receipt = PurgeReceipt {
+            store_id: inner.metadata.store_id(),
+            kept_until: file.purged_at.plus(inner.config().receipt_retention),
+            quarantine: ErasedPlace::counted("quarantine", quarantined),
+            backups: self.look_at_backups(&file).await?,
+            issued_at: inner.now(),
+            file,
+        };
+        Ok(self.signer().await?.sign(receipt))
+    }
+
+    /// Lists the public keys of receipts, the oldest first; none before the first receipt.
+    pub async fn keys(self) -> Result<Vec<ReceiptKeyInfo>> {
+        Ok(self.stored().await?.into_iter().map(|stored| stored.info).collect())
+    }
+
+    /// Makes a new key, which signs from now on. The private key before it is forgotten; its public key
+    /// stays listed, and verifies what it signed.
+    pub async fn rotate_key(self) -> Result<ReceiptKeyInfo> {
+        let _changing = self.store.inner.receipt_keys.lock().await;
+        let (info, _) = self.replace_key(self.stored().await?).await?;
+        Ok(info)
+    }
+
+    /// Looks for the bytes that a file had in the destinations of backups.
+    async fn look_at_backups(self, file: &PurgedFile) -> Result<Vec<LookedAt>> {
+        let inner = &self.store.inner;
+        let contents = file.removed.iter().filter_map(|blob| blob.content);
+        let digests: Vec<Sha256> = contents.map(|content| content.sha256).collect();
+        let settings = inner.metadata.settings().await?;
+
+        let mut all = Vec::new();
+        for BackupDestination { name, path } in inner.config().backup_destinations.clone() {
+            let (digests, was_used) = (digests.clone(), settings.contains_key(&marked(&path)));
+            let found = tasks::blocking(move || look_for(&path, &digests, was_used)).await;
+            let found =
+                found.unwrap_or_else(|lost| Err(Error::internal("reading snapshots", lost)));
+            all.push(looked_at(name, inner.now(), found));
+        }
+        Ok(all)
+    }
+
+    /// Returns the key that signs, made now if there is none.
+    async fn signer(self) -> Result<ReceiptKey> {
+        let _changing = self.store.inner.receipt_keys.lock().await;
+        let mut stored = self.stored().await?;
+        match stored.iter_mut().find_map(|stored| stored.key.take()) {
+            Some(key) => Ok(key),
+            None => Ok(self.replace_key(stored).await?.1),
+        }
+    }
+
+    /// Stores a new key in the place of those that sign. The caller holds `receipt_keys`.
+    async fn replace_key(
+        self,
+        stored: Vec<StoredReceiptKey>,
+    ) -> Result<(ReceiptKeyInfo, ReceiptKey)> {
+        let now = self.store.inner.now();
+        let mut settings = BTreeMap::new();
+        for old in stored.into_iter().filter(|old| old.info.retired_at.is_none()) {
+            let info = ReceiptKeyInfo { retired_at: Some(now), ..old.info };
+            settings.insert(name_of(&info), value_of(&info, None));
+        }
+
+        let key = ReceiptKey::new(tasks::random_secret());
+        let info =
+            ReceiptKeyInfo { public_key: key.public_key(), created_at: now, retired_at: None };
+        settings.insert(name_of(&info), value_of(&info, Some(&key)));
+        self.store.inner.metadata.put_settings(settings).await?;
+        tracing::info!(public_key = info.public_key, "a new key signs receipts");
+        Ok((info, key))
+    }
+
+    async fn stored(self) -> Result<Vec<StoredReceiptKey>> {
+        let mut all = Vec::new();
+        for (name, value) in self.store.inner.metadata.settings().await? {
+            if let Some(public_key) = name.strip_prefix(KEY) {
+                all.push(read(public_key, &value).ok_or_else(|| inconsistent(&name))?);
+            }
+        }
+        all.sort_by_key(|stored| stored.info.created_at);
+        Ok(all)
+    }
+}
+
+/// Returns the name of the setting that notes a directory as one of snapshots.
+pub(crate) fn marked(path: &Path) -> String {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    format!("backup_marked:{}", path.display())
+}
+
+/// Describes a destination. Callers are told a code, and the log why: the reason names paths.
+fn looked_at(destination: String, checked_at: Timestamp, found: Result<Found>) -> LookedAt {
+    let mut described = LookedAt {
+        destination,
+        checked_at,
+        snapshots: Vec::new(),
+        loose: Vec::new(),
+        problem: None,
+    };
+    match found {
+        Ok(found) => {
+            let held = found.snapshots.into_iter();
+            described.snapshots = held
+                .map(|(id, created_at, sha256)| HoldingSnapshot { id, created_at, sha256 })
+                .collect();
+            described.loose = found.loose;
+        }
+        Err(error) => {
+            tracing::warn!(
+                destination = described.destination,
+                error = %error.chain(),
+                "a receipt could not look at a destination of backups"
+            );
+            described.problem = Some(error.kind().code());
+        }
+    }
+    described
+}
+
+fn name_of(info: &ReceiptKeyInfo) -> String {
+    format!("{KEY}{}", info.public_key)
+}
+
+/// Writes the instants of a key, and the private key of one that signs.
+fn value_of(info: &ReceiptKeyInfo, key: Option<&ReceiptKey>) -> String {
+    let created_at = info.created_at.as_millis();
+    let retired_at = info.retired_at.map(|at| at.as_millis().to_string());
+    let (retired_at, key) = (retired_at.unwrap_or_default(), key.map(ReceiptKey::to_hex));
+    format!("{created_at},{retired_at},{}", key.unwrap_or_default())
+}
+
+fn read(public_key: &str, value: &str) -> Option<StoredReceiptKey> {
+    let mut parts = value.split(',');
+    let created_at = Timestamp::from_millis(parts.next()?.parse().ok()?);
+    let retired_at = match parts.next()? {
+        "" => None,
+        at => Some(Timestamp::from_millis(at.parse().ok()?)),
+    };
+    let key = match parts.next()? {
+        "" => None,
+        text => Some(ReceiptKey::from_hex(text)?),
+    };
+
+    let is_its_own = key.as_ref().is_none_or(|key| key.public_key() == public_key);
+    let public_key = public_key.to_owned();
+    let info = ReceiptKeyInfo { public_key, created_at, retired_at };
+    is_its_own.then_some(StoredReceiptKey { info, key })
+}
+
+fn inconsistent(name: &str) -> Error {
+    let message = format!("the database holds a key of receipts that cannot be read: {name}");
+    Error::new(ErrorKind::Unusable, message)
+}

@@ -1,0 +1,262 @@
+//! Receipts of whole purges: over holders, backups and crashes.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::domain::backup::BackupOptions;
+use crate::domain::binding::{BindingChange, NewBinding};
+use crate::domain::clock::ManualClock;
+use crate::domain::config::{BackupDestination, StoreConfig};
+use crate::domain::error::ErrorKind;
+use crate::domain::id::{FileId, KeyId, Sha256, SnapshotId};
+use crate::domain::provider::ProviderConfig;
+use crate::domain::receipt::{DeletedBy, PurgeReceipt};
+use crate::domain::receipt_key::verify_receipt;
+use crate::domain::scope::Scope;
+use crate::metadata::Lease;
+use crate::service::{Change, NewUpload, Replacement};
+
+const HOUR: Duration = Duration::from_hours(1);
+
+/// A store with the providers `one` and `two` and a destination of backups beside it.
+async fn open(home: &Path, clock: &ManualClock) -> FileStore {
+    let provider = |code: &str| {
+        let root = home.join(code).to_str().unwrap().to_owned();
+        ProviderConfig::new(code.parse().unwrap(), "fs").with_option("root", root)
+    };
+    std::fs::create_dir_all(home.join("nightly")).unwrap();
+    let nightly = BackupDestination { name: "nightly".into(), path: home.join("nightly") };
+    let config = StoreConfig {
+        providers: vec![provider("one"), provider("two")],
+        backup_destinations: vec![nightly],
+        ..StoreConfig::default()
+    };
+    let store = FileStore::builder(home.join("data")).config(config).clock(clock.clock());
+    store.open().await.unwrap()
+}
+
+fn new() -> NewUpload {
+    NewUpload::new("7".parse().unwrap(), "docs".parse().unwrap())
+}
+
+async fn bind(store: &FileStore, provider: &str) {
+    let provider: ProviderCode = provider.parse().unwrap();
+    let binding = NewBinding {
+        organization: 7.try_into().unwrap(),
+        organization_name: "x".into(),
+        provider: provider.clone(),
+        sync_enabled: false,
+    };
+    if store.bindings().list(None).await.unwrap().is_empty() {
+        store.bindings().create(binding).await.unwrap();
+    } else {
+        let change = BindingChange { provider: Some(provider), ..BindingChange::default() };
+        store.bindings().update(binding.organization, change).await.unwrap();
+    }
+}
+
+/// Takes a snapshot a second later, so that ids are in the order of the snapshots.
+async fn back_up(store: &FileStore, clock: &ManualClock) -> SnapshotId {
+    clock.advance(Duration::from_secs(1));
+    let backups = store.admin().backups("nightly").await.unwrap();
+    let options = BackupOptions::default();
+    let report = store.admin().backup(&backups, options, Arc::new(NoProgress)).await;
+    report.unwrap().snapshot.id
+}
+
+async fn receipt(store: &FileStore, id: FileId) -> PurgeReceipt {
+    let signed = store.receipts().get(id, &Scope::All).await.unwrap();
+    let keys = store.receipts().keys().await.unwrap();
+    let key = keys.iter().find(|key| key.retired_at.is_none()).unwrap();
+    let verified = verify_receipt(signed.to_document().as_bytes(), Some(&key.public_key)).unwrap();
+    assert_eq!(verified.file_id, id.to_string());
+    assert_eq!(verified.is_absent_everywhere, signed.receipt.is_absent_everywhere());
+    signed.receipt
+}
+
+/// Lists which digest went from which holder.
+fn removed(receipt: &PurgeReceipt) -> Vec<(&str, Sha256, u64)> {
+    let blobs = receipt.file.removed.iter();
+    let blobs = blobs.map(|blob| (blob.holder.as_str(), blob.content.unwrap()));
+    blobs.map(|(holder, content)| (holder, content.sha256, content.size_bytes)).collect()
+}
+
+#[tokio::test]
+async fn a_receipt_names_both_providers_and_the_snapshots_until_they_are_pruned() {
+    let home = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(Timestamp::now());
+    let store = open(home.path(), &clock).await;
+    bind(&store, "one").await;
+    let first = store.upload(new(), &b"first"[..]).await.unwrap();
+    let id = first.file_id;
+    let with_first = back_up(&store, &clock).await;
+
+    bind(&store, "two").await;
+    let staged = store.uploads().stage_bytes("the second".into()).await.unwrap();
+    let change = Change::Replace(Replacement::new(staged));
+    let second = store.change(id, &Scope::All, change, None).await.unwrap().record;
+    let with_second = back_up(&store, &clock).await;
+
+    let by = DeletedBy::Key { id: KeyId::generate(store.now()), name: "the night job".into() };
+    store.delete_by(id, &Scope::All, None, &by).await.unwrap();
+    let deleted_at = store.now();
+    let early = store.receipts().get(id, &Scope::All).await.unwrap_err();
+    assert_eq!(early.kind(), ErrorKind::NotFound);
+
+    clock.advance(Duration::from_secs(5));
+    // The first run has the lane of the other provider remove what was dropped there.
+    let runs = [store.purge_run(&NoProgress).await, store.purge_run(&NoProgress).await];
+    assert_eq!(runs.map(|run| run.unwrap().purged).iter().sum::<u64>(), 1);
+    let purged = receipt(&store, id).await;
+    assert_eq!((&purged.file.deleted_by, purged.file.deleted_at), (&by, deleted_at));
+    let expected = [("one", first.blob.sha256, 5), ("two", second.blob.sha256, 10)];
+    assert_eq!(removed(&purged), expected);
+    assert_eq!(purged.file.awaited.len(), 1, "a late write may land until the grace is over");
+
+    let held: Vec<_> = purged.backups[0].snapshots.iter().collect();
+    assert_eq!(held.iter().map(|one| one.id).collect::<Vec<_>>(), [with_first, with_second]);
+    assert_eq!(held[0].sha256, [first.blob.sha256]);
+    assert_eq!(held[1].sha256, [second.blob.sha256]);
+    assert!(!purged.is_absent_everywhere());
+
+    clock.advance(HOUR);
+    assert_eq!(store.purge_run(&NoProgress).await.unwrap().blobs_removed, 1);
+    let looked_again = receipt(&store, id).await;
+    assert_eq!(looked_again.file.awaited, []);
+    let again = &looked_again.file.removed[0];
+    assert_eq!(again.checked_at, store.now());
+    assert!(again.absent_at < again.checked_at && !looked_again.is_absent_everywhere());
+
+    let without = back_up(&store, &clock).await;
+    let backups = store.admin().backups("nightly").await.unwrap();
+    let report = backups.prune(1.try_into().unwrap(), Arc::new(NoProgress)).await.unwrap();
+    assert_eq!(report.kept, [without]);
+    // The directory is locked by now: a receipt looks all the same.
+    let gone = receipt(&store, id).await;
+    assert!(gone.is_absent_everywhere(), "{gone:?}");
+    assert_eq!(removed(&gone), expected);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_looked_at_or_lies_in_the_quarantine_is_no_absence() {
+    let home = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(Timestamp::now());
+    let store = open(home.path(), &clock).await;
+    let record = store.upload(new(), &b"bytes"[..]).await.unwrap();
+    let id = record.file_id;
+    back_up(&store, &clock).await;
+    store.delete(id, &Scope::All).await.unwrap();
+    assert_eq!(store.purge_run(&NoProgress).await.unwrap().purged, 1);
+    let backups = store.admin().backups("nightly").await.unwrap();
+    drop(backups);
+    back_up(&store, &clock).await;
+    let backups = store.admin().backups("nightly").await.unwrap();
+    backups.prune(1.try_into().unwrap(), Arc::new(NoProgress)).await.unwrap();
+    drop(backups);
+    assert!(receipt(&store, id).await.is_absent_everywhere());
+
+    let (there, away) = (home.path().join("nightly"), home.path().join("away"));
+    std::fs::rename(&there, &away).unwrap();
+    let unmounted = receipt(&store, id).await;
+    assert_eq!(unmounted.backups[0].problem, Some("unusable"));
+    assert!(!unmounted.is_absent_everywhere());
+    std::fs::rename(&away, &there).unwrap();
+    assert!(receipt(&store, id).await.is_absent_everywhere());
+
+    let quarantined =
+        store.data_dir().path().join("quarantine/run/blobs").join(record.blob.key.as_str());
+    std::fs::create_dir_all(quarantined.parent().unwrap()).unwrap();
+    std::fs::write(quarantined, b"bytes").unwrap();
+    let found = receipt(&store, id).await;
+    assert!(!found.quarantine.is_absent && !found.is_absent_everywhere());
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_purge_that_was_killed_between_removal_and_finish_has_its_receipt_in_the_end() {
+    let home = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(Timestamp::now());
+    let store = open(home.path(), &clock).await;
+    let record = store.upload(new(), &b"bytes"[..]).await.unwrap();
+    let id = record.file_id;
+    store.inner().publishing.idle().await;
+    store.delete(id, &Scope::All).await.unwrap();
+
+    let (inner, local) = (store.inner(), ProviderCode::local());
+    let lease = Lease { owner: "killed", now: store.now(), until: store.now().plus(HOUR) };
+    let claims = inner.metadata.claim_purges(lease, &local, store.now(), 10).await.unwrap();
+    let blobs = vec![(local, claims[0].record.blob.key.clone())];
+    assert!(inner.stores.remove(blobs).await[0].is_ok());
+    assert!(store.receipts().get(id, &Scope::All).await.is_err(), "nothing is finished");
+    store.close().await;
+    drop(store);
+
+    clock.advance(Duration::from_mins(1));
+    let store = open(home.path(), &clock).await;
+    assert_eq!(store.purge_run(&NoProgress).await.unwrap().purged, 1);
+    let found = receipt(&store, id).await;
+    assert_eq!(removed(&found), [("LOCAL", record.blob.sha256, 5)]);
+    assert_eq!(found.file.removed[0].absent_at, store.now());
+    assert_eq!(found.file.deleted_by, DeletedBy::Library);
+    assert!(found.is_absent_everywhere());
+    store.close().await;
+}
+
+#[tokio::test]
+async fn receipts_are_kept_for_their_time_and_retired_keys_verify_them() {
+    let home = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(Timestamp::now());
+    let store = open(home.path(), &clock).await;
+    assert_eq!(store.receipts().keys().await.unwrap(), []);
+    let id = store.upload(new(), &b"bytes"[..]).await.unwrap().file_id;
+    store.delete(id, &Scope::All).await.unwrap();
+    store.purge_run(&NoProgress).await.unwrap();
+
+    let signed = store.receipts().get(id, &Scope::All).await.unwrap();
+    let old = store.receipts().keys().await.unwrap().remove(0);
+    clock.advance(HOUR);
+    let new = store.receipts().rotate_key().await.unwrap();
+    assert_eq!(receipt(&store, id).await.file, signed.receipt.file);
+    let keys = store.receipts().keys().await.unwrap();
+    assert_eq!(
+        keys.iter().map(|key| &key.public_key).collect::<Vec<_>>(),
+        [&old.public_key, &new.public_key]
+    );
+    assert_eq!(keys[0].retired_at, Some(store.now()));
+    let document = signed.to_document();
+    verify_receipt(document.as_bytes(), Some(&old.public_key)).unwrap();
+    assert!(verify_receipt(document.as_bytes(), Some(&new.public_key)).is_err());
+    let settings = store.inner().metadata.settings().await.unwrap();
+    let retired = &settings[&format!("receipt_key:{}", old.public_key)];
+    assert!(retired.ends_with(','), "no private key: {retired}");
+
+    clock.advance(HOUR * 24 * 89);
+    store.upkeep().await.unwrap();
+    assert!(store.receipts().get(id, &Scope::All).await.is_ok());
+    clock.advance(HOUR * 24);
+    store.upkeep().await.unwrap();
+    assert!(store.receipts().get(id, &Scope::All).await.is_err());
+    store.close().await;
+}
+
+#[tokio::test]
+async fn expiry_and_erasure_are_named_as_what_deleted_a_file() {
+    let home = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(Timestamp::now());
+    let store = open(home.path(), &clock).await;
+    let temp = store.upload(new().temp(), &b"bytes"[..]).await.unwrap().file_id;
+    clock.advance(HOUR * 25);
+    assert_eq!(store.purge_run(&NoProgress).await.unwrap().purged, 1);
+    assert_eq!(receipt(&store, temp).await.file.deleted_by, DeletedBy::Expiry);
+
+    let erased = store.upload(new(), &b"bytes"[..]).await.unwrap().file_id;
+    let organization = "7".parse().unwrap();
+    let whole = store.admin().erase_organization(&organization, &|| false, &NoProgress).await;
+    assert!(whole.unwrap().is_complete);
+    let found = receipt(&store, erased).await.file;
+    assert_eq!((found.deleted_by, found.deleted_at), (DeletedBy::Erasure, store.now()));
+    store.close().await;
+}
