@@ -5,9 +5,9 @@ use filestore_core::api::{
     BackupVerifyReport, CreateBackup, CreateKey, DryRun, EraseReceipt, EraseRequest, FsckReport,
     FsckRunRequest, FsckStatus, KeyReply, MigratePlan, MigrateReport, MigrateRunRequest,
     MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply,
-    ProviderCheckReport, PruneBackups, PurgeReport, PurgeRunRequest, RestoreBackup, RotateKey,
-    SigningSecretReply, Snapshot, StatusReply, SyncQueueReport, SyncQueueRequest, SyncReport,
-    SyncStatusReport, VariantCacheReport, VerifyBackup,
+    ProviderCheckReport, PruneBackups, PurgeReport, PurgeRunRequest, ReceiptKeyReply,
+    RestoreBackup, RotateKey, SigningSecretReply, Snapshot, StatusReply, SyncQueueReport,
+    SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport, VerifyBackup,
 };
 use reqwest::{Method, RequestBuilder};
 use serde::Serialize;
@@ -321,6 +321,12 @@ impl Admin<'_> {
     pub async fn signing_revoke(&self, kid: &str) -> Result<Vec<SigningSecretReply>> {
         let path = ["admin", "signing-secrets", kid, "revoke"];
         self.client.json(Call::once(self.client.request(Method::POST, &path))).await
+    }
+
+    /// Makes a new key sign receipts from now on; the public key of the one before stays listed.
+    pub async fn rotate_receipt_key(&self) -> Result<Vec<ReceiptKeyReply>> {
+        let request = self.request(Method::POST, &["receipt-keys", "rotate"]);
+        self.client.json(Call::once(request)).await
     }
 
     /// Makes a key of the API. Its text is in this reply and nowhere else: the server keeps a digest.

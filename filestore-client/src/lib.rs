@@ -38,6 +38,7 @@ mod list;
 mod sign;
 mod bindings;
 mod providers;
+mod receipt;
 mod admin;
 mod progress;
 mod transport;

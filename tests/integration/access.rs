@@ -98,6 +98,7 @@ async fn file_of(store: &FileStore, organization: &str) -> String {
 enum About {
     File,
     FileOfSeveral,
+    ReceiptOfFile,
     CellOfSheet,
     Organization,
     Nothing,
@@ -115,6 +116,7 @@ fn request(server: &TestServer, row: &Row, file: &str, organization: &str) -> (C
     let place = |form: Form| form.text("organization_id", organization).text("sub_system", "s");
 
     match (row.method.as_str(), row.path) {
+        ("GET", "/files/{fileId}/receipt") => (call, About::ReceiptOfFile),
         (_, path) if path.contains("{fileId}") => (call, About::File),
         ("POST", "/files/upload") => {
             (call.form(place(Form::new()).bytes("file", b"x")), About::Organization)
@@ -175,6 +177,8 @@ fn check(reply: &Reply, row: &Row, kind: &Kind, about: &About, organization: &st
 
     match about {
         About::File if !kind.covers(organization) => drop(reply.problem(404, "not_found")),
+        // The file was not purged; `receipts` asks for one that was.
+        About::ReceiptOfFile => drop(reply.problem(404, "not_found")),
         About::Organization if !kind.covers(organization) => drop(reply.problem(403, "forbidden")),
         About::File | About::Organization => {
             // A variant of bytes that are no picture.

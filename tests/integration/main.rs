@@ -18,6 +18,7 @@ mod variant;
 mod weapons;
 mod delete_restore;
 mod delete_many;
+mod receipts;
 mod listing;
 mod health;
 mod admin;

@@ -124,6 +124,26 @@ pub(crate) enum PurgeCommand {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Show who deleted a purged file, what went from where, and what still has it; or verify that
+    #[command(after_help = examples::PURGE_RECEIPT)]
+    Receipt {
+        /// A file's id
+        #[arg(required_unless_present = "verify")]
+        id: Option<String>,
+        /// Verify the receipt in FILE, or '-' for stdin; needs no server
+        #[arg(long, value_name = "FILE", conflicts_with = "id")]
+        verify: Option<PathBuf>,
+        /// The public key that must have signed, see `purge receipt-keys`
+        #[arg(long, value_name = "HEX", requires = "verify")]
+        public_key: Option<String>,
+    },
+    /// List the public keys that verify receipts
+    #[command(after_help = examples::PURGE_RECEIPT_KEYS)]
+    ReceiptKeys {
+        /// Sign with a new key from now on; those before stay listed
+        #[arg(long)]
+        rotate: bool,
+    },
 }
 
 /// `sync`.

@@ -227,6 +227,29 @@ Examples:
   filestore purge run
   filestore --data-dir /var/lib/filestore purge run --json";
 
+pub(super) const PURGE_RECEIPT: &str = "\
+A receipt is there once the file's bytes are gone and its record with them, and is kept for 90
+days unless the store says otherwise. It names the caller who deleted the file, the SHA-256 of
+the bytes and where they were found absent, and the snapshots in configured destinations that
+still have them. It says so as things are now: ask again once those are pruned. The server
+signs it; --json prints it as it is verified.
+
+Without --public-key a receipt is compared with the key that it names itself: whoever verifies it
+has to know that this is the store's.
+
+Examples:
+  filestore purge receipt 01M80BSYQD968W759B8Z4A5VK6
+  filestore purge receipt 01M80BSYQD968W759B8Z4A5VK6 --json > receipt.json
+  filestore purge receipt --verify receipt.json --public-key $KEY";
+
+pub(super) const PURGE_RECEIPT_KEYS: &str = "\
+The first receipt makes the key that signs. A key that was rotated out signs nothing more and
+verifies what it has signed.
+
+Examples:
+  filestore purge receipt-keys
+  filestore purge receipt-keys --rotate";
+
 pub(super) const SYNC_RUN: &str = "\
 Files go to their organization's provider, several at a time; a file whose organization has no
 provider elsewhere has nowhere to go and is settled. A server does this by itself within

@@ -13,6 +13,7 @@ mod fsck;
 pub(crate) mod backup;
 mod migrate;
 mod organization;
+mod receipt;
 mod sign;
 mod status;
 
@@ -110,6 +111,11 @@ async fn carry_out(cli: Cli, out: Output, stop: &watch::Sender<bool>) -> Result<
     if let Command::Key(KeyCommand::Generate) = cli.command {
         return key::generate(out);
     }
+    if let Command::Purge(PurgeCommand::Receipt { verify: Some(file), public_key, .. }) =
+        &cli.command
+    {
+        return receipt::verify(file, public_key.as_deref(), out);
+    }
     if let Command::Backup(command) = &cli.command
         && let Some(exit) = backup::without_store(command, &cli.global.address(), out).await?
     {
@@ -175,6 +181,17 @@ async fn on_target(
         }
         Command::Purge(PurgeCommand::Run { dry_run: true }) => {
             admin::purge(DryRun::Yes, target, out).await
+        }
+        Command::Purge(PurgeCommand::Receipt { id, .. }) => {
+            receipt::show(
+                &id.expect("clap asks for it, and the other form was answered"),
+                target,
+                out,
+            )
+            .await
+        }
+        Command::Purge(PurgeCommand::ReceiptKeys { rotate }) => {
+            receipt::keys(rotate, target, out).await
         }
         Command::Sync(SyncCommand::Run) => admin::sync(target, out).await,
         Command::Sync(SyncCommand::Enqueue { org }) => admin::sync_enqueue(org, target, out).await,

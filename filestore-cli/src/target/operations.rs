@@ -9,9 +9,9 @@ use filestore_core::api::{
     DeleteFileResult, DeleteReply, DryRun, EraseReceipt, FileRecord, Fit, FsckReport,
     FsckRunRequest, KeyReply, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
     MigrateVerifyReport, NewKeyReply, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply,
-    RestoreBackup, RotateKey, SheetMap, SignRequest, SignUploadRequest, SignedUrlReply,
-    SigningSecretReply, Snapshot, StatusReply, SyncReport, SyncStatusReport, UpdateBinding,
-    UsageReply, VariantCacheReport,
+    ReceiptKeyReply, RestoreBackup, RotateKey, SheetMap, SignRequest, SignUploadRequest,
+    SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply, SyncReport,
+    SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
 };
 use tokio::sync::watch;
 
@@ -82,6 +82,10 @@ pub(crate) trait Target: Send + Sync {
     async fn update_binding(&self, update: UpdateBinding) -> Result<BindingUpdateReply>;
 
     async fn purge(&self, dry_run: DryRun, meter: &Meter) -> Result<PurgeReport>;
+    /// Returns the receipt of a purged file.
+    async fn receipt(&self, id: &str) -> Result<SignedReceipt>;
+    async fn receipt_keys(&self) -> Result<Vec<ReceiptKeyReply>>;
+    async fn rotate_receipt_key(&self) -> Result<Vec<ReceiptKeyReply>>;
     async fn sync(&self, meter: &Meter) -> Result<SyncReport>;
     /// Queues the files stored before the binding was made; returns how many.
     async fn sync_enqueue(&self, organization: i64) -> Result<u64>;

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use filestore_core::{ApiKey, FileStore, KeyId, OrganizationId, Scope};
+use filestore_core::{ApiKey, DeletedBy, FileStore, KeyId, OrganizationId, Scope};
 use http::{HeaderMap, Method};
 
 use super::base::Base;
@@ -159,6 +159,23 @@ impl Call {
     /// Returns the store of files.
     pub(crate) fn store(&self) -> &FileStore {
         &self.app.store
+    }
+
+    /// Names the caller, for the receipts of what it deletes.
+    pub(crate) fn deleter(&self) -> DeletedBy {
+        match (&self.caller.proof, self.client) {
+            (Proof::Key(id), _) => {
+                let key = self.store().keys().get(*id);
+                DeletedBy::Key {
+                    id: *id,
+                    name: key.map(|key| key.name.clone()).unwrap_or_default(),
+                }
+            }
+            (Proof::None, None) => DeletedBy::AdminSocket,
+            (Proof::None, Some(_)) => DeletedBy::OpenMode,
+            // No signed URL deletes.
+            (Proof::Permit(_), _) => DeletedBy::Unknown,
+        }
     }
 
     /// Parses the query's parameters; see [`Query::parse`].

@@ -62,6 +62,8 @@ fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
         .or(files::routes())
         .unify()
         .or(files::sign::routes())
+        .unify()
+        .or(files::receipt::routes())
         .unify();
 
     let rest = health::routes()

@@ -17,9 +17,9 @@ use filestore_core::api::{
     DeleteFileResult, DeleteReply, DryRun, EraseReceipt, FileRecord, Fit, FsckReport,
     FsckRunRequest, KeyReply, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
     MigrateVerifyReport, NewKeyReply, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply,
-    RestoreBackup, RotateKey, SheetMap, SignRequest, SignUploadRequest, SignedUrlReply,
-    SigningSecretReply, Snapshot, StatusReply, SyncReport, SyncStatusReport, UpdateBinding,
-    UsageReply, VariantCacheReport,
+    ReceiptKeyReply, RestoreBackup, RotateKey, SheetMap, SignRequest, SignUploadRequest,
+    SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply, SyncReport,
+    SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
 };
 use filestore_core::{
     Backups, FileId, FileStore, KeyId, MigrateOptions, NoProgress, OrganizationId, ProviderCode,
@@ -221,6 +221,19 @@ impl Target for Direct {
         let organization = update.organization_id;
         let change = convert::binding_change(update)?;
         Ok((&self.store.bindings().update(organization.try_into()?, change).await?).into())
+    }
+
+    async fn receipt(&self, id: &str) -> Result<SignedReceipt> {
+        Ok(self.store.receipts().get(parse_id(id)?, &Scope::All).await?.into())
+    }
+
+    async fn receipt_keys(&self) -> Result<Vec<ReceiptKeyReply>> {
+        Ok(self.store.receipts().keys().await?.into_iter().map(Into::into).collect())
+    }
+
+    async fn rotate_receipt_key(&self) -> Result<Vec<ReceiptKeyReply>> {
+        self.store.receipts().rotate_key().await?;
+        self.receipt_keys().await
     }
 
     async fn purge(&self, dry_run: DryRun, meter: &Meter) -> Result<PurgeReport> {

@@ -12,9 +12,10 @@ use filestore_core::api::{
     DeleteFileResult, DeleteReply, DryRun, EraseReceipt, FileRecord, Fit, FsckReport,
     FsckRunRequest, KeyReply, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
     MigrateVerifyReport, NewKeyReply, OrganizationId, ProviderCheckReport, ProviderReply,
-    PruneBackups, PurgeReport, ReadyReply, RestoreBackup, RotateKey, SheetMap, SignRequest,
-    SignUploadRequest, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply, SubSystem,
-    SyncReport, SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport, VerifyBackup,
+    PruneBackups, PurgeReport, ReadyReply, ReceiptKeyReply, RestoreBackup, RotateKey, SheetMap,
+    SignRequest, SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot,
+    StatusReply, SubSystem, SyncReport, SyncStatusReport, UpdateBinding, UsageReply,
+    VariantCacheReport, VerifyBackup,
 };
 
 use super::destination::{Delivery, Destination};
@@ -220,6 +221,18 @@ impl Target for Remote {
 
     async fn update_binding(&self, update: UpdateBinding) -> Result<BindingUpdateReply> {
         Ok(self.client.bindings().update(&update).await?)
+    }
+
+    async fn receipt(&self, id: &str) -> Result<SignedReceipt> {
+        Ok(self.client.receipt(id).await?)
+    }
+
+    async fn receipt_keys(&self) -> Result<Vec<ReceiptKeyReply>> {
+        Ok(self.client.receipt_keys().await?)
+    }
+
+    async fn rotate_receipt_key(&self) -> Result<Vec<ReceiptKeyReply>> {
+        Ok(self.client.admin().rotate_receipt_key().await?)
     }
 
     async fn purge(&self, dry_run: DryRun, _meter: &Meter) -> Result<PurgeReport> {

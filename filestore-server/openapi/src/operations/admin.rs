@@ -6,7 +6,7 @@ use filestore_core::api::{
     FsckRunRequest, FsckStatus, KeyReply, MigratePlan, MigrateReport, MigrateRunRequest,
     MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply,
     ProviderCheckReport, PruneBackups, PurgeReport, PurgeRunRequest, RestoreBackup, RotateKey,
-    SigningSecretReply, Snapshot, StatusReply, SyncQueueReport, SyncQueueRequest, SyncReport,
+    ReceiptKeyReply, SigningSecretReply, Snapshot, StatusReply, SyncQueueReport, SyncQueueRequest, SyncReport,
     SyncStatusReport, VariantCacheReport, VerifyBackup,
 };
 use serde_json::{Value, json};
@@ -214,6 +214,10 @@ fn signing() -> Vec<Operation> {
             .says("Refuse all URLs of a secret at once", "")
             .optional_json(nothing)
             .replies_all(200, "The secrets that are left.", reply::<SigningSecretReply>),
+        post("/admin/receipt-keys/rotate", "rotateReceiptKey")
+            .says("Sign receipts with a new key", "The public key of the one before stays listed.")
+            .optional_json(nothing)
+            .replies_all(200, "The keys as they are now.", reply::<ReceiptKeyReply>),
     ]
 }
 

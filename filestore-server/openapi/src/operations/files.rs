@@ -2,7 +2,7 @@
 
 use filestore_core::api::{
     ChangeReply, DeleteFilesReply, DeleteFilesRequest, DeleteReply, FileRecord, ListReply,
-    MAX_SHEET_FILES, PurgeStatus, SignRequest, SignUploadRequest, SignedUrlReply, Status,
+    MAX_SHEET_FILES, PurgeStatus, SignRequest, SignUploadRequest, SignedReceipt, SignedUrlReply, Status,
     UsageReply, VARIANT_SIZES,
 };
 use serde_json::{Value, json};
@@ -31,6 +31,7 @@ pub(crate) fn group() -> Group {
             usage(),
             sign(),
             sign_upload(),
+            receipt(),
         ],
     }
 }
@@ -216,6 +217,16 @@ fn info() -> Operation {
         .says("Read a file's record", "Also of a deleted file, until its record is gone.")
         .replies(200, "The record.", reply::<FileRecord>)
         .with(["ETag"])
+}
+
+fn receipt() -> Operation {
+    Operation::get("/files/{file_id}/receipt", "getReceipt", READ)
+        .says(
+            "Read the receipt of a purge",
+            "From the end of the purge on: who deleted the file, which bytes went from where, and which places \
+             still have them, as things are now. Signed; see `/receipt-keys`.",
+        )
+        .replies(200, "The receipt with its signature.", reply::<SignedReceipt>)
 }
 
 fn delete() -> Operation {

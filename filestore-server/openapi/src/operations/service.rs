@@ -1,6 +1,6 @@
 //! Health, providers, and this document.
 
-use filestore_core::api::{HealthReply, ProviderReply, ReadyReply};
+use filestore_core::api::{HealthReply, ProviderReply, ReadyReply, ReceiptKeyReply};
 use serde_json::{Value, json};
 
 use crate::operation::{Group, Need, Operation, READ};
@@ -10,7 +10,7 @@ pub(crate) fn group() -> Group {
     Group {
         name: "Service",
         description: "Health of the service, its providers, its description.",
-        operations: vec![alive(), ready(), providers(), openapi(), docs()],
+        operations: vec![alive(), ready(), providers(), receipt_keys(), openapi(), docs()],
     }
 }
 
@@ -34,6 +34,12 @@ fn providers() -> Operation {
     Operation::get("/storage-providers", "listProviders", READ)
         .says("List the providers that take new files", "")
         .replies_all(200, "The active providers.", reply::<ProviderReply>)
+}
+
+fn receipt_keys() -> Operation {
+    Operation::get("/receipt-keys", "listReceiptKeys", Need::Nothing)
+        .says("List the public keys of receipts", "The oldest first; none before the first receipt.")
+        .replies_all(200, "The keys.", reply::<ReceiptKeyReply>)
 }
 
 fn openapi() -> Operation {

@@ -1,4 +1,5 @@
-//! The secrets that sign URLs: their names and lives, never the secrets themselves.
+//! The secrets that sign URLs: their names and lives, never the secrets themselves. The key that signs
+//! receipts.
 
 use std::sync::Arc;
 
@@ -11,9 +12,10 @@ use super::expect_nothing;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::request::incoming::{Body, body};
+use crate::routes::files::receipt;
 use crate::routes::filters::{answer, call, get, not_allowed, post};
 
-/// Builds `/signing-secrets`, its `/rotate` and `/{kid}/revoke`.
+/// Builds `/signing-secrets`, its `/rotate` and `/{kid}/revoke`, and `/receipt-keys/rotate`.
 pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     let list = warp::path!("signing-secrets").and(get(list));
     let rotate = warp::path!("signing-secrets" / "rotate").and(post(rotate));
@@ -26,7 +28,8 @@ pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
         .then(|kid, call: Arc<Call>, body| answer(Arc::clone(&call), revoke(call, kid, body)));
     let revoke = revoke.or(path.and(not_allowed("POST")).map(|_, reply| reply)).unify();
 
-    list.or(rotate).unify().or(revoke).unify()
+    let receipts = warp::path!("receipt-keys" / "rotate").and(post(rotate_receipts));
+    list.or(rotate).unify().or(revoke).unify().or(receipts).unify()
 }
 
 async fn list(call: Arc<Call>) -> Result<Response, Failure> {
@@ -43,6 +46,12 @@ async fn revoke(call: Arc<Call>, kid: Segment, body: Body) -> Result<Response, F
     expect_nothing(&call, body).await?;
     call.store().signing().revoke(&kid.0).await?;
     shown(&call)
+}
+
+async fn rotate_receipts(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
+    expect_nothing(&call, body).await?;
+    call.store().receipts().rotate_key().await?;
+    receipt::shown(&call).await
 }
 
 /// Replies with all secrets as they are now.

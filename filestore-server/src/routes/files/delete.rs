@@ -25,7 +25,8 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
 /// Answers DELETE on `/files/{fileId}`.
 pub(super) async fn one(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
     let conditions = preconditions(&call.headers);
-    let record = call.store().delete_if(id.id()?, &call.caller.scope, conditions).await?;
+    let (id, by) = (id.id()?, call.deleter());
+    let record = call.store().delete_by(id, &call.caller.scope, conditions, &by).await?;
     let shown = DeleteReply::pending(record.file_id.to_string(), record.state.location());
     reply::ok(&shown)
 }
@@ -35,7 +36,8 @@ async fn many(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let ids = asked_for(&read_json(&call, body).await?)?;
     let parsed: Vec<Result<FileId>> = ids.iter().map(|id| id.parse()).collect();
     let known: Vec<FileId> = parsed.iter().filter_map(|id| id.as_ref().ok().copied()).collect();
-    let mut outcomes = call.store().delete_many(&known, &call.caller.scope).await.into_iter();
+    let outcomes = call.store().delete_many_by(&known, &call.caller.scope, &call.deleter()).await;
+    let mut outcomes = outcomes.into_iter();
 
     let mut results = Vec::with_capacity(ids.len());
     for (id, parsed) in ids.into_iter().zip(parsed) {

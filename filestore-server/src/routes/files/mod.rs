@@ -7,6 +7,7 @@ mod change;
 pub(super) mod batch;
 pub(super) mod delete;
 pub(super) mod sign;
+pub(super) mod receipt;
 
 use std::str::FromStr;
 use std::sync::Arc;
