@@ -21,8 +21,8 @@ use crate::domain::report::PurgeReport;
 use self::dropped::DroppedLane;
 use self::files::{FileLane, LaneReport};
 
-/// The most passes of a run. A file that dropped a blob at another provider waits for that provider's
-/// lane, and is purged by the next pass.
+/// The most passes of a run. A file that dropped a blob at another provider is found to wait by the first,
+/// and that provider's lane removes the blob in the second; the last purges the file.
 const PASSES: usize = 3;
 
 /// The wait of the first attempt that failed.
@@ -71,10 +71,14 @@ impl FileStore {
         let mut total = LaneReport::new(&run);
         total.report.expired = self.expire_temp(stop).await?;
 
+        let mut was_awaiting = false;
         for _ in 0..PASSES {
-            if run.pass(budget, &mut total).await? == 0 || stop() {
+            let is_awaiting = run.pass(budget, &mut total).await? > 0;
+            // The lane that ended a wait ran beside the one that waited, and may have come after it.
+            if !(is_awaiting || was_awaiting) || stop() {
                 break;
             }
+            was_awaiting = is_awaiting;
         }
 
         total.report.is_paused = !self.may_remove();
