@@ -87,6 +87,11 @@ fn every_step_of_the_protocol_survives_a_kill() {
 }
 
 #[test]
+fn a_purge_that_was_killed_before_its_end_has_a_true_receipt() {
+    holds(&["receipt"]);
+}
+
+#[test]
 fn a_call_that_fails_costs_nothing_that_was_acknowledged() {
     holds(&["failures"]);
 }

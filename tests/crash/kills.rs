@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use fastrand::Rng;
+use filestore_core::DeletedBy;
 use filestore_workspace::directory_in_memory;
 use tempfile::TempDir;
 
@@ -172,7 +173,7 @@ impl Life {
 
         // What a power cut took from a process that does not flush may be what removed something.
         if self.options.durability == "full" {
-            let findings = settle::check(self.home.path()).await;
+            let findings = settle::check(self.home.path(), &DeletedBy::OpenMode).await;
             self.take(&findings);
         }
         self.tally
@@ -227,6 +228,7 @@ impl Life {
     fn take(&mut self, findings: &Findings) {
         self.tally.add("facts compared", findings.facts);
         self.tally.add("files read", findings.files);
+        self.tally.add("receipts compared", findings.receipts);
         for violation in &findings.violations {
             self.tally.note(self.seed, violation);
         }

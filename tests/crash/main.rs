@@ -16,6 +16,7 @@
 //! | `steps` | a kill at every step of the protocol ([`steps`]) |
 //! | `failures` | refuses each call to the disk in turn ([`failures`]) |
 //! | `races` | two kinds of work at once on one file, each beside each ([`races`]) |
+//! | `receipt` | kills between the removal of bytes and the end of a purge ([`receipts`]) |
 //! | `crowd` | 64 writers, 64 readers and an administrator at once |
 //! | `quota` | an exceeded disk quota under a running server |
 //! | `starts` | how long a start takes, after a crash and otherwise |
@@ -41,6 +42,7 @@ mod old_data;
 mod oracle;
 mod quota;
 mod races;
+mod receipts;
 mod scenario;
 mod serve;
 mod settle;
@@ -72,6 +74,8 @@ enum Run {
     Failures(failures::Options),
     /// Two kinds of work at once on one file
     Races(races::Options),
+    /// Kills between the removal of bytes and the end of a purge
+    Receipt,
     /// An exceeded disk quota
     Quota,
     /// Writers, readers and an administrator at once
@@ -114,6 +118,7 @@ fn main() -> ExitCode {
             Some(Run::Steps(options)) => steps::run(options).await,
             Some(Run::Failures(options)) => failures::run(options).await,
             Some(Run::Races(options)) => races::run(options).await,
+            Some(Run::Receipt) => receipts::run().await,
             Some(Run::Quota) => quota::run().await,
             Some(Run::Crowd(options)) => crowd::run(options).await,
             Some(Run::Starts(options)) => starts::run(options).await,

@@ -1,5 +1,5 @@
 //! The end of a life: with a clock that is hours ahead, so that every grace period and wait is over,
-//! nothing may be left but what records name.
+//! nothing may be left but what records name, and what was deleted has its receipt.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,12 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filestore_core::{
-    Clock, FileRecord, FileStore, ListRequest, ManualClock, NoProgress, ProviderCode, Result, Scope,
+    Clock, DeletedBy, FileRecord, FileStore, ListRequest, ManualClock, NoProgress, ProviderCode,
+    Result, Scope,
 };
 use filestore_server::Config;
 
 use crate::child::{ATTIC, configuration};
 use crate::content;
+use crate::oracle::{Oracle, State};
+use crate::receipts::{self, Holders};
 use crate::tally::Kind;
 use crate::verify::{Findings, files_below};
 
@@ -22,16 +25,17 @@ const AHEAD: Duration = Duration::from_hours(3);
 /// Times that the background's work is done: a file may be moved by one run and dropped by the next.
 const RUNS: usize = 4;
 
-/// Does all that is due in the store of `home`, whose server has stopped, and compares what is left.
-pub(crate) async fn check(home: &Path) -> Findings {
+/// Does all that is due in the store of `home`, whose server has stopped, and compares what is left, and the
+/// receipts of what `by` has deleted.
+pub(crate) async fn check(home: &Path, by: &DeletedBy) -> Findings {
     let mut findings = Findings::default();
-    if let Err(error) = compare(home, &mut findings).await {
+    if let Err(error) = compare(home, by, &mut findings).await {
         findings.expect(false, Kind::Broken, || error.chain());
     }
     findings
 }
 
-async fn compare(home: &Path, findings: &mut Findings) -> Result<()> {
+async fn compare(home: &Path, by: &DeletedBy, findings: &mut Findings) -> Result<()> {
     let store = open(home).await?;
     store.admin().sync_retry(None).await?;
     for _ in 0..RUNS {
@@ -51,12 +55,19 @@ async fn compare(home: &Path, findings: &mut Findings) -> Result<()> {
     let local = files_below(&store.data_dir().path().join("blobs"));
     let attic = files_below(&home.join(ATTIC));
     let staged = files_below(&store.data_dir().path().join("staging"));
+    let holders = Holders { local: &local, attic: &attic };
+    receipts::compare(&store, &log_of(home), by, holders, findings).await?;
     store.close().await;
 
     compare_names(&keys_at(&records, &ProviderCode::local()), &local, "the disk", findings);
     compare_names(&keys_at(&records, &attic_code()), &attic, "the attic", findings);
     compare_names(&BTreeSet::new(), &staged, "staging", findings);
     Ok(())
+}
+
+/// Replays what was begun and acknowledged in `home`.
+fn log_of(home: &Path) -> State {
+    Oracle::open(home.join("oracle.log")).replay()
 }
 
 /// Opens the store of `home` with a clock that is hours ahead.

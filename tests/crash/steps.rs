@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 
 use clap::Args;
 use filestore_core::tasks::step::Step;
-use filestore_core::{FileId, FileRecord, Result, Scope};
+use filestore_core::{DeletedBy, FileId, FileRecord, Result, Scope};
 use filestore_workspace::directory_in_memory;
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -204,6 +204,7 @@ fn make_own(home: &Path) {
 /// Counts findings, and says where they were made.
 pub(crate) fn note(at: &str, findings: &Findings, tally: &mut Tally) {
     tally.add("facts compared", findings.facts);
+    tally.add("receipts compared", findings.receipts);
     for violation in &findings.violations {
         eprintln!("{at}:");
         tally.note(0, violation);
@@ -232,9 +233,7 @@ pub(crate) async fn compare(home: &Path) -> Findings {
         return findings;
     }
 
-    let settled = settle::check(home).await;
-    findings.facts += settled.facts;
-    findings.violations.extend(settled.violations);
+    findings.add(settle::check(home, &DeletedBy::Library).await);
     findings
 }
 

@@ -24,18 +24,21 @@ pub(crate) enum Kind {
     Orphan,
     /// A deleted file is back (P6).
     Undeleted,
+    /// A purged file has no receipt, or one that is not true.
+    NoReceipt,
     /// The server, its database or the disk is not as it should be.
     Broken,
 }
 
 impl Kind {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Lost,
         Self::PartialBatch,
         Self::Mixed,
         Self::NoBytes,
         Self::Orphan,
         Self::Undeleted,
+        Self::NoReceipt,
         Self::Broken,
     ];
 
@@ -47,6 +50,7 @@ impl Kind {
             Self::NoBytes => "records without bytes",
             Self::Orphan => "orphans past the grace",
             Self::Undeleted => "deleted and back",
+            Self::NoReceipt => "receipts missing or untrue",
             Self::Broken => "other failures",
         }
     }

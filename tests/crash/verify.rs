@@ -19,6 +19,8 @@ pub(crate) struct Findings {
     pub(crate) facts: u64,
     /// The number of files that the server shows.
     pub(crate) files: u64,
+    /// The number of receipts that were compared.
+    pub(crate) receipts: u64,
     pub(crate) violations: Vec<Violation>,
 }
 
@@ -29,6 +31,14 @@ impl Findings {
         if !holds {
             self.violations.push(Violation { kind, what: what() });
         }
+    }
+
+    /// Adds what another comparison found.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.facts += other.facts;
+        self.files += other.files;
+        self.receipts += other.receipts;
+        self.violations.extend(other.violations);
     }
 }
 

@@ -1,0 +1,219 @@
+//! Receipts of purges: what is gone has one, and it tells the truth.
+//!
+//! A receipt is written in the transaction that deletes the record. A purge that is killed before leaves
+//! the record, although the bytes are gone; the next one finds them absent, and leaves the receipt.
+
+use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use filestore_core::tasks::step::Step;
+use filestore_core::{
+    DeletedBy, ErrorKind, FileId, FileStore, ProviderCode, Result, Scope, SignedReceipt,
+    verify_receipt,
+};
+use filestore_workspace::{directory_in_memory, http_client, sha256_hex};
+use rusqlite::OpenFlags;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::child::{Child, Start};
+use crate::content::{self, Tag};
+use crate::failed_sync;
+use crate::oracle::{Entry, Expected, Oracle, Presence, State};
+use crate::serve::Sabotage;
+use crate::settle;
+use crate::tally::{Kind, Tally};
+use crate::verify::{Findings, files_below};
+
+/// The steps of a purge from its first removal on, with the records and receipts that a kill leaves.
+const STEPS: [(Step, [u64; 2]); 3] =
+    [(Step::BlobRemoved, [1, 0]), (Step::RemovalSynced, [1, 0]), (Step::PurgeFinished, [0, 1])];
+
+/// The content of the file that is deleted.
+const TAG: Tag = 1;
+
+/// The keys that lie at the holders.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Holders<'a> {
+    pub(crate) local: &'a BTreeSet<String>,
+    pub(crate) attic: &'a BTreeSet<String>,
+}
+
+impl Holders<'_> {
+    fn have(self, holder: &ProviderCode, key: &str) -> bool {
+        let keys = if holder.is_local() { self.local } else { self.attic };
+        keys.contains(key)
+    }
+}
+
+/// Compares the receipts of a store in which nothing is left to do with the log: each file has a record or
+/// a receipt, never both or none.
+pub(crate) async fn compare(
+    store: &FileStore,
+    log: &State,
+    by: &DeletedBy,
+    holders: Holders<'_>,
+    findings: &mut Findings,
+) -> Result<()> {
+    for (id, file) in &log.files {
+        let id: FileId = id.parse()?;
+        let has_record = store.info(id, &Scope::All).await.is_ok();
+        let receipt = match store.receipts().get(id, &Scope::All).await {
+            Ok(signed) => Some(signed),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+
+        let holds = match file.presence {
+            Presence::There => has_record && receipt.is_none(),
+            Presence::Either => has_record != receipt.is_some(),
+            Presence::Gone => !has_record && receipt.is_some(),
+        };
+        findings.expect(holds, Kind::NoReceipt, || {
+            format!("{id}: {file:?}, has a record: {has_record}, {receipt:?}")
+        });
+        if let Some(signed) = receipt {
+            let keys = store.receipts().keys().await?;
+            let key = keys.last().map(|key| key.public_key.as_str());
+            compare_one(&signed, key, (file, by), holders, findings);
+        }
+    }
+    Ok(())
+}
+
+/// Compares what a receipt says with what is known of the file, and with what lies at the holders.
+fn compare_one(
+    signed: &SignedReceipt,
+    public_key: Option<&str>,
+    (file, by): (&Expected, &DeletedBy),
+    holders: Holders<'_>,
+    findings: &mut Findings,
+) {
+    let receipt = &signed.receipt;
+    let purged = &receipt.file;
+    let contents: Vec<_> = file.tags.iter().map(|tag| described(*tag)).collect();
+
+    let mut removed = purged.removed.iter().filter_map(|blob| blob.content);
+    let names_content =
+        removed.any(|content| contents.contains(&(content.sha256.to_hex(), content.size_bytes)));
+    let are_absent =
+        purged.removed.iter().all(|blob| !holders.have(&blob.holder, blob.key.as_str()));
+    let times = [purged.created_at, purged.deleted_at, purged.purged_at, receipt.issued_at];
+    let verified = verify_receipt(signed.to_document().as_bytes(), public_key);
+
+    findings.receipts += 1;
+    for (holds, what) in [
+        (file.deletes > 0 && purged.deleted_by == *by, "who deleted"),
+        (names_content, "the digest and the size of the bytes"),
+        (are_absent, "the absence of each removed blob"),
+        (receipt.is_absent_everywhere(), "the absence everywhere"),
+        (times.is_sorted(), "the order of the instants"),
+        (public_key.is_some() && verified.is_ok(), "the signature"),
+    ] {
+        findings
+            .expect(holds, Kind::NoReceipt, || format!("{what} is wrong: {receipt:?}, {file:?}"));
+    }
+}
+
+/// Returns digest and size of the content of `tag`.
+fn described(tag: Tag) -> (String, u64) {
+    let bytes = content::of(tag);
+    (sha256_hex(&bytes), bytes.len() as u64)
+}
+
+/// Kills a server between the removal of a file's bytes and the end of its purge, and prints the table.
+pub(crate) async fn run() -> ExitCode {
+    let mut tally = Tally::default();
+    for (step, left) in STEPS {
+        let findings = killed_at(step, left).await;
+        tally.add("kills", 1);
+        tally.add("facts compared", findings.facts);
+        tally.add("receipts compared", findings.receipts);
+        for violation in &findings.violations {
+            eprintln!("after {}:", step.name());
+            tally.note(0, violation);
+        }
+    }
+    tally.conclude()
+}
+
+/// Has a server purge a file until it is killed at `step`, when it `left` records and receipts; compares
+/// the receipt that there is after the next start.
+async fn killed_at(step: Step, left: [u64; 2]) -> Findings {
+    let home = directory_in_memory();
+    let log = Oracle::create(home.path().join("oracle.log"));
+    let kill_at = Some(format!("{}:0", step.name()));
+    let sabotage = Sabotage { kill_at, ..Sabotage::default() };
+    let server = Child::start_with(home.path(), &Start { sabotage, ..Start::default() });
+    let data_dir = server.data_dir.clone();
+    let id = failed_sync::upload(&server, TAG).await.expect("a 201");
+    log.log(&Entry::Uploaded(TAG, id.clone()));
+
+    let http = http_client().build().expect("an HTTP client");
+    let url = format!("{}/api/v1/files/{id}", server.url);
+    log.log(&Entry::DeleteBegun(id.clone()));
+    assert_eq!(http.delete(url).send().await.expect("the server answers").status(), 200);
+    log.log(&Entry::Deleted(id.clone()));
+    let status = server.ended();
+
+    let mut findings = Findings::default();
+    let is_killed = status.signal() == Some(Signal::KILL.as_raw());
+    findings.expect(is_killed, Kind::Broken, || format!("no kill: {status}"));
+    let blobs = files_below(&data_dir.join("blobs"));
+    findings.expect(blobs.is_empty(), Kind::Orphan, || format!("{blobs:?}"));
+    let rows = rows_of(&data_dir);
+    findings.expect(rows == left, Kind::NoReceipt, || format!("{rows:?} instead of {left:?}"));
+
+    let server = Child::start(home.path());
+    compare_shown(&server, &id, &mut findings).await;
+    server.stop();
+    findings.add(settle::check(home.path(), &DeletedBy::OpenMode).await);
+    findings
+}
+
+/// Counts records and receipts, and changes nothing: the log of the database is the next start's.
+fn rows_of(data_dir: &Path) -> [u64; 2] {
+    let path = data_dir.join("metadata.sqlite3");
+    let database = rusqlite::Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY);
+    let database = database.expect("a database");
+    ["files", "purge_receipts"].map(|table| {
+        let count = database
+            .query_row(&format!("SELECT count(*) FROM {table}"), (), |row| row.get::<_, i64>(0));
+        u64::try_from(count.expect("a count")).expect("a count is not negative")
+    })
+}
+
+/// Compares the receipt that a server shows once the purge has gone on.
+async fn compare_shown(server: &Child, id: &str, findings: &mut Findings) {
+    let Some(shown) = shown_soon(server, id).await else {
+        return findings.expect(false, Kind::NoReceipt, || format!("{id} has none"));
+    };
+    let removed = &shown["receipt"]["removed"];
+    let (sha256, size_bytes) = described(TAG);
+    let is_listed = removed[0]["sha256"] == sha256 && removed[0]["size_bytes"] == size_bytes;
+    findings.expect(is_listed && removed[1].is_null(), Kind::NoReceipt, || shown.to_string());
+
+    let key = shown["receipt"]["public_key"].as_str();
+    let verified = verify_receipt(shown.to_string().as_bytes(), key);
+    let is_verified = key.is_some() && verified.is_ok_and(|verified| verified.file_id == id);
+    findings.expect(is_verified, Kind::NoReceipt, || format!("not signed: {shown}"));
+}
+
+/// Waits for the receipt of a file that is being purged.
+async fn shown_soon(server: &Child, id: &str) -> Option<Value> {
+    let http = http_client().build().expect("an HTTP client");
+    let receipt = format!("{}/api/v1/files/{id}/receipt", server.url);
+    let purge = format!("{}/api/v1/admin/purge/run", server.url);
+    for _ in 0..100 {
+        http.post(&purge).send().await.expect("the server answers");
+        let reply = http.get(&receipt).send().await.expect("the server answers");
+        if reply.status() == 200 {
+            return Some(reply.json().await.expect("JSON"));
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    None
+}
