@@ -28,9 +28,29 @@ use crate::settle;
 use crate::tally::{Kind, Tally};
 use crate::verify::{Findings, files_below};
 
-/// The steps of a purge from its first removal on, with the records and receipts that a kill leaves.
-const STEPS: [(Step, [u64; 2]); 3] =
-    [(Step::BlobRemoved, [1, 0]), (Step::RemovalSynced, [1, 0]), (Step::PurgeFinished, [0, 1])];
+/// A kill of a purge, from its first removal on.
+struct Case {
+    step: Step,
+    /// The records and receipts that the kill leaves.
+    left: [u64; 2],
+    /// A statement that makes the receipt untrue or takes it away.
+    harm: &'static str,
+}
+
+/// The moments of a kill: before and after the record goes.
+const CASES: [Case; 3] = [
+    Case {
+        step: Step::BlobRemoved,
+        left: [1, 0],
+        harm: "UPDATE removed_blobs SET sha256 = zeroblob(32)",
+    },
+    Case {
+        step: Step::RemovalSynced,
+        left: [1, 0],
+        harm: "UPDATE purge_receipts SET deleted_by = 'expiry'",
+    },
+    Case { step: Step::PurgeFinished, left: [0, 1], harm: "DELETE FROM purge_receipts" },
+];
 
 /// The content of the file that is deleted.
 const TAG: Tag = 1;
@@ -124,54 +144,71 @@ fn described(tag: Tag) -> (String, u64) {
     (sha256_hex(&bytes), bytes.len() as u64)
 }
 
-/// Kills a server between the removal of a file's bytes and the end of its purge, and prints the table.
+/// Kills a server between the removal of a file's bytes and the end of its purge, and prints the table. Then
+/// does harm to each receipt, which the comparison has to notice.
 pub(crate) async fn run() -> ExitCode {
     let mut tally = Tally::default();
-    for (step, left) in STEPS {
-        let findings = killed_at(step, left).await;
+    for case in CASES {
+        let home = directory_in_memory();
+        let findings = case.compare_in(home.path()).await;
+        case.do_harm(home.path()).await;
         tally.add("kills", 1);
         tally.add("facts compared", findings.facts);
         tally.add("receipts compared", findings.receipts);
         for violation in &findings.violations {
-            eprintln!("after {}:", step.name());
+            eprintln!("after {}:", case.step.name());
             tally.note(0, violation);
         }
     }
     tally.conclude()
 }
 
-/// Has a server purge a file until it is killed at `step`, when it `left` records and receipts; compares
-/// the receipt that there is after the next start.
-async fn killed_at(step: Step, left: [u64; 2]) -> Findings {
-    let home = directory_in_memory();
-    let log = Oracle::create(home.path().join("oracle.log"));
-    let kill_at = Some(format!("{}:0", step.name()));
-    let sabotage = Sabotage { kill_at, ..Sabotage::default() };
-    let server = Child::start_with(home.path(), &Start { sabotage, ..Start::default() });
-    let data_dir = server.data_dir.clone();
-    let id = failed_sync::upload(&server, TAG).await.expect("a 201");
-    log.log(&Entry::Uploaded(TAG, id.clone()));
+impl Case {
+    /// Has a server of `home` purge a file until it is killed, and compares the receipt that there is after
+    /// the next start.
+    async fn compare_in(&self, home: &Path) -> Findings {
+        let log = Oracle::create(home.join("oracle.log"));
+        let kill_at = Some(format!("{}:0", self.step.name()));
+        let sabotage = Sabotage { kill_at, ..Sabotage::default() };
+        let server = Child::start_with(home, &Start { sabotage, ..Start::default() });
+        let data_dir = server.data_dir.clone();
+        let id = failed_sync::upload(&server, TAG).await.expect("a 201");
+        log.log(&Entry::Uploaded(TAG, id.clone()));
 
-    let http = http_client().build().expect("an HTTP client");
-    let url = format!("{}/api/v1/files/{id}", server.url);
-    log.log(&Entry::DeleteBegun(id.clone()));
-    assert_eq!(http.delete(url).send().await.expect("the server answers").status(), 200);
-    log.log(&Entry::Deleted(id.clone()));
-    let status = server.ended();
+        let http = http_client().build().expect("an HTTP client");
+        let url = format!("{}/api/v1/files/{id}", server.url);
+        log.log(&Entry::DeleteBegun(id.clone()));
+        assert_eq!(http.delete(url).send().await.expect("the server answers").status(), 200);
+        log.log(&Entry::Deleted(id.clone()));
+        let status = server.ended();
 
-    let mut findings = Findings::default();
-    let is_killed = status.signal() == Some(Signal::KILL.as_raw());
-    findings.expect(is_killed, Kind::Broken, || format!("no kill: {status}"));
-    let blobs = files_below(&data_dir.join("blobs"));
-    findings.expect(blobs.is_empty(), Kind::Orphan, || format!("{blobs:?}"));
-    let rows = rows_of(&data_dir);
-    findings.expect(rows == left, Kind::NoReceipt, || format!("{rows:?} instead of {left:?}"));
+        let mut findings = Findings::default();
+        let is_killed = status.signal() == Some(Signal::KILL.as_raw());
+        findings.expect(is_killed, Kind::Broken, || format!("no kill: {status}"));
+        let blobs = files_below(&data_dir.join("blobs"));
+        findings.expect(blobs.is_empty(), Kind::Orphan, || format!("{blobs:?}"));
+        let rows = rows_of(&data_dir);
+        findings.expect(rows == self.left, Kind::NoReceipt, || {
+            format!("{rows:?} instead of {:?}", self.left)
+        });
 
-    let server = Child::start(home.path());
-    compare_shown(&server, &id, &mut findings).await;
-    server.stop();
-    findings.add(settle::check(home.path(), &DeletedBy::OpenMode).await);
-    findings
+        let server = Child::start(home);
+        compare_shown(&server, &id, &mut findings).await;
+        server.stop();
+        findings.add(settle::check(home, &DeletedBy::OpenMode).await);
+        findings
+    }
+
+    /// Does harm to the receipt of a settled `home`: a comparison that takes anything proves nothing.
+    async fn do_harm(&self, home: &Path) {
+        let database = rusqlite::Connection::open(home.join("data/metadata.sqlite3"));
+        let harmed = database.expect("a database").execute(self.harm, ()).expect("a statement");
+        assert_eq!(harmed, 1, "rows that were harmed by {}", self.harm);
+
+        let found = settle::check(home, &DeletedBy::OpenMode).await.violations;
+        let is_noticed = found.iter().all(|violation| violation.kind == Kind::NoReceipt);
+        assert!(is_noticed && !found.is_empty(), "{}: {found:?}", self.harm);
+    }
 }
 
 /// Counts records and receipts, and changes nothing: the log of the database is the next start's.
