@@ -28,6 +28,21 @@ pub struct Binding {
     pub effective_to: Option<Timestamp>,
 }
 
+impl Binding {
+    /// Takes over what `change` has of name, provider and sync flag.
+    pub(crate) fn apply(&mut self, change: &BindingChange) {
+        if let Some(name) = &change.organization_name {
+            self.organization_name.clone_from(name);
+        }
+        if let Some(provider) = &change.provider {
+            self.provider.clone_from(provider);
+        }
+        if let Some(sync_enabled) = change.sync_enabled {
+            self.sync_enabled = sync_enabled;
+        }
+    }
+}
+
 /// A binding to be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

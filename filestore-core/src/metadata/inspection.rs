@@ -1,5 +1,6 @@
 //! The part of the metadata that checks of the store ask, and erasures of organizations.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use async_trait::async_trait;
@@ -206,6 +207,35 @@ pub struct DriftedTotal {
     pub stored: (i64, i64),
     /// Files and bytes as counted at the same instant.
     pub counted: (i64, i64),
+}
+
+/// Totals of files and bytes, by name.
+#[derive(Debug, Default)]
+pub(super) struct Sums(BTreeMap<String, (i64, i64)>);
+
+impl Sums {
+    /// Adds files and bytes to a total.
+    pub(super) fn add(&mut self, name: String, files: i64, bytes: i64) {
+        let sum = self.0.entry(name).or_default();
+        sum.0 += files;
+        sum.1 += bytes;
+    }
+
+    /// Lists the totals that differ; `total` makes them of their names.
+    pub(super) fn compare(
+        stored: &Self,
+        counted: &Self,
+        total: impl Fn(&str) -> Total,
+    ) -> Vec<DriftedTotal> {
+        let parts: BTreeSet<&String> = stored.0.keys().chain(counted.0.keys()).collect();
+        let of = |sums: &Self, part| sums.0.get(part).copied().unwrap_or_default();
+        let totals = parts.into_iter().map(|part| DriftedTotal {
+            total: total(part),
+            stored: of(stored, part),
+            counted: of(counted, part),
+        });
+        totals.filter(|total| total.stored != total.counted).collect()
+    }
 }
 
 /// A total that is kept as files come and go.

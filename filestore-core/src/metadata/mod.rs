@@ -14,6 +14,9 @@
 
 mod types;
 mod inspection;
+mod stored;
+mod damaged_rows;
+mod paging;
 pub mod sqlite;
 #[cfg(test)]
 pub mod contract;

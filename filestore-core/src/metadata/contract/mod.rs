@@ -32,6 +32,7 @@ pub(crate) mod sync;
 pub(crate) mod copies;
 pub(crate) mod writes;
 pub(crate) mod signatures;
+pub(crate) mod inspection;
 pub(crate) mod as_a_whole;
 
 /// Makes a test of each function of the suite. `$make` is the absolute path of a function that
@@ -124,6 +125,7 @@ macro_rules! contract_tests {
                 the_first_deletion_counts_and_a_restore_takes_it_back,
                 an_expired_file_was_deleted_by_its_expiry,
                 blobs_that_a_file_dropped_are_on_its_receipt,
+                a_blob_that_was_found_twice_is_on_the_receipt_once,
                 a_foreign_receipt_looks_like_an_unknown_one,
                 old_receipts_are_forgotten_up_to_the_limit,
             }
@@ -170,6 +172,16 @@ macro_rules! contract_tests {
                 a_permit_is_spent_with_the_file_that_it_was_for,
                 of_two_concurrent_uploads_with_one_permit_one_is_done,
                 a_permit_that_came_too_late_is_refused_and_forgotten,
+            }
+            inspection {
+                a_walk_meets_every_record_once,
+                orphans_are_what_nothing_refers_to,
+                a_live_blob_is_spared,
+                a_location_is_set_right,
+                a_sound_row_is_left_alone_and_shown_whole,
+                totals_are_what_their_files_add_up_to,
+                a_check_goes_on_from_its_stored_state,
+                an_erased_organization_leaves_nothing,
             }
             as_a_whole {
                 it_answers,

@@ -134,6 +134,14 @@ pub(crate) async fn blobs_that_a_file_dropped_are_on_its_receipt(metadata: &dyn 
     assert_eq!(found.removed, all);
 }
 
+pub(crate) async fn a_blob_that_was_found_twice_is_on_the_receipt_once(metadata: &dyn Metadata) {
+    let record = put_deleted(metadata, ready("acme"), at(0)).await;
+    let seen = RemovedBlob { checked_at: at(5), ..removed(&record, at(2)) };
+    let unknown = RemovedBlob { content: None, ..removed(&record, at(3)) };
+    purge(metadata, record.file_id, vec![unknown, seen.clone()], 6).await;
+    assert_eq!(receipt(metadata, record.file_id).await.unwrap().removed, [seen]);
+}
+
 pub(crate) async fn a_foreign_receipt_looks_like_an_unknown_one(metadata: &dyn Metadata) {
     let record = put_deleted(metadata, ready("acme"), at(0)).await;
     purge(metadata, record.file_id, Vec::new(), 1).await;

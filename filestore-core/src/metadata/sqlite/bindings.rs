@@ -93,7 +93,7 @@ pub(super) fn change(
     now: Timestamp,
 ) -> Result<BindingOutcome, Fault> {
     if let Some(mut binding) = active(sql, organization)? {
-        apply(&mut binding, change);
+        binding.apply(change);
         if change.is_active == Some(false) {
             binding.is_active = false;
             binding.effective_to = Some(now);
@@ -108,7 +108,7 @@ pub(super) fn change(
         return Ok(BindingOutcome::NoneActive);
     };
 
-    apply(&mut binding, change);
+    binding.apply(change);
     if !active_providers.contains(&binding.provider) {
         return Ok(BindingOutcome::ProviderInactive(binding.provider));
     }
@@ -116,18 +116,6 @@ pub(super) fn change(
     binding.is_active = true;
     binding.effective_to = None;
     update(sql, binding)
-}
-
-fn apply(binding: &mut Binding, change: &BindingChange) {
-    if let Some(name) = &change.organization_name {
-        binding.organization_name.clone_from(name);
-    }
-    if let Some(provider) = &change.provider {
-        binding.provider.clone_from(provider);
-    }
-    if let Some(sync_enabled) = change.sync_enabled {
-        binding.sync_enabled = sync_enabled;
-    }
 }
 
 fn update(sql: &Connection, binding: Binding) -> Result<BindingOutcome, Fault> {

@@ -7,25 +7,14 @@
 //! A claim also sets the row aside, or rows that fail would be the first of every claim.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::Mutex;
 use rusqlite::Connection;
 
-use crate::domain::damage::{Damage, DamagedRow};
+use crate::domain::damage::DamagedRow;
+use crate::metadata::stored::NEVER;
 
 use super::fault::Fault;
 use super::row;
-
-/// The number of damaged rows that are remembered.
-const REMEMBERED: usize = 10_000;
-
-/// The number of damaged rows that are shown.
-const SHOWN: usize = 100;
-
-/// An instant that nobody waits for: the end of the year 9999.
-const NEVER: i64 = 253_402_300_799_999;
 
 pub(super) const PURGE_NEVER: &str =
     "UPDATE files SET purge_claimed = 1, purge_owner = NULL, purge_not_before = ?2
@@ -97,53 +86,4 @@ pub(super) fn set_file_aside(
 
 fn is_constraint(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
-}
-
-/// The damaged rows that an engine has met.
-#[derive(Debug, Default)]
-pub(super) struct DamagedRows {
-    /// A flag for the hot path: true while there are any.
-    are_any: AtomicBool,
-    reasons: Mutex<BTreeMap<String, String>>,
-}
-
-impl DamagedRows {
-    /// Remembers rows, and logs those that are new.
-    pub(super) fn report(&self, rows: Vec<DamagedRow>) {
-        if rows.is_empty() {
-            return;
-        }
-
-        let mut reasons = self.reasons.lock();
-        for DamagedRow { row, reason } in rows {
-            if reasons.len() >= REMEMBERED || reasons.contains_key(&row) {
-                continue;
-            }
-            tracing::error!(
-                row,
-                reason,
-                "a stored row cannot be read: it is passed over until it is repaired"
-            );
-            reasons.insert(row, reason);
-        }
-        self.are_any.store(true, Ordering::Release);
-    }
-
-    /// Forgets a row that could be read.
-    pub(super) fn forget(&self, row: impl FnOnce() -> String) {
-        if self.are_any.load(Ordering::Acquire) {
-            self.reasons.lock().remove(&row());
-        }
-    }
-
-    /// Counts the rows, and shows some.
-    pub(super) fn damage(&self) -> Damage {
-        let reasons = self.reasons.lock();
-        let shown = reasons.iter().take(SHOWN);
-        Damage {
-            damaged_rows: reasons.len() as u64,
-            rows: shown.map(|(row, reason)| DamagedRow::new(row, &reason)).collect(),
-            ..Damage::default()
-        }
-    }
 }

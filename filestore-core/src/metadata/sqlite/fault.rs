@@ -11,7 +11,6 @@
 //! the next opening reads from the disk again, and makes durable what it believes
 //! ([`reread`](super::reread)).
 
-use std::error::Error as StdError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::ErrorCode;
@@ -20,9 +19,8 @@ use tokio::sync::watch;
 use crate::domain::damage::DamagedRow;
 use crate::domain::error::{Error, ErrorKind, Result};
 
-use super::damage::DamagedRows;
-
-pub(super) type Source = Box<dyn StdError + Send + Sync>;
+use crate::metadata::damaged_rows::DamagedRows;
+pub(super) use crate::metadata::stored::Source;
 
 /// A failure inside the engine.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::domain::clock::Timestamp;
 use crate::domain::id::OrganizationId;
-use crate::metadata::IdempotencyEntry;
+use crate::metadata::{IdempotencyEntry, stored};
 
 use super::fault::{Fault, Source};
 use super::row;
@@ -49,7 +49,7 @@ fn entry(
         organization: organization.clone(),
         key: key.to_owned(),
         fingerprint: row.get(0)?,
-        file_ids: file_ids.split_whitespace().map(str::parse).collect::<Result<_, _>>()?,
+        file_ids: stored::words(&file_ids)?,
         reply: row.get(2)?,
         expires_at: Timestamp::from_millis(row.get(3)?),
     })
@@ -67,12 +67,11 @@ pub(super) fn is_taken(
 
 /// Remembers a reply; takes the place of an expired one.
 pub(super) fn put(sql: &Connection, entry: &IdempotencyEntry) -> Result<(), Fault> {
-    let file_ids: Vec<String> = entry.file_ids.iter().copied().map(row::id).collect();
     let params = params![
         entry.organization.as_str(),
         entry.key,
         entry.fingerprint.as_slice(),
-        file_ids.join(" "),
+        stored::file_ids_text(&entry.file_ids),
         entry.reply,
         entry.expires_at.as_millis(),
     ];

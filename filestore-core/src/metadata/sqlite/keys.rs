@@ -1,21 +1,17 @@
 //! Keys of the API. There are few, and all of them are read at once.
 
-use std::str::FromStr;
 use std::sync::Arc;
 
 use rusqlite::{Connection, Row, params};
 
 use crate::domain::clock::Timestamp;
-use crate::domain::id::{KeyId, OrganizationId};
-use crate::domain::key::{ApiKey, KeyDigest, KeyScope, KeyScopes};
-use crate::domain::scope::Scope;
+use crate::domain::id::KeyId;
+use crate::domain::key::{ApiKey, KeyDigest};
+use crate::metadata::stored::{organizations, organizations_text, scopes, scopes_text};
 use crate::metadata::{KeyChange, KeyOutcome, StoredKey};
 
 use super::fault::{Fault, Source};
 use super::row;
-
-/// The stored form of all organizations, which is no organization's id.
-const ALL_ORGANIZATIONS: &str = "*";
 
 macro_rules! columns {
     () => {
@@ -159,32 +155,4 @@ fn read(row: &Row<'_>) -> Result<StoredKey, Source> {
         digest: KeyDigest::from_bytes(row.get(4)?),
         former: former.map(KeyDigest::from_bytes).zip(instant(6)?),
     })
-}
-
-fn organizations_text(scope: &Scope) -> String {
-    match scope {
-        Scope::All => ALL_ORGANIZATIONS.to_owned(),
-        Scope::Organizations(list) => {
-            list.iter().map(OrganizationId::as_str).collect::<Vec<_>>().join(" ")
-        }
-    }
-}
-
-fn organizations(text: &str) -> Result<Scope, Source> {
-    if text == ALL_ORGANIZATIONS {
-        return Ok(Scope::All);
-    }
-    Ok(Scope::Organizations(words(text)?))
-}
-
-fn scopes_text(scopes: KeyScopes) -> String {
-    scopes.iter().map(KeyScope::as_str).collect::<Vec<_>>().join(" ")
-}
-
-fn scopes(text: &str) -> Result<KeyScopes, Source> {
-    Ok(words(text)?.into_iter().collect())
-}
-
-fn words<T: FromStr<Err: Into<Source>>>(text: &str) -> Result<Vec<T>, Source> {
-    text.split_whitespace().map(|word| word.parse().map_err(Into::into)).collect()
 }

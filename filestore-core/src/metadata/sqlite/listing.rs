@@ -1,9 +1,7 @@
 //! Listings, newest first or by name.
 //!
-//! A listing is answered from ranges of one index, each of which holds rows of one status (and
-//! organization, where the scope names several) in the order asked for. Where there are several ranges
-//! they are merged row by row, so a page costs its own length however large the table is and however
-//! the statuses are mixed.
+//! Where there are several ranges ([`paging`](crate::metadata::paging)) they are merged row by row, so a
+//! page costs its own length however large the table is and however the statuses are mixed.
 //!
 //! | filter | index | order |
 //! |---|---|---|
@@ -13,46 +11,24 @@
 //! | organization, part, both, neither | `files_by_organization`, … | newest first |
 //!
 //! The first row that applies says which one; `created_after` and `created_before` bound the ids, which
-//! begin with their time. Filters that the index does not answer are tried on each record. A page looks
-//! at [`LOOKED_AT`] records at most and may be shorter for it, so that no filter costs more in a large
-//! table.
+//! begin with their time.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Rows, ToSql};
 
 use crate::domain::id::{FileId, OrganizationId};
 use crate::domain::listing::{ListFilter, ListPosition, end_of_prefix};
-use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
 use crate::domain::status::{PurgeStatus, Status};
 use crate::metadata::ListedFiles;
+use crate::metadata::paging::{Head, Index, NO_BOUND, Page, is_by_name, organizations};
+use crate::metadata::stored::term;
 
 use super::damage;
 use super::fault::Fault;
 use super::row::{self, columns, id};
-use super::terms::term;
-
-/// Above every id: a ULID starts with a digit up to 7.
-const NO_BOUND: &str = "8";
-
-/// The most records that one page looks at beyond those it shows.
-const LOOKED_AT: usize = 5000;
-
-/// The index that answers a listing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Index {
-    /// `files_by_status`, `…_organization`, `…_sub_system` or `…_both`.
-    Plain,
-    Type,
-    Term,
-    /// The names after a given one.
-    Names,
-    /// One name.
-    Name,
-}
 
 /// One range of an index: a statement, and the values of its parameters.
 #[derive(Debug)]
@@ -96,23 +72,6 @@ pub(super) fn list(
     Merge { cursors, by_name }.page(filter, limit)
 }
 
-/// Returns the organizations to look at, each once; `None` stands for all of them.
-fn organizations(filter: &ListFilter, scope: &Scope) -> Vec<Option<OrganizationId>> {
-    match (&filter.organization_id, scope) {
-        (Some(one), scope) if scope.covers(one) => vec![Some(one.clone())],
-        (Some(_), _) => Vec::new(),
-        (None, Scope::All) => vec![None],
-        (None, Scope::Organizations(several)) => {
-            let distinct: BTreeSet<_> = several.iter().cloned().collect();
-            distinct.into_iter().map(Some).collect()
-        }
-    }
-}
-
-fn is_by_name(filter: &ListFilter, organization: Option<&OrganizationId>) -> bool {
-    filter.name_prefix.is_some() && organization.is_some()
-}
-
 /// Returns the ranges of one organization (of all, if `None`) and one status that a listing goes on with.
 fn ranges_of(
     filter: &ListFilter,
@@ -150,7 +109,7 @@ fn ranges_of(
     let from = filter.created_after.map(|at| id(FileId::first_at(at))).unwrap_or_default();
     values.extend([(":from", Value::Text(from)), (":before", Value::Text(before))]);
 
-    let index = index_of(filter, organization.is_some());
+    let index = Index::of(filter, organization.is_some());
     match (index, filter.metadata.first(), &filter.mime_type, &filter.sub_system) {
         (Index::Term, Some((key, value)), ..) => {
             values.push((":term", Value::Blob(term(key, value).to_vec())));
@@ -160,15 +119,6 @@ fn ranges_of(
         _ => {}
     }
     vec![range(index, values)]
-}
-
-/// Chooses the index of a listing that is not by name.
-fn index_of(filter: &ListFilter, in_one_organization: bool) -> Index {
-    match (in_one_organization, filter.metadata.is_empty(), &filter.mime_type) {
-        (true, false, _) => Index::Term,
-        (true, true, Some(_)) => Index::Type,
-        _ => Index::Plain,
-    }
 }
 
 /// Writes the statement of one range. The states are in its text so that each has a prepared
@@ -221,49 +171,6 @@ pub(super) fn query(
     format!("SELECT {} FROM {rest}", columns!())
 }
 
-/// The next record of a cursor.
-struct Head {
-    record: FileRecord,
-    by_name: bool,
-    cursor: usize,
-}
-
-impl Head {
-    fn position(&self) -> ListPosition {
-        ListPosition {
-            name: self.by_name.then(|| self.record.original_name.clone()),
-            file_id: self.record.file_id,
-        }
-    }
-
-    /// Returns the key that is greatest for the record to be listed first. Names compare as their
-    /// index does, byte by byte.
-    fn key(&self) -> (Reverse<Option<&str>>, FileId) {
-        let name = self.by_name.then_some(self.record.original_name.as_str());
-        (Reverse(name), self.record.file_id)
-    }
-}
-
-impl Ord for Head {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.key().cmp(&other.key())
-    }
-}
-
-impl PartialOrd for Head {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Head {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Head {}
-
 /// Cursors whose records are merged, each of which has them in the order of the listing.
 struct Merge<'s> {
     cursors: Vec<Rows<'s>>,
@@ -271,36 +178,28 @@ struct Merge<'s> {
 }
 
 impl Merge<'_> {
-    /// Takes up to `limit` records that `filter` admits. Looks one further, so that a page that is the
-    /// last one says so.
+    /// Takes up to `limit` records that `filter` admits.
     fn page(mut self, filter: &ListFilter, limit: usize) -> Result<ListedFiles, Fault> {
         let mut heads = BinaryHeap::with_capacity(self.cursors.len());
         for cursor in 0..self.cursors.len() {
             heads.extend(self.next(cursor)?);
         }
 
-        let (mut records, mut next, mut passed_over) = (Vec::new(), None, 0);
+        let mut page = Page::new(filter, limit);
         while let Some(head) = heads.pop() {
-            let is_shown = filter.admits(&head.record);
-            if is_shown && records.len() == limit || passed_over == LOOKED_AT {
-                return Ok(ListedFiles { records, next });
+            let cursor = head.range;
+            if page.take(head).is_break() {
+                return Ok(page.full());
             }
-
-            heads.extend(self.next(head.cursor)?);
-            next = Some(head.position());
-            if is_shown {
-                records.push(head.record);
-            } else {
-                passed_over += 1;
-            }
+            heads.extend(self.next(cursor)?);
         }
-        Ok(ListedFiles { records, next: None })
+        Ok(page.last())
     }
 
     fn next(&mut self, cursor: usize) -> Result<Option<Head>, Fault> {
         while let Some(row) = self.cursors[cursor].next()? {
             if let Some(record) = damage::pass_over(row::record(row))? {
-                return Ok(Some(Head { record, by_name: self.by_name, cursor }));
+                return Ok(Some(Head { record, by_name: self.by_name, range: cursor }));
             }
         }
         Ok(None)

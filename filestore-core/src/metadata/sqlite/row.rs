@@ -1,32 +1,19 @@
-//! Conversion between rows and records. A value that is read passes its checked constructor again.
+//! Conversion between rows and records.
 
 use std::str::FromStr;
 
 use rusqlite::{Connection, Row, ToSql};
 
 use crate::domain::clock::Timestamp;
-use crate::domain::custom_metadata::CustomMetadata;
-use crate::domain::id::{FileId, Sha256};
-use crate::domain::lifecycle::FileState;
-use crate::domain::record::{Blob, Dimensions, FileRecord, Thumbhash};
+use crate::domain::id::FileId;
+use crate::domain::record::{FileRecord, Thumbhash};
 use crate::domain::status::PurgeStatus;
+use crate::metadata::stored::RecordRow;
 
 use super::damage;
 use super::fault::{Fault, Source};
 
-/// The columns of a record, in the order [`record`] reads and [`with_record`] binds them.
-macro_rules! columns {
-    () => {
-        "file_id, organization_id, sub_system, original_name, mime_type, ext, status, sync_status, \
-         purge_status, storage_location, storage_provider, blob_key, size_bytes, sha256, sniffed_type, \
-         width, height, stored_at, version, created_at, updated_at, expires_at, metadata, edited_at, \
-         thumbhash"
-    };
-}
-pub(super) use columns;
-
-/// The number of [`columns!`].
-pub(super) const COLUMNS: usize = 25;
+pub(super) use crate::metadata::stored::{RECORD_COLUMNS as COLUMNS, record_columns as columns};
 
 /// Reads the record in the first [`COLUMNS`] columns.
 pub(super) fn record(row: &Row<'_>) -> Result<FileRecord, Fault> {
@@ -37,49 +24,34 @@ pub(super) fn record(row: &Row<'_>) -> Result<FileRecord, Fault> {
 }
 
 fn read_record(row: &Row<'_>) -> Result<FileRecord, Source> {
-    Ok(FileRecord {
-        file_id: parse(row, 0)?,
-        organization_id: parse(row, 1)?,
-        sub_system: parse(row, 2)?,
-        original_name: row.get(3)?,
-        mime_type: row.get(4)?,
-        ext: row.get(5)?,
-        state: FileState::from_row(
-            parse(row, 6)?,
-            parse(row, 7)?,
-            text(row, 8)?.map(str::parse).transpose()?,
-            parse(row, 9)?,
-        )?,
-        blob: Blob {
-            provider: parse(row, 10)?,
-            key: parse(row, 11)?,
-            size_bytes: unsigned(row, 12)?,
-            sha256: Sha256(row.get(13)?),
-            sniffed_type: row.get(14)?,
-            dimensions: dimensions(row.get(15)?, row.get(16)?)?,
-            stored_at: Timestamp::from_millis(row.get(17)?),
-            thumbhash: thumbhash(row)?,
-        },
-        version: unsigned(row, 18)?,
-        created_at: Timestamp::from_millis(row.get(19)?),
-        updated_at: Timestamp::from_millis(row.get(20)?),
-        expires_at: row.get::<_, Option<i64>>(21)?.map(Timestamp::from_millis),
-        metadata: text(row, 22)?.map(CustomMetadata::stored).unwrap_or_default(),
-        edited_at: row.get::<_, Option<i64>>(23)?.map(Timestamp::from_millis),
-    })
-}
-
-fn thumbhash(row: &Row<'_>) -> Result<Option<Thumbhash>, Source> {
-    let bytes = row.get_ref(24)?.as_blob_or_null()?;
-    bytes.map(|bytes| Thumbhash::new(bytes).ok_or_else(|| "no ThumbHash".into())).transpose()
-}
-
-fn dimensions(width: Option<u32>, height: Option<u32>) -> Result<Option<Dimensions>, Source> {
-    match (width, height) {
-        (Some(width), Some(height)) => Ok(Some(Dimensions { width, height })),
-        (None, None) => Ok(None),
-        _ => Err("width and height go together".into()),
+    RecordRow {
+        file_id: whole_text(row, 0)?,
+        organization_id: whole_text(row, 1)?,
+        sub_system: whole_text(row, 2)?,
+        original_name: whole_text(row, 3)?,
+        mime_type: whole_text(row, 4)?,
+        ext: whole_text(row, 5)?,
+        status: whole_text(row, 6)?,
+        sync_status: whole_text(row, 7)?,
+        purge_status: text(row, 8)?,
+        storage_location: whole_text(row, 9)?,
+        storage_provider: whole_text(row, 10)?,
+        blob_key: whole_text(row, 11)?,
+        size_bytes: row.get(12)?,
+        sha256: row.get_ref(13)?.as_blob()?,
+        sniffed_type: text(row, 14)?,
+        width: row.get(15)?,
+        height: row.get(16)?,
+        stored_at: row.get(17)?,
+        version: row.get(18)?,
+        created_at: row.get(19)?,
+        updated_at: row.get(20)?,
+        expires_at: row.get(21)?,
+        metadata: text(row, 22)?,
+        edited_at: row.get(23)?,
+        thumbhash: row.get_ref(24)?.as_blob_or_null()?,
     }
+    .record()
 }
 
 /// Calls `run` with the values of the record's [`columns!`].
@@ -140,7 +112,11 @@ pub(super) fn parse<T>(row: &Row<'_>, column: usize) -> Result<T, Source>
 where
     T: FromStr<Err: Into<Source>>,
 {
-    text(row, column)?.ok_or("unexpected NULL")?.parse().map_err(Into::into)
+    whole_text(row, column)?.parse().map_err(Into::into)
+}
+
+fn whole_text<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r str, Source> {
+    Ok(text(row, column)?.ok_or("unexpected NULL")?)
 }
 
 /// Reads a column that is never negative.

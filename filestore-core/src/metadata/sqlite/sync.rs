@@ -19,7 +19,7 @@ use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
 use crate::domain::status::SyncStatus;
-use crate::metadata::{AfterFailure, Lease, SyncClaim, SyncCounts, WriteIntent};
+use crate::metadata::{AfterFailure, Lease, SyncClaim, SyncCounts, WriteIntent, stored};
 
 use super::fault::{Fault, Source};
 use super::row::{self, COLUMNS, columns, id};
@@ -398,11 +398,10 @@ pub(super) fn parse_pair(
     organization: &str,
     holder: &str,
 ) -> Result<(OrganizationId, ProviderCode), Fault> {
-    let what = || format!("files of organization {organization:?} at provider {holder:?}");
-    match (organization.parse(), holder.parse()) {
-        (Ok(organization), Ok(holder)) => Ok((organization, holder)),
-        (Err(error), _) | (_, Err(error)) => Err(Fault::Row { what: what(), source: error.into() }),
-    }
+    stored::pair(organization, holder).map_err(|source| Fault::Row {
+        what: format!("files of organization {organization:?} at provider {holder:?}"),
+        source,
+    })
 }
 
 /// Reads the ids that a query selects.

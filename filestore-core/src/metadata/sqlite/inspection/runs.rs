@@ -1,7 +1,5 @@
 //! The states and findings of checks.
 
-use std::fmt::Write as _;
-
 use rusqlite::{Connection, Row, params};
 
 use crate::domain::clock::Timestamp;
@@ -9,7 +7,8 @@ use crate::domain::fsck::{Finding, FindingKind, FindingOutcome, FsckDepth, FsckM
 use crate::domain::provider::ProviderCode;
 use crate::metadata::sqlite::fault::{Fault, Source};
 use crate::metadata::sqlite::row;
-use crate::metadata::{CheckName, CheckRun};
+use crate::metadata::stored::rank;
+use crate::metadata::{CheckName, CheckRun, stored};
 
 /// Findings that are stored of one check. More are counted only: a disk that lost everything must not
 /// fill the database.
@@ -63,13 +62,8 @@ fn read(row: &Row<'_>, name: CheckName) -> Result<CheckRun, Source> {
         names: row::unsigned(row, 9)?,
         found: row::unsigned(row, 10)?,
         repaired: row::unsigned(row, 11)?,
-        postponed: postponed(&row.get::<_, String>(12)?)?,
+        postponed: stored::postponed(&row.get::<_, String>(12)?)?,
     })
-}
-
-fn postponed(text: &str) -> Result<Vec<(ProviderCode, String)>, Source> {
-    let lines = text.lines().filter_map(|line| line.split_once(' '));
-    lines.map(|(code, reason)| Ok((code.parse()?, reason.to_owned()))).collect()
 }
 
 pub(super) fn begin(sql: &Connection, run: &CheckRun) -> Result<(), Fault> {
@@ -78,12 +72,6 @@ pub(super) fn begin(sql: &Connection, run: &CheckRun) -> Result<(), Fault> {
 }
 
 fn put(sql: &Connection, run: &CheckRun) -> Result<(), Fault> {
-    let mut postponed = String::new();
-    for (code, reason) in &run.postponed {
-        let reason = reason.replace('\n', " ");
-        writeln!(postponed, "{code} {reason}").expect("a string takes every write");
-    }
-
     let params = params![
         run.name.as_str(),
         run.depth == FsckDepth::Deep,
@@ -98,7 +86,7 @@ fn put(sql: &Connection, run: &CheckRun) -> Result<(), Fault> {
         row::integer(run.names)?,
         row::integer(run.found)?,
         row::integer(run.repaired)?,
-        postponed,
+        stored::postponed_text(&run.postponed),
     ];
     row::execute(sql, PUT, params).map(drop)
 }
@@ -122,11 +110,6 @@ pub(super) fn save(
     }
     put(sql, &run)?;
     Ok((run.found, run.repaired))
-}
-
-fn rank(kind: FindingKind) -> i64 {
-    let at = FindingKind::ALL.iter().position(|one| *one == kind);
-    at.and_then(|at| i64::try_from(at).ok()).unwrap_or(i64::MAX)
 }
 
 fn outcome_before(

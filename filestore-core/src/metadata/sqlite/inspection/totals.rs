@@ -1,9 +1,8 @@
 //! Totals, and what their files add up to.
 
-use std::collections::BTreeMap;
-
 use rusqlite::{Connection, params};
 
+use crate::metadata::inspection::Sums;
 use crate::metadata::sqlite::fault::Fault;
 use crate::metadata::sqlite::row;
 use crate::metadata::{DriftedTotal, Total};
@@ -32,8 +31,6 @@ const ADD_TO_USAGE: &str = "UPDATE organization_usage SET files = files + ?3, by
 const PUT_USAGE: &str = "INSERT INTO organization_usage VALUES (?1, ?2, ?3, ?4)";
 
 const ADD_TO_SYNCS: &str = "UPDATE sync_totals SET files = files + ?2 WHERE sync_status = ?1";
-
-type Sums = BTreeMap<String, (i64, i64)>;
 
 /// Jumps from organization to organization.
 pub(super) fn organizations(
@@ -65,7 +62,7 @@ pub(super) fn drift_of_usage(
     let snapshot = sql.unchecked_transaction()?;
     let stored = sums(&snapshot, STORED, [organization])?;
     let counted = sums(&snapshot, COUNTED, [organization])?;
-    Ok(compare(&stored, &counted, |location| Total::Usage {
+    Ok(Sums::compare(&stored, &counted, |location| Total::Usage {
         organization: organization.to_owned(),
         location: location.to_owned(),
     }))
@@ -75,34 +72,18 @@ pub(super) fn drift_of_syncs(sql: &Connection) -> Result<Vec<DriftedTotal>, Faul
     let snapshot = sql.unchecked_transaction()?;
     let stored = sums(&snapshot, STORED_SYNCS, [])?;
     let counted = sums(&snapshot, COUNTED_SYNCS, [])?;
-    Ok(compare(&stored, &counted, |status| Total::Syncs { status: status.to_owned() }))
+    Ok(Sums::compare(&stored, &counted, |status| Total::Syncs { status: status.to_owned() }))
 }
 
 fn sums(sql: &Connection, query: &str, params: impl rusqlite::Params) -> Result<Sums, Fault> {
     let mut statement = sql.prepare_cached(query)?;
     let mut rows = statement.query(params)?;
 
-    let mut sums = Sums::new();
+    let mut sums = Sums::default();
     while let Some(row) = rows.next()? {
-        let sum = sums.entry(row.get(0)?).or_default();
-        sum.0 += row.get::<_, i64>(1)?;
-        sum.1 += row.get::<_, i64>(2)?;
+        sums.add(row.get(0)?, row.get(1)?, row.get(2)?);
     }
     Ok(sums)
-}
-
-fn compare(stored: &Sums, counted: &Sums, total: impl Fn(&str) -> Total) -> Vec<DriftedTotal> {
-    let mut parts: Vec<_> = stored.keys().chain(counted.keys()).collect();
-    parts.sort();
-    parts.dedup();
-
-    let of = |sums: &Sums, part| sums.get(part).copied().unwrap_or_default();
-    let totals = parts.into_iter().map(|part| DriftedTotal {
-        total: total(part),
-        stored: of(stored, part),
-        counted: of(counted, part),
-    });
-    totals.filter(|total| total.stored != total.counted).collect()
 }
 
 /// Adds to each total what it lacks. The triggers that keep a total change it and its files alike, so the

@@ -2,7 +2,6 @@
 
 use rusqlite::{Connection, StatementStatus};
 
-use super::super::listing::Index;
 use super::super::{
     backlog, bindings, damage, dropped, files, holdings, holds, idempotency, inspection, intents,
     keys, listing, purge, receipts, settings, signing, sync, terms,
@@ -13,6 +12,7 @@ use crate::domain::provider::ProviderCode;
 use crate::domain::status::{PurgeStatus, Status};
 use crate::metadata::Metadata;
 use crate::metadata::contract::{at, lease, put_deleted, ready};
+use crate::metadata::paging::Index;
 
 /// Every listing statement.
 fn listings() -> Vec<String> {
