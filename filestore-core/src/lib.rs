@@ -135,8 +135,8 @@ pub use self::{
         binding::{Binding, BindingChange, NewBinding},
         clock::{Clock, ManualClock, Timestamp},
         config::{
-            BackupDestination, ConverterConfig, ConverterOutput, Durability, Limits, ScrubConfig,
-            SigningConfig, StoreConfig, SyncConfig, VariantConfig,
+            BackupDestination, ConverterConfig, ConverterOutput, Durability, Limits, MetadataPlace,
+            PostgresConfig, ScrubConfig, SigningConfig, StoreConfig, SyncConfig, VariantConfig,
         },
         custom_metadata::CustomMetadata,
         damage::{Damage, DamagedRow},

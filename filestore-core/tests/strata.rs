@@ -24,10 +24,13 @@ const MAY_NAME: [(&str, &[&str]); 10] = [
 ];
 
 /// Libraries that one folder alone may name.
-const AT_HOME_IN: [(&str, &str); 8] = [
+const AT_HOME_IN: [(&str, &str); 11] = [
     ("getrandom", "tasks"),
     ("rusqlite", "metadata/sqlite"),
     ("r2d2", "metadata/sqlite"),
+    ("tokio_postgres", "metadata/postgres"),
+    ("tokio_postgres_rustls", "metadata/postgres"),
+    ("deadpool_postgres", "metadata/postgres"),
     ("opendal", "storage/cloud"),
     ("reqwest", "storage/cloud"),
     ("image", "variant"),

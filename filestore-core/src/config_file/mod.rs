@@ -182,6 +182,7 @@ fn masked(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::config::MetadataPlace;
     use crate::domain::provider::OptionValue;
 
     fn read(text: &str) -> Result<StoreConfig, ConfigFileError> {
@@ -243,6 +244,56 @@ mod tests {
     }
 
     #[test]
+    fn the_records_are_where_the_file_says() {
+        let read = |text: &str| {
+            StoreConfig::from_toml(text, |name| (name == "PASSWORD").then(|| "hush".to_owned()))
+        };
+        assert_eq!(read("").unwrap().metadata, MetadataPlace::Sqlite);
+        let ignored = "metadata = \"sqlite\"\n[postgres]\nconnections = 5";
+        assert_eq!(read(ignored).unwrap().metadata, MetadataPlace::Sqlite);
+
+        let text = "metadata = \"postgres://u@h/d\"\n[postgres]\npassword = \"${PASSWORD}\"\nschema = \"a\"\n\
+                    connections = 5\nonly_server = true";
+        let config = read(text).unwrap();
+        let MetadataPlace::Postgres(place) = &config.metadata else { panic!("{config:?}") };
+        assert_eq!(
+            (place.address.as_str(), place.password.as_deref()),
+            ("postgres://u@h/d", Some("hush"))
+        );
+        assert_eq!((place.schema.as_str(), place.connections, place.only_server), ("a", 5, true));
+        assert!(!format!("{config:?}").contains("hush"));
+
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "hush hush\r\n").unwrap();
+        let of_file = format!(
+            "metadata = \"postgresql://u@h/d\"\n[postgres]\npassword_file = {:?}",
+            file.path()
+        );
+        let config = read(&of_file).unwrap();
+        let MetadataPlace::Postgres(place) = &config.metadata else { panic!("{config:?}") };
+        assert_eq!(place.password.as_deref(), Some("hush hush"));
+
+        for (wrong, named) in [
+            ("metadata = \"postgres://u:${NOWHERE}@h/d\"", "metadata"),
+            (
+                "metadata = \"postgres://u@h/d\"\n[postgres]\npassword = \"${NOWHERE}\"",
+                "postgres.password",
+            ),
+            (
+                "metadata = \"postgres://u@h/d\"\n[postgres]\npassword_file = \"/nowhere\"",
+                "postgres.password_file",
+            ),
+            (
+                "metadata = \"postgres://u@h/d\"\n[postgres]\npassword = \"a\"\npassword_file = \"/b\"",
+                "exclude",
+            ),
+        ] {
+            let error = read(wrong).unwrap_err().to_string();
+            assert!(error.contains(named), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_named_and_no_value_is_shown() {
         let provider =
             |rest: &str| format!("[[providers]]\ncode = \"eu\"\nscheme = \"s3\"\n{rest}");
@@ -284,6 +335,7 @@ mod tests {
             ("[[signing.secrets]]\nkid = \"a\"\nsecret = hush".to_owned(), "line 3"),
             ("[signing]\nwindow_secs = 0".to_owned(), "signing.window_secs"),
             ("durability = \"none\"".to_owned(), "durability"),
+            ("metadata = \"mysql://geheim\"".to_owned(), "metadata"),
         ] {
             let error = read(&text).unwrap_err();
             let shown = format!("{error} {error:?}");

@@ -10,12 +10,15 @@ use serde::de::IgnoredAny;
 use super::ConfigFileError;
 use super::providers::{self, OptionInFile};
 use crate::domain::config::{
-    BackupDestination, ConverterConfig, ConverterOutput, Durability, Limits, ScrubConfig,
-    SigningConfig, StoreConfig, SyncConfig, VariantConfig,
+    BackupDestination, ConverterConfig, ConverterOutput, Durability, Limits, MetadataPlace,
+    PostgresConfig, ScrubConfig, SigningConfig, StoreConfig, SyncConfig, VariantConfig,
 };
 use crate::domain::fsck::FsckDepth;
 use crate::domain::signature::SigningSecret;
 use crate::domain::variant::{Fit, VariantSize};
+
+/// The name of the engine in the data directory.
+const SQLITE: &str = "sqlite";
 
 /// A table of the file: all keys optional, listed in `KEYS` for the test of the documentation.
 /// `..key` is a known key of another reader.
@@ -40,6 +43,8 @@ tables! {
     /// The whole file. The keys passed over are the server's.
     File {
         durability: DurabilityName,
+        metadata: String,
+        postgres: PostgresTable,
         require_binding: bool,
         quota_bytes: u64,
         quota_files: u64,
@@ -67,6 +72,14 @@ tables! {
         ..audit_log,
         ..cors,
         ..rate_limits,
+    }
+    /// The table `[postgres]`.
+    PostgresTable {
+        password: String,
+        password_file: PathBuf,
+        schema: String,
+        connections: usize,
+        only_server: bool,
     }
     /// The table `[limits]`.
     LimitsTable {
@@ -198,6 +211,8 @@ impl File {
         });
 
         put(&mut config.durability, durability);
+        let metadata = self.metadata.unwrap_or_else(|| SQLITE.to_owned());
+        config.metadata = self.postgres.unwrap_or_default().into_place(&metadata, env)?;
         put(&mut config.require_binding, self.require_binding);
         config.quota_bytes = self.quota_bytes;
         config.quota_files = self.quota_files;
@@ -212,6 +227,47 @@ impl File {
         config.backup_destinations = self.backup.unwrap_or_default().into_destinations()?;
         config.providers = providers::into_configs(self.providers.unwrap_or_default(), env)?;
         Ok(config)
+    }
+}
+
+impl PostgresTable {
+    /// Reads where the records are. The errors have neither the address nor the password.
+    fn into_place(
+        self,
+        metadata: &str,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<MetadataPlace, ConfigFileError> {
+        let wrong = |key, problem| ConfigFileError::Value { key, problem };
+        if metadata == SQLITE {
+            return Ok(MetadataPlace::Sqlite);
+        }
+
+        let unset = "names an environment variable that is not set";
+        let address = providers::filled_in(metadata, env).map_err(|_| wrong("metadata", unset))?;
+        if !["postgres://", "postgresql://"].iter().any(|scheme| address.starts_with(scheme)) {
+            return Err(wrong("metadata", "must be sqlite or postgres://USER@HOST:PORT/DATABASE"));
+        }
+
+        let mut config = PostgresConfig::new(address);
+        config.password = match (self.password, self.password_file) {
+            (Some(_), Some(_)) => {
+                return Err(wrong("postgres.password", "and password_file exclude each other"));
+            }
+            (Some(text), None) => {
+                let filled = providers::filled_in(&text, env);
+                Some(filled.map_err(|_| wrong("postgres.password", unset))?)
+            }
+            (None, Some(path)) => {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|_| wrong("postgres.password_file", "cannot be read"))?;
+                Some(text.trim_end_matches(['\r', '\n']).to_owned())
+            }
+            (None, None) => None,
+        };
+        put(&mut config.schema, self.schema);
+        put(&mut config.connections, self.connections);
+        put(&mut config.only_server, self.only_server);
+        Ok(MetadataPlace::Postgres(config))
     }
 }
 

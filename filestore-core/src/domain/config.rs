@@ -1,5 +1,6 @@
 //! The configuration of the core, with its defaults.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,12 +20,65 @@ pub enum Durability {
     Process,
 }
 
+/// The place of the records.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum MetadataPlace {
+    /// A SQLite database in the data directory.
+    #[default]
+    Sqlite,
+    /// A PostgreSQL database; needs the feature `postgres`.
+    Postgres(PostgresConfig),
+}
+
+/// A PostgreSQL database that has the records. `Debug` shows neither address nor password.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PostgresConfig {
+    /// The address: `postgres://USER@HOST:PORT/DATABASE`, with parameters as `sslmode` and `sslrootcert`.
+    pub address: String,
+    /// The password, if the address has none.
+    pub password: Option<String>,
+    /// The schema that has the tables; it is made if it is not there.
+    pub schema: String,
+    /// The most connections at a time.
+    pub connections: usize,
+    /// `true`: no other process uses the database. A store whose bytes are in a private directory can be
+    /// opened only so.
+    pub only_server: bool,
+}
+
+impl PostgresConfig {
+    /// Takes an address, with the defaults for the rest.
+    pub fn new(address: impl Into<String>) -> Self {
+        Self {
+            address: address.into(),
+            password: None,
+            schema: "filestore".to_owned(),
+            connections: 16,
+            only_server: false,
+        }
+    }
+}
+
+impl fmt::Debug for PostgresConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresConfig")
+            .field("schema", &self.schema)
+            .field("connections", &self.connections)
+            .field("only_server", &self.only_server)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The configuration of a store. `Default` has the documented values.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct StoreConfig {
     /// The faults that an acknowledged write survives.
     pub durability: Durability,
+    /// The place of the records.
+    pub metadata: MetadataPlace,
     /// `true`: an upload needs an active binding of its organization.
     pub require_binding: bool,
     /// The lifetime of a TEMP file.
@@ -69,6 +123,7 @@ impl Default for StoreConfig {
     fn default() -> Self {
         Self {
             durability: Durability::Full,
+            metadata: MetadataPlace::Sqlite,
             require_binding: false,
             temp_ttl: Duration::from_hours(24),
             purge_grace: Duration::ZERO,

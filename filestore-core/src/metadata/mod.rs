@@ -18,6 +18,8 @@ mod stored;
 mod damaged_rows;
 mod paging;
 pub mod sqlite;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(test)]
 pub mod contract;
 

@@ -22,6 +22,7 @@
 
 mod request;
 mod open;
+mod elsewhere;
 mod last_used;
 mod reload;
 pub(crate) mod recovery;

@@ -17,9 +17,9 @@ use super::publish::PublishQueue;
 use super::signing::SigningSecrets;
 use super::traffic::Traffic;
 use super::wake::Wake;
-use super::{FileStore, Inner, idempotency, permits, quota, recovery, unflushed};
+use super::{FileStore, Inner, elsewhere, idempotency, permits, quota, recovery, unflushed};
 use crate::domain::clock::Clock;
-use crate::domain::config::{Durability, Limits, StoreConfig};
+use crate::domain::config::{Durability, Limits, MetadataPlace, StoreConfig};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{BlobId, StoreId};
 use crate::domain::leap::LeapGuard;
@@ -180,14 +180,20 @@ impl FileStoreBuilder {
                 .await
                 .map_err(|e| Error::internal("opening the store", e))??
         };
-        let Parts { dir, local, metadata, variants, converters, age } = parts;
+        let Parts { dir, local, database, variants, converters } = parts;
+        let (metadata, age) = if let Some(here) = database {
+            here
+        } else {
+            let (metadata, age) = elsewhere::open(&config, &clock).await?;
+            check_unused(&dir, &*metadata).await?;
+            (metadata, age)
+        };
 
-        check_identity(&dir, &metadata).await?;
-        let standing = last_used::settle(&metadata, &mut config, opener, age).await?;
+        check_identity(&dir, &*metadata).await?;
+        let standing = last_used::settle(&*metadata, &mut config, opener, age).await?;
 
-        let signing = SigningSecrets::load(&metadata, &config.signing).await?;
+        let signing = SigningSecrets::load(&*metadata, &config.signing).await?;
         let staged = StagedLedger::new(StagedLimits::from(&config.limits));
-        let metadata: Arc<dyn Metadata> = Arc::new(metadata);
         let ledger = MarkedProviders::ledger(Arc::clone(&metadata));
         providers.identify(metadata.store_id(), &ledger);
 
@@ -237,17 +243,17 @@ impl FileStoreBuilder {
 struct Parts {
     dir: DataDir,
     local: LocalStore,
-    metadata: SqliteMetadata,
+    /// The database in the directory; `None` if it is elsewhere.
+    database: Option<(Arc<dyn Metadata>, Age)>,
     variants: VariantEngine,
     converters: Converters,
-    age: Age,
 }
 
 impl Parts {
     fn open(path: &Path, config: &StoreConfig, clock: &Clock) -> Result<Self> {
         let dir = DataDir::open(path)?;
-        let marker = dir.identify()?;
-        let age = if dir.has_database() { Age::Old } else { Age::New };
+        let is_here = config.metadata == MetadataPlace::Sqlite;
+        let marker = if is_here { dir.identify()? } else { None };
 
         let local = LocalStore::open_with(&dir, LocalOptions::from(config), clock)?;
         let reserve = local.clone();
@@ -255,10 +261,16 @@ impl Parts {
             reserve.free_reserve();
         });
 
-        // A database from before stores had ids is the one of the directory that it lies in.
-        let id = marker.unwrap_or_else(|| StoreId::generate(clock.now()));
-        let metadata =
-            SqliteMetadata::open_known_as(id, &dir.database(), config.durability, Some(on_full))?;
+        let database: Option<(Arc<dyn Metadata>, Age)> = if is_here {
+            let age = if dir.has_database() { Age::Old } else { Age::New };
+            // A database from before stores had ids is the one of the directory that it lies in.
+            let id = marker.unwrap_or_else(|| StoreId::generate(clock.now()));
+            let (file, durability) = (dir.database(), config.durability);
+            let metadata = SqliteMetadata::open_known_as(id, &file, durability, Some(on_full))?;
+            Some((Arc::new(metadata), age))
+        } else {
+            None
+        };
 
         let room = local.clone();
         let variants =
@@ -268,12 +280,33 @@ impl Parts {
 
         let converters = Converters::open(dir.converters(), &config.variants)?;
 
-        Ok(Self { dir, local, metadata, variants, converters, age })
+        Ok(Self { dir, local, database, variants, converters })
     }
 }
 
 /// The setting that says that the data directory has its markers.
 const MARKED: &str = "directory_marked";
+
+/// Refuses the directory of another store beside records that have none yet.
+async fn check_unused(dir: &DataDir, metadata: &dyn Metadata) -> Result<()> {
+    if metadata.settings().await?.contains_key(MARKED) {
+        return Ok(());
+    }
+
+    let path = dir.path().to_owned();
+    let dir = dir.clone();
+    let is_unused = tasks::blocking(move || dir.is_unused())
+        .await
+        .map_err(|e| Error::internal("checking the data directory", e))??;
+    if is_unused {
+        return Ok(());
+    }
+    let message = format!(
+        "the data directory {} holds the files of another store than the one whose records are in PostgreSQL",
+        path.display()
+    );
+    Err(Error::new(ErrorKind::Unusable, message))
+}
 
 /// Checks that directory and database are of one store, and marks a directory that is not marked
 /// yet.

@@ -54,6 +54,7 @@ impl Inner {
         let now = self.config();
         let mut waiting = Vec::new();
         keep(&mut config.durability, &now.durability, "durability", &mut waiting);
+        keep(&mut config.metadata, &now.metadata, "metadata", &mut waiting);
         keep(&mut config.reserve_bytes, &now.reserve_bytes, "reserve_bytes", &mut waiting);
         keep(
             &mut config.clock_settle,

@@ -59,6 +59,13 @@ impl DataDir {
         }
     }
 
+    /// Tells whether no store has used the directory yet: it has no database, no marker and no bytes.
+    /// Blocks.
+    pub fn is_unused(&self) -> Result<bool> {
+        let marker = read(&self.path().join(MARKER))?;
+        Ok(marker.is_none() && !self.has_database() && !holds_bytes(self)?)
+    }
+
     /// Checks that the directory's markers hold `id`, and writes those that are missing but
     /// expected. A full disk is no failure: a later opening writes the rest. Returns whether all
     /// are there. Blocks.

@@ -53,6 +53,8 @@ tables! {
         cors: CorsTable,
         rate_limits: RateLimitsTable,
         ..durability,
+        ..metadata,
+        ..postgres,
         ..require_binding,
         ..quota_bytes,
         ..quota_files,

@@ -254,6 +254,7 @@ mod tests {
     use super::*;
     use filestore_core::Durability;
     use filestore_core::Fit;
+    use filestore_core::MetadataPlace;
     use filestore_core::ProviderRegistry;
     use filestore_core::config_file;
 
@@ -263,6 +264,7 @@ mod tests {
             r#"
             listen = "[::1]:9"
             durability = "process"
+            metadata = "postgres://filestore@db.example.org/filestore"
             quota_bytes = 7
             trusted_proxies = ["10.0.0.0/8"]
             [lifetimes]
@@ -271,11 +273,16 @@ mod tests {
             eager = ["200", "1000/inside", "200/cover"]
             [http]
             max_connections = 5
+            [postgres]
+            only_server = true
             "#,
         )
         .unwrap();
         assert_eq!(config.listen, "[::1]:9".parse().unwrap());
         assert_eq!(config.store.durability, Durability::Process);
+        assert!(
+            matches!(&config.store.metadata, MetadataPlace::Postgres(place) if place.only_server)
+        );
         assert_eq!((config.store.quota_bytes, config.store.temp_ttl.as_secs()), (Some(7), 60));
 
         let eager: Vec<_> =

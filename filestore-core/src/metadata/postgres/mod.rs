@@ -1,0 +1,112 @@
+//! [`Metadata`] in a PostgreSQL database, for any number of servers.
+//!
+//! # Purpose
+//! The records of an installation that outgrows one machine. Servers hold no state: what one has
+//! committed, every other one reads.
+//!
+//! # Locking
+//! Each method is one transaction (READ COMMITTED) that locks the rows it decides from, and what no row
+//! stands for by advisory locks (`sql`). Claims pass over the rows that another claim has locked.
+//! Totals are sums of slots, so that changes do not wait for each other's commits. A deadlock or a
+//! serialization failure is tried again a few times, within the call.
+//!
+//! # Crash safety
+//! The server's COMMIT is the commit point; `transaction` says how a lost answer to it is found out. A
+//! server that may lose acknowledged commits is refused at the first connection, unless the store was
+//! opened with [`Durability::Process`]. A failover to a standby that had not all of the log loses what it
+//! had not: for [`Durability::Full`] across failovers, replication must be synchronous.
+//!
+//! # Caches
+//! [`Metadata::cached_file`] answers nothing: a record in memory would have to be forgotten when another
+//! server changes it. Servers that tell each other (LISTEN, NOTIFY) are a later step.
+//!
+//! # Not here
+//! [`Metadata::snapshot_to`]: PostgreSQL has backups of its own.
+//!
+//! # Compatibility
+//! PostgreSQL 14 or newer, a database in UTF8; see `schema` for versions. Connections are set up once
+//! (`SET`), so a pooler in between must give each client a session of its own.
+//!
+//! [`Metadata`]: crate::metadata::Metadata
+//! [`Metadata::cached_file`]: crate::metadata::Metadata::cached_file
+//! [`Metadata::snapshot_to`]: crate::metadata::Metadata::snapshot_to
+//! [`Durability::Process`]: crate::domain::config::Durability::Process
+//! [`Durability::Full`]: crate::domain::config::Durability::Full
+
+use std::sync::Arc;
+
+use crate::domain::clock::Clock;
+use crate::domain::error::Result;
+use crate::domain::id::StoreId;
+
+mod options;
+mod tls;
+mod pool;
+mod fault;
+mod sql;
+mod transaction;
+mod schema;
+mod row;
+mod damage;
+mod files;
+mod inserted_rows;
+mod listing;
+mod terms;
+mod idempotency;
+mod bindings;
+mod keys;
+mod dropped;
+mod purge;
+mod receipts;
+mod backlog;
+mod sync;
+mod holdings;
+mod intents;
+mod holds;
+mod settings;
+mod signing;
+mod waits;
+mod inspection;
+mod erasure;
+mod engine;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use options::PostgresOptions;
+
+use fault::Fault;
+use transaction::Engine;
+
+/// Metadata in a PostgreSQL database. See the module.
+pub struct PostgresMetadata {
+    engine: Arc<Engine>,
+}
+
+impl PostgresMetadata {
+    /// Opens the database: makes or updates the schema, while servers of earlier versions run. Fails with
+    /// [`ErrorKind::Unusable`] if the server does not keep what it acknowledges, the schema is not ours or
+    /// is newer than this program, and with [`ErrorKind::Busy`] if nobody answers.
+    ///
+    /// [`ErrorKind::Unusable`]: crate::domain::error::ErrorKind::Unusable
+    /// [`ErrorKind::Busy`]: crate::domain::error::ErrorKind::Busy
+    pub async fn open(options: &PostgresOptions) -> Result<Self> {
+        let fresh = StoreId::generate(Clock::system().now());
+        Self::open_known_as(fresh, options).await
+    }
+
+    /// Opens the database as [`open`](Self::open) does. A store that has no id yet gets `store`.
+    pub async fn open_known_as(store: StoreId, options: &PostgresOptions) -> Result<Self> {
+        options.check()?;
+        let pool = pool::pool(options)?;
+        let migrated = async {
+            let mut connection = pool.get().await?;
+            schema::migrate(&mut connection, &options.schema, store).await
+        };
+        let store =
+            migrated.await.map_err(|fault: Fault| fault.into_error("opening the database"))?;
+        let engine = Engine::new(pool, store);
+        let forgotten = engine.forget_old_marks().await;
+        forgotten.map_err(|fault| fault.into_error("opening the database"))?;
+        Ok(Self { engine: Arc::new(engine) })
+    }
+}

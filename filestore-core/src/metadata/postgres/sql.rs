@@ -1,0 +1,215 @@
+//! One connection in the hands of one call.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use deadpool_postgres::Object;
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use crate::domain::damage::DamagedRow;
+use crate::domain::id::{OrganizationId, OrganizationNumber, StoreId};
+
+use super::fault::Fault;
+
+/// A value of a parameter.
+pub(super) type Param<'p> = &'p (dyn ToSql + Sync);
+
+const LOCK: &str = "SELECT pg_advisory_xact_lock($1)";
+
+const LOCK_SHARED: &str = "SELECT pg_advisory_xact_lock_shared($1)";
+
+/// A lock until the end of the transaction, for what no row stands for. They are taken in the order of
+/// their declaration, and after those of rows that exist already.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Lock<'l> {
+    /// The active binding of one organization, also if there is none.
+    Binding(OrganizationNumber),
+    /// All active bindings.
+    Bindings,
+    /// The usage of one organization, while it is compared with its quota.
+    Usage(&'l OrganizationId),
+    /// The holds of snapshots, also if there are none.
+    Holds,
+    /// The number of keys.
+    Keys,
+}
+
+impl Lock<'_> {
+    /// Returns the number that stands for the lock. A chance collision makes two calls wait for each other's
+    /// end, and does no other harm.
+    fn number(self, store: StoreId) -> i64 {
+        let name = match self {
+            Self::Binding(organization) => format!("binding {}", organization.get()),
+            Self::Bindings => "bindings".to_owned(),
+            Self::Usage(organization) => format!("usage {organization}"),
+            Self::Holds => "holds".to_owned(),
+            Self::Keys => "keys".to_owned(),
+        };
+        let digest = Sha256::digest(format!("filestore {store} {name}"));
+        i64::from_be_bytes(*digest.first_chunk().expect("a SHA-256 has 32 bytes"))
+    }
+}
+
+/// Rows that a call has passed over.
+#[derive(Default)]
+struct PassedOver {
+    rows: Vec<DamagedRow>,
+    /// The number of those, from the first, that were set aside.
+    aside: usize,
+}
+
+/// A connection in the hands of one call, within a transaction or without one.
+///
+/// Dropped within a transaction, it closes the connection, and the server rolls back.
+pub(super) struct Sql {
+    /// The connection; `None` once it was given up.
+    connection: Option<Object>,
+    store: StoreId,
+    in_transaction: bool,
+    /// Set by a refusal after which nothing of the call is to stay.
+    abandoned: AtomicBool,
+    passed_over: Mutex<PassedOver>,
+}
+
+impl Sql {
+    pub(super) fn new(connection: Object, store: StoreId) -> Self {
+        Self {
+            connection: Some(connection),
+            store,
+            in_transaction: false,
+            abandoned: AtomicBool::new(false),
+            passed_over: Mutex::default(),
+        }
+    }
+
+    pub(super) fn connection(&self) -> &Object {
+        self.connection.as_ref().expect("taken on drop only")
+    }
+
+    /// Notes that a transaction begins, before the server is told.
+    pub(super) fn begins(&mut self) {
+        self.in_transaction = true;
+    }
+
+    /// Notes that the transaction has ended.
+    pub(super) fn has_ended(&mut self) {
+        self.in_transaction = false;
+    }
+
+    /// Lets the transaction be rolled back although the call succeeds.
+    pub(super) fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Relaxed)
+    }
+
+    /// Runs a query and returns its rows.
+    pub(super) async fn rows(&self, query: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Fault> {
+        let connection = self.connection();
+        let statement = connection.prepare_cached(query).await?;
+        Ok(connection.query(&statement, params).await?)
+    }
+
+    /// Runs a query and returns its first row, if it has one.
+    pub(super) async fn first(
+        &self,
+        query: &str,
+        params: &[Param<'_>],
+    ) -> Result<Option<Row>, Fault> {
+        Ok(self.rows(query, params).await?.into_iter().next())
+    }
+
+    /// Tells whether a query finds a row.
+    pub(super) async fn exists(&self, query: &str, params: &[Param<'_>]) -> Result<bool, Fault> {
+        Ok(self.first(query, params).await?.is_some())
+    }
+
+    /// Runs `read` on each row of a query. Damaged rows are passed over.
+    pub(super) async fn collect<T>(
+        &self,
+        query: &str,
+        params: &[Param<'_>],
+        mut read: impl FnMut(&Row) -> Result<T, Fault>,
+    ) -> Result<Vec<T>, Fault> {
+        let mut all = Vec::new();
+        for row in self.rows(query, params).await? {
+            all.extend(self.pass_over(read(&row))?);
+        }
+        Ok(all)
+    }
+
+    /// Runs a statement; returns how many rows it changed.
+    pub(super) async fn execute(
+        &self,
+        statement: &str,
+        params: &[Param<'_>],
+    ) -> Result<u64, Fault> {
+        let connection = self.connection();
+        let statement = connection.prepare_cached(statement).await?;
+        Ok(connection.execute(&statement, params).await?)
+    }
+
+    /// Runs statements without parameters, as they are.
+    pub(super) async fn batch(&self, statements: &str) -> Result<(), Fault> {
+        Ok(self.connection().batch_execute(statements).await?)
+    }
+
+    /// Takes the bound off the run of a statement until the end of the transaction: for what reads whole
+    /// tables, once in a while.
+    pub(super) async fn be_patient(&self) -> Result<(), Fault> {
+        self.batch("SET LOCAL statement_timeout TO 0").await
+    }
+
+    /// Waits for a lock, and has it until the end of the transaction.
+    pub(super) async fn lock(&self, lock: Lock<'_>) -> Result<(), Fault> {
+        self.execute(LOCK, &[&lock.number(self.store)]).await.map(drop)
+    }
+
+    /// Waits for a lock that others may have at the same time in this way.
+    pub(super) async fn lock_shared(&self, lock: Lock<'_>) -> Result<(), Fault> {
+        self.execute(LOCK_SHARED, &[&lock.number(self.store)]).await.map(drop)
+    }
+
+    /// Turns the fault of a damaged row into `None`, and notes the row.
+    pub(super) fn pass_over<T>(&self, read: Result<T, Fault>) -> Result<Option<T>, Fault> {
+        let fault = match read {
+            Ok(value) => return Ok(Some(value)),
+            Err(fault) => fault,
+        };
+
+        let Some(row) = fault.damaged_row() else { return Err(fault) };
+        self.passed_over.lock().rows.push(row);
+        Ok(None)
+    }
+
+    /// Returns the files that were passed over since the last call.
+    pub(super) fn newly_passed_over(&self) -> Vec<String> {
+        let mut passed = self.passed_over.lock();
+        let new = passed.rows[passed.aside..].iter();
+        let files = new
+            .filter_map(|row| row.row.rsplit_once("file ").map(|(_, id)| id.to_owned()))
+            .collect();
+        passed.aside = passed.rows.len();
+        files
+    }
+
+    /// Takes the rows that were passed over.
+    pub(super) fn take_passed_over(&self) -> Vec<DamagedRow> {
+        std::mem::take(&mut *self.passed_over.lock()).rows
+    }
+}
+
+impl Drop for Sql {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take()
+            && self.in_transaction
+        {
+            // Out of the pool: another call must not get the rest of this transaction.
+            drop(Object::take(connection));
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Tests of what is particular to PostgreSQL, and the contract suite. They need a server:
+//! `tests/services/postgres/run` starts one.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tokio::runtime::Handle;
+use tokio::task::block_in_place;
+
+use super::{PostgresMetadata, PostgresOptions};
+use crate::domain::config::Durability;
+
+mod opening;
+mod plans;
+mod damage;
+mod faults;
+mod servers;
+mod contract {
+    crate::metadata::contract::contract_tests!(crate::metadata::postgres::tests::fresh);
+}
+
+/// The variable with the address of a server for tests, whose user may create schemas.
+const ADDRESS: &str = "FILESTORE_TEST_POSTGRES";
+
+/// A schema of a test's own, dropped with it.
+pub(crate) struct Schema(PostgresOptions);
+
+impl Schema {
+    /// Names a schema that no other test has.
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+
+        let address = std::env::var(ADDRESS).unwrap_or_else(|_| {
+            panic!("{ADDRESS} is not set: run these tests by tests/services/postgres/run")
+        });
+        let name = format!("test_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let options = PostgresOptions::new(&address).unwrap();
+        Self(options.with_schema(name).with_connections(8).with_durability(Durability::Process))
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.0.schema
+    }
+
+    pub(super) fn options(&self) -> PostgresOptions {
+        self.0.clone()
+    }
+
+    /// Opens a server's engine on the schema.
+    pub(super) fn open(&self) -> PostgresMetadata {
+        wait(PostgresMetadata::open(&self.0)).unwrap()
+    }
+
+    /// Runs statements on a connection of their own.
+    pub(super) fn run(&self, statements: &str) {
+        wait(async {
+            let (client, connection) = self.0.server.connect(tokio_postgres::NoTls).await.unwrap();
+            let driver = tokio::spawn(connection);
+            client.batch_execute(&format!("SET search_path TO {}", self.0.schema)).await.unwrap();
+            client.batch_execute(statements).await.unwrap();
+            drop(client);
+            driver.await.unwrap().unwrap();
+        });
+    }
+}
+
+impl Drop for Schema {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.run(&format!(
+                "SET client_min_messages TO warning; DROP SCHEMA IF EXISTS {} CASCADE",
+                self.0.schema
+            ));
+        }
+    }
+}
+
+/// Waits for a future on a thread of the test's runtime.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the suite's functions that make an engine do not wait"
+)]
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    block_in_place(|| Handle::current().block_on(future))
+}
+
+/// An empty store in a schema of its own.
+pub(super) fn fresh() -> (PostgresMetadata, Schema) {
+    let schema = Schema::new();
+    (schema.open(), schema)
+}

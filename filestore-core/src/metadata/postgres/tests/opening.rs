@@ -1,0 +1,108 @@
+//! Opening, reopening, refusing.
+
+use super::*;
+use crate::domain::error::ErrorKind;
+use crate::domain::id::StoreId;
+use crate::metadata::Metadata;
+use crate::metadata::contract::{at, get, put, ready};
+
+fn refusal(schema: &Schema) -> String {
+    let error = wait(PostgresMetadata::open(&schema.options())).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unusable, "{}", error.chain());
+    error.to_string()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_start_together_open_one_store() {
+    let schema = Schema::new();
+    let options = schema.options();
+    let opened = (0..6).map(|_| PostgresMetadata::open(&options));
+    let opened = futures_util::future::try_join_all(opened).await.unwrap();
+
+    let id = opened[0].store_id();
+    assert!(opened.iter().all(|metadata| metadata.store_id() == id));
+    let record = put(&opened[0], ready("acme")).await;
+    for metadata in &opened {
+        assert_eq!(get(metadata, record.file_id).await.as_deref(), Some(&record));
+    }
+
+    let another = StoreId::generate(at(7));
+    let again = PostgresMetadata::open_known_as(another, &options).await.unwrap();
+    assert_eq!(again.store_id(), id, "it has one already");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_newer_schema_is_refused_unless_it_says_that_this_program_can_read_it() {
+    let (metadata, schema) = fresh();
+    metadata.close().await;
+    schema
+        .run("INSERT INTO schema_versions VALUES (2, 1); ALTER TABLE files ADD COLUMN later text");
+    let older = schema.open();
+    let record = put(&older, ready("acme")).await;
+    assert_eq!(get(&older, record.file_id).await.as_deref(), Some(&record));
+
+    schema.run("INSERT INTO schema_versions VALUES (3, 2)");
+    let message = refusal(&schema);
+    assert!(message.ends_with("it knows schema 1, the database has 3"), "{message}");
+    put(&older, ready("acme")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_programs_schema_is_refused_untouched() {
+    let schema = Schema::new();
+    let name = schema.options().schema;
+    schema.run(&format!("CREATE SCHEMA {name}; CREATE TABLE {name}.theirs (a int)"));
+    let message = refusal(&schema);
+    assert_eq!(message, format!("the schema of the database belongs to another program: {name}"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_may_lose_commits_is_refused_unless_that_was_asked_for() {
+    let schema = Schema::new();
+    let address = std::env::var(ADDRESS).unwrap();
+    let lossy = PostgresOptions::new(&format!("{address}?options=-csynchronous_commit%3Doff"));
+    let lossy = lossy.unwrap().with_schema(schema.options().schema);
+
+    let full = lossy.clone().with_durability(Durability::Full);
+    let error = PostgresMetadata::open(&full).await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unusable);
+    assert!(error.to_string().contains("synchronous_commit is off"), "{error}");
+
+    let process = lossy.with_durability(Durability::Process);
+    PostgresMetadata::open(&process).await.unwrap().ping().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_password_is_refused_and_not_shown() {
+    let schema = Schema::new();
+    let options = schema.options().with_password("geheim");
+    let error = PostgresMetadata::open(&options).await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unusable);
+    assert_eq!(error.to_string(), "the database refuses the connection");
+    assert!(!format!("{error:?} {}", error.chain()).contains("geheim"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tls_is_spoken_with_a_server_whose_certificate_is_trusted_alone() {
+    let schema = Schema::new();
+    let address = std::env::var(ADDRESS).unwrap().replace("127.0.0.1", "localhost");
+    let open = async |parameters: &str| {
+        let options = PostgresOptions::new(&format!("{address}?{parameters}")).unwrap();
+        let options = options.with_schema(schema.options().schema);
+        PostgresMetadata::open(&options.with_durability(Durability::Process)).await
+    };
+
+    let error = open("sslmode=require").await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Busy, "{}", error.chain());
+    let ca = std::env::var("FILESTORE_TEST_POSTGRES_CA").unwrap();
+    let metadata = open(&format!("sslmode=verify-full&sslrootcert={ca}")).await.unwrap();
+    metadata.ping().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_writing_of_a_copy_names_the_servers_own_backups() {
+    let (metadata, _schema) = fresh();
+    let error = metadata.snapshot_to("/nowhere".as_ref()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unusable);
+    assert!(error.to_string().contains("pg_dump"), "{error}");
+}

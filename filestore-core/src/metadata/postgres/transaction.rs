@@ -1,0 +1,351 @@
+//! Calls: reads, and writes that are committed or not, and known to be.
+//!
+//! # Crash safety
+//! The COMMIT on the server is the commit point. Each write also leaves a mark: a number of its own, in a
+//! row that no other transaction of any server changes meanwhile (`commit_marks`). Where the connection
+//! breaks between the COMMIT and its answer, that row is looked at on another connection, which waits for
+//! the end of the transaction: it has the number, or the transaction was rolled back. So it is also after
+//! a crash of the server, and after a failover. (`pg_xact_status` cannot tell: a server that crashed gives
+//! the numbers of transactions of which nothing was flushed to others.)
+//!
+//! # Cancellation
+//! A write goes on when its caller goes away, to its end: so no write is left open in the middle.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
+use std::time::Duration;
+
+use deadpool_postgres::Pool;
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
+use tokio::time::{Instant, sleep};
+
+use crate::domain::error::{Error, Result};
+use crate::domain::id::StoreId;
+use crate::domain::load::QueueLoad;
+use crate::metadata::damaged_rows::DamagedRows;
+use crate::tasks;
+
+use super::fault::{self, Class, Fault};
+use super::sql::{Param, Sql};
+
+/// The work of a call: a plain function of the connection and the call's arguments, as it may run several
+/// times.
+pub(super) type Work<A, T> = for<'t> fn(&'t Sql, &'t A) -> BoxFuture<'t, Result<T, Fault>>;
+
+/// The most calls at a time, waiting ones included.
+const CALLS: usize = 4096;
+
+/// The most runs of one call.
+const ATTEMPTS: u32 = 6;
+
+/// The longest time for which the fate of a transaction is asked for.
+const FATE_WITHIN: Duration = Duration::from_secs(15);
+
+/// The pause between two questions for it.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
+
+/// The mark of a write. Also locks the row, so that a question for its fate waits for its end.
+pub(super) const MARK: &str =
+    "INSERT INTO commit_marks AS mark (server, slot, number) VALUES ($1, $2, $3)
+     ON CONFLICT (server, slot) DO UPDATE SET number = excluded.number, marked_at = now()";
+
+/// The last mark in a row. Writes as well, or it would not wait for the transaction that makes the row.
+pub(super) const FATE: &str =
+    "INSERT INTO commit_marks AS mark (server, slot, number) VALUES ($1, $2, 0)
+     ON CONFLICT (server, slot) DO UPDATE SET number = mark.number RETURNING number";
+
+/// Marks of servers that are gone.
+const FORGET_MARKS: &str = "DELETE FROM commit_marks WHERE marked_at < now() - interval '7 days'";
+
+/// The manner in which a call uses its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// Each statement by itself.
+    Read,
+    /// All statements from one snapshot.
+    Snapshot,
+    /// One transaction that changes something.
+    Write,
+}
+
+/// The mark of one write.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    /// The row, which nothing else of this engine uses until the fate of the write is known.
+    slot: i32,
+    /// The number, which no other write of this engine has.
+    number: i64,
+}
+
+/// The marks of an engine.
+struct Marks {
+    /// A name that no other engine has.
+    server: String,
+    free: Mutex<Vec<i32>>,
+    slots: AtomicI32,
+    numbers: AtomicI64,
+}
+
+impl Marks {
+    fn new() -> Self {
+        Self {
+            server: tasks::random_name(),
+            free: Mutex::default(),
+            slots: AtomicI32::new(1),
+            numbers: AtomicI64::new(1),
+        }
+    }
+
+    fn take(&self) -> Mark {
+        let free = self.free.lock().pop();
+        let slot = free.unwrap_or_else(|| self.slots.fetch_add(1, Ordering::Relaxed));
+        Mark { slot, number: self.numbers.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// Gives the row of a mark to the next write, once the fate of this one is known.
+    fn give_back(&self, mark: Mark) {
+        self.free.lock().push(mark.slot);
+    }
+}
+
+/// What all calls share.
+pub(super) struct Engine {
+    pool: Pool,
+    calls: Arc<Semaphore>,
+    marks: Marks,
+    pub(super) store: StoreId,
+    pub(super) damaged: DamagedRows,
+}
+
+impl Engine {
+    pub(super) fn new(pool: Pool, store: StoreId) -> Self {
+        let calls = Arc::new(Semaphore::new(CALLS));
+        Self { pool, calls, marks: Marks::new(), store, damaged: DamagedRows::default() }
+    }
+
+    /// Forgets the marks of servers that are gone.
+    pub(super) async fn forget_old_marks(&self) -> Result<(), Fault> {
+        let sql = Sql::new(self.pool.get().await?, self.store);
+        sql.execute(FORGET_MARKS, &[]).await.map(drop)
+    }
+
+    /// Reads; statements that must agree are to be run by [`read_snapshot`](Self::read_snapshot).
+    pub(super) async fn read<A: Sync, T>(
+        &self,
+        doing: &'static str,
+        args: &A,
+        work: Work<A, T>,
+    ) -> Result<T> {
+        let _call = self.admit()?;
+        self.run(doing, Manner::Read, args, work).await
+    }
+
+    /// Reads from one snapshot.
+    pub(super) async fn read_snapshot<A: Sync, T>(
+        &self,
+        doing: &'static str,
+        args: &A,
+        work: Work<A, T>,
+    ) -> Result<T> {
+        let _call = self.admit()?;
+        self.run(doing, Manner::Snapshot, args, work).await
+    }
+
+    /// Runs `work` in a transaction and returns once it is committed. `work` may run several times. Once
+    /// the call was polled it runs to its end, also if nobody waits for it.
+    pub(super) async fn write<A, T>(
+        self: &Arc<Self>,
+        doing: &'static str,
+        args: A,
+        work: Work<A, T>,
+    ) -> Result<T>
+    where
+        A: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        let call = self.admit()?;
+        let engine = Arc::clone(self);
+        let running = tasks::spawn(async move {
+            let outcome = engine.run(doing, Manner::Write, &args, work).await;
+            drop(call);
+            outcome
+        });
+        running.await.unwrap_or_else(|lost| Err(Error::internal(doing, lost)))
+    }
+
+    /// Lets a call in, unless too many run or the engine is closed.
+    fn admit(&self) -> Result<OwnedSemaphorePermit> {
+        if self.pool.is_closed() {
+            return Err(fault::closed());
+        }
+        Arc::clone(&self.calls).try_acquire_owned().map_err(|error| match error {
+            TryAcquireError::Closed => fault::closed(),
+            TryAcquireError::NoPermits => fault::busy(),
+        })
+    }
+
+    /// Returns how many calls wait for a connection.
+    pub(super) fn load(&self) -> QueueLoad {
+        QueueLoad::new(self.pool.status().waiting, CALLS)
+    }
+
+    /// Waits for the calls under way, and refuses all others.
+    pub(super) async fn close(&self) {
+        // Fair: nobody is let in any more while this waits for all of them.
+        let all = u32::try_from(CALLS).expect("a small constant");
+        if let Ok(all) = self.calls.acquire_many(all).await {
+            all.forget();
+        }
+        self.calls.close();
+        self.pool.close();
+    }
+
+    /// Runs a call, again where a fault passes by itself.
+    async fn run<A: Sync, T>(
+        &self,
+        doing: &'static str,
+        manner: Manner,
+        args: &A,
+        work: Work<A, T>,
+    ) -> Result<T> {
+        let mut attempt = 1;
+        loop {
+            let fault = match self.attempt(manner, args, work).await {
+                Ok(value) => return Ok(value),
+                Err(fault) => fault,
+            };
+            if fault.class() != Class::Again || attempt == ATTEMPTS {
+                self.damaged.report(fault.damaged_row().into_iter().collect());
+                return Err(fault.into_error(doing));
+            }
+
+            tracing::debug!(doing, attempt, fault = %fault, "a call of the database is run again");
+            sleep(pause(attempt)).await;
+            attempt += 1;
+        }
+    }
+
+    async fn attempt<A: Sync, T>(
+        &self,
+        manner: Manner,
+        args: &A,
+        work: Work<A, T>,
+    ) -> Result<T, Fault> {
+        let mut sql = Sql::new(self.pool.get().await?, self.store);
+        let mark = (manner == Manner::Write).then(|| self.marks.take());
+        let outcome = match self.begin(&mut sql, manner, mark).await {
+            Ok(()) => self.work(sql, manner, mark, args, work).await,
+            Err(fault) => Err(fault),
+        };
+
+        // A row that a lost transaction may still lock or mark is not used again.
+        let is_free = match &outcome {
+            Ok(_) => true,
+            Err(fault) => fault.class() != Class::Unknown && !fault.lost_connection(),
+        };
+        if let Some(mark) = mark.filter(|_| is_free) {
+            self.marks.give_back(mark);
+        }
+        outcome
+    }
+
+    /// Begins what `manner` asks for. A write is marked.
+    async fn begin(&self, sql: &mut Sql, manner: Manner, mark: Option<Mark>) -> Result<(), Fault> {
+        if manner == Manner::Read {
+            return Ok(());
+        }
+        sql.begins();
+        let Some(Mark { slot, number }) = mark else {
+            return sql.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await;
+        };
+
+        // Both at once: one journey to the server.
+        let connection = sql.connection();
+        let statement = connection.prepare_cached(MARK).await?;
+        let params: [Param<'_>; 3] = [&self.marks.server, &slot, &number];
+        let began = connection.batch_execute("BEGIN");
+        futures_util::future::try_join(began, connection.execute(&statement, &params)).await?;
+        Ok(())
+    }
+
+    /// Works within what has begun, and ends it.
+    async fn work<A: Sync, T>(
+        &self,
+        sql: Sql,
+        manner: Manner,
+        mark: Option<Mark>,
+        args: &A,
+        work: Work<A, T>,
+    ) -> Result<T, Fault> {
+        let worked = work(&sql, args).await;
+        self.damaged.report(sql.take_passed_over());
+
+        match (worked, mark) {
+            (Ok(value), Some(mark)) if !sql.is_abandoned() => {
+                self.commit(sql, mark).await?;
+                Ok(value)
+            }
+            (outcome, _) => {
+                roll_back(sql, manner).await;
+                outcome
+            }
+        }
+    }
+
+    /// Commits, or finds out whether that was done.
+    async fn commit(&self, mut sql: Sql, mark: Mark) -> Result<(), Fault> {
+        let Err(error) = sql.connection().batch_execute("COMMIT").await else {
+            sql.has_ended();
+            return Ok(());
+        };
+
+        if fault::refuses_commit(&error) {
+            return Err(Fault::Commit(error));
+        }
+        tracing::warn!(%error, "the connection was lost at a commit: the server is asked whether it was done");
+        drop(sql);
+        self.fate(mark).await
+    }
+
+    /// Asks for the fate of a write until it is known, for a while.
+    async fn fate(&self, mark: Mark) -> Result<(), Fault> {
+        let end = Instant::now() + FATE_WITHIN;
+        loop {
+            let unknown = match self.last_mark(mark.slot).await {
+                Ok(last) if last == mark.number => return Ok(()),
+                Ok(_) => return Err(Fault::RolledBack),
+                Err(fault) => fault.to_string(),
+            };
+            if Instant::now() >= end {
+                return Err(Fault::Unknown(unknown));
+            }
+            sleep(ASK_AGAIN).await;
+        }
+    }
+
+    async fn last_mark(&self, slot: i32) -> Result<i64, Fault> {
+        let sql = Sql::new(self.pool.get().await?, self.store);
+        let row = sql.first(FATE, &[&self.marks.server, &slot]).await?;
+        let number = row.map(|row| row.try_get(0)).transpose()?;
+        Ok(number.unwrap_or(0))
+    }
+}
+
+/// Rolls back. If that cannot be done, the connection is closed, which does it as well.
+async fn roll_back(mut sql: Sql, manner: Manner) {
+    if manner == Manner::Read {
+        return;
+    }
+    if sql.batch("ROLLBACK").await.is_ok() {
+        sql.has_ended();
+    }
+}
+
+/// Draws a pause before the next run of a call, so that rivals do not meet again.
+fn pause(attempt: u32) -> Duration {
+    let most = u128::from(4_u32 << attempt);
+    let millis = tasks::random_part() % most;
+    Duration::from_millis(u64::try_from(millis).expect("less than its bound"))
+}
