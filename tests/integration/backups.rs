@@ -14,7 +14,7 @@ async fn with_destination() -> (TestServer, TempDir) {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("nightly");
     std::fs::create_dir(&path).unwrap();
-    let server = TestServer::start_with(|config| {
+    let server = TestServer::start_with_sqlite(|config| {
         let destination = BackupDestination { name: "nightly".to_owned(), path };
         config.store.backup_destinations.push(destination);
         config.store.purge_grace = Duration::ZERO;

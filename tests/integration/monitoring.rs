@@ -174,7 +174,8 @@ async fn deletions_bindings_and_administration_are_on_record_and_reading_is_not(
 async fn a_deletion_whose_client_went_away_is_on_record() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("audit.jsonl");
-    let server = TestServer::start_with(|config| config.audit_log = Some(path.clone())).await;
+    let server =
+        TestServer::start_with_sqlite(|config| config.audit_log = Some(path.clone())).await;
     let id = server.upload("12345").ok().await.file_id;
 
     let database = server.data_dir().join("metadata.sqlite3");
@@ -234,7 +235,8 @@ async fn a_deletion_of_many_is_on_record_with_what_became_of_each() {
 async fn work_that_goes_on_is_on_record_with_its_end() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("audit.jsonl");
-    let server = TestServer::start_with(|config| config.audit_log = Some(path.clone())).await;
+    let server =
+        TestServer::start_with_sqlite(|config| config.audit_log = Some(path.clone())).await;
 
     let database = server.data_dir().join("metadata.sqlite3");
     let holder = rusqlite::Connection::open(database).expect("the database");

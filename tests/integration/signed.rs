@@ -336,7 +336,7 @@ async fn a_revoked_secret_ends_an_upload_under_way() {
 
 #[tokio::test]
 async fn a_revocation_holds_though_the_secrets_cannot_be_read_again() {
-    let server = TestServer::start().await;
+    let server = TestServer::start_with_sqlite(|_| ()).await;
     let id = server.upload("hello").ok().await.file_id;
     let url = signed(&server, &id, &SignRequest::content()).await;
     let kid = server.store().signing().secrets()[0].kid.clone();

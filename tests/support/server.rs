@@ -16,6 +16,29 @@ use crate::call::{Call, Reply};
 /// Long enough for a loaded machine, short enough to end a test that hangs.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 
+/// The default configuration on a port of its own, changed by `adjust`.
+fn adjusted(adjust: impl FnOnce(&mut Config)) -> Config {
+    let mut config = Config::default();
+    config.listen = "127.0.0.1:0".parse().expect("an address");
+    adjust(&mut config);
+    config
+}
+
+/// Lets a server keep its records in the PostgreSQL server of `FILESTORE_TEST_POSTGRES`, if that is set, in a
+/// schema of its directory's own.
+#[cfg(feature = "postgres")]
+fn keep_records_in_postgres(config: &mut Config, dir: &Path) {
+    let Ok(address) = std::env::var("FILESTORE_TEST_POSTGRES") else { return };
+    let name = dir.file_name().expect("a temporary directory has a name").as_encoded_bytes();
+    let name = name.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+
+    let mut place = filestore_core::PostgresConfig::new(address);
+    place.schema = format!("http_{}_{name}", std::process::id());
+    place.connections = 6;
+    place.only_server = true;
+    config.store.metadata = filestore_core::MetadataPlace::Postgres(place);
+}
+
 /// A running server. Dropping it drops the server and removes the directory; [`TestServer::stop`]
 /// and [`TestServer::restart`] stop it as a signal would.
 pub struct TestServer {
@@ -23,6 +46,16 @@ pub struct TestServer {
     config: Config,
     http: reqwest::Client,
     dir: TempDir,
+    records: Records,
+}
+
+/// The place of a server's records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Records {
+    /// PostgreSQL, where the tests are run beside one; else SQLite.
+    Anywhere,
+    /// SQLite, whose file the test opens by hand.
+    InSqlite,
 }
 
 impl TestServer {
@@ -43,16 +76,27 @@ impl TestServer {
 
     /// Starts a server on what is in `dir` already: its data directory is `dir/data`.
     pub async fn start_on(dir: TempDir, adjust: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config::default();
-        config.listen = "127.0.0.1:0".parse().expect("an address");
-        adjust(&mut config);
-        Self::start_in(dir, config).await
+        let is_sqlite = dir.path().join("data/metadata.sqlite3").exists();
+        let records = if is_sqlite { Records::InSqlite } else { Records::Anywhere };
+        Self::start_in(dir, adjusted(adjust), records).await
     }
 
-    async fn start_in(dir: TempDir, mut config: Config) -> Self {
+    /// Starts a server whose records are in SQLite, whatever others use: for a test that opens its file by
+    /// hand, or takes a snapshot of it.
+    pub async fn start_with_sqlite(adjust: impl FnOnce(&mut Config)) -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        Self::start_in(dir, adjusted(adjust), Records::InSqlite).await
+    }
+
+    async fn start_in(dir: TempDir, mut config: Config, records: Records) -> Self {
         config.data_dir = dir.path().join("data");
+        #[cfg(feature = "postgres")]
+        if records == Records::Anywhere {
+            keep_records_in_postgres(&mut config, dir.path());
+        }
         let server = Server::start(config.clone()).await.expect("the server starts");
-        Self { server, config, http: http_client(REQUEST_TIMEOUT, HeaderMap::new()), dir }
+        let http = http_client(REQUEST_TIMEOUT, HeaderMap::new());
+        Self { server, config, http, dir, records }
     }
 
     /// Waits up to `patience` for each reply, until it is restarted: for what takes long by itself and
@@ -80,7 +124,7 @@ impl TestServer {
     /// Stops it gracefully and starts another server on the same data directory.
     pub async fn restart(self) -> Self {
         self.server.stop().await;
-        Self::start_in(self.dir, self.config).await
+        Self::start_in(self.dir, self.config, self.records).await
     }
 
     /// Like [`TestServer::restart`], with a configuration that `adjust` has changed.
