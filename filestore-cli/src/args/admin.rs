@@ -56,7 +56,7 @@ pub(crate) enum BindingCommand {
         /// The new provider's code, see `provider list`
         #[arg(long, value_name = "CODE")]
         provider: Option<String>,
-        /// Whether to store locally first and let the provider follow
+        /// Store locally first and let the provider follow
         #[arg(long, value_name = "BOOL")]
         sync: Option<bool>,
         /// false terminates the binding, true resumes the newest terminated one
@@ -201,7 +201,7 @@ pub(crate) enum MigrateCommand {
     Verify(MigrateTarget),
 }
 
-/// Whose files, and where to.
+/// The organization whose files move, and their target.
 #[derive(Debug, clap::Args)]
 pub(crate) struct MigrateTarget {
     /// The organization's number

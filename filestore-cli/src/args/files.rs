@@ -11,10 +11,10 @@ use filestore_core::api::{
 
 use crate::target::{ByteRange, IfMatch};
 
-/// Whose files they are.
+/// The organization and sub-system of files.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PlaceArgs {
-    /// Whose file it is: 1 to 64 letters, digits, _ and -
+    /// The organization of the file: 1 to 64 letters, digits, _ and -
     #[arg(long, value_name = "ID")]
     pub(crate) org: String,
     /// For which part of the application
@@ -85,7 +85,7 @@ pub(crate) struct BatchArgs {
     pub(crate) idempotency_key: Option<String>,
 }
 
-/// Where a download goes.
+/// The place a download goes to.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct OutputArgs {
     /// A file or directory to write to; - is stdout [default: the file's name, in this directory]
@@ -149,7 +149,7 @@ fn parse_size(text: &str) -> u32 {
     text.parse().expect("only the sizes above are let through")
 }
 
-/// How a picture is fitted into the square.
+/// The way a picture is fitted into the square.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FitArg {
     /// Fill the square, crop the centre
@@ -204,7 +204,7 @@ pub(crate) struct ListArgs {
     /// Only files with this member in their metadata; can be repeated
     #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = member)]
     pub(crate) metadata: Vec<(String, String)>,
-    /// How many files on a page, 1 to 1000 [default: 100]
+    /// Files on a page, 1 to 1000 [default: 100]
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u32>,
     /// Go on where a page ended (its next_cursor)
@@ -354,7 +354,7 @@ pub(crate) struct SignArgs {
             .map(|how| parse_word::<Disposition>(&how))
     )]
     pub(crate) disposition: Option<Disposition>,
-    /// How long the URL is good, at most 604800 (7 days) [default: 3600]
+    /// Life of the URL, at most 604800 (7 days) [default: 3600]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) expires_in: Option<u64>,
 }
@@ -373,7 +373,7 @@ pub(crate) struct SignUploadArgs {
     /// Temporary: expires unless it is made ready or a thumbnail
     #[arg(long)]
     pub(crate) temp: bool,
-    /// How long the URL is good, at most 604800 (7 days) [default: 3600]
+    /// Life of the URL, at most 604800 (7 days) [default: 3600]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) expires_in: Option<u64>,
 }

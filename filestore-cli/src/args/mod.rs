@@ -70,7 +70,7 @@ pub(crate) struct GlobalArgs {
     pub(crate) quiet: bool,
 }
 
-/// What to do.
+/// The things that can be done.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Upload files, or a whole directory
@@ -124,7 +124,7 @@ pub(crate) enum Command {
     /// The places where bytes can be stored
     #[command(subcommand)]
     Provider(ProviderCommand),
-    /// Which provider an organization's files go to
+    /// The provider that an organization's files go to
     #[command(subcommand)]
     Binding(BindingCommand),
     /// The keys that callers of a server show

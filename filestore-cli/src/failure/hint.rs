@@ -54,6 +54,18 @@ pub(super) fn of(code: &Code, field: Option<&str>, allowed: &[String]) -> Option
         Code::UnknownProvider => {
             return listed(allowed).or_else(|| Some("see `filestore provider list`".to_owned()));
         }
+        Code::NotAnImage | Code::ConversionFailed | Code::CorruptImage | Code::ImageTooLarge => {
+            "`filestore get` downloads the file as it was uploaded"
+        }
+        _ => return of_a_lack(code, field).map(str::to_owned).or_else(|| listed(allowed)),
+    };
+
+    Some(advice.to_owned())
+}
+
+/// Advises where something that the service needs is missing, full or taken.
+fn of_a_lack(code: &Code, field: Option<&str>) -> Option<&'static str> {
+    Some(match code {
         Code::ProviderInactive => "choose one of `filestore provider list`",
         Code::ProviderUnavailable if field == Some("config") => {
             "give the server's configuration with --config FILE"
@@ -66,9 +78,6 @@ pub(super) fn of(code: &Code, field: Option<&str>, allowed: &[String]) -> Option
         Code::QuotaExceeded => {
             "delete files of the organization and run `filestore purge run`, or raise its quota"
         }
-        Code::NotAnImage | Code::ConversionFailed | Code::CorruptImage | Code::ImageTooLarge => {
-            "`filestore get` downloads the file as it was uploaded"
-        }
 
         Code::Busy | Code::BodyTimeout => "try again later",
         Code::StorageFull if field == Some("destination") => {
@@ -76,10 +85,8 @@ pub(super) fn of(code: &Code, field: Option<&str>, allowed: &[String]) -> Option
         }
         Code::StorageFull => "deleting still works: `filestore delete`, then `filestore purge run`",
         Code::Locked => "wait for the other command to end",
-        _ => return listed(allowed),
-    };
-
-    Some(advice.to_owned())
+        _ => return None,
+    })
 }
 
 /// Returns the advice where no server answered.

@@ -162,8 +162,8 @@ fn without_secrets(error: &toml::de::Error, text: &str) -> String {
     let Some(span) = error.span() else { return masked(error.message()) };
     let (before, after) = text.split_at(text.floor_char_boundary(span.start));
     let last_line = after.split('\n').next().unwrap_or_default();
-    let may_hold_a_secret = |text: &str| text.contains("provider") || text.contains("secret");
-    if !may_hold_a_secret(before) && !may_hold_a_secret(last_line) {
+    if !["provider", "secret"].iter().any(|word| before.contains(word) || last_line.contains(word))
+    {
         return error.to_string();
     }
     let (line, column) = (

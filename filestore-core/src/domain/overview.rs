@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::backlog::ProviderBacklog;
 use super::clock::Timestamp;
 use super::damage::Damage;
-use super::fsck::{FsckStatus, FsckSummary};
+use super::fsck::FsckStatus;
 use super::id::{OrganizationId, StoreId};
 use super::provider_health::{BreakerState, ProviderHealth};
 use super::report::{MigrateRunning, ProviderInfo, PurgeReport, SyncStatusReport};
@@ -204,9 +204,9 @@ impl Overview {
     }
 
     fn checks_advice(&self) -> Option<Advice> {
-        let ended = |check: &&FsckSummary| check.ended_at.is_some();
-        let last = [&self.checks.last, &self.checks.scrub].into_iter().flatten().filter(ended);
-        let newest = last.max_by_key(|check| check.ended_at)?;
+        let last = [&self.checks.last, &self.checks.scrub].into_iter().flatten();
+        let ended = last.filter(|check| check.ended_at.is_some());
+        let newest = ended.max_by_key(|check| check.ended_at)?;
         let left = newest.found.saturating_sub(newest.repaired);
 
         (left > 0).then(|| {
@@ -274,6 +274,7 @@ mod tests {
     use super::*;
     use crate::domain::backlog::Waiting;
     use crate::domain::damage::DamagedRow;
+    use crate::domain::fsck::FsckSummary;
     use crate::domain::provider::ProviderCode;
     use crate::domain::provider_health::{BreakerHealth, ProviderFault};
     use crate::domain::status::Location;

@@ -1,5 +1,7 @@
 //! The health of a provider, as its circuit breakers see it.
 
+use std::cmp::Reverse;
+
 use super::clock::Timestamp;
 use super::provider::ProviderCode;
 
@@ -60,8 +62,7 @@ pub struct ProviderFault {
 impl ProviderHealth {
     /// Returns the breaker that is worse off: the open one, or the one that opened first.
     pub fn worst(&self) -> &BreakerHealth {
-        let rank = |breaker: &BreakerHealth| (breaker.state, std::cmp::Reverse(breaker.since));
-        if rank(&self.reads) > rank(&self.writes) { &self.reads } else { &self.writes }
+        if self.reads.rank() > self.writes.rank() { &self.reads } else { &self.writes }
     }
 
     /// Returns true if both breakers are closed.
@@ -71,6 +72,10 @@ impl ProviderHealth {
 }
 
 impl BreakerHealth {
+    fn rank(&self) -> (BreakerState, Reverse<Timestamp>) {
+        (self.state, Reverse(self.since))
+    }
+
     /// Returns true if an operation that began `now` would be let through to the provider.
     pub fn may_try(&self, now: Timestamp) -> bool {
         match self.state {

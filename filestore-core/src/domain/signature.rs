@@ -73,8 +73,8 @@ impl SigningSecret {
     /// `A-Z a-z 0-9 . _ -`, or a secret of fewer than 32 bytes.
     pub fn new(kid: impl Into<String>, bytes: impl Into<Box<[u8]>>) -> Result<Self> {
         let (kid, bytes) = (kid.into(), bytes.into());
-        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
-        if kid.is_empty() || kid.len() > Self::KID_CHARS || !kid.bytes().all(is_plain) {
+        let is_plain = kid.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+        if kid.is_empty() || kid.len() > Self::KID_CHARS || !is_plain {
             let rule = "the name of a secret is 1 to 64 characters of A-Z a-z 0-9 . _ -";
             return Err(Error::invalid("kid", rule));
         }
@@ -180,8 +180,8 @@ impl<'q> ShownSignature<'q> {
 
 /// Returns the value of the one parameter of that name, as it was sent.
 fn only<'q>(name: &str, query: &'q str) -> Result<&'q str> {
-    let value = |piece: &'q str| piece.strip_prefix(name)?.strip_prefix('=');
-    let mut values = query.split('&').filter_map(value);
+    let pieces = query.split('&');
+    let mut values = pieces.filter_map(|piece| piece.strip_prefix(name)?.strip_prefix('='));
     match (values.next(), values.next()) {
         (Some(value), None) if !value.is_empty() => Ok(value),
         _ => {

@@ -96,8 +96,8 @@ pub(super) enum Age {
 }
 
 fn standing(used: Vec<ProviderCode>, config: &StoreConfig) -> Standing {
-    let is_known = |code: &ProviderCode| config.providers.iter().any(|known| known.code == *code);
-    let lacking: Vec<_> = used.into_iter().filter(|code| !is_known(code)).collect();
+    let mut lacking = used;
+    lacking.retain(|code| !config.providers.iter().any(|known| known.code == *code));
     if lacking.is_empty() { Standing::Full } else { Standing::Lacking(lacking) }
 }
 

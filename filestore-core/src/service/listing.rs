@@ -104,9 +104,11 @@ fn encode(position: &ListPosition, mark: &str) -> String {
     cursor
 }
 
-fn decode(cursor: &str, mark: &str) -> Result<ListPosition> {
-    let foreign = || Error::invalid("cursor", "this cursor is not from a page of this listing");
+fn foreign() -> Error {
+    Error::invalid("cursor", "this cursor is not from a page of this listing")
+}
 
+fn decode(cursor: &str, mark: &str) -> Result<ListPosition> {
     let mut parts = cursor.splitn(3, '-');
     let (id, of, name) = (parts.next(), parts.next(), parts.next());
     if of != Some(mark) {

@@ -342,8 +342,8 @@ impl Inner {
 
         match self.metadata.live_local_keys(&staged).await {
             Ok(live) => {
-                let is_live = |id: &BlobId| live.iter().any(|key| key.blob_id() == *id);
-                let dead = staged.into_iter().filter(|id| !is_live(id)).collect();
+                let mut dead = staged;
+                dead.retain(|id| live.iter().all(|key| key.blob_id() != *id));
                 self.publish_all(live).await;
                 self.discard(dead).await;
             }

@@ -29,9 +29,8 @@ pub(crate) async fn recover(store: &FileStore) -> Result<()> {
 
     for page in staged.chunks(PAGE) {
         let (live, unknown) = look_up(inner, page).await?;
-        let is_dead =
-            |id: &BlobId| !unknown.contains(id) && live.iter().all(|key| key.blob_id() != *id);
-        let dead: Vec<_> = page.iter().copied().filter(is_dead).collect();
+        let mut dead = page.to_vec();
+        dead.retain(|id| !unknown.contains(id) && live.iter().all(|key| key.blob_id() != *id));
         forward += live.len();
         undone += dead.len();
         inner.publish_all(live).await;

@@ -119,8 +119,8 @@ impl FileStore {
             });
         }
 
-        let shown = |record: &Option<Arc<FileRecord>>| Some(record.as_ref()?.blob.sha256);
-        let files = ids.iter().copied().zip(records.iter().map(shown)).collect();
+        let shown = records.iter().map(|record| Some(record.as_ref()?.blob.sha256));
+        let files = ids.iter().copied().zip(shown).collect();
         Ok((SheetKey { grid, fit, files }, records))
     }
 

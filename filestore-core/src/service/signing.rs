@@ -293,12 +293,11 @@ impl SigningSecrets {
 
     fn list(&self, now: Timestamp) -> Vec<SigningSecretInfo> {
         let signer = self.signer();
-        let signs = |secret: &SigningSecret| signer.as_ref() == Some(secret);
 
         let configured = self.configured.iter().map(|secret| SigningSecretInfo {
             kid: secret.kid().to_owned(),
             is_configured: true,
-            signs: signs(secret),
+            signs: signer.as_ref() == Some(secret),
             created_at: None,
             valid_until: None,
         });
@@ -308,7 +307,7 @@ impl SigningSecrets {
         let stored = valid.map(|one| SigningSecretInfo {
             kid: one.secret.kid().to_owned(),
             is_configured: false,
-            signs: signs(&one.secret),
+            signs: signer.as_ref() == Some(&one.secret),
             created_at: Some(one.created_at),
             valid_until: one.valid_until,
         });

@@ -244,9 +244,9 @@ impl Config {
 }
 
 fn is_host(text: &str) -> bool {
-    let is_name = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
     let is_address = text.parse::<std::net::IpAddr>().is_ok();
-    is_address || (!text.is_empty() && text.bytes().all(is_name))
+    let is_name = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
+    is_address || (!text.is_empty() && is_name)
 }
 
 #[cfg(test)]

@@ -18,6 +18,13 @@ pub struct Validators {
     pub last_modified: Option<LastModified>,
 }
 
+impl Validators {
+    /// Tells whether the content is newer than a date; `None` if one of the two is unknown.
+    fn changed_since(&self, date: Option<Timestamp>) -> Option<bool> {
+        Some(self.last_modified?.is_after(date?))
+    }
+}
+
 /// The time of a representation's last change, in the whole seconds of HTTP.
 ///
 /// While the second of the change is not over, another change may follow that has the same date. So the
@@ -66,20 +73,18 @@ pub enum Outcome {
 /// A malformed If-Match fails, so that nothing happens on a condition that was not understood. A
 /// malformed If-None-Match or date counts as absent. Dates count only without tags beside them.
 pub fn evaluate(headers: &HeaderMap, current: &Validators) -> Outcome {
-    let changed_since = |date: Timestamp| current.last_modified.map(|at| at.is_after(date));
-
     if headers.contains_key(IF_MATCH) {
         if !if_match_holds(headers, Some(&current.etag)) {
             return Outcome::PreconditionFailed;
         }
-    } else if date_of(headers, IF_UNMODIFIED_SINCE).and_then(changed_since) == Some(true) {
+    } else if current.changed_since(date_of(headers, IF_UNMODIFIED_SINCE)) == Some(true) {
         return Outcome::PreconditionFailed;
     }
 
     let unmodified = if headers.contains_key(IF_NONE_MATCH) {
         tags(headers, IF_NONE_MATCH).is_some_and(|tags| tags.match_weakly(&current.etag))
     } else {
-        date_of(headers, IF_MODIFIED_SINCE).and_then(changed_since) == Some(false)
+        current.changed_since(date_of(headers, IF_MODIFIED_SINCE)) == Some(false)
     };
     if unmodified { Outcome::NotModified } else { Outcome::Proceed }
 }

@@ -1,6 +1,8 @@
 //! The families that describe the store and its listeners.
 
-use filestore_core::{BreakerState, Load, ProviderStatus, Timestamp, VariantLoad, Waiting};
+use filestore_core::{
+    BreakerState, DiskSpace, FsckSummary, Load, ProviderStatus, Timestamp, VariantLoad, Waiting,
+};
 
 use super::text::Text;
 use crate::listen::Traffic;
@@ -48,20 +50,8 @@ pub(super) fn traffic(text: &mut Text, traffic: &Traffic) {
 
 /// Writes the state of the disk, the uploads and the database.
 pub(super) fn store(text: &mut Text, load: &Load) {
-    if let Some(disk) = load.disk {
-        let [free, total, reserve] = [
-            "Bytes that may still be written to the disk of the data directory.",
-            "Bytes of the disk of the data directory.",
-            "Bytes that are kept back from uploads.",
-        ];
-        text.gauge("filestore_disk_free_bytes", free, disk.free_bytes);
-        text.gauge("filestore_disk_size_bytes", total, disk.total_bytes);
-        text.gauge("filestore_disk_reserve_bytes", reserve, disk.reserve_bytes);
-        text.gauge(
-            "filestore_disk_takes_uploads",
-            "1 while there is room for uploads.",
-            u8::from(disk.takes_uploads),
-        );
+    if let Some(disk) = &load.disk {
+        disk_space(text, disk);
     }
 
     let staged = &load.unfinished;
@@ -93,32 +83,9 @@ pub(super) fn store(text: &mut Text, load: &Load) {
         "Files without their bytes on the disk.",
         load.missing_blobs,
     );
+
     if let Some(scrub) = &load.scrub {
-        text.gauge(
-            "filestore_scrub_start_time_seconds",
-            "Time at which the last scrub began, in seconds since 1970.",
-            seconds(scrub.started_at),
-        );
-        text.gauge(
-            "filestore_scrub_end_time_seconds",
-            "Time at which the last scrub ended; 0 if it has not.",
-            scrub.ended_at.map_or(0.0, seconds),
-        );
-        text.gauge(
-            "filestore_scrub_files",
-            "Records that the last scrub has looked at.",
-            scrub.checked_files,
-        );
-        text.gauge(
-            "filestore_scrub_bytes",
-            "Bytes that the last scrub has read.",
-            scrub.checked_bytes,
-        );
-        text.gauge(
-            "filestore_scrub_findings",
-            "Things that the last scrub has found not to be as they should be.",
-            scrub.found,
-        );
+        last_scrub(text, scrub);
     }
     text.counter(
         "filestore_copied_files",
@@ -129,6 +96,46 @@ pub(super) fn store(text: &mut Text, load: &Load) {
         "filestore_copied_bytes",
         "Bytes that were read for such copies.",
         load.copied_bytes,
+    );
+}
+
+fn disk_space(text: &mut Text, disk: &DiskSpace) {
+    let [free, total, reserve] = [
+        "Bytes that may still be written to the disk of the data directory.",
+        "Bytes of the disk of the data directory.",
+        "Bytes that are kept back from uploads.",
+    ];
+    text.gauge("filestore_disk_free_bytes", free, disk.free_bytes);
+    text.gauge("filestore_disk_size_bytes", total, disk.total_bytes);
+    text.gauge("filestore_disk_reserve_bytes", reserve, disk.reserve_bytes);
+    text.gauge(
+        "filestore_disk_takes_uploads",
+        "1 while there is room for uploads.",
+        u8::from(disk.takes_uploads),
+    );
+}
+
+fn last_scrub(text: &mut Text, scrub: &FsckSummary) {
+    text.gauge(
+        "filestore_scrub_start_time_seconds",
+        "Time at which the last scrub began, in seconds since 1970.",
+        seconds(scrub.started_at),
+    );
+    text.gauge(
+        "filestore_scrub_end_time_seconds",
+        "Time at which the last scrub ended; 0 if it has not.",
+        scrub.ended_at.map_or(0.0, seconds),
+    );
+    text.gauge(
+        "filestore_scrub_files",
+        "Records that the last scrub has looked at.",
+        scrub.checked_files,
+    );
+    text.gauge("filestore_scrub_bytes", "Bytes that the last scrub has read.", scrub.checked_bytes);
+    text.gauge(
+        "filestore_scrub_findings",
+        "Things that the last scrub has found not to be as they should be.",
+        scrub.found,
     );
 }
 

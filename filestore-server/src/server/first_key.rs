@@ -31,9 +31,11 @@ fn hash(config: &Config) -> Result<Option<KeyDigest>, StartError> {
     }
     let Some(path) = &config.first_key_hash_file else { return Ok(None) };
 
-    let bad = |problem: String| StartError::FirstKey { path: path.clone(), problem };
-    let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
-    text.trim().parse().map(Some).map_err(|error: filestore_core::Error| bad(error.to_string()))
+    let read = std::fs::read_to_string(path).map_err(|error| error.to_string());
+    let parsed = read.and_then(|text| {
+        text.trim().parse().map_err(|error: filestore_core::Error| error.to_string())
+    });
+    parsed.map(Some).map_err(|problem| StartError::FirstKey { path: path.clone(), problem })
 }
 
 /// Writes the command that makes the first key of a data directory.

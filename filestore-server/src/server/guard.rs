@@ -86,9 +86,9 @@ impl Guard {
 
         // HTTP/1.0 may name no host. All else holds for such requests too.
         let authority = named.unwrap_or_default();
-        let is_allowed = |origin: &HeaderValue| call.app.config.cors.lists(origin.as_bytes());
-        let is_unsafe = !call.method.is_safe() && !call.headers.get(ORIGIN).is_some_and(is_allowed);
-        if is_unsafe && self.is_cross_site(&call.headers, authority) {
+        let origin = call.headers.get(ORIGIN);
+        let is_listed = origin.is_some_and(|origin| call.app.config.cors.lists(origin.as_bytes()));
+        if !call.method.is_safe() && !is_listed && self.is_cross_site(&call.headers, authority) {
             return Err(forbidden("a page of another site may change nothing here"));
         }
         if is_administration(call.route, parts.uri.path()) && !self.is_local(call, *peer, authority)
@@ -158,13 +158,10 @@ impl Guard {
 pub(super) fn check_exposure(config: &Config) -> Result<(), StartError> {
     let exposed = if config.listen.ip().to_canonical().is_loopback() {
         let public = config.public_url.as_ref();
-        let is_others = |_: &&String| {
-            public_uri(config)
-                .as_ref()
-                .and_then(Uri::host)
-                .is_some_and(|host| !is_loopback_host(host))
-        };
-        public.filter(is_others).map(|url| StartError::Published {
+        let uri = public_uri(config);
+        let is_others =
+            uri.as_ref().and_then(Uri::host).is_some_and(|host| !is_loopback_host(host));
+        public.filter(|_| is_others).map(|url| StartError::Published {
             url: url.clone(),
             data_dir: config.data_dir.clone(),
         })

@@ -69,6 +69,12 @@ pub struct Limit {
     pub in_flight: Option<u32>,
 }
 
+impl Limit {
+    const fn is_on(self) -> bool {
+        self.requests.is_some() || self.in_flight.is_some()
+    }
+}
+
 /// A client, as limits tell clients apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Client {
@@ -180,8 +186,7 @@ impl Limiter {
     /// Makes the buckets of the limits; `None` if there are no limits.
     fn of(limits: &RateLimits) -> Option<Self> {
         let RateLimits { window, key, address } = *limits;
-        let is_on = |limit: Limit| limit.requests.is_some() || limit.in_flight.is_some();
-        (is_on(key) || is_on(address)).then(|| Self {
+        (key.is_on() || address.is_on()).then(|| Self {
             keys: Arc::new(Buckets::new("key", key, window)),
             addresses: Arc::new(Buckets::new("address", address, window)),
         })
@@ -303,8 +308,8 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Buckets<K> {
             return client;
         }
 
-        let is_clear = |at: Instant| now.saturating_duration_since(at) < CLEARING;
-        if !shelf.cleared_at.is_some_and(is_clear) {
+        let cleared = shelf.cleared_at.map(|at| now.saturating_duration_since(at));
+        if cleared.is_none_or(|ago| ago >= CLEARING) {
             shelf.cleared_at = Some(now);
             shelf.buckets.retain(|_, bucket| {
                 self.refill(bucket, now);

@@ -123,12 +123,9 @@ impl From<RestoreReport> for api::BackupRestoreReport {
 
 impl From<PruneReport> for api::BackupPruneReport {
     fn from(report: PruneReport) -> Self {
-        let ids = |ids: Vec<crate::domain::id::SnapshotId>| {
-            ids.into_iter().map(|id| id.to_string()).collect()
-        };
         Self {
-            removed: ids(report.removed),
-            kept: ids(report.kept),
+            removed: report.removed.iter().map(ToString::to_string).collect(),
+            kept: report.kept.iter().map(ToString::to_string).collect(),
             blobs_removed: report.blobs_removed,
             bytes_removed: report.bytes_removed,
             error: None,

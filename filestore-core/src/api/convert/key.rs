@@ -31,10 +31,9 @@ fn organizations(texts: &[String]) -> Result<Scope> {
     if texts == [api::ALL_ORGANIZATIONS] {
         return Ok(Scope::All);
     }
-    let named = |text: &String| {
-        text.parse::<OrganizationId>().map_err(|error| error.with_field("organizations"))
-    };
-    Ok(Scope::Organizations(texts.iter().map(named).collect::<Result<_>>()?))
+    let ids = texts.iter().map(|text| text.parse::<OrganizationId>());
+    let ids = ids.collect::<Result<_>>().map_err(|error| error.with_field("organizations"))?;
+    Ok(Scope::Organizations(ids))
 }
 
 impl From<&ApiKey> for api::KeyReply {

@@ -10,7 +10,6 @@ use crate::variant::CacheReport;
 impl api::StatusReply {
     /// Shows a store at a glance, with the contents of its variant cache.
     pub fn of(overview: &Overview, variants: CacheReport) -> Self {
-        let ok = |fault: &Option<String>| fault.clone().unwrap_or_else(|| "ok".to_owned());
         let providers = overview.providers.iter();
         let migrations = overview.migrations.iter().cloned();
 
@@ -22,8 +21,8 @@ impl api::StatusReply {
                 uptime_secs: secs_between(overview.opened_at, overview.at),
                 data_dir: overview.data_dir.display().to_string(),
             },
-            database: ok(&overview.database_fault),
-            storage: ok(&overview.storage_fault),
+            database: fault_or_ok(overview.database_fault.as_ref()),
+            storage: fault_or_ok(overview.storage_fault.as_ref()),
             disk: overview.disk.map(Into::into),
             unfinished: overview.unfinished.into(),
             providers: providers.map(|one| api::AdminProvider::of(one, overview.at)).collect(),
@@ -40,6 +39,10 @@ impl api::StatusReply {
             advice: overview.advice().into_iter().map(Into::into).collect(),
         }
     }
+}
+
+fn fault_or_ok(fault: Option<&String>) -> String {
+    fault.cloned().unwrap_or_else(|| "ok".to_owned())
 }
 
 impl api::AdminProvider {

@@ -30,16 +30,14 @@ impl TryFrom<&api::SignUploadRequest> for SignUpload {
     type Error = Error;
 
     fn try_from(request: &api::SignUploadRequest) -> Result<Self> {
-        let required = |field: &'static str, text: &str| {
-            let message = format!("a required key is missing: {field}");
+        for (field, text) in
+            [("organization_id", &request.organization_id), ("sub_system", &request.sub_system)]
+        {
             if text.is_empty() {
-                Err(Error::new(ErrorKind::MissingField, message).with_field(field))
-            } else {
-                Ok(())
+                let message = format!("a required key is missing: {field}");
+                return Err(Error::new(ErrorKind::MissingField, message).with_field(field));
             }
-        };
-        required("organization_id", &request.organization_id)?;
-        required("sub_system", &request.sub_system)?;
+        }
 
         let mut sign = Self::new(request.organization_id.parse()?, request.sub_system.parse()?);
         sign.max_size = request.max_size;

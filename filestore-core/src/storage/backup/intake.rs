@@ -136,13 +136,11 @@ impl BlobIntake {
     }
 
     fn keep(self) -> Result<()> {
-        let keep = || {
-            if SYNCS_EACH {
-                self.file.sync_all()?;
-            }
+        let synced = if SYNCS_EACH { self.file.sync_all() } else { Ok(()) };
+        let kept = synced.and_then(|()| {
             if self.path == self.kept_at { Ok(()) } else { fs::rename(&self.path, &self.kept_at) }
-        };
-        keep().map_err(|error| full(Error::io(BACKING_UP, error)))
+        });
+        kept.map_err(|error| full(Error::io(BACKING_UP, error)))
     }
 
     fn discard(self) -> Result<()> {

@@ -66,13 +66,9 @@ impl BackupDirectory {
     /// `removed` with the size of each. What was set aside stays while it is the last of a content that a
     /// snapshot holds. Nothing is removed if a manifest cannot be read to its end.
     pub fn sweep(&self, mut removed: impl FnMut(u64)) -> Result<()> {
-        let open = || -> Result<Kept> {
-            let ids = self.snapshots()?;
-            Kept::open(ids.into_iter().map(|id| self.manifest(id)).collect::<Result<_>>()?)
-        };
-        open()?.drain()?;
+        self.kept()?.drain()?;
 
-        let mut kept = open()?;
+        let mut kept = self.kept()?;
         let mut names = Vec::new();
         for prefix in 0..=u8::MAX {
             let directory = self.blobs_path().join(format!("{prefix:02x}"));
@@ -84,13 +80,19 @@ impl BackupDirectory {
             }
         }
 
-        let mut kept = open()?;
+        let mut kept = self.kept()?;
         for sha256 in self.damaged()? {
             if !kept.holds(sha256)? || self.blob_path(sha256).exists() {
                 removed(remove(&self.damaged_path().join(sha256.to_hex()))?);
             }
         }
         Ok(())
+    }
+
+    /// Opens the contents that finished snapshots hold.
+    fn kept(&self) -> Result<Kept> {
+        let ids = self.snapshots()?;
+        Kept::open(ids.into_iter().map(|id| self.manifest(id)).collect::<Result<_>>()?)
     }
 }
 

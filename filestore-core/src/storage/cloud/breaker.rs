@@ -74,8 +74,8 @@ pub(super) struct Admission {
 impl Breakers {
     /// Creates closed breakers.
     pub(super) fn new(provider: ProviderCode, clock: &Clock) -> Self {
-        let closed = || Arc::new(Breaker::closed(clock.clone()));
-        Self { provider, reads: closed(), writes: closed() }
+        let [reads, writes] = [(); 2].map(|()| Arc::new(Breaker::closed(clock.clone())));
+        Self { provider, reads, writes }
     }
 
     /// Refuses an operation that [`admit`](Self::admit) would refuse now, and promises nothing: work

@@ -121,8 +121,7 @@ impl LocalStore {
         let organization = organization.to_owned();
         self.on_pool(COUNTING, move |shared| {
             let counted = entries(&shared.dir.path().join(DIRECTORY)).and_then(|runs| {
-                let below = |run: PathBuf| count_below(&run.join("blobs").join(&organization));
-                runs.into_iter().map(below).sum()
+                runs.iter().map(|run| count_below(&run.join("blobs").join(&organization))).sum()
             });
             counted.map_err(|error: io::Error| Error::io(COUNTING, error))
         })

@@ -84,8 +84,8 @@ impl Space {
 
     /// Describes the disk.
     pub(super) fn disk(&self) -> Result<DiskSpace> {
-        let looking = |error: Errno| Error::io("looking at the free space", error.into());
-        let stat = fstatvfs(&self.root).map_err(looking)?;
+        let stat = fstatvfs(&self.root);
+        let stat = stat.map_err(|error| Error::io("looking at the free space", error.into()))?;
         let (free, total) = (stat.f_bavail, stat.f_blocks);
 
         let mut disk = DiskSpace::new(

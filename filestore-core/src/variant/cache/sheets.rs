@@ -76,8 +76,9 @@ impl SheetCache {
 
     /// Forgets all sheets that show the file.
     pub(super) fn remove_file(&self, file_id: FileId) {
-        let shows = |key: &SheetKey| key.files.iter().any(|(shown, _)| *shown == file_id);
-        let stale: Vec<_> = self.0.iter().map(|(key, _)| key).filter(|key| shows(key)).collect();
+        let keys = self.0.iter().map(|(key, _)| key);
+        let stale: Vec<_> =
+            keys.filter(|key| key.files.iter().any(|(shown, _)| *shown == file_id)).collect();
         for key in stale {
             self.0.remove(&key);
         }

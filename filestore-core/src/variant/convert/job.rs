@@ -69,12 +69,14 @@ impl Killed {
     }
 }
 
+fn not_begun(error: io::Error) -> Error {
+    Error::io("beginning a conversion", error)
+}
+
 impl Job {
     /// Makes the directory below `all`, and copies the source into it. Blocks.
     pub(super) fn begin(all: &Path, command: Command, mut source: File) -> Result<Self> {
-        const BEGINNING: &str = "beginning a conversion";
-        let io = |error| Error::io(BEGINNING, error);
-        let size = source.metadata().map_err(io)?.len();
+        let size = source.metadata().map_err(not_begun)?.len();
         if size > command.config.max_input_bytes {
             let limit = command.config.max_input_bytes;
             let message = format!("the file is too large to be converted: {size} bytes");
@@ -83,10 +85,10 @@ impl Job {
 
         let directory = all.join(tasks::random_name());
         let job = Self { command, directory };
-        fs::create_dir_all(job.work()).map_err(io)?;
-        source.seek(SeekFrom::Start(0)).map_err(io)?;
-        let mut copy = File::create_new(job.input()).map_err(io)?;
-        io::copy(&mut source, &mut copy).map_err(io)?;
+        fs::create_dir_all(job.work()).map_err(not_begun)?;
+        source.seek(SeekFrom::Start(0)).map_err(not_begun)?;
+        let mut copy = File::create_new(job.input()).map_err(not_begun)?;
+        io::copy(&mut source, &mut copy).map_err(not_begun)?;
         Ok(job)
     }
 
@@ -156,14 +158,14 @@ impl Job {
 
     /// Fills in the names of files. Nothing is ever read by a shell.
     fn arguments(&self) -> Vec<String> {
-        let shown = |path: PathBuf| path.display().to_string();
-        let (input, output) = (shown(self.input()), shown(self.output()));
-        let stem = shown(self.work().join("output"));
-        let fill = |argument: &String| {
+        let paths = [self.input(), self.output(), self.work().join("output")];
+        let [input, output, stem] = paths.map(|path| path.display().to_string());
+
+        let arguments = self.command.config.command.iter().map(|argument| {
             let filled = argument.replace("{input}", &input);
             filled.replace("{output}", &output).replace("{stem}", &stem)
-        };
-        self.command.config.command.iter().map(fill).collect()
+        });
+        arguments.collect()
     }
 
     /// Tells if the run must end.

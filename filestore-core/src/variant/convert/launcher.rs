@@ -148,23 +148,30 @@ fn become_converter(arguments: &Arguments, namespaces: Namespaces) -> ExitCode {
 
 /// Writes to stdout what was taken.
 fn say(namespaces: Namespaces, landlock: Held, has_seccomp: bool) -> ExitCode {
-    let yes = |holds| if holds { "yes" } else { "no" };
     let is_enough = landlock != Held::No && has_seccomp;
     println!(
         "namespaces: {}, Landlock: {}, seccomp: {}, limits: yes{}",
-        yes(namespaces == Namespaces::Own),
+        yes_or_no(namespaces == Namespaces::Own),
         landlock.word(),
-        yes(has_seccomp),
+        yes_or_no(has_seccomp),
         if is_enough { "" } else { " (not enough: converters do not run)" },
     );
     ExitCode::SUCCESS
 }
 
-fn limit(arguments: &Arguments, namespaces: Namespaces) -> rustix::io::Result<()> {
-    let set = |resource, limit: Option<u64>| match limit {
+const fn yes_or_no(holds: bool) -> &'static str {
+    if holds { "yes" } else { "no" }
+}
+
+/// Sets a limit, if there is one.
+fn set(resource: Resource, limit: Option<u64>) -> rustix::io::Result<()> {
+    match limit {
         Some(_) => setrlimit(resource, Rlimit { current: limit, maximum: limit }),
         None => Ok(()),
-    };
+    }
+}
+
+fn limit(arguments: &Arguments, namespaces: Namespaces) -> rustix::io::Result<()> {
     set(Resource::Core, Some(0))?;
     // The soft limit ends the process with a signal of its own; the hard one, a second later, with KILL.
     if let Some(secs) = arguments.cpu_secs {
@@ -178,22 +185,25 @@ fn limit(arguments: &Arguments, namespaces: Namespaces) -> rustix::io::Result<()
     set(Resource::Nproc, has_own.then_some(PROCESSES as u64))
 }
 
+fn number(argument: Option<OsString>) -> Option<u64> {
+    argument?.to_str()?.parse().ok()
+}
+
 impl Arguments {
     fn parse(all: Vec<OsString>) -> Option<Self> {
         let mut arguments = Self::default();
         let mut all = all.into_iter();
         while let Some(name) = all.next() {
-            let mut number = || all.next()?.to_str()?.parse().ok();
             match name.to_str()? {
                 "--inner" => arguments.inner = Some(Namespaces::OfTheServer),
                 "--inner-own" => arguments.inner = Some(Namespaces::Own),
                 "--tied" => arguments.is_tied = true,
                 "--readable" => arguments.readable.push(all.next()?.into()),
                 "--probe" => arguments.is_probe = true,
-                "--cpu" => arguments.cpu_secs = Some(number()?),
-                "--memory" => arguments.memory_bytes = Some(number()?),
-                "--file" => arguments.file_bytes = Some(number()?),
-                "--open" => arguments.open_files = Some(number()?),
+                "--cpu" => arguments.cpu_secs = Some(number(all.next())?),
+                "--memory" => arguments.memory_bytes = Some(number(all.next())?),
+                "--file" => arguments.file_bytes = Some(number(all.next())?),
+                "--open" => arguments.open_files = Some(number(all.next())?),
                 "--work" => arguments.work = all.next()?.into(),
                 "--without" => arguments.without.push(all.next()?.into_string().ok()?),
                 "--" => {

@@ -96,13 +96,8 @@ impl Converters {
         remove_tree(&directory)
             .map_err(|error| Error::io("emptying the directory of converters", error))?;
 
-        let converter = |config: &ConverterConfig| Converter {
-            turns: Arc::new(Semaphore::new(config.at_once.max(1))),
-            config: config.clone(),
-            waiting: AtomicUsize::new(0),
-        };
         Ok(Self {
-            list: config.converters.iter().map(converter).collect(),
+            list: config.converters.iter().map(Converter::new).collect(),
             launcher,
             directory,
             flights: Flights::default(),
@@ -193,12 +188,16 @@ impl Converters {
 }
 
 impl Converter {
+    fn new(config: &ConverterConfig) -> Self {
+        Self {
+            turns: Arc::new(Semaphore::new(config.at_once.max(1))),
+            config: config.clone(),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
     /// Waits for a turn, but no longer than one run may take.
     async fn turn(&self) -> Result<OwnedSemaphorePermit> {
-        let busy = || {
-            Error::new(ErrorKind::Busy, "too many files are being converted")
-                .with_retry_after_secs(2)
-        };
         if self.waiting.fetch_add(1, Ordering::Relaxed) >= WAITING {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
             return Err(busy());
@@ -208,6 +207,10 @@ impl Converter {
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         turn.map_err(|_| busy())?.map_err(|error| Error::internal("waiting for a converter", error))
     }
+}
+
+fn busy() -> Error {
+    Error::new(ErrorKind::Busy, "too many files are being converted").with_retry_after_secs(2)
 }
 
 /// Asks the launcher what it can do.

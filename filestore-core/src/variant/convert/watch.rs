@@ -76,10 +76,12 @@ fn children(process: i32) -> Vec<i32> {
     let lists = threads
         .flatten()
         .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    let numbers = |list: String| -> Vec<i32> {
-        list.split_whitespace().filter_map(|number| number.parse().ok()).collect()
-    };
-    lists.flat_map(numbers).collect()
+
+    let mut children = Vec::new();
+    for list in lists {
+        children.extend(list.split_whitespace().filter_map(|number| number.parse::<i32>().ok()));
+    }
+    children
 }
 
 /// Adds up what a run wrote below `directory` and to files that have no name, as the file system counts

@@ -83,11 +83,8 @@ pub(crate) fn too_slow() -> Error {
 /// Makes the sheet without its pictures: without alpha only if they leave nothing uncovered.
 fn empty(grid: SheetGrid, cells: &[Option<Cell<'_>>]) -> Pixels {
     let side = Dimensions { width: grid.cell(), height: grid.cell() };
-    let fills = |cell: &Option<Cell<'_>>| {
-        cell.as_ref().is_some_and(|cell| cell.size == side && !cell.has_alpha)
-    };
-    let is_covered =
-        cells.len() == (grid.columns() * grid.rows()) as usize && cells.iter().all(fills);
+    let shown = cells.iter().flatten().filter(|cell| cell.size == side && !cell.has_alpha);
+    let is_covered = shown.count() == (grid.columns() * grid.rows()) as usize;
 
     let layout = if is_covered { Layout::Rgb } else { Layout::Rgba };
     let (width, height) = (grid.width(), grid.height());

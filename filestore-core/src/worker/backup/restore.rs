@@ -219,19 +219,24 @@ fn name_files(
     id: SnapshotId,
     sender: &mpsc::Sender<Vec<NamedBytes>>,
 ) -> Result<u64> {
-    let gone = || Error::new(ErrorKind::Conflict, "the restore broke off");
     let mut batch = Vec::with_capacity(BATCH);
     let damaged = SnapshotDatabase::open(&directory.database(id))?.each_named(&mut |file| {
         batch.push(file);
         if batch.len() == BATCH {
             let full = std::mem::replace(&mut batch, Vec::with_capacity(BATCH));
-            sender.blocking_send(full).map_err(|_| gone())?;
+            sender.blocking_send(full).map_err(|_| broke_off())?;
         }
         Ok(())
     })?;
+
     if damaged > 0 {
         tracing::error!(damaged, "files whose records are damaged are not restored");
     }
-    sender.blocking_send(batch).map_err(|_| gone())?;
+    sender.blocking_send(batch).map_err(|_| broke_off())?;
     Ok(damaged)
+}
+
+/// Makes the error of a restore whose other half is gone.
+pub(super) fn broke_off() -> Error {
+    Error::new(ErrorKind::Conflict, "the restore broke off")
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
+use super::restore::broke_off;
 use super::{Backups, blocking, expected, note_fault};
 use crate::FileStore;
 use crate::domain::backup::{BlobProblem, RestoreReport, Selection};
@@ -107,8 +108,7 @@ fn name_records(
     let (mut found, mut damaged) = (0, 0);
     let mut send = |record: FileRecord| {
         found += 1;
-        let gone = |_| Error::new(ErrorKind::Conflict, "the restore broke off");
-        sender.blocking_send(record).map_err(gone)
+        sender.blocking_send(record).map_err(|_| broke_off())
     };
 
     let copy = SnapshotDatabase::open(&directory.database(id))?;

@@ -84,8 +84,8 @@ impl Check<'_> {
                 Finding::new(FindingKind::DoomedBytes, place, name, detail).of_file(blob.file_id);
             if self.repairs() {
                 let spared = self.inner().metadata.spare_blob(&blob).await;
-                let text = || "the note is taken back".to_owned();
-                finding.outcome = outcome(spared.map(|is_spared| is_spared.then(text)));
+                let text = "the note is taken back".to_owned();
+                finding.outcome = outcome(spared.map(|is_spared| is_spared.then_some(text)));
             }
             self.note(finding);
         }

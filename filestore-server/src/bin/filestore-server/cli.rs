@@ -183,15 +183,14 @@ async fn reload(server: &mut Server, args: &Args) {
 /// Ends the process after `limit` even if every thread of the runtime hangs. A regular end is faster.
 #[expect(clippy::disallowed_methods, reason = "no other thread may be able to run")]
 fn end_after(limit: Duration) {
-    let watch = move || {
+    // Without the thread a stop is as before.
+    let _ = std::thread::Builder::new().name("stop".to_owned()).spawn(move || {
         std::thread::sleep(limit);
         tracing::error!(
             "the stop itself hangs: ending the process; what was acknowledged is durable"
         );
         std::process::exit(0);
-    };
-    // Without the thread a stop is as before.
-    let _ = std::thread::Builder::new().name("stop".to_owned()).spawn(watch);
+    });
 }
 
 /// Makes a write beyond the limit of file sizes (`ulimit -f`) fail like a write on a full disk. Without

@@ -35,8 +35,7 @@ async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
 
     let store = call.store().clone();
     long_run::reply_with(&call, Departure::Stop, |stop, acceptance| async move {
-        let stop = || stop.is_wanted();
-        store.admin().fsck(options, &stop, &*acceptance).await.map(FsckReport::from)
+        store.admin().fsck(options, &|| stop.is_wanted(), &*acceptance).await.map(FsckReport::from)
     })
     .await
 }

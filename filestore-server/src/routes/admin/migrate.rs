@@ -45,10 +45,9 @@ async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
 
     let store = call.store().clone();
     long_run::reply_with(&call, Departure::Stop, |stop, acceptance| async move {
-        let stop = || stop.is_wanted();
         store
             .admin()
-            .migrate(organization, &to, options, &stop, acceptance)
+            .migrate(organization, &to, options, &|| stop.is_wanted(), acceptance)
             .await
             .map(MigrateReport::from)
     })

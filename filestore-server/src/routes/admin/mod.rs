@@ -69,8 +69,7 @@ async fn purge_run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
 
     let store = call.store().clone();
     long_run::reply_with(&call, Departure::Stop, |stop, acceptance| async move {
-        let stop = || stop.is_wanted();
-        store.admin().purge_until(&stop, &*acceptance).await.map(PurgeReport::from)
+        store.admin().purge_until(&|| stop.is_wanted(), &*acceptance).await.map(PurgeReport::from)
     })
     .await
 }

@@ -31,8 +31,10 @@ async fn erase(id: Segment, call: Arc<Call>, body: Body) -> Result<Response, Fai
 
     let store = call.store().clone();
     long_run::reply_with(&call, Departure::Stop, |stop, acceptance| async move {
-        let stop = || stop.is_wanted();
-        let erased = store.admin().erase_organization(&organization, &stop, &*acceptance).await;
+        let erased = store
+            .admin()
+            .erase_organization(&organization, &|| stop.is_wanted(), &*acceptance)
+            .await;
         erased.map(EraseReceipt::from)
     })
     .await

@@ -30,8 +30,7 @@ async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     expect_nothing(&call, body).await?;
     let store = call.store().clone();
     long_run::reply_with(&call, Departure::Stop, |stop, acceptance| async move {
-        let stop = || stop.is_wanted();
-        store.admin().sync_until(&stop, acceptance).await.map(SyncReport::from)
+        store.admin().sync_until(&|| stop.is_wanted(), acceptance).await.map(SyncReport::from)
     })
     .await
 }

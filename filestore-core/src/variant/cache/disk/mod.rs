@@ -263,14 +263,16 @@ impl DiskCache {
 
     /// Counts the entries of a file that cannot be read. Reads all of them, and changes nothing.
     pub(super) fn bad_entries(&self, file_id: FileId) -> u64 {
-        let is_bad = |entry: &DirEntry| {
-            let digest = entry.file_name().to_str().and_then(KeyDigest::from_hex)?;
-            let mut file = File::open(entry.path()).ok()?;
-            let len = file.metadata().ok()?.len();
-            Some(self.read_entry(&mut file, len, digest).is_none())
-        };
         let directory = self.directory(file_id);
-        children(&directory).filter(|entry| is_bad(entry) == Some(true)).count() as u64
+        children(&directory).filter(|entry| self.is_bad(entry) == Some(true)).count() as u64
+    }
+
+    /// Tells whether an entry cannot be read; `None` for what is no entry, or is gone.
+    fn is_bad(&self, entry: &DirEntry) -> Option<bool> {
+        let digest = entry.file_name().to_str().and_then(KeyDigest::from_hex)?;
+        let mut file = File::open(entry.path()).ok()?;
+        let len = file.metadata().ok()?.len();
+        Some(self.read_entry(&mut file, len, digest).is_none())
     }
 
     fn directory(&self, file_id: FileId) -> PathBuf {

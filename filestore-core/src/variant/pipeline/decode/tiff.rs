@@ -303,8 +303,8 @@ fn pixels(
         }
         TiffModel::Palette => {
             let colors = palette.unwrap_or_default();
-            let color = |index: &u8| colors.get(usize::from(*index)).copied().unwrap_or_default();
-            data = data.iter().flat_map(color).collect();
+            let indices = data.iter().map(|index| usize::from(*index));
+            data = indices.flat_map(|at| colors.get(at).copied().unwrap_or_default()).collect();
         }
         TiffModel::Grey | TiffModel::Rgb | TiffModel::Cmyk => {}
     }
@@ -347,12 +347,14 @@ fn palette<R: Read + Seek>(decoder: &mut Decoder<R>) -> TiffResult<Vec<[u8; 3]>>
 
     // All red first, then green and blue. Some programs write 8 bits where 16 belong.
     let is_narrow = values.iter().all(|value| *value < 256);
-    let byte = |value: u16| match u8::try_from(value) {
-        Ok(narrow) if is_narrow => narrow,
-        _ => from_16_bits(value),
-    };
-    let channel = |index: usize, color: usize| byte(values[color * colors + index]);
-    Ok((0..colors).map(|index| [0, 1, 2].map(|color| channel(index, color))).collect())
+    let bytes: Vec<_> = values
+        .iter()
+        .map(|value| match u8::try_from(*value) {
+            Ok(narrow) if is_narrow => narrow,
+            _ => from_16_bits(*value),
+        })
+        .collect();
+    Ok((0..colors).map(|at| [0, 1, 2].map(|color| bytes[color * colors + at])).collect())
 }
 
 fn explain(image: &ImageFile<'_>, error: TiffError) -> Error {

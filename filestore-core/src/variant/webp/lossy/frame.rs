@@ -114,8 +114,9 @@ fn read_tag(tag: &[u8; TAG_BYTES]) -> Result<(Dimensions, usize), &'static str> 
         return Err("a profile that does not exist");
     }
 
-    let side = |low, high| u32::from(u16::from_le_bytes([low, high]) & 0x3FFF);
-    Ok((Dimensions { width: side(w0, w1), height: side(h0, h1) }, (bits >> 5) as usize))
+    let [width, height] =
+        [[w0, w1], [h0, h1]].map(|side| u32::from(u16::from_le_bytes(side) & 0x3FFF));
+    Ok((Dimensions { width, height }, (bits >> 5) as usize))
 }
 
 impl Segmentation {

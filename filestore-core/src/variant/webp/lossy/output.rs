@@ -44,8 +44,8 @@ impl Output {
     /// samples. What lies outside the picture, in its last macroblocks, is kept until the end: the
     /// filter looks at it.
     pub(super) fn of_whole_macroblocks(part: Part, side: usize) -> Self {
-        let length = |(first, behind): (usize, usize)| (behind - first) * side;
-        let (width, height) = (length(part.columns), length(part.rows));
+        let [width, height] =
+            [part.columns, part.rows].map(|(first, behind)| (behind - first) * side);
         Self { part, width, height, samples: vec![0; width * height] }
     }
 

@@ -67,15 +67,18 @@ pub(super) fn parts(size: Dimensions, wanted: Wanted<'_>) -> Parts {
 /// Finds the largest reduction, a power of two, after which a component with a sample for `pixels`
 /// pixels a side still has `tenths` tenths of all targets; 0 if it has not even that unreduced.
 fn reduction(geometries: &[Geometry], tenths: u32, pixels: u32) -> usize {
-    let is_enough = |crop: u32, target: u32, reduction: usize| {
-        10 * u64::from(crop) >= u64::from(target) * u64::from(tenths * pixels) * reduction as u64
-    };
+    let sides: Vec<_> = geometries
+        .iter()
+        .flat_map(|Geometry { crop, target }| {
+            [(crop.width, target.width), (crop.height, target.height)]
+        })
+        .collect();
+
     let reductions = [1, 2, 4, 8, MOST].into_iter().take_while(|reduction| {
-        !geometries.is_empty()
-            && geometries.iter().all(|Geometry { crop, target }| {
-                is_enough(crop.width, target.width, *reduction)
-                    && is_enough(crop.height, target.height, *reduction)
-            })
+        let needed = u64::from(tenths * pixels) * *reduction as u64;
+        let mut enough =
+            sides.iter().map(|(has, to)| 10 * u64::from(*has) >= u64::from(*to) * needed);
+        !sides.is_empty() && enough.all(|is_enough| is_enough)
     });
     reductions.last().unwrap_or(0)
 }
@@ -102,11 +105,11 @@ fn part(
     side: usize,
     reduction: usize,
 ) -> Part {
-    let shown = |whole: u32, (first, behind): (usize, usize)| {
-        let whole = (whole as usize).div_ceil(reduction);
-        whole.min(behind * side / reduction).saturating_sub(first * side / reduction).max(1)
-    };
-    let (width, height) = (shown(size.width, columns), shown(size.height, rows));
+    let [width, height] =
+        [(size.width, columns), (size.height, rows)].map(|(whole, (first, behind))| {
+            let whole = (whole as usize).div_ceil(reduction);
+            whole.min(behind * side / reduction).saturating_sub(first * side / reduction).max(1)
+        });
     Part { side, reduction, columns, rows, width, height }
 }
 
@@ -115,9 +118,9 @@ pub(in super::super) fn most_samples(size: Dimensions, wanted: Wanted<'_>) -> u6
     let Parts { all, .. } = parts(size, wanted);
     // Filtered planes are filled up to whole macroblocks.
     let bytes = all.iter().zip([16, 8, 8]).map(|(part, side): (_, usize)| {
-        let whole = |(first, behind): (usize, usize)| ((behind - first) * side) as u64;
-        let reduction = (part.reduction * part.reduction) as u64;
-        (whole(part.columns) * whole(part.rows)).div_ceil(reduction)
+        let [width, height] =
+            [part.columns, part.rows].map(|(first, behind)| ((behind - first) * side) as u64);
+        (width * height).div_ceil((part.reduction * part.reduction) as u64)
     });
     bytes.sum()
 }
