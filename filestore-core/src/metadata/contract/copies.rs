@@ -122,6 +122,34 @@ pub(crate) async fn a_file_waits_between_its_attempts_and_fails_at_the_end(
     assert_eq!(claim(metadata, "run", at(9999), 9).await, []);
 }
 
+pub(crate) async fn the_waits_of_all_organizations_are_cut_short(metadata: &dyn Metadata) {
+    let mut waiting = Vec::new();
+    for (organization, code) in [(7, "s3"), (8, "s3"), (9, "b2")] {
+        bind(metadata, organization, code).await;
+        for until in [100, 9000] {
+            let record = put(metadata, ready(&organization.to_string())).await;
+            let claims = claim(metadata, "run", at(0), 9).await;
+            assert_eq!(claims.len(), 1);
+            let postpone = AfterFailure::Postpone(at(until));
+            metadata.fail_sync("run", record.file_id, postpone).await.unwrap();
+            waiting.push(record.file_id);
+        }
+        // One that never waited is behind those that do.
+        put(metadata, ready(&organization.to_string())).await;
+        assert_eq!(claim(metadata, "run", at(0), 9).await.len(), 1);
+    }
+
+    metadata.cap_waits(at(500), at(500)).await.unwrap();
+
+    let mut claimed = Vec::new();
+    for (now, count) in [(99, 0), (499, 3), (500, 3)] {
+        let claims = claim(metadata, "late", at(now), 9).await;
+        assert_eq!(claims.len(), count, "at {now}");
+        claimed.extend(claims.iter().map(|claim| claim.record.file_id));
+    }
+    assert_eq!(sorted(claimed), sorted(waiting));
+}
+
 pub(crate) async fn an_excused_failure_counts_no_attempt(metadata: &dyn Metadata) {
     bind(metadata, 7, "s3").await;
     let record = put(metadata, ready("7")).await;

@@ -148,6 +148,7 @@ macro_rules! contract_tests {
                 only_files_bound_to_a_target_are_claimed,
                 organizations_take_turns,
                 a_file_waits_between_its_attempts_and_fails_at_the_end,
+                the_waits_of_all_organizations_are_cut_short,
                 an_excused_failure_counts_no_attempt,
                 a_lease_can_be_renewed_and_ends,
                 released_claims_count_no_attempt,

@@ -4,14 +4,15 @@ use rusqlite::{Connection, StatementStatus};
 
 use super::super::{
     backlog, bindings, damage, dropped, files, holdings, holds, idempotency, inspection, intents,
-    keys, listing, purge, receipts, settings, signing, sync, terms,
+    keys, listing, purge, receipts, settings, signing, sync, terms, waits,
 };
 use super::*;
 use crate::domain::listing::ListFilter;
 use crate::domain::provider::ProviderCode;
+use crate::domain::record::FileRecord;
 use crate::domain::status::{PurgeStatus, Status};
 use crate::metadata::Metadata;
-use crate::metadata::contract::{at, lease, put_deleted, ready};
+use crate::metadata::contract::{at, lease, put, put_deleted, ready};
 use crate::metadata::paging::Index;
 
 /// Every listing statement.
@@ -189,11 +190,9 @@ fn steps(sql: &Connection) -> i32 {
     taken.iter().sum()
 }
 
-#[tokio::test]
-async fn a_claim_during_a_snapshot_does_not_pass_the_files_that_are_held() {
-    let (metadata, directory) = fresh();
-    let deleted = put_deleted(&metadata, ready("acme"), at(0)).await;
-    let vandal = Connection::open(file(&directory)).unwrap();
+/// Inserts 3,000 copies of a row, with ids that no API would give.
+fn multiply(directory: &TempDir, record: &FileRecord) {
+    let vandal = Connection::open(file(directory)).unwrap();
     let columns = "SELECT group_concat(name) FROM pragma_table_info('files')";
     let columns: String = vandal.query_row(columns, [], |row| row.get(0)).unwrap();
     let clones = columns
@@ -205,8 +204,28 @@ async fn a_claim_during_a_snapshot_does_not_pass_the_files_that_are_held() {
          INSERT INTO files ({columns}) SELECT {clones} FROM files, numbers WHERE file_id = ?1"
     );
     vandal.pragma_update(None, "ignore_check_constraints", true).unwrap();
-    assert_eq!(vandal.execute(&many, [deleted.file_id.to_string()]).unwrap(), 3000);
-    drop(vandal);
+    assert_eq!(vandal.execute(&many, [record.file_id.to_string()]).unwrap(), 3000);
+}
+
+#[tokio::test]
+async fn a_start_does_not_pass_the_files_that_are_pending_and_wait_for_nothing() {
+    let (metadata, directory) = fresh();
+    multiply(&directory, &put(&metadata, ready("acme")).await);
+
+    let capping = metadata.writer.run("test", |tx| {
+        waits::cap(tx.sql, at(500), at(700))?;
+        let taken = tx.sql.prepare_cached(waits::SYNCS)?.reset_status(StatementStatus::VmStep);
+        Ok(taken)
+    });
+    let steps = capping.await.unwrap();
+    assert!((1..1000).contains(&steps), "{steps} steps past 3001 pending files");
+}
+
+#[tokio::test]
+async fn a_claim_during_a_snapshot_does_not_pass_the_files_that_are_held() {
+    let (metadata, directory) = fresh();
+    let deleted = put_deleted(&metadata, ready("acme"), at(0)).await;
+    multiply(&directory, &deleted);
 
     metadata.take_hold("one", at(0), at(1_000_000)).await.unwrap();
     metadata.narrow_hold("one", 3001).await.unwrap();
