@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::child::{Child, Start, configuration, text_for};
 use crate::disk::Disk;
-use crate::image::Image;
+use crate::image::{FileSystem, Image};
 use crate::load::{self, Errors};
 use crate::oracle::Oracle;
 use crate::serve::Sabotage;
@@ -38,9 +38,9 @@ pub(crate) struct Options {
     #[arg(long)]
     power: bool,
 
-    /// Cut the power of ext4 on a loop device with each kill; needs root
-    #[arg(long, conflicts_with = "power")]
-    ext4: bool,
+    /// Cut the power of a real file system on a loop device with each kill; needs root
+    #[arg(long, value_enum, value_name = "KIND", conflicts_with = "power")]
+    file_system: Option<FileSystem>,
 
     /// The configured durability
     #[arg(long, default_value = "full", value_parser = ["full", "process"])]
@@ -127,7 +127,7 @@ enum Beneath {
     /// The file system of the machine: kills leave everything that was written.
     Nothing,
     Simulated(Disk),
-    Ext4(Image),
+    Mounted(Image),
 }
 
 /// The life of one store.
@@ -146,10 +146,10 @@ impl Life {
         let home = options.home();
         let text = text_for(home.path(), &options.durability);
         std::fs::write(home.path().join("filestore.toml"), text).expect("a configuration");
-        let beneath = match (options.power, options.ext4) {
-            (true, _) => Beneath::Simulated(Disk::build(home.path())),
-            (false, true) => Beneath::Ext4(Image::mount(home.path())?),
-            (false, false) => Beneath::Nothing,
+        let beneath = match options.file_system {
+            Some(kind) => Beneath::Mounted(Image::mount(kind, home.path())?),
+            None if options.power => Beneath::Simulated(Disk::build(home.path())),
+            None => Beneath::Nothing,
         };
         Ok(Self {
             seed,
@@ -193,7 +193,7 @@ impl Life {
         };
         let end = |server: Child| match &self.beneath {
             Beneath::Nothing => server.kill(),
-            Beneath::Ext4(image) => image.cut_power(server),
+            Beneath::Mounted(image) => image.cut_power(server),
             Beneath::Simulated(disk) => {
                 server.kill();
                 disk.cut_power(&data_dir);
@@ -241,7 +241,7 @@ impl Life {
     fn how(&self) -> Start<'_> {
         let variables = match &self.beneath {
             Beneath::Simulated(disk) => disk.variables().into(),
-            Beneath::Nothing | Beneath::Ext4(_) => Vec::new(),
+            Beneath::Nothing | Beneath::Mounted(_) => Vec::new(),
         };
         let sabotage = Sabotage { without: self.options.without.clone(), ..Sabotage::default() };
         configuration(self.home.path());

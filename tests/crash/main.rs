@@ -12,7 +12,7 @@
 //!
 //! | run | does |
 //! |---|---|
-//! | (none) | kills at random moments; with `--power` also cuts the power of a simulated disk ([`disk`]), with `--ext4` that of a real file system ([`image`]) |
+//! | (none) | kills at random moments; with `--power` also cuts the power of a simulated disk ([`disk`]), with `--file-system` that of a real one ([`image`]) |
 //! | `steps` | a kill at every step of the protocol ([`steps`]) |
 //! | `failures` | refuses each call to the disk in turn ([`failures`]) |
 //! | `races` | two kinds of work at once on one file, each beside each ([`races`]) |
