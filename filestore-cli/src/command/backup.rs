@@ -270,8 +270,8 @@ fn verify_text(report: &BackupVerifyReport) -> String {
     if report.set_aside > 0 {
         let _ = write!(
             text,
-            "\n{} set aside: the next snapshot takes them anew if the store has them",
-            report.set_aside
+            "\n{} set aside: the next snapshot takes anew what the store has of that",
+            counted(report.set_aside, "content")
         );
     }
     if report.snapshot.shares_disk {

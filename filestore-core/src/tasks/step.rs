@@ -154,6 +154,10 @@ pub fn reached(_step: Step) {}
 /// Fails where a test wants the next call of this kind to fail.
 #[cfg(not(feature = "sabotage"))]
 #[inline]
+#[cfg_attr(
+    not(feature = "internals"),
+    expect(clippy::unnecessary_wraps, reason = "with the feature sabotage it fails")
+)]
 pub fn attempt(_call: Call) -> Result<(), rustix::io::Errno> {
     Ok(())
 }
