@@ -94,7 +94,8 @@ impl TestServer {
         if records == Records::Anywhere {
             keep_records_in_postgres(&mut config, dir.path());
         }
-        let server = Server::start(config.clone()).await.expect("the server starts");
+        // Boxed: a store in PostgreSQL opens by a large future.
+        let server = Box::pin(Server::start(config.clone())).await.expect("the server starts");
         let http = http_client(REQUEST_TIMEOUT, HeaderMap::new());
         Self { server, config, http, dir, records }
     }
