@@ -192,7 +192,10 @@ pub use self::{
         CacheReport, Fit, LAUNCHER_ARGUMENT, Sheet, SheetCell, Variant, VariantKey, VariantSize,
         launch,
     },
-    worker::{Admin, Backups, NoProgress, Progress, Workers, migrate::MigrateOptions},
+    worker::{
+        Admin, Backups, CopiedRecords, NoProgress, Progress, Workers, copy_records,
+        migrate::MigrateOptions,
+    },
 };
 
 /// Compiles the README's example.

@@ -440,6 +440,17 @@ Examples:
   filestore backup create --to nightly
   filestore backup create --to nightly --local-only";
 
+pub(super) const METADATA_COPY: &str = "\
+The server of the directory must not run. Every row is copied and then compared; the files stay
+where they are. Until the end the store is used as before; then its SQLite database gets another
+name, and only a server that is configured for PostgreSQL opens the directory. A copy that was
+stopped goes on when the command is given again.
+
+Examples:
+  filestore metadata copy --from sqlite:/var/lib/filestore --config /etc/filestore.toml
+  filestore metadata copy --from sqlite:/var/lib/filestore \\
+      --to postgres://filestore@db.example.org/filestore --password-file /run/secrets/database";
+
 pub(super) const BACKUP_VERIFY: &str = "\
 Every content is read and its SHA-256 compared, and so is the copy of the database. Exit status
 1 if anything is missing or has other bytes.

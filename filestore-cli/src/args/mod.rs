@@ -3,6 +3,7 @@
 mod files;
 mod admin;
 mod backup;
+mod metadata;
 mod rate;
 mod examples;
 
@@ -23,6 +24,7 @@ pub(crate) use files::{
     BatchArgs, DeleteArgs, EditArgs, GetArgs, IdArgs, ListArgs, OutputArgs, PlaceArgs, ReadyArgs,
     ReplaceArgs, SheetArgs, SignArgs, SignUploadArgs, UploadArgs, VariantArgs,
 };
+pub(crate) use metadata::{CopyArgs, MetadataCommand};
 
 /// The server that commands go to if nothing else is said.
 const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
@@ -148,6 +150,9 @@ pub(crate) enum Command {
     /// Snapshots of the store, and restoring from them
     #[command(subcommand)]
     Backup(BackupCommand),
+    /// The database of the records, and moving it
+    #[command(subcommand)]
+    Metadata(MetadataCommand),
     /// The cache of WebP variants
     #[command(subcommand)]
     Variants(VariantsCommand),
@@ -179,13 +184,7 @@ impl GlobalArgs {
     /// conflict with `--data-dir`.
     pub(crate) fn address(&self) -> Address {
         match &self.data_dir {
-            Some(path) => Address::Directory {
-                path: path.clone(),
-                config: self
-                    .config
-                    .clone()
-                    .or_else(|| variable("FILESTORE_CONFIG").map(PathBuf::from)),
-            },
+            Some(path) => Address::Directory { path: path.clone(), config: self.configuration() },
             None => Address::Server {
                 url: self
                     .server
@@ -195,6 +194,11 @@ impl GlobalArgs {
                 key: self.key.clone().filter(|key| !key.is_empty()),
             },
         }
+    }
+
+    /// Returns the path of the server's configuration file, if one is named.
+    pub(crate) fn configuration(&self) -> Option<PathBuf> {
+        self.config.clone().or_else(|| variable("FILESTORE_CONFIG").map(PathBuf::from))
     }
 }
 

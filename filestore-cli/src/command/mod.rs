@@ -11,6 +11,7 @@ mod key;
 mod admin;
 mod fsck;
 pub(crate) mod backup;
+mod metadata;
 mod migrate;
 mod organization;
 mod receipt;
@@ -116,6 +117,9 @@ async fn carry_out(cli: Cli, out: Output, stop: &watch::Sender<bool>) -> Result<
     {
         return receipt::verify(file, public_key.as_deref(), out);
     }
+    if let Command::Metadata(command) = cli.command {
+        return metadata::run(command, cli.global.configuration(), out).await;
+    }
     if let Command::Backup(command) = &cli.command
         && let Some(exit) = backup::without_store(command, &cli.global.address(), out).await?
     {
@@ -206,6 +210,8 @@ async fn on_target(
         Command::Usage { org } => admin::usage(&org, target, out).await,
         Command::Status => status::run(target, out).await,
         Command::Health => admin::health(target, out).await,
-        Command::Completions { .. } => unreachable!("needs no target and was answered before"),
+        Command::Metadata(_) | Command::Completions { .. } => {
+            unreachable!("needs no target and was answered before")
+        }
     }
 }

@@ -4,6 +4,7 @@ mod support;
 mod commands;
 mod names;
 mod backups;
+mod metadata;
 mod receipts;
 mod clouds;
 mod recursive;

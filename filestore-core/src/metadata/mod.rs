@@ -19,6 +19,8 @@ mod damaged_rows;
 mod paging;
 pub mod sqlite;
 #[cfg(feature = "postgres")]
+pub mod copying;
+#[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(test)]
 pub mod contract;

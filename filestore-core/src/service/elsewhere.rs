@@ -4,9 +4,13 @@ use std::sync::Arc;
 
 use super::last_used::Age;
 use crate::domain::clock::Clock;
+#[cfg(feature = "postgres")]
+use crate::domain::config::PostgresConfig;
 use crate::domain::config::StoreConfig;
 use crate::domain::error::Result;
 use crate::metadata::Metadata;
+#[cfg(feature = "postgres")]
+use crate::metadata::postgres::PostgresOptions;
 
 /// Opens the database that the configuration names.
 ///
@@ -17,7 +21,7 @@ pub(super) async fn open(config: &StoreConfig, clock: &Clock) -> Result<(Arc<dyn
     use crate::domain::config::MetadataPlace;
     use crate::domain::error::{Error, ErrorKind};
     use crate::domain::id::StoreId;
-    use crate::metadata::postgres::{PostgresMetadata, PostgresOptions};
+    use crate::metadata::postgres::PostgresMetadata;
 
     let MetadataPlace::Postgres(place) = &config.metadata else {
         unreachable!("a database in the directory was opened with the directory");
@@ -28,18 +32,27 @@ pub(super) async fn open(config: &StoreConfig, clock: &Clock) -> Result<(Arc<dyn
         return Err(Error::new(ErrorKind::Unusable, message).with_field("postgres.only_server"));
     }
 
-    let mut options = PostgresOptions::new(&place.address)?
-        .with_schema(&place.schema)
-        .with_connections(place.connections)
-        .with_durability(config.durability);
-    if let Some(password) = &place.password {
-        options = options.with_password(password);
-    }
-
+    let options = postgres_options(config, place)?;
     let fresh = StoreId::generate(clock.now());
     let metadata = PostgresMetadata::open_known_as(fresh, &options).await?;
     let age = if metadata.store_id() == fresh { Age::New } else { Age::Old };
     Ok((Arc::new(metadata), age))
+}
+
+/// Describes the database that a configuration names to the engine.
+#[cfg(feature = "postgres")]
+pub(crate) fn postgres_options(
+    config: &StoreConfig,
+    place: &PostgresConfig,
+) -> Result<PostgresOptions> {
+    let options = PostgresOptions::new(&place.address)?
+        .with_schema(&place.schema)
+        .with_connections(place.connections)
+        .with_durability(config.durability);
+    Ok(match &place.password {
+        Some(password) => options.with_password(password),
+        None => options,
+    })
 }
 
 /// Refuses: the program was built without the engine.

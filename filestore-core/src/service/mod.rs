@@ -88,10 +88,14 @@ use self::wake::Wake;
 pub use crate::storage::ByteStream;
 pub use bindings::Bindings;
 pub use change::Changed;
+#[cfg(feature = "postgres")]
+pub(crate) use elsewhere::postgres_options;
 pub use idempotency::IdempotencyGuard;
 pub use keys::Keys;
 pub use listing::{FilePage, ListRequest};
 pub use open::FileStoreBuilder;
+#[cfg(feature = "postgres")]
+pub(crate) use open::MARKED;
 pub use permits::PermitGuard;
 pub use quota::QuotaReservation;
 pub use read::Opened;

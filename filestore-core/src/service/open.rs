@@ -285,7 +285,7 @@ impl Parts {
 }
 
 /// The setting that says that the data directory has its markers.
-const MARKED: &str = "directory_marked";
+pub(crate) const MARKED: &str = "directory_marked";
 
 /// Refuses the directory of another store beside records that have none yet.
 async fn check_unused(dir: &DataDir, metadata: &dyn Metadata) -> Result<()> {

@@ -104,6 +104,11 @@ impl DataDir {
         self.path().join("metadata.sqlite3")
     }
 
+    /// Returns the path that the SQLite database has once its records are in another one.
+    pub fn former_database(&self) -> PathBuf {
+        self.path().join("metadata.sqlite3.copied")
+    }
+
     /// Returns the path of the directory that converters work in.
     pub fn converters(&self) -> PathBuf {
         self.path().join("converters")

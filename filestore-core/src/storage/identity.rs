@@ -66,6 +66,22 @@ impl DataDir {
         Ok(marker.is_none() && !self.has_database() && !holds_bytes(self)?)
     }
 
+    /// Gives the SQLite database, which is closed, the name of a former one; that is durable when this returns.
+    /// [`ErrorKind::Unusable`] if the database was not closed, as a part of it is in its log then. Blocks.
+    pub fn retire_database(&self) -> Result<()> {
+        let (database, former) = (self.database(), self.former_database());
+        let mut log = database.clone().into_os_string();
+        log.push("-wal");
+        if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+            let message = format!("the database {} is in use", database.display());
+            return Err(Error::new(ErrorKind::Unusable, message));
+        }
+
+        fs::rename(&database, &former).map_err(|error| failed(&database, error))?;
+        let synced = File::open(self.path()).and_then(|dir| dir.sync_all());
+        synced.map_err(|error| failed(self.path(), error))
+    }
+
     /// Checks that the directory's markers hold `id`, and writes those that are missing but
     /// expected. A full disk is no failure: a later opening writes the rest. Returns whether all
     /// are there. Blocks.
@@ -87,6 +103,14 @@ impl DataDir {
     }
 
     fn without_database(&self) -> Error {
+        if self.former_database().exists() {
+            let message = format!(
+                "the records of the data directory {} are in PostgreSQL, where `filestore metadata copy` took them: \
+                 start the server with the configuration that names the database",
+                self.path().display()
+            );
+            return Error::new(ErrorKind::Unusable, message);
+        }
         let message = format!(
             "the database metadata.sqlite3 is missing from the data directory {}, which holds a store: put the \
              database back from a backup; to give the stored files up and begin anew, move blobs, staging and \

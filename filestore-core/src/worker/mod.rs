@@ -24,10 +24,12 @@ mod failures;
 mod overview;
 mod runner;
 mod scrub;
+mod records_copy;
 
 pub use admin::Admin;
 pub use backup::Backups;
 pub use progress::{NoProgress, Progress};
+pub use records_copy::{CopiedRecords, copy_records};
 pub use runner::Workers;
 
 use std::time::Duration;

@@ -35,6 +35,8 @@
 
 use std::sync::Arc;
 
+use deadpool_postgres::Pool;
+
 use crate::domain::clock::Clock;
 use crate::domain::error::Result;
 use crate::domain::id::StoreId;
@@ -68,6 +70,7 @@ mod signing;
 mod waits;
 mod inspection;
 mod erasure;
+mod copying;
 mod engine;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -98,6 +101,16 @@ impl PostgresMetadata {
     pub async fn open_known_as(store: StoreId, options: &PostgresOptions) -> Result<Self> {
         options.check()?;
         let pool = pool::pool(options)?;
+        let checked = async {
+            let connection = pool.get().await?;
+            schema::refuse_unfinished(&connection, &options.schema).await
+        };
+        checked.await.map_err(|fault: Fault| fault.into_error("opening the database"))?;
+        Self::migrated(pool, store, options).await
+    }
+
+    /// Opens the database once its schema is up to date.
+    async fn migrated(pool: Pool, store: StoreId, options: &PostgresOptions) -> Result<Self> {
         let migrated = async {
             let mut connection = pool.get().await?;
             schema::migrate(&mut connection, &options.schema, store).await

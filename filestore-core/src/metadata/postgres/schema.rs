@@ -42,6 +42,19 @@ const HAS_TABLES: &str =
 /// A user who may not make schemas can be given one.
 const HAS_SCHEMA: &str = "SELECT to_regnamespace($1::text) IS NOT NULL";
 
+/// Says that records are being copied into the schema, and of which store. Until it goes, no server opens
+/// the schema.
+const COPY: &str = "CREATE TABLE copy_under_way (store_id text COLLATE \"C\" NOT NULL)";
+
+const PUT_COPY: &str = "INSERT INTO copy_under_way (store_id) VALUES ($1)";
+
+const HAS_COPY: &str = "SELECT to_regclass($1::text || '.copy_under_way') IS NOT NULL";
+
+const COPIED_STORE: &str = "SELECT store_id FROM copy_under_way";
+
+/// Ends a copy of records: servers open the schema from then on.
+pub(super) const END_COPY: &str = "DROP TABLE copy_under_way";
+
 const VERSIONS: &str = "CREATE TABLE schema_versions (
      version integer NOT NULL PRIMARY KEY, readable_from integer NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())";
 
@@ -73,6 +86,53 @@ pub(super) async fn migrate(
     })
 }
 
+/// Refuses a schema into which records are being copied.
+pub(super) async fn refuse_unfinished(connection: &Client, schema: &str) -> Result<(), Fault> {
+    let is_unfinished: bool = connection.query_one(HAS_COPY, &[&schema]).await?.try_get(0)?;
+    if !is_unfinished {
+        return Ok(());
+    }
+    Err(Fault::Refused(format!(
+        "records are being copied into the schema {schema}: run `filestore metadata copy` to its end"
+    )))
+}
+
+/// Makes a schema into which the records of `store` are copied, with a mark that lets no server open it. One
+/// into which they were being copied stays as it is; any other one that is there is refused.
+pub(super) async fn begin_copy(
+    connection: &mut Client,
+    schema: &str,
+    store: StoreId,
+) -> Result<(), Fault> {
+    let transaction = connection.transaction().await?;
+    transaction.execute(LOCK, &[&schema]).await?;
+    let is_ours: bool = transaction.query_one(HAS_VERSIONS, &[&schema]).await?.try_get(0)?;
+    if is_ours {
+        return goes_on(&transaction, schema, store).await;
+    }
+
+    make(&transaction, schema).await?;
+    transaction.batch_execute(COPY).await?;
+    transaction.execute(PUT_COPY, &[&store.to_string()]).await?;
+    Ok(transaction.commit().await?)
+}
+
+/// Refuses a schema unless the records of `store` were being copied into it.
+async fn goes_on(transaction: &Transaction<'_>, schema: &str, store: StoreId) -> Result<(), Fault> {
+    let is_unfinished: bool = transaction.query_one(HAS_COPY, &[&schema]).await?.try_get(0)?;
+    if !is_unfinished {
+        return Err(Fault::Refused(format!("the schema {schema} has the records of a store")));
+    }
+    let row = transaction.query_one(COPIED_STORE, &[]).await?;
+    let copied: &str = row.try_get(0)?;
+    if copied == store.to_string() {
+        return Ok(());
+    }
+    Err(Fault::Refused(format!(
+        "the records of another store are being copied into {schema}: {copied}"
+    )))
+}
+
 /// Applies the next migration; returns true if there was none left.
 async fn migrate_once(connection: &mut Client, schema: &str) -> Result<bool, Fault> {
     let transaction = connection.transaction().await?;
@@ -99,17 +159,7 @@ async fn migrate_once(connection: &mut Client, schema: &str) -> Result<bool, Fau
 async fn version(transaction: &Transaction<'_>, schema: &str) -> Result<usize, Fault> {
     let is_ours: bool = transaction.query_one(HAS_VERSIONS, &[&schema]).await?.try_get(0)?;
     if !is_ours {
-        let has_tables: bool = transaction.query_one(HAS_TABLES, &[&schema]).await?.try_get(0)?;
-        if has_tables {
-            return Err(Fault::Refused(format!(
-                "the schema of the database belongs to another program: {schema}"
-            )));
-        }
-        let exists: bool = transaction.query_one(HAS_SCHEMA, &[&schema]).await?.try_get(0)?;
-        if !exists {
-            transaction.batch_execute(&format!("CREATE SCHEMA \"{schema}\"")).await?;
-        }
-        transaction.batch_execute(VERSIONS).await?;
+        make(transaction, schema).await?;
     }
 
     let row = transaction.query_one(VERSION, &[]).await?;
@@ -123,4 +173,20 @@ async fn version(transaction: &Transaction<'_>, schema: &str) -> Result<usize, F
         )));
     }
     Ok(version)
+}
+
+/// Makes an empty schema. Refuses a foreign one.
+async fn make(transaction: &Transaction<'_>, schema: &str) -> Result<(), Fault> {
+    let has_tables: bool = transaction.query_one(HAS_TABLES, &[&schema]).await?.try_get(0)?;
+    if has_tables {
+        return Err(Fault::Refused(format!(
+            "the schema of the database belongs to another program: {schema}"
+        )));
+    }
+
+    let exists: bool = transaction.query_one(HAS_SCHEMA, &[&schema]).await?.try_get(0)?;
+    if !exists {
+        transaction.batch_execute(&format!("CREATE SCHEMA \"{schema}\"")).await?;
+    }
+    Ok(transaction.batch_execute(VERSIONS).await?)
 }

@@ -62,6 +62,8 @@ mod sync;
 mod holdings;
 mod intents;
 mod holds;
+#[cfg(feature = "postgres")]
+mod copying;
 mod snapshot;
 mod settings;
 mod signing;

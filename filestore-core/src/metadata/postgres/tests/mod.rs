@@ -51,7 +51,7 @@ impl Schema {
     }
 
     /// Runs statements on a connection of their own.
-    pub(super) fn run(&self, statements: &str) {
+    pub(crate) fn run(&self, statements: &str) {
         wait(async {
             let (client, connection) = self.0.server.connect(tokio_postgres::NoTls).await.unwrap();
             let driver = tokio::spawn(connection);

@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use tokio_postgres::Client;
 
 use super::super::{
-    backlog, bindings, damage, dropped, erasure, files, holdings, holds, idempotency, inspection,
-    intents, keys, listing, purge, receipts, signing, sync, terms,
+    backlog, bindings, copying, damage, dropped, erasure, files, holdings, holds, idempotency,
+    inspection, intents, keys, listing, purge, receipts, signing, sync, terms,
 };
 use super::*;
 use crate::domain::listing::ListFilter;
 use crate::domain::status::PurgeStatus;
+use crate::metadata::copying::TABLES;
 use crate::metadata::paging::Index;
 
 /// Tables that grow with the number of files.
@@ -221,7 +222,8 @@ async fn listings_and_claims_come_in_the_order_of_their_index() {
         idempotency::FORGET,
     ];
 
-    for query in listings().into_iter().chain(claims.map(str::to_owned)) {
+    let pages = TABLES.iter().map(|table| copying::query(table, table.key));
+    for query in listings().into_iter().chain(claims.map(str::to_owned)).chain(pages) {
         let plan = plan(&client, &query).await;
         assert!(!plan.contains("Sort"), "{plan}{query}");
     }

@@ -28,6 +28,6 @@ fn open(directory: &TempDir) -> SqliteMetadata {
     SqliteMetadata::open(&file(directory), Durability::Process, None).unwrap()
 }
 
-fn file(directory: &TempDir) -> PathBuf {
+pub(super) fn file(directory: &TempDir) -> PathBuf {
     directory.path().join("metadata.db")
 }

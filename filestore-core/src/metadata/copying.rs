@@ -1,0 +1,233 @@
+//! The tables of a store, as one engine hands them to another: row by row, as they are stored.
+//!
+//! # Not here
+//! Totals, which triggers keep; holds, which end with the process that took them; marks of commits.
+
+/// A value in a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cell {
+    /// No value.
+    Null,
+    /// A number; of a truth value 0 or 1.
+    Integer(i64),
+    /// A text.
+    Text(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+}
+
+/// A row, in the order of its table's columns.
+pub type Cells = Vec<Cell>;
+
+/// The kind of a column's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Text.
+    Text,
+    /// Bytes.
+    Bytes,
+    /// A number of 64 bits.
+    Integer,
+    /// A number of 32 bits, where the engine has such.
+    Small,
+    /// A truth value, where the engine has such.
+    Boolean,
+}
+
+/// A column.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// The name.
+    pub name: &'static str,
+    /// The kind of its values.
+    pub kind: Kind,
+}
+
+/// A table. Its key comes first, and orders it in the same way in all engines.
+#[derive(Debug)]
+pub struct Table {
+    /// The name.
+    pub name: &'static str,
+    /// The number of columns, from the first, that are the key.
+    pub key: usize,
+    /// The columns that are stored, not computed.
+    pub columns: &'static [Column],
+}
+
+impl Table {
+    /// Returns the names of the columns, and of the key.
+    pub fn names(&self) -> (Vec<&'static str>, Vec<&'static str>) {
+        let all: Vec<_> = self.columns.iter().map(|column| column.name).collect();
+        let key = all[..self.key].to_vec();
+        (all, key)
+    }
+}
+
+macro_rules! tables {
+    ($($name:literal by $key:literal { $($column:ident $kind:ident,)+ })+) => {
+        /// All tables whose rows are copied.
+        pub const TABLES: &[Table] = &[$(Table {
+            name: $name,
+            key: $key,
+            columns: &[$(Column { name: stringify!($column), kind: Kind::$kind }),+],
+        }),+];
+    };
+}
+
+tables! {
+    "files" by 1 {
+        file_id Text,
+        row_id Integer,
+        organization_id Text,
+        sub_system Text,
+        original_name Text,
+        mime_type Text,
+        ext Text,
+        status Text,
+        sync_status Text,
+        purge_status Text,
+        storage_location Text,
+        storage_provider Text,
+        blob_key Text,
+        size_bytes Integer,
+        sha256 Bytes,
+        sniffed_type Text,
+        width Integer,
+        height Integer,
+        stored_at Integer,
+        version Integer,
+        created_at Integer,
+        updated_at Integer,
+        expires_at Integer,
+        metadata Text,
+        edited_at Integer,
+        thumbhash Bytes,
+        purge_marked_at Integer,
+        deleted_at Integer,
+        deleted_by Text,
+        purge_claimed Boolean,
+        purge_owner Text,
+        purge_not_before Integer,
+        purge_attempts Small,
+        sync_owner Text,
+        sync_not_before Integer,
+        sync_attempts Small,
+    }
+    "file_terms" by 5 {
+        of_organization Text,
+        term Bytes,
+        is_deleted Boolean,
+        in_status Text,
+        of_file Text,
+    }
+    "blob_gc" by 1 {
+        id Integer,
+        file_id Text,
+        storage_provider Text,
+        blob_key Text,
+        not_before Integer,
+        attempts Small,
+        kept_until Integer,
+        is_absent Boolean,
+        sha256 Bytes,
+        size_bytes Integer,
+    }
+    "bindings" by 1 {
+        id Integer,
+        organization_id Integer,
+        organization_name Text,
+        storage_provider Text,
+        sync_enabled Boolean,
+        is_active Boolean,
+        effective_from Integer,
+        effective_to Integer,
+    }
+    "idempotency" by 2 {
+        organization_id Text,
+        key Text,
+        fingerprint Bytes,
+        file_ids Text,
+        reply Bytes,
+        expires_at Integer,
+    }
+    "write_intents" by 1 {
+        blob_key Text,
+        storage_provider Text,
+        file_id Text,
+        begun_at Integer,
+        owner Text,
+    }
+    "purge_receipts" by 1 {
+        file_id Text,
+        organization_id Text,
+        created_at Integer,
+        deleted_at Integer,
+        deleted_by Text,
+        purged_at Integer,
+    }
+    "removed_blobs" by 3 {
+        file_id Text,
+        storage_provider Text,
+        blob_key Text,
+        sha256 Bytes,
+        size_bytes Integer,
+        absent_at Integer,
+        checked_at Integer,
+        noted_at Integer,
+    }
+    "api_keys" by 1 {
+        key_id Text,
+        name Text,
+        organizations Text,
+        scopes Text,
+        digest Bytes,
+        former_digest Bytes,
+        former_until Integer,
+        created_at Integer,
+        expires_at Integer,
+        rotated_at Integer,
+        revoked_at Integer,
+        last_used_at Integer,
+    }
+    "signing_secrets" by 1 {
+        kid Text,
+        secret Bytes,
+        created_at Integer,
+        valid_until Integer,
+    }
+    "used_permits" by 1 {
+        nonce Text,
+        kept_until Integer,
+    }
+    "check_runs" by 1 {
+        name Text,
+        is_deep Boolean,
+        repairs Boolean,
+        provider Text,
+        started_at Integer,
+        ended_at Integer,
+        part Text,
+        cursor Text,
+        files Integer,
+        bytes Integer,
+        names Integer,
+        found Integer,
+        repaired Integer,
+        postponed Text,
+    }
+    "check_findings" by 4 {
+        run Text,
+        rank Integer,
+        place Text,
+        name Text,
+        kind Text,
+        file_id Text,
+        detail Text,
+        outcome Text,
+        action Text,
+    }
+    "settings" by 1 {
+        name Text,
+        value Text,
+    }
+}

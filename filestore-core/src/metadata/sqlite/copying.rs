@@ -1,0 +1,138 @@
+//! The rows of tables, for another engine.
+
+use rusqlite::types::{Value, ValueRef};
+use rusqlite::{Connection, params_from_iter};
+
+use crate::domain::error::Result;
+use crate::metadata::copying::{Cell, Cells, TABLES, Table};
+
+use super::SqliteMetadata;
+use super::fault::{Fault, Source};
+use super::row;
+
+/// The number that the last binding got.
+const LAST_BINDING: &str =
+    "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'bindings'";
+
+impl SqliteMetadata {
+    /// Reads up to `limit` rows of a table behind a key, in the order of the keys.
+    pub async fn rows_of(
+        &self,
+        table: &'static Table,
+        after: Option<Cells>,
+        limit: usize,
+    ) -> Result<Vec<Cells>> {
+        self.readers
+            .run("reading a table", move |sql| rows(sql, table, after.as_deref(), limit))
+            .await
+    }
+
+    /// Counts the rows of all tables that are copied.
+    pub async fn row_count(&self) -> Result<u64> {
+        self.readers
+            .run("counting rows", |sql| {
+                let mut rows = 0;
+                for table in TABLES {
+                    let query = format!("SELECT count(*) FROM {}", table.name);
+                    rows += row::first(sql, &query, [], |row| row::count(row, 0))?.unwrap_or(0);
+                }
+                Ok(rows)
+            })
+            .await
+    }
+
+    /// Returns the largest id that a binding ever had.
+    pub async fn last_binding(&self) -> Result<i64> {
+        let last = |sql: &Connection| row::first(sql, LAST_BINDING, [], |row| Ok(row.get(0)?));
+        let last = self.readers.run("reading a table", move |sql| last(sql)).await?;
+        Ok(last.unwrap_or(0))
+    }
+}
+
+/// The column of a table by which its rows are counted has no name of ours here.
+fn own_name(name: &'static str) -> &'static str {
+    if name == "row_id" { "rowid" } else { name }
+}
+
+fn query(table: &Table, goes_on: bool) -> String {
+    let (all, key) = table.names();
+    let all: Vec<_> = all.into_iter().map(own_name).collect();
+    let key: Vec<_> = key.into_iter().map(own_name).collect();
+
+    let (columns, key) = (all.join(", "), key.join(", "));
+    let after = if goes_on {
+        format!(" WHERE ({key}) > ({})", vec!["?"; table.key].join(", "))
+    } else {
+        String::new()
+    };
+    format!("SELECT {columns} FROM {}{after} ORDER BY {key} LIMIT ?", table.name)
+}
+
+fn rows(
+    sql: &Connection,
+    table: &Table,
+    after: Option<&[Cell]>,
+    limit: usize,
+) -> Result<Vec<Cells>, Fault> {
+    let mut params: Vec<Value> = after.unwrap_or_default().iter().map(value).collect();
+    params.push(Value::Integer(row::limit(limit)));
+
+    let mut statement = sql.prepare_cached(&query(table, after.is_some()))?;
+    let mut found = statement.query(params_from_iter(params))?;
+    let mut rows = Vec::new();
+    while let Some(row) = found.next()? {
+        let cells = (0..table.columns.len()).map(|at| cell(row.get_ref(at)?));
+        let cells = cells.collect::<Result<Cells, Source>>();
+        rows.push(cells.map_err(|source| Fault::Row { what: table.name.to_owned(), source })?);
+    }
+    Ok(rows)
+}
+
+fn value(cell: &Cell) -> Value {
+    match cell {
+        Cell::Null => Value::Null,
+        Cell::Integer(number) => Value::Integer(*number),
+        Cell::Text(text) => Value::Text(text.clone()),
+        Cell::Bytes(bytes) => Value::Blob(bytes.clone()),
+    }
+}
+
+fn cell(value: ValueRef<'_>) -> Result<Cell, Source> {
+    Ok(match value {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(number) => Cell::Integer(number),
+        ValueRef::Text(text) => Cell::Text(std::str::from_utf8(text)?.to_owned()),
+        ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_vec()),
+        ValueRef::Real(_) => return Err("a fraction".into()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::tests::{file, fresh};
+    use super::*;
+
+    /// Tables of this engine alone, or kept by triggers, or of processes that have ended.
+    const LEFT_OUT: [&str; 4] = ["holds", "organization_usage", "sqlite_sequence", "sync_totals"];
+
+    #[tokio::test]
+    async fn every_stored_column_is_copied() {
+        let (_metadata, directory) = fresh();
+        let sql = Connection::open(file(&directory)).unwrap();
+        let query = "SELECT t.name, c.name FROM sqlite_schema AS t, pragma_table_xinfo(t.name) AS c
+             WHERE t.type = 'table' AND c.hidden = 0";
+        let mut statement = sql.prepare(query).unwrap();
+        let columns = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        let mut there: BTreeSet<(String, String)> = columns.map(Result::unwrap).collect();
+        there.retain(|(table, _)| !LEFT_OUT.contains(&table.as_str()));
+
+        let mut copied: BTreeSet<(String, String)> = BTreeSet::new();
+        for table in TABLES {
+            copied.extend(table.names().0.into_iter().map(|name| (table.name.into(), name.into())));
+        }
+        copied.remove(&("files".to_owned(), "row_id".to_owned()));
+        assert_eq!(there, copied);
+    }
+}
