@@ -28,12 +28,17 @@ fn adjusted(adjust: impl FnOnce(&mut Config)) -> Config {
 /// schema of its directory's own.
 #[cfg(feature = "postgres")]
 fn keep_records_in_postgres(config: &mut Config, dir: &Path) {
+    use std::fmt::Write as _;
+
     let Ok(address) = std::env::var("FILESTORE_TEST_POSTGRES") else { return };
-    let name = dir.file_name().expect("a temporary directory has a name").as_encoded_bytes();
-    let name = name.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let name = dir.file_name().expect("a temporary directory has a name");
+    let mut schema = format!("http_{}_", std::process::id());
+    for byte in name.as_encoded_bytes() {
+        write!(schema, "{byte:02x}").expect("a string takes every write");
+    }
 
     let mut place = filestore_core::PostgresConfig::new(address);
-    place.schema = format!("http_{}_{name}", std::process::id());
+    place.schema = schema;
     place.connections = 6;
     place.only_server = true;
     config.store.metadata = filestore_core::MetadataPlace::Postgres(place);
