@@ -92,7 +92,7 @@ pub struct StagedBlob {
     pub size_bytes: u64,
     /// Digest of the bytes.
     pub sha256: Sha256,
-    /// First [`SNIFF_BYTES`] bytes, or all of a shorter blob. Not needed after sniffing: a batch
+    /// First [`SNIFF_BYTES`](crate::domain::media::SNIFF_BYTES) bytes, or all of a shorter blob. Not needed after sniffing: a batch
     /// saves memory by dropping them then.
     pub head: Bytes,
     name: Option<DropOnPool<StagedName>>,
