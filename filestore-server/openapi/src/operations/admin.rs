@@ -5,9 +5,9 @@ use filestore_core::api::{
     BackupVerifyReport, CreateBackup, CreateKey, EraseReceipt, EraseRequest, FsckReport,
     FsckRunRequest, FsckStatus, KeyReply, MigratePlan, MigrateReport, MigrateRunRequest,
     MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply,
-    ProviderCheckReport, PruneBackups, PurgeReport, PurgeRunRequest, RestoreBackup, RotateKey,
-    ReceiptKeyReply, SigningSecretReply, Snapshot, StatusReply, SyncQueueReport, SyncQueueRequest, SyncReport,
-    SyncStatusReport, VariantCacheReport, VerifyBackup,
+    ProviderCheckReport, PruneBackups, PurgeReport, PurgeRunRequest, ReceiptKeyReply,
+    RestoreBackup, RotateKey, SigningSecretReply, Snapshot, StatusReply, SyncQueueReport,
+    SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport, VerifyBackup,
 };
 use serde_json::{Value, json};
 

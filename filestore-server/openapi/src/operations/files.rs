@@ -2,8 +2,8 @@
 
 use filestore_core::api::{
     ChangeReply, DeleteFilesReply, DeleteFilesRequest, DeleteReply, FileRecord, ListReply,
-    MAX_SHEET_FILES, PurgeStatus, SignRequest, SignUploadRequest, SignedReceipt, SignedUrlReply, Status,
-    UsageReply, VARIANT_SIZES,
+    MAX_SHEET_FILES, PurgeStatus, SignRequest, SignUploadRequest, SignedReceipt, SignedUrlReply,
+    Status, UsageReply, VARIANT_SIZES,
 };
 use serde_json::{Value, json};
 

@@ -38,7 +38,10 @@ fn providers() -> Operation {
 
 fn receipt_keys() -> Operation {
     Operation::get("/receipt-keys", "listReceiptKeys", Need::Nothing)
-        .says("List the public keys of receipts", "The oldest first; none before the first receipt.")
+        .says(
+            "List the public keys of receipts",
+            "The oldest first; none before the first receipt.",
+        )
         .replies_all(200, "The keys.", reply::<ReceiptKeyReply>)
 }
 
