@@ -222,7 +222,9 @@ impl Cli {
                 .exit();
         }
 
-        if cli.global.config.is_some() && cli.global.data_dir.is_none() {
+        let names_a_directory =
+            cli.global.data_dir.is_some() || matches!(cli.command, Command::Metadata(_));
+        if cli.global.config.is_some() && !names_a_directory {
             Self::command()
                 .error(
                     ErrorKind::MissingRequiredArgument,

@@ -1,6 +1,6 @@
 //! `metadata copy`. What needs a PostgreSQL server runs beside one: `tests/services/postgres/run`.
 
-use crate::support::{Bench, Way};
+use crate::support::{Bench, Way, filestore, text};
 
 #[test]
 fn what_is_missing_or_unsafe_is_said_before_anything_is_touched() {
@@ -15,6 +15,12 @@ fn what_is_missing_or_unsafe_is_said_before_anything_is_touched() {
     let secret = "postgres://u:geheim@127.0.0.1/d";
     let said = bench.fails(2, &["metadata", "copy", "--from", &from, "--to", secret]);
     assert!(said.contains("--password-file") && !said.contains("geheim"), "{said}");
+    let config = bench.write("filestore.toml", "").display().to_string();
+    let alone = filestore(&bench.path(""))
+        .args(["metadata", "copy", "--from", &from, "--config", &config])
+        .output();
+    let said = text(&alone.unwrap().stderr);
+    assert!(said.contains("no database is named"), "--data-dir is not needed: {said}");
     assert_eq!(bench.count(), 1);
 }
 
