@@ -156,14 +156,16 @@ impl StoreConfig {
     }
 }
 
+/// The words from which on a line may hold a secret.
+const BEFORE_SECRETS: [&str; 4] = ["provider", "secret", "postgres", "password"];
+
 /// Describes what TOML says is wrong, with the line it is in; without the line from the first
-/// provider or secret on, where a line may hold a secret.
+/// provider, secret or database on, where a line may hold a secret.
 fn without_secrets(error: &toml::de::Error, text: &str) -> String {
     let Some(span) = error.span() else { return masked(error.message()) };
     let (before, after) = text.split_at(text.floor_char_boundary(span.start));
     let last_line = after.split('\n').next().unwrap_or_default();
-    if !["provider", "secret"].iter().any(|word| before.contains(word) || last_line.contains(word))
-    {
+    if !BEFORE_SECRETS.iter().any(|word| before.contains(word) || last_line.contains(word)) {
         return error.to_string();
     }
     let (line, column) = (
@@ -335,7 +337,10 @@ mod tests {
             ("[[signing.secrets]]\nkid = \"a\"\nsecret = hush".to_owned(), "line 3"),
             ("[signing]\nwindow_secs = 0".to_owned(), "signing.window_secs"),
             ("durability = \"none\"".to_owned(), "durability"),
-            ("metadata = \"mysql://geheim\"".to_owned(), "metadata"),
+            ("metadata = \"mysql://hush\"".to_owned(), "metadata"),
+            ("metadata = \"postgres://u:hush@h/d".to_owned(), "line 1"),
+            ("[postgres]\npassword = hush".to_owned(), "line 2"),
+            ("[postgres]\npasword = \"hush\"".to_owned(), "pasword"),
         ] {
             let error = read(&text).unwrap_err();
             let shown = format!("{error} {error:?}");

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
 use crate::domain::config::Durability;
 use crate::domain::error::{Error, ErrorKind, Result};
@@ -45,6 +45,10 @@ impl PostgresOptions {
     /// this machine, unless `sslmode` says otherwise. Where there is TLS, the server's certificate and name are
     /// checked.
     pub fn new(address: &str) -> Result<Self> {
+        // libpq's other form, `host=… password=…`, would hide a password from those who look for one.
+        if !address.starts_with("postgres://") && !address.starts_with("postgresql://") {
+            return Err(malformed());
+        }
         let (address, tls) = split_tls(address);
         // Not with the parser's words: they may quote a part of a password.
         let mut server: Config = address.parse().map_err(|_| malformed())?;
@@ -64,6 +68,10 @@ impl PostgresOptions {
         });
         if server.get_application_name().is_none() {
             server.application_name("filestore");
+        }
+        // Of several hosts the one that takes writes: a standby shows what was true a while ago.
+        if server.get_hosts().len() > 1 {
+            server.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
         // A server that is gone without a word is noticed within half a minute.
         server
@@ -214,9 +222,13 @@ mod tests {
 
     #[test]
     fn a_malformed_address_is_refused_without_quoting_it() {
-        for bad in
-            ["postgres://u:geheim@h:port/d", "postgres://u@h/d?geheim=1", "geheim", "postgres:///d"]
-        {
+        for bad in [
+            "postgres://u:geheim@h:port/d",
+            "postgres://u@h/d?geheim=1",
+            "host=h user=u dbname=d password=geheim",
+            "geheim",
+            "postgres:///d",
+        ] {
             let error = PostgresOptions::new(bad).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unusable, "{bad}");
             assert!(!format!("{error} {error:?} {}", error.chain()).contains("geheim"), "{bad}");
