@@ -61,8 +61,12 @@ pub struct PurgeReceipt {
     pub awaited: Vec<AwaitedBlob>,
     /// Quarantine of the data directory.
     pub quarantine: ErasedPlace,
-    /// Destinations of backups that the configuration names.
+    /// Destinations of backups that the configuration names, then others that snapshots were taken to.
     pub backups: Vec<BackupLook>,
+    /// Time before which the store kept no receipts, for a file that is older: bytes that it dropped before
+    /// are not listed, and were looked for nowhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history_from: Option<String>,
     /// True if every place was looked at and none has bytes of the file.
     pub absent_everywhere: bool,
     /// Time of this receipt.

@@ -22,6 +22,9 @@ use super::record::Blob;
 /// The most removed blobs that a receipt lists.
 pub const LISTED_BLOBS: usize = 10_000;
 
+/// The name of destinations that the configuration does not name.
+pub const UNNAMED: &str = "not in the configuration";
+
 /// The version of the form of receipts.
 const FORMAT: u32 = 1;
 
@@ -179,7 +182,7 @@ pub struct HoldingSnapshot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LookedAt {
-    /// The name of the destination in the configuration.
+    /// The name of the destination in the configuration; [`UNNAMED`] for one that is not in it.
     pub destination: String,
     /// The instant at which it was looked at.
     pub checked_at: Timestamp,
@@ -192,6 +195,22 @@ pub struct LookedAt {
 }
 
 impl LookedAt {
+    /// Leaves out the snapshots in which the bytes can only be another file's: those that were taken
+    /// before the file was uploaded, or when its bytes were gone.
+    pub(crate) fn keep_those_of(&mut self, file: &PurgedFile) {
+        for snapshot in &mut self.snapshots {
+            let taken_at = snapshot.created_at;
+            snapshot.sha256.retain(|sha256| {
+                taken_at >= file.created_at
+                    && file.removed.iter().any(|blob| {
+                        blob.content.is_some_and(|content| content.sha256 == *sha256)
+                            && taken_at <= blob.absent_at
+                    })
+            });
+        }
+        self.snapshots.retain(|snapshot| !snapshot.sha256.is_empty());
+    }
+
     /// Tells if the destination was looked at, and has none of the bytes.
     pub fn is_absent(&self) -> bool {
         self.problem.is_none() && self.snapshots.is_empty() && self.loose.is_empty()
@@ -208,19 +227,24 @@ pub struct PurgeReceipt {
     pub issued_at: Timestamp,
     /// The instant from which the store has no receipt any more.
     pub kept_until: Timestamp,
+    /// The instant before which the store kept no receipts, for a file that is older: bytes that it
+    /// dropped before are not listed, and were looked for nowhere.
+    pub history_from: Option<Timestamp>,
     /// The file, and what became of its blobs.
     pub file: PurgedFile,
     /// The quarantine of the data directory.
     pub quarantine: ErasedPlace,
-    /// The destinations of backups that the configuration names, in its order.
+    /// The destinations of backups that the configuration names, in its order; then those that it does
+    /// not name any more.
     pub backups: Vec<LookedAt>,
 }
 
 impl PurgeReceipt {
     /// Tells if each place was looked at and none has bytes of the file: no holder, not the quarantine, and
-    /// no destination of backups that the configuration names.
+    /// no directory that snapshots were taken to.
     pub fn is_absent_everywhere(&self) -> bool {
-        self.file.awaited.is_empty()
+        self.history_from.is_none()
+            && self.file.awaited.is_empty()
             && self.file.unlisted == 0
             && self.quarantine.is_absent
             && self.backups.iter().all(LookedAt::is_absent)
@@ -228,8 +252,9 @@ impl PurgeReceipt {
 
     /// Writes the receipt as it is signed, with the public key that verifies it.
     pub(crate) fn to_json(&self, public_key: &str) -> Value {
-        let Self { store_id, issued_at, kept_until, file, quarantine, backups } = self;
-        json!({
+        let Self { store_id, issued_at, kept_until, history_from, file, quarantine, backups } =
+            self;
+        let mut receipt = json!({
             "format": FORMAT,
             "store_id": store_id.to_string(),
             "file_id": file.file_id.to_string(),
@@ -251,7 +276,11 @@ impl PurgeReceipt {
             "issued_at": issued_at.to_string(),
             "kept_until": kept_until.to_string(),
             "public_key": public_key,
-        })
+        });
+        if let Some(from) = history_from {
+            receipt["history_from"] = json!(from.to_string());
+        }
+        receipt
     }
 }
 

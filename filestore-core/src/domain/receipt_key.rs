@@ -11,6 +11,7 @@
 use std::fmt;
 
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Value, json};
 
 use super::clock::Timestamp;
@@ -127,7 +128,7 @@ pub struct VerifiedReceipt {
 /// assert_eq!(error.kind(), filestore_core::ErrorKind::MalformedBody);
 /// ```
 pub fn verify_receipt(document: &[u8], public_key: Option<&str>) -> Result<VerifiedReceipt> {
-    let document: Value = serde_json::from_slice(document).map_err(|_| malformed())?;
+    let Strict(document) = serde_json::from_slice(document).map_err(|_| malformed())?;
     let members =
         document.as_object().filter(|members| members.len() == 2).ok_or_else(malformed)?;
     let receipt = members.get("receipt").filter(|receipt| receipt.is_object());
@@ -153,6 +154,68 @@ pub fn verify_receipt(document: &[u8], public_key: Option<&str>) -> Result<Verif
         public_key: named,
         is_absent_everywhere,
     })
+}
+
+/// JSON whose objects have each member once, as RFC 8785 demands (RFC 7493 section 2.3): of two of one
+/// name, another reader may believe the one that is not signed.
+struct Strict(Value);
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_any(StrictVisitor).map(Self)
+    }
+}
+
+struct StrictVisitor;
+
+impl<'de> Visitor<'de> for StrictVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON with each member once")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> std::result::Result<Value, A::Error> {
+        let mut all = serde_json::Map::new();
+        while let Some((name, Strict(value))) = members.next_entry::<String, Strict>()? {
+            if all.insert(name, value).is_some() {
+                return Err(serde::de::Error::custom("a member is there twice"));
+            }
+        }
+        Ok(Value::Object(all))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> std::result::Result<Value, A::Error> {
+        let mut all = Vec::new();
+        while let Some(Strict(item)) = items.next_element()? {
+            all.push(item);
+        }
+        Ok(Value::Array(all))
+    }
+
+    fn visit_unit<E>(self) -> std::result::Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> std::result::Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> std::result::Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> std::result::Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> std::result::Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> std::result::Result<Value, E> {
+        Ok(value.into())
+    }
 }
 
 fn malformed() -> Error {
@@ -244,6 +307,7 @@ mod tests {
             store_id: "01ARZ3NDEKTSV4RRFFQ69G5FAX".parse().unwrap(),
             issued_at: at(60_000),
             kept_until: at(7_776_000_000),
+            history_from: None,
             file: PurgedFile {
                 file_id: "01ARZ3NDEKTSV4RRFFQ69G5FAY".parse().unwrap(),
                 organization_id: "42".parse().unwrap(),
@@ -315,5 +379,22 @@ mod tests {
         verify_receipt(&indented, Some(&key.public_key())).unwrap();
         assert_eq!(ReceiptKey::from_hex(&key.to_hex()).unwrap().public_key(), key.public_key());
         assert!(!format!("{key:?}").contains(&key.to_hex()));
+    }
+
+    #[test]
+    fn a_member_that_is_there_twice_is_refused() {
+        let key = ReceiptKey::new([7; 32]);
+        let document = key.sign(receipt()).to_document();
+        verify_receipt(document.as_bytes(), None).unwrap();
+
+        let forged = r#"{"receipt":{"absent_everywhere":true},"#;
+        let around = document.replacen('{', forged, 1);
+        let member = r#""absent_everywhere":"#;
+        let within = document.replacen(member, &format!("{member}true,{member}"), 1);
+        for twice in [around, within] {
+            assert_ne!(twice, document);
+            let refused = verify_receipt(twice.as_bytes(), None).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::MalformedBody, "{twice}");
+        }
     }
 }

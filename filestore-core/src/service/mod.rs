@@ -186,6 +186,8 @@ pub(crate) struct Inner {
     signing: signing::SigningSecrets,
     /// Lets one change of the keys that sign receipts run at a time.
     receipt_keys: tokio::sync::Mutex<()>,
+    /// Turns of those that look at destinations of backups for a receipt.
+    receipt_looks: Arc<tokio::sync::Semaphore>,
     /// The room for bytes that are staged without a commit.
     staged: Arc<StagedLedger>,
 }

@@ -13,8 +13,12 @@
 //! # Locking
 //! `receipt_keys` lets one change of the keys run at a time. Nothing is cached: receipts are rare.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use super::FileStore;
 use crate::domain::clock::Timestamp;
@@ -22,7 +26,7 @@ use crate::domain::config::BackupDestination;
 use crate::domain::erasure::ErasedPlace;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{FileId, Sha256};
-use crate::domain::receipt::{HoldingSnapshot, LookedAt, PurgeReceipt, PurgedFile};
+use crate::domain::receipt::{HoldingSnapshot, LookedAt, PurgeReceipt, PurgedFile, UNNAMED};
 use crate::domain::receipt_key::{ReceiptKey, ReceiptKeyInfo, SignedReceipt};
 use crate::domain::scope::Scope;
 use crate::storage::backup::{Found, look_for};
@@ -30,6 +34,18 @@ use crate::tasks;
 
 /// The beginning of the settings that hold keys; the public key follows.
 const KEY: &str = "receipt_key:";
+
+/// The beginning of the settings that name directories of snapshots; the path follows.
+const MARKED: &str = "backup_marked:";
+
+/// The setting that a migration leaves in a store that had files before it kept receipts.
+const HISTORY_FROM: &str = "receipts_from";
+
+/// Looks at destinations of backups that run at once.
+pub(super) const LOOKS_AT_ONCE: usize = 4;
+
+/// The longest look at a destination.
+const LOOK_LIMIT: Duration = Duration::from_secs(20);
 
 /// Receipts that are forgotten in one transaction.
 const PAGE: usize = 500;
@@ -79,12 +95,17 @@ impl Receipts<'_> {
         let inner = &self.store.inner;
         let file = inner.metadata.receipt(id, scope).await?;
         let file = file.ok_or_else(|| Error::not_found("receipt"))?;
+        // Put back from a snapshot since: its bytes are here.
+        if inner.metadata.file(id, &Scope::All).await?.is_some() {
+            return Err(Error::not_found("receipt"));
+        }
 
         let keys = file.removed.iter().map(|blob| blob.key.clone()).collect();
         let quarantined = inner.stores.local().quarantined(keys).await;
         let receipt = PurgeReceipt {
             store_id: inner.metadata.store_id(),
             kept_until: file.purged_at.plus(inner.config().receipt_retention),
+            history_from: self.history_from().await?.filter(|from| file.created_at < *from),
             quarantine: ErasedPlace::counted("quarantine", quarantined),
             backups: self.look_at_backups(&file).await?,
             issued_at: inner.now(),
@@ -106,22 +127,67 @@ impl Receipts<'_> {
         Ok(info)
     }
 
-    /// Looks for the bytes that a file had in the destinations of backups.
+    /// Looks for the bytes that a file had in the destinations of backups, those that snapshots were
+    /// taken to and the configuration does not name included.
     async fn look_at_backups(self, file: &PurgedFile) -> Result<Vec<LookedAt>> {
         let inner = &self.store.inner;
         let contents = file.removed.iter().filter_map(|blob| blob.content);
         let digests: Vec<Sha256> = contents.map(|content| content.sha256).collect();
-        let settings = inner.metadata.settings().await?;
+        let mut used: BTreeSet<_> = inner
+            .metadata
+            .settings()
+            .await?
+            .into_keys()
+            .filter(|name| name.starts_with(MARKED))
+            .collect();
+
+        let named = inner.config().backup_destinations.clone().into_iter();
+        let mut destinations: Vec<_> = named
+            .map(|BackupDestination { name, path }| {
+                let was_used = used.remove(&marked(&path));
+                (name, path, was_used)
+            })
+            .collect();
+        destinations.extend(used.iter().filter_map(|setting| {
+            let path = PathBuf::from(setting.strip_prefix(MARKED)?);
+            Some((UNNAMED.to_owned(), path, true))
+        }));
 
         let mut all = Vec::new();
-        for BackupDestination { name, path } in inner.config().backup_destinations.clone() {
-            let (digests, was_used) = (digests.clone(), settings.contains_key(&marked(&path)));
-            let found = tasks::blocking(move || look_for(&path, &digests, was_used)).await;
-            let found =
-                found.unwrap_or_else(|lost| Err(Error::internal("reading snapshots", lost)));
-            all.push(looked_at(name, inner.now(), found));
+        for (name, path, was_used) in destinations {
+            let found = self.look_for(path, digests.clone(), was_used).await;
+            let mut looked = looked_at(name, inner.now(), found);
+            looked.keep_those_of(file);
+            all.push(looked);
         }
         Ok(all)
+    }
+
+    /// Looks at one destination. What does not answer keeps one of [`LOOKS_AT_ONCE`] threads, and no
+    /// caller for longer than [`LOOK_LIMIT`].
+    async fn look_for(self, path: PathBuf, digests: Vec<Sha256>, was_used: bool) -> Result<Found> {
+        let turns = Arc::clone(&self.store.inner.receipt_looks);
+        let look = async move {
+            let turn = turns.acquire_owned().await;
+            let turn = turn.map_err(|closed| Error::internal("waiting for a look", closed))?;
+            let look = tasks::blocking(move || {
+                let _turn = turn;
+                look_for(&path, &digests, was_used)
+            });
+            look.await.unwrap_or_else(|lost| Err(Error::internal("reading snapshots", lost)))
+        };
+
+        timeout(LOOK_LIMIT, look).await.unwrap_or_else(|_| {
+            Err(Error::new(ErrorKind::Busy, "a destination of backups does not answer"))
+        })
+    }
+
+    /// Returns the instant from which the store has noted what files dropped, if it is older itself.
+    async fn history_from(self) -> Result<Option<Timestamp>> {
+        let settings = self.store.inner.metadata.settings().await?;
+        let Some(text) = settings.get(HISTORY_FROM) else { return Ok(None) };
+        let millis = text.parse().map_err(|_| inconsistent(HISTORY_FROM))?;
+        Ok(Some(Timestamp::from_millis(millis)))
     }
 
     /// Returns the key that signs, made now if there is none.
@@ -170,7 +236,7 @@ impl Receipts<'_> {
 /// Returns the name of the setting that notes a directory as one of snapshots.
 pub(crate) fn marked(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    format!("backup_marked:{}", path.display())
+    format!("{MARKED}{}", path.display())
 }
 
 /// Describes a destination. Callers are told a code, and the log why: the reason names paths.
@@ -233,6 +299,6 @@ fn read(public_key: &str, value: &str) -> Option<StoredReceiptKey> {
 }
 
 fn inconsistent(name: &str) -> Error {
-    let message = format!("the database holds a key of receipts that cannot be read: {name}");
+    let message = format!("the database holds a setting of receipts that cannot be read: {name}");
     Error::new(ErrorKind::Unusable, message)
 }

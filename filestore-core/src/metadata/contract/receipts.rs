@@ -170,11 +170,18 @@ pub(crate) async fn old_receipts_are_forgotten_up_to_the_limit(metadata: &dyn Me
     metadata.finish_blobs(&blobs, at(5)).await.unwrap();
 
     assert_eq!(metadata.forget_receipts(at(4), 10).await.unwrap(), 0);
-    assert_eq!(metadata.forget_receipts(at(9), 10).await.unwrap(), 1, "that of the living file");
+    assert_eq!(metadata.forget_receipts(at(9), 10).await.unwrap(), 1, "looked at, and spared");
+    assert_eq!(metadata.forget_receipts(at(9), 10).await.unwrap(), 0, "for a day");
     assert_eq!(metadata.forget_receipts(at(20), 1).await.unwrap(), 1);
     assert_eq!(receipt(metadata, files[0]).await, None);
     assert_eq!(receipt(metadata, files[1]).await.unwrap().removed.len(), 1);
     assert_eq!(metadata.forget_receipts(at(20), 10).await.unwrap(), 1);
     assert_eq!(receipt(metadata, files[1]).await, None);
     assert!(receipt(metadata, files[2]).await.is_some());
+
+    let record = get(metadata, live.file_id).await.unwrap();
+    metadata.update_file(change(&record, deleted(&record, at(30)))).await.unwrap();
+    purge(metadata, live.file_id, Vec::new(), 40).await;
+    let whole = receipt(metadata, live.file_id).await.unwrap();
+    assert_eq!(whole.removed.len(), 1, "its receipt names what it dropped long ago");
 }

@@ -77,6 +77,14 @@ pub(super) const FORGET_BLOBS: &str = "WITH old AS MATERIALIZED (
      DELETE FROM removed_blobs USING old WHERE removed_blobs.file_id = old.file_id
      AND removed_blobs.storage_provider = old.storage_provider AND removed_blobs.blob_key = old.blob_key";
 
+/// Keeps the blobs of a file that is still there for another day: its own receipt will name them.
+pub(super) const SPARE_BLOBS: &str = "WITH old AS MATERIALIZED (
+     SELECT file_id, storage_provider, blob_key FROM removed_blobs WHERE noted_at <= $1
+     ORDER BY noted_at LIMIT $2 FOR UPDATE SKIP LOCKED)
+     UPDATE removed_blobs SET noted_at = $1 + 86400000 FROM old WHERE removed_blobs.file_id = old.file_id
+     AND removed_blobs.storage_provider = old.storage_provider AND removed_blobs.blob_key = old.blob_key
+     AND EXISTS (SELECT 1 FROM files WHERE files.file_id = old.file_id)";
+
 /// Notes the blobs of files whose receipts were written now.
 pub(super) async fn note(sql: &Sql, gone: &[&Purged], now: Timestamp) -> Result<(), Fault> {
     let named = || gone.iter().flat_map(|one| one.removed.iter().map(|blob| (one.file_id, blob)));
@@ -133,7 +141,9 @@ pub(super) async fn get(
 pub(super) async fn forget(sql: &Sql, before: Timestamp, limit: usize) -> Result<u64, Fault> {
     let (before, rows) = (before.as_millis(), row::limit(limit));
     let receipts = sql.execute(FORGET, &[&before, &rows]).await?;
-    let blobs = sql.execute(FORGET_BLOBS, &[&before, &rows]).await?;
+    let spared = sql.execute(SPARE_BLOBS, &[&before, &rows]).await?;
+    let rest = rows - i64::try_from(spared).unwrap_or(rows);
+    let blobs = spared + sql.execute(FORGET_BLOBS, &[&before, &rest]).await?;
     Ok(receipts.max(blobs))
 }
 

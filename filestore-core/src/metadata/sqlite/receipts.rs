@@ -55,6 +55,13 @@ pub(super) const FORGET_BLOBS: &str = "DELETE FROM removed_blobs
      (SELECT file_id, storage_provider, blob_key FROM removed_blobs
      WHERE noted_at <= ?1 ORDER BY noted_at LIMIT ?2)";
 
+/// Keeps the blobs of a file that is still there for another day: its own receipt will name them.
+pub(super) const SPARE_BLOBS: &str = "UPDATE removed_blobs SET noted_at = ?1 + 86400000
+     WHERE (file_id, storage_provider, blob_key) IN
+     (SELECT file_id, storage_provider, blob_key FROM removed_blobs
+     WHERE noted_at <= ?1 ORDER BY noted_at LIMIT ?2)
+     AND EXISTS (SELECT 1 FROM files WHERE files.file_id = removed_blobs.file_id)";
+
 /// Writes the receipt of a file that `owner` has claimed; false if it has not.
 pub(super) fn put(
     sql: &Connection,
@@ -123,7 +130,9 @@ pub(super) fn get(
 pub(super) fn forget(sql: &Connection, before: Timestamp, limit: usize) -> Result<u64, Fault> {
     let params = params![before.as_millis(), row::limit(limit)];
     let receipts = row::execute(sql, FORGET, params)?;
-    let blobs = row::execute(sql, FORGET_BLOBS, params)?;
+    let spared = row::execute(sql, SPARE_BLOBS, params)?;
+    let rest = row::limit(limit.saturating_sub(spared));
+    let blobs = spared + row::execute(sql, FORGET_BLOBS, params![before.as_millis(), rest])?;
     Ok(receipts.max(blobs) as u64)
 }
 

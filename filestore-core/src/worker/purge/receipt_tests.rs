@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::domain::backup::BackupOptions;
+use crate::domain::backup::{BackupOptions, Selection};
 use crate::domain::binding::{BindingChange, NewBinding};
 use crate::domain::clock::ManualClock;
 use crate::domain::config::{BackupDestination, StoreConfig};
 use crate::domain::error::ErrorKind;
 use crate::domain::id::{FileId, KeyId, Sha256, SnapshotId};
 use crate::domain::provider::ProviderConfig;
-use crate::domain::receipt::{DeletedBy, PurgeReceipt};
+use crate::domain::receipt::{DeletedBy, PurgeReceipt, UNNAMED};
 use crate::domain::receipt_key::verify_receipt;
 use crate::domain::scope::Scope;
 use crate::metadata::Lease;
@@ -257,5 +257,93 @@ async fn expiry_and_erasure_are_named_as_what_deleted_a_file() {
     assert!(whole.unwrap().is_complete);
     let found = receipt(&store, erased).await.file;
     assert_eq!((found.deleted_by, found.deleted_at), (DeletedBy::Erasure, store.now()));
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_file_that_was_put_back_from_a_snapshot_has_no_receipt() {
+    let home = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(Timestamp::now());
+    let store = open(home.path(), &clock).await;
+    let id = store.upload(new(), &b"bytes"[..]).await.unwrap().file_id;
+    let snapshot = back_up(&store, &clock).await;
+    store.delete(id, &Scope::All).await.unwrap();
+    assert_eq!(store.purge_run(&NoProgress).await.unwrap().purged, 1);
+    receipt(&store, id).await;
+
+    let backups = store.admin().backups("nightly").await.unwrap();
+    let selection = Selection::File(id);
+    let restored = store.admin().restore(&backups, Some(snapshot), selection, Arc::new(NoProgress));
+    assert_eq!(restored.await.unwrap().restored, 1);
+    let refused = store.receipts().get(id, &Scope::All).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NotFound, "its bytes are here");
+    store.close().await;
+}
+
+#[tokio::test]
+async fn equal_bytes_of_another_organization_do_not_show() {
+    let home = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(Timestamp::now());
+    let store = open(home.path(), &clock).await;
+    let others = NewUpload::new("8".parse().unwrap(), "docs".parse().unwrap());
+    store.upload(others, &b"the same"[..]).await.unwrap();
+    back_up(&store, &clock).await;
+
+    clock.advance(Duration::from_secs(1));
+    let id = store.upload(new(), &b"the same"[..]).await.unwrap().file_id;
+    store.delete(id, &Scope::All).await.unwrap();
+    assert_eq!(store.purge_run(&NoProgress).await.unwrap().purged, 1);
+    back_up(&store, &clock).await;
+    let purged = receipt(&store, id).await;
+    assert_eq!(purged.backups[0].snapshots, [], "none was taken while it was there");
+    assert!(purged.is_absent_everywhere());
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_destination_that_the_configuration_lacks_is_looked_at_all_the_same() {
+    let home = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(Timestamp::now());
+    let store = open(home.path(), &clock).await;
+    let id = store.upload(new(), &b"bytes"[..]).await.unwrap().file_id;
+    let snapshot = back_up(&store, &clock).await;
+    store.delete(id, &Scope::All).await.unwrap();
+    assert_eq!(store.purge_run(&NoProgress).await.unwrap().purged, 1);
+    store.close().await;
+    drop(store);
+
+    let store = FileStore::builder(home.path().join("data")).clock(clock.clock()).as_guest();
+    let store = store.open().await.unwrap();
+    let found = receipt(&store, id).await;
+    assert_eq!(found.backups[0].destination, UNNAMED);
+    assert_eq!(found.backups[0].snapshots[0].id, snapshot);
+    assert!(!found.is_absent_everywhere());
+
+    std::fs::rename(home.path().join("nightly"), home.path().join("away")).unwrap();
+    let found = receipt(&store, id).await;
+    assert_eq!(found.backups[0].problem, Some("unusable"));
+    assert!(!found.is_absent_everywhere());
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_older_than_the_stores_receipts_is_not_said_to_be_absent() {
+    let home = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(Timestamp::now());
+    let store = open(home.path(), &clock).await;
+    let old = store.upload(new(), &b"old"[..]).await.unwrap().file_id;
+    clock.advance(HOUR);
+    let young = store.upload(new(), &b"young"[..]).await.unwrap().file_id;
+    let from = store.info(young, &Scope::All).await.unwrap().created_at;
+    let setting = ("receipts_from".to_owned(), from.as_millis().to_string());
+    store.inner().metadata.put_settings([setting].into()).await.unwrap();
+
+    for id in [old, young] {
+        store.delete(id, &Scope::All).await.unwrap();
+    }
+    assert_eq!(store.purge_run(&NoProgress).await.unwrap().purged, 2);
+    let (old, young) = (receipt(&store, old).await, receipt(&store, young).await);
+    assert_eq!((old.history_from, old.is_absent_everywhere()), (Some(from), false));
+    assert_eq!((young.history_from, young.is_absent_everywhere()), (None, true));
     store.close().await;
 }

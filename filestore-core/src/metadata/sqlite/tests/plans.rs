@@ -130,6 +130,7 @@ async fn no_query_scans_or_sorts() {
         receipts::NOTED,
         receipts::FORGET,
         receipts::FORGET_BLOBS,
+        receipts::SPARE_BLOBS,
         sync::NEXT_PAIR,
         sync::WAITING,
         sync::SETTLE,
