@@ -29,7 +29,7 @@ use crate::domain::id::{FileId, Sha256};
 use crate::domain::receipt::{HoldingSnapshot, LookedAt, PurgeReceipt, PurgedFile, UNNAMED};
 use crate::domain::receipt_key::{ReceiptKey, ReceiptKeyInfo, SignedReceipt};
 use crate::domain::scope::Scope;
-use crate::storage::backup::{Found, look_for};
+use crate::storage::backup::{Found, Known, look_for};
 use crate::tasks;
 
 /// The beginning of the settings that hold keys; the public key follows.
@@ -102,12 +102,13 @@ impl Receipts<'_> {
 
         let keys = file.removed.iter().map(|blob| blob.key.clone()).collect();
         let quarantined = inner.stores.local().quarantined(keys).await;
+        let settings = inner.metadata.settings().await?;
         let receipt = PurgeReceipt {
             store_id: inner.metadata.store_id(),
             kept_until: file.purged_at.plus(inner.config().receipt_retention),
-            history_from: self.history_from().await?.filter(|from| file.created_at < *from),
+            history_from: history_from(&settings)?.filter(|from| file.created_at < *from),
             quarantine: ErasedPlace::counted("quarantine", quarantined),
-            backups: self.look_at_backups(&file).await?,
+            backups: self.look_at_backups(&file, settings).await,
             issued_at: inner.now(),
             file,
         };
@@ -129,50 +130,49 @@ impl Receipts<'_> {
 
     /// Looks for the bytes that a file had in the destinations of backups, those that snapshots were
     /// taken to and the configuration does not name included.
-    async fn look_at_backups(self, file: &PurgedFile) -> Result<Vec<LookedAt>> {
+    async fn look_at_backups(
+        self,
+        file: &PurgedFile,
+        settings: BTreeMap<String, String>,
+    ) -> Vec<LookedAt> {
         let inner = &self.store.inner;
         let contents = file.removed.iter().filter_map(|blob| blob.content);
         let digests: Vec<Sha256> = contents.map(|content| content.sha256).collect();
-        let mut used: BTreeSet<_> = inner
-            .metadata
-            .settings()
-            .await?
-            .into_keys()
-            .filter(|name| name.starts_with(MARKED))
-            .collect();
+        let mut used: BTreeSet<_> =
+            settings.into_keys().filter(|name| name.starts_with(MARKED)).collect();
 
         let named = inner.config().backup_destinations.clone().into_iter();
         let mut destinations: Vec<_> = named
             .map(|BackupDestination { name, path }| {
-                let was_used = used.remove(&marked(&path));
-                (name, path, was_used)
+                let known = if used.remove(&marked(&path)) { Known::Used } else { Known::Unused };
+                (name, path, known)
             })
             .collect();
         destinations.extend(used.iter().filter_map(|setting| {
             let path = PathBuf::from(setting.strip_prefix(MARKED)?);
-            Some((UNNAMED.to_owned(), path, true))
+            Some((UNNAMED.to_owned(), path, Known::Used))
         }));
 
         let mut all = Vec::new();
-        for (name, path, was_used) in destinations {
-            let found = self.look_for(path, digests.clone(), was_used).await;
+        for (name, path, known) in destinations {
+            let found = self.look_for(path, digests.clone(), known).await;
             let mut looked = looked_at(name, inner.now(), found);
             looked.keep_those_of(file);
             all.push(looked);
         }
-        Ok(all)
+        all
     }
 
     /// Looks at one destination. What does not answer keeps one of [`LOOKS_AT_ONCE`] threads, and no
     /// caller for longer than [`LOOK_LIMIT`].
-    async fn look_for(self, path: PathBuf, digests: Vec<Sha256>, was_used: bool) -> Result<Found> {
+    async fn look_for(self, path: PathBuf, digests: Vec<Sha256>, known: Known) -> Result<Found> {
         let turns = Arc::clone(&self.store.inner.receipt_looks);
         let look = async move {
             let turn = turns.acquire_owned().await;
             let turn = turn.map_err(|closed| Error::internal("waiting for a look", closed))?;
             let look = tasks::blocking(move || {
                 let _turn = turn;
-                look_for(&path, &digests, was_used)
+                look_for(&path, &digests, known)
             });
             look.await.unwrap_or_else(|lost| Err(Error::internal("reading snapshots", lost)))
         };
@@ -180,14 +180,6 @@ impl Receipts<'_> {
         timeout(LOOK_LIMIT, look).await.unwrap_or_else(|_| {
             Err(Error::new(ErrorKind::Busy, "a destination of backups does not answer"))
         })
-    }
-
-    /// Returns the instant from which the store has noted what files dropped, if it is older itself.
-    async fn history_from(self) -> Result<Option<Timestamp>> {
-        let settings = self.store.inner.metadata.settings().await?;
-        let Some(text) = settings.get(HISTORY_FROM) else { return Ok(None) };
-        let millis = text.parse().map_err(|_| inconsistent(HISTORY_FROM))?;
-        Ok(Some(Timestamp::from_millis(millis)))
     }
 
     /// Returns the key that signs, made now if there is none.
@@ -231,6 +223,13 @@ impl Receipts<'_> {
         all.sort_by_key(|stored| stored.info.created_at);
         Ok(all)
     }
+}
+
+/// Returns the instant from which the store has noted what files dropped, if it is older itself.
+fn history_from(settings: &BTreeMap<String, String>) -> Result<Option<Timestamp>> {
+    let millis = settings.get(HISTORY_FROM).map(|text| text.parse());
+    let millis = millis.transpose().map_err(|_| inconsistent(HISTORY_FROM))?;
+    Ok(millis.map(Timestamp::from_millis))
 }
 
 /// Returns the name of the setting that notes a directory as one of snapshots.

@@ -37,7 +37,7 @@ pub(super) enum Fault {
     /// The connection was lost at COMMIT, and it could not be found out whether it was done.
     #[error("it is not known whether the transaction was committed: {0}")]
     Unknown(String),
-    /// What the change was decided from has changed meanwhile: to be decided again.
+    /// The state from which the change was decided has changed meanwhile: to be decided again.
     #[error("another change came first")]
     Overtaken,
     /// The server cannot be used as it is.

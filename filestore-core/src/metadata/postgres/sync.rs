@@ -9,7 +9,7 @@
 //! client has changed anything.
 //!
 //! # Locking
-//! What is found without a lock is looked at again under the rows' locks. Rows that another run is about
+//! Rows that are found without a lock are looked at again under the rows' locks. Rows that another run is about
 //! to claim are passed over.
 
 use std::collections::BTreeMap;

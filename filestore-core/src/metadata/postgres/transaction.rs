@@ -110,7 +110,7 @@ impl Marks {
     }
 }
 
-/// What all calls share.
+/// The parts that all calls share.
 pub(super) struct Engine {
     pool: Pool,
     calls: Arc<Semaphore>,

@@ -1,6 +1,6 @@
 //! Listings, newest first or by name.
 //!
-//! Where there are several ranges ([`paging`](crate::metadata::paging)) they are merged row by row, so a
+//! Several ranges ([`paging`](crate::metadata::paging)) are merged row by row, so a
 //! page costs its own length however large the table is and however the statuses are mixed.
 //!
 //! | filter | index | order |

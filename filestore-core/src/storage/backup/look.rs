@@ -25,13 +25,22 @@ pub struct Found {
     pub loose: Vec<Sha256>,
 }
 
+/// The record of a store about a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// Snapshots were taken to it.
+    Used,
+    /// None was, as far as the store knows.
+    Unused,
+}
+
 /// Looks for contents in a directory of snapshots. One that never had any has nothing. Blocks.
 ///
-/// `Unusable` for a directory that is not there, or that had snapshots (`was_used`) and shows nothing
-/// of them: the disk that it is on may not be mounted.
-pub fn look_for(path: &Path, digests: &[Sha256], was_used: bool) -> Result<Found> {
+/// `Unusable` for a directory that is not there, or that was [used](Known::Used) and shows nothing of
+/// its snapshots: the disk that it is on may not be mounted.
+pub fn look_for(path: &Path, digests: &[Sha256], known: Known) -> Result<Found> {
     if !path.join(MARKER).is_file() {
-        if was_used || !path.is_dir() {
+        if known == Known::Used || !path.is_dir() {
             let message = format!("the backup destination is not there: {}", path.display());
             return Err(Error::new(ErrorKind::Unusable, message));
         }
@@ -166,14 +175,14 @@ mod tests {
         }
 
         // Beside a process that has the directory: bytes count, not names.
-        assert_eq!(look_for(&path, &[digest(6)], true).unwrap(), Found::default());
+        assert_eq!(look_for(&path, &[digest(6)], Known::Used).unwrap(), Found::default());
         for number in [6, 7] {
             let name = digest(number).to_hex();
             let blob = path.join(BLOBS).join(&name[..2]).join(&name);
             fs::create_dir_all(blob.parent().unwrap()).unwrap();
             fs::write(blob, b"x").unwrap();
         }
-        let found = look_for(&path, &[digest(7), digest(6), digest(12)], true).unwrap();
+        let found = look_for(&path, &[digest(7), digest(6), digest(12)], Known::Used).unwrap();
         assert_eq!(found.snapshots, [(id, Timestamp::from_millis(7), vec![digest(6)])]);
         assert_eq!(found.loose, [digest(7)]);
     }
@@ -181,10 +190,11 @@ mod tests {
     #[test]
     fn a_destination_that_is_not_there_is_not_known_to_have_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let unused = look_for(dir.path(), &[digest(1)], false).unwrap();
+        let unused = look_for(dir.path(), &[digest(1)], Known::Unused).unwrap();
         assert_eq!(unused, Found::default());
-        for (path, was_used) in [(dir.path().to_owned(), true), (dir.path().join("away"), false)] {
-            let refused = look_for(&path, &[digest(1)], was_used).unwrap_err();
+        let away = dir.path().join("away");
+        for (path, known) in [(dir.path(), Known::Used), (&away, Known::Unused)] {
+            let refused = look_for(path, &[digest(1)], known).unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::Unusable);
         }
     }

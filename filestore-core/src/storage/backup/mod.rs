@@ -32,7 +32,7 @@ mod sweep;
 pub use copy::Copying;
 pub use directory::{BackupDirectory, Presence};
 pub use intake::{BlobIntake, Taken};
-pub use look::{Found, look_for};
+pub use look::{Found, Known, look_for};
 pub use manifest::{Entry, EntryKind, Manifest, ManifestWriter};
 pub use restored::RestoredDirectory;
 pub use runs::Sharing;

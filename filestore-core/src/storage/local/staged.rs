@@ -96,7 +96,7 @@ pub struct StagedBlob {
     /// saves memory by dropping them then.
     pub head: Bytes,
     name: Option<DropOnPool<StagedName>>,
-    /// What the blob takes of the room for staged bytes, if it is counted.
+    /// The blob's share of the room for staged bytes, if it is counted.
     pub(super) share: Option<StagedShare>,
 }
 

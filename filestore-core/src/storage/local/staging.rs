@@ -46,7 +46,7 @@ pub struct StagingWriter {
     size_bytes: u64,
     filling: Vec<u8>,
     sink: Sink,
-    /// What the upload takes of the room for staged bytes, if it is counted.
+    /// The upload's share of the room for staged bytes, if it is counted.
     share: Option<StagedShare>,
     /// Pace of the bytes, and the turn that goes with a fast one. The finished blob does not need one.
     pace: Pace,

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tempfile::TempDir;
+
 use super::*;
 use crate::domain::backup::{BackupOptions, Selection};
 use crate::domain::binding::{BindingChange, NewBinding};
@@ -37,6 +39,14 @@ async fn open(home: &Path, clock: &ManualClock) -> FileStore {
     store.open().await.unwrap()
 }
 
+/// Opens a new store, with its home and its clock.
+async fn fresh() -> (TempDir, ManualClock, FileStore) {
+    let home = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at(Timestamp::now());
+    let store = open(home.path(), &clock).await;
+    (home, clock, store)
+}
+
 fn new() -> NewUpload {
     NewUpload::new("7".parse().unwrap(), "docs".parse().unwrap())
 }
@@ -66,6 +76,13 @@ async fn back_up(store: &FileStore, clock: &ManualClock) -> SnapshotId {
     report.unwrap().snapshot.id
 }
 
+async fn delete_and_purge(store: &FileStore, ids: &[FileId]) {
+    for id in ids {
+        store.delete(*id, &Scope::All).await.unwrap();
+    }
+    assert_eq!(store.purge_run(&NoProgress).await.unwrap().purged, ids.len() as u64);
+}
+
 async fn receipt(store: &FileStore, id: FileId) -> PurgeReceipt {
     let signed = store.receipts().get(id, &Scope::All).await.unwrap();
     let keys = store.receipts().keys().await.unwrap();
@@ -85,9 +102,7 @@ fn removed(receipt: &PurgeReceipt) -> Vec<(&str, Sha256, u64)> {
 
 #[tokio::test]
 async fn a_receipt_names_both_providers_and_the_snapshots_until_they_are_pruned() {
-    let home = tempfile::tempdir().unwrap();
-    let clock = ManualClock::at(Timestamp::now());
-    let store = open(home.path(), &clock).await;
+    let (_home, clock, store) = fresh().await;
     bind(&store, "one").await;
     let first = store.upload(new(), &b"first"[..]).await.unwrap();
     let id = first.file_id;
@@ -141,14 +156,11 @@ async fn a_receipt_names_both_providers_and_the_snapshots_until_they_are_pruned(
 
 #[tokio::test]
 async fn what_cannot_be_looked_at_or_lies_in_the_quarantine_is_no_absence() {
-    let home = tempfile::tempdir().unwrap();
-    let clock = ManualClock::at(Timestamp::now());
-    let store = open(home.path(), &clock).await;
+    let (home, clock, store) = fresh().await;
     let record = store.upload(new(), &b"bytes"[..]).await.unwrap();
     let id = record.file_id;
     back_up(&store, &clock).await;
-    store.delete(id, &Scope::All).await.unwrap();
-    assert_eq!(store.purge_run(&NoProgress).await.unwrap().purged, 1);
+    delete_and_purge(&store, &[id]).await;
     let backups = store.admin().backups("nightly").await.unwrap();
     drop(backups);
     back_up(&store, &clock).await;
@@ -176,9 +188,7 @@ async fn what_cannot_be_looked_at_or_lies_in_the_quarantine_is_no_absence() {
 
 #[tokio::test]
 async fn a_purge_that_was_killed_between_removal_and_finish_has_its_receipt_in_the_end() {
-    let home = tempfile::tempdir().unwrap();
-    let clock = ManualClock::at(Timestamp::now());
-    let store = open(home.path(), &clock).await;
+    let (home, clock, store) = fresh().await;
     let record = store.upload(new(), &b"bytes"[..]).await.unwrap();
     let id = record.file_id;
     store.inner().publishing.idle().await;
@@ -206,9 +216,7 @@ async fn a_purge_that_was_killed_between_removal_and_finish_has_its_receipt_in_t
 
 #[tokio::test]
 async fn receipts_are_kept_for_their_time_and_retired_keys_verify_them() {
-    let home = tempfile::tempdir().unwrap();
-    let clock = ManualClock::at(Timestamp::now());
-    let store = open(home.path(), &clock).await;
+    let (_home, clock, store) = fresh().await;
     assert_eq!(store.receipts().keys().await.unwrap(), []);
     let id = store.upload(new(), &b"bytes"[..]).await.unwrap().file_id;
     store.delete(id, &Scope::All).await.unwrap();
@@ -243,9 +251,7 @@ async fn receipts_are_kept_for_their_time_and_retired_keys_verify_them() {
 
 #[tokio::test]
 async fn expiry_and_erasure_are_named_as_what_deleted_a_file() {
-    let home = tempfile::tempdir().unwrap();
-    let clock = ManualClock::at(Timestamp::now());
-    let store = open(home.path(), &clock).await;
+    let (_home, clock, store) = fresh().await;
     let temp = store.upload(new().temp(), &b"bytes"[..]).await.unwrap().file_id;
     clock.advance(HOUR * 25);
     assert_eq!(store.purge_run(&NoProgress).await.unwrap().purged, 1);
@@ -262,13 +268,10 @@ async fn expiry_and_erasure_are_named_as_what_deleted_a_file() {
 
 #[tokio::test]
 async fn a_file_that_was_put_back_from_a_snapshot_has_no_receipt() {
-    let home = tempfile::tempdir().unwrap();
-    let clock = ManualClock::at(Timestamp::now());
-    let store = open(home.path(), &clock).await;
+    let (_home, clock, store) = fresh().await;
     let id = store.upload(new(), &b"bytes"[..]).await.unwrap().file_id;
     let snapshot = back_up(&store, &clock).await;
-    store.delete(id, &Scope::All).await.unwrap();
-    assert_eq!(store.purge_run(&NoProgress).await.unwrap().purged, 1);
+    delete_and_purge(&store, &[id]).await;
     receipt(&store, id).await;
 
     let backups = store.admin().backups("nightly").await.unwrap();
@@ -282,17 +285,14 @@ async fn a_file_that_was_put_back_from_a_snapshot_has_no_receipt() {
 
 #[tokio::test]
 async fn equal_bytes_of_another_organization_do_not_show() {
-    let home = tempfile::tempdir().unwrap();
-    let clock = ManualClock::at(Timestamp::now());
-    let store = open(home.path(), &clock).await;
+    let (_home, clock, store) = fresh().await;
     let others = NewUpload::new("8".parse().unwrap(), "docs".parse().unwrap());
     store.upload(others, &b"the same"[..]).await.unwrap();
     back_up(&store, &clock).await;
 
     clock.advance(Duration::from_secs(1));
     let id = store.upload(new(), &b"the same"[..]).await.unwrap().file_id;
-    store.delete(id, &Scope::All).await.unwrap();
-    assert_eq!(store.purge_run(&NoProgress).await.unwrap().purged, 1);
+    delete_and_purge(&store, &[id]).await;
     back_up(&store, &clock).await;
     let purged = receipt(&store, id).await;
     assert_eq!(purged.backups[0].snapshots, [], "none was taken while it was there");
@@ -302,13 +302,10 @@ async fn equal_bytes_of_another_organization_do_not_show() {
 
 #[tokio::test]
 async fn a_destination_that_the_configuration_lacks_is_looked_at_all_the_same() {
-    let home = tempfile::tempdir().unwrap();
-    let clock = ManualClock::at(Timestamp::now());
-    let store = open(home.path(), &clock).await;
+    let (home, clock, store) = fresh().await;
     let id = store.upload(new(), &b"bytes"[..]).await.unwrap().file_id;
     let snapshot = back_up(&store, &clock).await;
-    store.delete(id, &Scope::All).await.unwrap();
-    assert_eq!(store.purge_run(&NoProgress).await.unwrap().purged, 1);
+    delete_and_purge(&store, &[id]).await;
     store.close().await;
     drop(store);
 
@@ -328,9 +325,7 @@ async fn a_destination_that_the_configuration_lacks_is_looked_at_all_the_same() 
 
 #[tokio::test]
 async fn a_file_that_is_older_than_the_stores_receipts_is_not_said_to_be_absent() {
-    let home = tempfile::tempdir().unwrap();
-    let clock = ManualClock::at(Timestamp::now());
-    let store = open(home.path(), &clock).await;
+    let (_home, clock, store) = fresh().await;
     let old = store.upload(new(), &b"old"[..]).await.unwrap().file_id;
     clock.advance(HOUR);
     let young = store.upload(new(), &b"young"[..]).await.unwrap().file_id;
@@ -338,10 +333,7 @@ async fn a_file_that_is_older_than_the_stores_receipts_is_not_said_to_be_absent(
     let setting = ("receipts_from".to_owned(), from.as_millis().to_string());
     store.inner().metadata.put_settings([setting].into()).await.unwrap();
 
-    for id in [old, young] {
-        store.delete(id, &Scope::All).await.unwrap();
-    }
-    assert_eq!(store.purge_run(&NoProgress).await.unwrap().purged, 2);
+    delete_and_purge(&store, &[old, young]).await;
     let (old, young) = (receipt(&store, old).await, receipt(&store, young).await);
     assert_eq!((old.history_from, old.is_absent_everywhere()), (Some(from), false));
     assert_eq!((young.history_from, young.is_absent_everywhere()), (None, true));

@@ -13,7 +13,7 @@ use crate::domain::scope::Scope;
 use crate::metadata::contract::{at, change, deleted, get, insert, put, ready};
 use crate::metadata::{Inserted, Inspection, Metadata};
 
-/// What a proxy does with a COMMIT.
+/// The treatment of a COMMIT by a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum AtCommit {
