@@ -7,14 +7,13 @@ use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use filestore_core::tasks::step::Step;
 use filestore_core::{
     DeletedBy, ErrorKind, FileId, FileStore, ProviderCode, Result, Scope, SignedReceipt,
     verify_receipt,
 };
-use filestore_workspace::{directory_in_memory, http_client, sha256_hex};
+use filestore_workspace::{directory_in_memory, eventually, http_client, sha256_hex};
 use rusqlite::OpenFlags;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -225,7 +224,7 @@ fn rows_of(data_dir: &Path) -> [u64; 2] {
 
 /// Compares the receipt that a server shows once the purge has gone on.
 async fn compare_shown(server: &Child, id: &str, findings: &mut Findings) {
-    let Some(shown) = shown_soon(server, id).await else {
+    let Some(shown) = shown(server, id).await else {
         return findings.expect(false, Kind::NoReceipt, || format!("{id} has none"));
     };
     let removed = &shown["receipt"]["removed"];
@@ -239,18 +238,21 @@ async fn compare_shown(server: &Child, id: &str, findings: &mut Findings) {
     findings.expect(is_verified, Kind::NoReceipt, || format!("not signed: {shown}"));
 }
 
-/// Waits for the receipt of a file that is being purged.
-async fn shown_soon(server: &Child, id: &str) -> Option<Value> {
+/// Waits until the record is gone, and asks for the receipt, which has to be there from then on.
+async fn shown(server: &Child, id: &str) -> Option<Value> {
     let http = http_client().build().expect("an HTTP client");
-    let receipt = format!("{}/api/v1/files/{id}/receipt", server.url);
+    let file = format!("{}/api/v1/files/{id}", server.url);
     let purge = format!("{}/api/v1/admin/purge/run", server.url);
-    for _ in 0..100 {
+
+    eventually("the record is gone", async || {
         http.post(&purge).send().await.expect("the server answers");
-        let reply = http.get(&receipt).send().await.expect("the server answers");
-        if reply.status() == 200 {
-            return Some(reply.json().await.expect("JSON"));
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        let info = http.get(format!("{file}/info")).send().await.expect("the server answers");
+        (info.status() == 404).then_some(())
+    })
+    .await;
+    let reply = http.get(format!("{file}/receipt")).send().await.expect("the server answers");
+    match reply.status().as_u16() {
+        200 => Some(reply.json().await.expect("JSON")),
+        _ => None,
     }
-    None
 }
