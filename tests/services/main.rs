@@ -13,7 +13,12 @@ fn variable(name: &str) -> String {
 }
 
 mod garage {
+    use tokio::sync::{RwLock, RwLockReadGuard};
+
     use super::{Remote, variable};
+
+    /// Shared by the tests that need all nodes; the test that kills some has it alone.
+    pub(crate) static CLUSTER: RwLock<()> = RwLock::const_new(());
 
     fn remote() -> Remote {
         Remote::s3(
@@ -25,9 +30,8 @@ mod garage {
         )
     }
 
-    #[expect(clippy::unused_async, reason = "the suite awaits it")]
-    async fn garage() -> (Remote, Remote, ()) {
-        (remote(), remote(), ())
+    async fn garage() -> (Remote, Remote, RwLockReadGuard<'static, ()>) {
+        (remote(), remote(), CLUSTER.read().await)
     }
 
     crate::provider_suite!(garage);

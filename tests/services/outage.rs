@@ -11,6 +11,7 @@ use filestore_core::worker::migrate::MigrateOptions;
 use filestore_workspace::fixtures::noise;
 use filestore_workspace::{Remote, TestServer, eventually, eventually_within, sha256_hex};
 
+use crate::garage::CLUSTER;
 use crate::suite::{read, serve_with, sweep, sync_all};
 use crate::variable;
 
@@ -80,6 +81,7 @@ async fn all_are_whole(server: &TestServer, ids: &[String]) {
 /// One test, so that no two nodes are down at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn syncs_and_migrations_outlive_a_killed_node() {
+    let _alone = CLUSTER.write().await;
     a_sync_goes_on_with_the_other_two().await;
     a_migration_through_the_killed_node_stops_and_goes_on().await;
 }
