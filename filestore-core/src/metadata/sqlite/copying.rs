@@ -43,9 +43,10 @@ impl SqliteMetadata {
 
     /// Returns the largest id that a binding ever had.
     pub async fn last_binding(&self) -> Result<i64> {
-        let last = |sql: &Connection| row::first(sql, LAST_BINDING, [], |row| Ok(row.get(0)?));
-        let last = self.readers.run("reading a table", move |sql| last(sql)).await?;
-        Ok(last.unwrap_or(0))
+        let read = self
+            .readers
+            .run("reading a table", |sql| row::first(sql, LAST_BINDING, [], |row| Ok(row.get(0)?)));
+        Ok(read.await?.unwrap_or(0))
     }
 }
 

@@ -72,6 +72,10 @@ pub(super) fn list(
     Merge { cursors, by_name }.page(filter, limit)
 }
 
+fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
 /// Returns the ranges of one organization (of all, if `None`) and one status that a listing goes on with.
 fn ranges_of(
     filter: &ListFilter,
@@ -83,7 +87,6 @@ fn ranges_of(
         query: query(index, organization.is_some(), filter, status),
         values,
     };
-    let text = |text: &str| Value::Text(text.to_owned());
     let before = after.map_or_else(|| NO_BOUND.to_owned(), |after| id(after.file_id));
 
     let mut values: Vec<(&'static str, Value)> = Vec::new();

@@ -160,8 +160,12 @@ pub(super) fn is_any_due(
     } else {
         row::first(sql, ANY_UNCLAIMED, params![holder, before], |_| Ok(()))?
     };
-    let claimed = || row::first(sql, ANY_CLAIMED, params![holder, before, now], |_| Ok(()));
-    Ok(unclaimed.is_some() || claimed()?.is_some())
+    if unclaimed.is_some() {
+        return Ok(true);
+    }
+
+    let claimed = row::first(sql, ANY_CLAIMED, params![holder, before, now], |_| Ok(()))?;
+    Ok(claimed.is_some())
 }
 
 /// Claims up to `limit` files that `holder` holds, in the order in which they came due. Files that a

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use crate::domain::id::StoreId;
 
-use super::fault::Fault;
+use super::fault::{Fault, Source};
 use super::row;
 
 /// The name of the row that holds the store's id. A trigger keeps the row as it is.
@@ -28,9 +28,12 @@ pub(super) fn put_id(sql: &Connection, id: StoreId) -> rusqlite::Result<()> {
 
 /// Reads the id of the store.
 pub(super) fn id(sql: &Connection) -> Result<StoreId, Fault> {
-    let inconsistent = |source| Fault::Row { what: "the store".into(), source };
     let id = row::first(sql, ONE, [STORE_ID], |row| row::parse(row, 0).map_err(inconsistent))?;
     id.ok_or_else(|| inconsistent("the store has no id".into()))
+}
+
+fn inconsistent(source: Source) -> Fault {
+    Fault::Row { what: "the store".into(), source }
 }
 
 /// Reads all settings but the id.

@@ -81,26 +81,26 @@ pub struct NamedBytes {
 /// Copies the database at `live`, as it is at one instant, to the new file `to`. Blocks; other
 /// connections go on reading and writing.
 pub(super) fn copy(live: &Path, to: &Path) -> Result<()> {
-    let copied = || -> rusqlite::Result<StepResult> {
-        let from = Connection::open_with_flags(live, connection::reader_flags())?;
-        connection::set_up_reader(&from)?;
-        let create = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let mut copy = Connection::open_with_flags(to, create)?;
-        // The copy is flushed with all else, before it counts.
-        copy.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;")?;
-
-        // In one step, under one read lock: what others commit meanwhile restarts nothing.
-        let outcome = Backup::new(&from, &mut copy)?.step(-1)?;
-        // One file, which can be read where nothing can be written.
-        copy.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
-        Ok(outcome)
-    };
-
-    match copied() {
+    match copy_in_one_step(live, to) {
         Ok(StepResult::Done) => Ok(()),
         Ok(other) => Err(Error::internal(COPYING, format!("SQLite stopped with {other:?}"))),
         Err(error) => Err(Fault::from(error).into_error(COPYING)),
     }
+}
+
+fn copy_in_one_step(live: &Path, to: &Path) -> rusqlite::Result<StepResult> {
+    let from = Connection::open_with_flags(live, connection::reader_flags())?;
+    connection::set_up_reader(&from)?;
+    let create = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+    let mut copy = Connection::open_with_flags(to, create)?;
+    // The copy is flushed with all else, before it counts.
+    copy.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;")?;
+
+    // Under one read lock: what others commit meanwhile restarts nothing.
+    let outcome = Backup::new(&from, &mut copy)?.step(-1)?;
+    // One file, which can be read where nothing can be written.
+    copy.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
+    Ok(outcome)
 }
 
 /// A snapshot's copy of the database, opened for reading. All methods block.
@@ -197,12 +197,11 @@ impl SnapshotDatabase {
         read: impl Fn(&Row<'_>) -> Result<T, Fault>,
         give: &mut dyn FnMut(T) -> Result<()>,
     ) -> Result<u64> {
-        let failed = |error: rusqlite::Error| Fault::from(error).into_error(READING);
-        let mut statement = self.sql.prepare(query).map_err(failed)?;
-        let mut rows = statement.query(params).map_err(failed)?;
+        let mut statement = self.sql.prepare(query).map_err(unread)?;
+        let mut rows = statement.query(params).map_err(unread)?;
 
         let mut damaged = 0;
-        while let Some(row) = rows.next().map_err(failed)? {
+        while let Some(row) = rows.next().map_err(unread)? {
             match damage::pass_over(read(row)).map_err(|fault| fault.into_error(READING))? {
                 Some(value) => give(value)?,
                 None => damaged += 1,
@@ -213,19 +212,24 @@ impl SnapshotDatabase {
     }
 }
 
+fn unread(error: rusqlite::Error) -> Error {
+    Fault::from(error).into_error(READING)
+}
+
 fn named(row: &Row<'_>) -> Result<NamedBytes, Fault> {
-    let read = || -> Result<NamedBytes, Source> {
-        Ok(NamedBytes {
-            file_id: row::parse(row, 0)?,
-            sha256: Sha256(row.get(1)?),
-            size_bytes: row::unsigned(row, 2)?,
-            provider: row::parse(row, 3)?,
-            key: row::parse(row, 4)?,
-        })
-    };
-    read().map_err(|source| Fault::Record {
+    named_columns(row).map_err(|source| Fault::Record {
         file_id: row.get(0).unwrap_or_else(|_| String::from("?")),
         source,
+    })
+}
+
+fn named_columns(row: &Row<'_>) -> Result<NamedBytes, Source> {
+    Ok(NamedBytes {
+        file_id: row::parse(row, 0)?,
+        sha256: Sha256(row.get(1)?),
+        size_bytes: row::unsigned(row, 2)?,
+        provider: row::parse(row, 3)?,
+        key: row::parse(row, 4)?,
     })
 }
 
@@ -237,22 +241,26 @@ pub fn prepare_restored(
     copy_id: StoreId,
     local: &[FileId],
 ) -> Result<()> {
-    let failed = |error: rusqlite::Error| Fault::from(error).into_error(PREPARING);
-    let mut sql = Connection::open(path).map_err(failed)?;
+    let mut sql = Connection::open(path).map_err(unprepared)?;
     // The file is flushed before it counts.
-    sql.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;").map_err(failed)?;
+    sql.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;")
+        .map_err(unprepared)?;
     let version = schema::identify(&sql).map_err(|error| error.into_error(path))?;
-    schema::migrate(&mut sql, version, copy_id).map_err(failed)?;
+    schema::migrate(&mut sql, version, copy_id).map_err(unprepared)?;
 
-    let transaction = sql.transaction().map_err(failed)?;
-    transaction.execute_batch(FORGET_WORK).map_err(failed)?;
+    let transaction = sql.transaction().map_err(unprepared)?;
+    transaction.execute_batch(FORGET_WORK).map_err(unprepared)?;
     if restored_as == RestoredAs::Copy {
-        transaction.execute_batch(FORGET_CLAIMS).map_err(failed)?;
-        settings::put_id(&transaction, copy_id).map_err(failed)?;
+        transaction.execute_batch(FORGET_CLAIMS).map_err(unprepared)?;
+        settings::put_id(&transaction, copy_id).map_err(unprepared)?;
     }
     for &id in local {
         row::execute(&transaction, LOCALIZE, params![row::id(id)])
             .map_err(|fault| fault.into_error(PREPARING))?;
     }
-    transaction.commit().map_err(failed)
+    transaction.commit().map_err(unprepared)
+}
+
+fn unprepared(error: rusqlite::Error) -> Error {
+    Fault::from(error).into_error(PREPARING)
 }

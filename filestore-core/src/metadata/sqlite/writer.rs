@@ -460,15 +460,15 @@ impl Loop {
 
     /// Checkpoints the log and lets it start over, unless a reader still needs its end.
     fn restart_log(&self) {
-        let patience = |longest| {
-            if let Err(error) = self.connection.busy_timeout(longest) {
-                tracing::warn!(%error, "the database's patience could not be set");
-            }
-        };
-
-        patience(RESTART_PATIENCE);
+        self.set_patience(RESTART_PATIENCE);
         self.checkpoint("PRAGMA wal_checkpoint(RESTART)");
-        patience(BUSY_TIMEOUT);
+        self.set_patience(BUSY_TIMEOUT);
+    }
+
+    fn set_patience(&self, longest: Duration) {
+        if let Err(error) = self.connection.busy_timeout(longest) {
+            tracing::warn!(%error, "the database's patience could not be set");
+        }
     }
 
     /// Checkpoints the log. If that cannot be done now, it is no failure: the log holds everything.
