@@ -7,6 +7,7 @@ mod faults;
 mod lanes;
 mod outage;
 mod abandoned;
+mod part_uploads;
 mod status;
 mod crash;
 
@@ -18,3 +19,4 @@ async fn s3() -> (Remote, Remote, S3Server) {
 }
 
 provider_suite!(s3);
+provider_suite!(s3: part_uploads { what_a_killed_process_left_is_aborted_after_a_day, });

@@ -35,6 +35,7 @@ mod garage {
     }
 
     crate::provider_suite!(garage);
+    crate::provider_suite!(garage: part_uploads { what_a_killed_process_left_is_aborted_after_a_day, });
 }
 
 mod azurite {

@@ -31,7 +31,7 @@ mod contract;
 pub use blob_store::{BlobInfo, BlobRead, BlobStore, ByteStream, Priority};
 pub use cloud::{
     CheckOutcome, CheckStep, Cloud, CloudCapabilities, MarkerLedger, PresignMethod, PresignRequest,
-    Presigned, ProviderCheck,
+    Presigned, ProviderCheck, UnfinishedUpload, UploadsPlace,
 };
 #[cfg(any(test, feature = "internals"))]
 pub use cloud::{SimulatedProviders, Weather};

@@ -335,6 +335,30 @@ impl Admin<'_> {
         Box::pin(self.store.fsck(options, stop, progress)).await
     }
 
+    /// Aborts the uploads in parts that killed processes left at a provider: those that were begun a day ago
+    /// or earlier, and that no noted write has the name of. Returns how many. The background does so every hour.
+    /// Ends early once `stop` returns true. Nothing is done where the provider cannot list them: it is S3,
+    /// with keys or the environment's credentials, that can.
+    ///
+    /// `UnknownProvider` for a provider that is not configured; `ProviderUnavailable` if it does not answer,
+    /// does not let its uploads be listed, or if this opener does not know the providers that the store's
+    /// owner used.
+    ///
+    /// ```no_run
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// let aborted = store.admin().abort_left_uploads(&"s3-main".parse()?, &|| false).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn abort_left_uploads(
+        self,
+        provider: &ProviderCode,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<u64> {
+        self.store.inner().check_standing()?;
+        self.store.abort_left_uploads(provider, stop).await
+    }
+
     /// Erases an organization: takes it off all keys, deletes its files and removes their bytes and
     /// variants wherever they are, without waiting for the grace period of a deletion, then forgets its
     /// bindings, remembered replies and totals. The receipt says what was removed, and that each place

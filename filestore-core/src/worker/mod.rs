@@ -20,6 +20,7 @@ mod backlog;
 mod expiry;
 mod lane;
 mod outage;
+mod part_uploads;
 mod failures;
 mod overview;
 mod runner;

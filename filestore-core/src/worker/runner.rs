@@ -15,6 +15,7 @@ use crate::FileStore;
 use crate::domain::error::Result;
 use crate::domain::provider::ProviderCode;
 use crate::service::wake::Listener;
+use crate::storage::Cloud;
 use crate::tasks;
 
 /// Background work that the runner repeats.
@@ -159,6 +160,28 @@ impl Worker for SyncWorker {
     }
 }
 
+/// Aborts what killed processes left of uploads in parts at one provider.
+struct PartUploadsWorker(ProviderCode);
+
+#[async_trait]
+impl Worker for PartUploadsWorker {
+    fn name(&self) -> String {
+        format!("unfinished uploads at {}", self.0)
+    }
+
+    fn is_wanted(&self, store: &FileStore) -> bool {
+        store.providers().cloud(&self.0).is_ok_and(Cloud::lists_uploads)
+    }
+
+    fn every(&self) -> Duration {
+        Duration::from_hours(1)
+    }
+
+    async fn work(&self, store: &FileStore, stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        store.abort_left_uploads(&self.0, stop).await.map(drop)
+    }
+}
+
 /// Looks for providers that answer again.
 struct OutageWorker(Outages);
 
@@ -246,7 +269,8 @@ fn workers_of(store: &FileStore) -> Vec<Arc<dyn Worker>> {
         workers.push(Arc::new(DroppedWorker(holder)));
     }
     for target in store.providers().active_clouds() {
-        workers.push(Arc::new(SyncWorker(target)));
+        workers.push(Arc::new(SyncWorker(target.clone())));
+        workers.push(Arc::new(PartUploadsWorker(target)));
     }
     workers
 }

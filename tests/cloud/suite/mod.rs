@@ -6,6 +6,7 @@ pub(crate) mod reads;
 pub(crate) mod moves;
 pub(crate) mod check;
 pub(crate) mod fsck;
+pub(crate) mod part_uploads;
 
 use std::sync::Arc;
 use std::time::Duration;

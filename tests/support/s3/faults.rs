@@ -14,6 +14,8 @@ pub enum Fault {
     Close,
     /// 500 `InternalError`, and nothing is done.
     InternalError,
+    /// 403 `AccessDenied`, and nothing is done.
+    AccessDenied,
     /// 503 `SlowDown`, and nothing is done.
     SlowDown,
     /// The request is read, and nothing is done or answered until the client gives up.

@@ -58,6 +58,7 @@ impl Gate {
             None => self.serve(Request::from_parts(parts, Body::from(body)), orders).await?,
             Some(Fault::Close) => return Err("closed without an answer".into()),
             Some(Fault::InternalError) => refuse(body, internal_error()).await?,
+            Some(Fault::AccessDenied) => refuse(body, s3_error!(AccessDenied)).await?,
             Some(Fault::SlowDown) => refuse(body, slow_down()).await?,
             Some(Fault::Hang) => {
                 discard(body).await?;

@@ -28,6 +28,8 @@ pub enum Operation {
     AbortMultipartUpload,
     /// The keys of a bucket.
     ListObjects,
+    /// The unfinished multipart uploads of a bucket.
+    ListMultipartUploads,
     /// Any operation that the tests do not tell apart.
     Other,
 }
@@ -42,6 +44,7 @@ impl Operation {
 
         if !of_object {
             return match request.method {
+                Method::GET if asks("uploads") => Self::ListMultipartUploads,
                 Method::GET if asks("list-type") || asks("prefix") => Self::ListObjects,
                 Method::POST if asks("delete") => Self::DeleteObjects,
                 _ => Self::Other,

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use s3s::dto::{
     AbortMultipartUploadInput, AbortMultipartUploadOutput, Checksum, CompleteMultipartUploadInput,
@@ -15,9 +16,10 @@ use s3s::dto::{
     CreateMultipartUploadInput, CreateMultipartUploadOutput, DeleteObjectInput, DeleteObjectOutput,
     DeleteObjectsInput, DeleteObjectsOutput, ETag, GetBucketLocationInput, GetBucketLocationOutput,
     GetObjectInput, GetObjectOutput, HeadBucketInput, HeadBucketOutput, HeadObjectInput,
-    HeadObjectOutput, ListObjectsInput, ListObjectsOutput, ListObjectsV2Input, ListObjectsV2Output,
-    ListPartsInput, ListPartsOutput, PutObjectInput, PutObjectOutput, Range, StreamingBlob,
-    UploadPartInput, UploadPartOutput,
+    HeadObjectOutput, ListMultipartUploadsInput, ListMultipartUploadsOutput, ListObjectsInput,
+    ListObjectsOutput, ListObjectsV2Input, ListObjectsV2Output, ListPartsInput, ListPartsOutput,
+    MultipartUpload, PutObjectInput, PutObjectOutput, Range, StreamingBlob, UploadPartInput,
+    UploadPartOutput,
 };
 use s3s::{S3, S3Error, S3Request, S3Response, S3Result, s3_error};
 use s3s_fs::FileSystem;
@@ -26,6 +28,12 @@ use super::intake::{Intake, Promised, Verdict};
 
 /// The least size of every part but the last, bytes.
 const LEAST_PART: u64 = 5 * 1024 * 1024;
+
+/// Unfinished uploads listed at once; S3 gives 1,000 at most, and may give fewer.
+const UPLOADS_PAGE: usize = 2;
+
+/// The first part of the names of files that say what an upload is of.
+const BEGUN: &str = ".begun-";
 
 /// The type that S3 gives an object stored without one.
 const UNTYPED: &str = "binary/octet-stream";
@@ -45,6 +53,32 @@ pub(super) struct Store {
     root: PathBuf,
     /// By upload id and part number.
     parts: Mutex<HashMap<(String, i32), Part>>,
+}
+
+/// An upload that was neither completed nor aborted.
+struct Begun {
+    key: String,
+    upload_id: String,
+    at: SystemTime,
+}
+
+impl Begun {
+    /// True behind a marker: a key, and an upload of that key.
+    fn is_after(&self, (key, upload_id): &(String, Option<String>)) -> bool {
+        match upload_id {
+            None => self.key > *key,
+            Some(id) => (&self.key, &self.upload_id) > (key, id),
+        }
+    }
+
+    fn listed(self) -> MultipartUpload {
+        MultipartUpload {
+            initiated: Some(self.at.into()),
+            key: Some(self.key),
+            upload_id: Some(self.upload_id),
+            ..MultipartUpload::default()
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -110,8 +144,36 @@ impl Store {
         Ok(())
     }
 
-    fn forget_parts(&self, upload_id: &str) {
+    fn forget(&self, upload_id: &str) {
         self.parts().retain(|(id, _), _| id != upload_id);
+        // An upload may be completed and aborted at once.
+        _ = std::fs::remove_file(self.begun_path(upload_id));
+    }
+
+    /// The file that says what an upload is of; its age is the upload's.
+    fn begun_path(&self, upload_id: &str) -> PathBuf {
+        self.root.join(format!("{BEGUN}{upload_id}"))
+    }
+
+    /// The unfinished uploads of a bucket, in no order.
+    fn begun(&self, bucket: &str) -> std::io::Result<Vec<Begun>> {
+        let mut begun = Vec::new();
+        for entry in std::fs::read_dir(&self.root)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let Some(upload_id) = name.to_str().and_then(|name| name.strip_prefix(BEGUN)) else {
+                continue;
+            };
+
+            let text = std::fs::read_to_string(entry.path())?;
+            if let Some((of, key)) = text.split_once('\n')
+                && of == bucket
+            {
+                let (key, upload_id) = (key.to_owned(), upload_id.to_owned());
+                begun.push(Begun { key, upload_id, at: entry.metadata()?.modified()? });
+            }
+        }
+        Ok(begun)
     }
 
     fn parts(&self) -> MutexGuard<'_, HashMap<(String, i32), Part>> {
@@ -194,7 +256,37 @@ impl S3 for Store {
         &self,
         req: S3Request<CreateMultipartUploadInput>,
     ) -> S3Result<S3Response<CreateMultipartUploadOutput>> {
-        self.fs.create_multipart_upload(req).await
+        let (bucket, key) = (req.input.bucket.clone(), req.input.key.clone());
+        let created = self.fs.create_multipart_upload(req).await?;
+        if let Some(upload_id) = &created.output.upload_id {
+            std::fs::write(self.begun_path(upload_id), format!("{bucket}\n{key}"))
+                .map_err(S3Error::internal_error)?;
+        }
+        Ok(created)
+    }
+
+    async fn list_multipart_uploads(
+        &self,
+        req: S3Request<ListMultipartUploadsInput>,
+    ) -> S3Result<S3Response<ListMultipartUploadsOutput>> {
+        let input = req.input;
+        let prefix = input.prefix.unwrap_or_default();
+        let after = (input.key_marker.unwrap_or_default(), input.upload_id_marker);
+
+        let mut begun = self.begun(&input.bucket).map_err(S3Error::internal_error)?;
+        begun.retain(|upload| upload.key.starts_with(&prefix) && upload.is_after(&after));
+        begun.sort_by(|a, b| (&a.key, &a.upload_id).cmp(&(&b.key, &b.upload_id)));
+
+        let is_truncated = begun.len() > UPLOADS_PAGE;
+        begun.truncate(UPLOADS_PAGE);
+        let last = begun.last().filter(|_| is_truncated);
+        Ok(S3Response::new(ListMultipartUploadsOutput {
+            is_truncated: Some(is_truncated),
+            next_key_marker: last.map(|last| last.key.clone()),
+            next_upload_id_marker: last.map(|last| last.upload_id.clone()),
+            uploads: Some(begun.into_iter().map(Begun::listed).collect()),
+            ..ListMultipartUploadsOutput::default()
+        }))
     }
 
     async fn upload_part(
@@ -235,7 +327,7 @@ impl S3 for Store {
         let listed = req.input.multipart_upload.as_ref().and_then(|upload| upload.parts.as_deref());
         self.check_parts(&upload_id, listed.unwrap_or_default())?;
         let completed = self.fs.complete_multipart_upload(req).await?;
-        self.forget_parts(&upload_id);
+        self.forget(&upload_id);
         Ok(completed)
     }
 
@@ -246,7 +338,7 @@ impl S3 for Store {
         let upload_id = req.input.upload_id.clone();
         self.check_upload(&upload_id)?;
         let aborted = self.fs.abort_multipart_upload(req).await?;
-        self.forget_parts(&upload_id);
+        self.forget(&upload_id);
         Ok(aborted)
     }
 

@@ -6,17 +6,16 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, utf8_percent_encode};
 
-use super::open::Options;
+use super::open::{Options, QUERY, given};
 use super::presign::PresignRequest;
 use crate::domain::clock::Timestamp;
 
 /// Version of the service that defines this string to sign.
 const VERSION: &str = "2020-12-06";
 
-/// Characters to encode in a query: all but the unreserved ones of RFC 3986.
-const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// Characters to encode in a path.
 const PATH: &AsciiSet = &QUERY.remove(b'/');
 
 /// Signer for the blobs of one container.
@@ -129,11 +128,6 @@ impl AzureSas {
         mac.update(string_to_sign.as_bytes());
         BASE64_STANDARD.encode(mac.finalize().into_bytes())
     }
-}
-
-/// Looks an option up; an empty value counts as not given.
-fn given<'a>(options: &'a Options, name: &str) -> Option<&'a str> {
-    options.get(name).map(String::as_str).filter(|value| !value.is_empty())
 }
 
 /// Takes `account` from `https://account.blob.core.windows.net`.

@@ -30,6 +30,7 @@
 //! | `put`, `parts`, `verify` | stores in one request or in parts, then proves the arrival |
 //! | `marker` | makes sure that a provider is the place that the records mean |
 //! | `leftovers` | removes what a killed write leaves at an `fs` provider |
+//! | `uploads`, `s3_uploads` | lists and aborts uploads in parts that nobody finished |
 //! | `transport` | sends requests and times their silence |
 //! | `probe` | finds out once how an S3 provider treats checksums and conditions |
 //! | `probe_objects` | removes what probes and checks stored |
@@ -57,6 +58,9 @@ mod probe;
 mod probe_objects;
 mod marker;
 mod leftovers;
+mod uploads;
+#[cfg(feature = "s3")]
+mod s3_uploads;
 mod transport;
 mod read;
 mod presign;
@@ -90,6 +94,7 @@ use self::presign::Presigner;
 use self::probe::Probing;
 use self::threads::Threads;
 use self::turns::Turns;
+use self::uploads::Uploads;
 use crate::domain::clock::{Clock, Timestamp};
 use crate::domain::error::{Error, Result};
 use crate::domain::provider::{ProviderCode, ProviderConfig};
@@ -100,6 +105,7 @@ pub use self::inspect::Listing;
 pub use self::marker::MarkerLedger;
 pub(super) use self::open::unusable;
 pub use self::presign::{PresignMethod, PresignRequest, Presigned};
+pub use self::uploads::{UnfinishedUpload, UploadsPage, UploadsPlace};
 #[cfg(any(test, feature = "internals"))]
 pub use simulated::{SimulatedProviders, Weather};
 
@@ -144,6 +150,8 @@ struct Inner {
     /// Bytes per second that a reader must take; 0 for any.
     min_read_rate: u64,
     probing: Arc<Probing>,
+    /// Lists unfinished uploads, where the service and its keys allow that.
+    uploads: Uploads,
 }
 
 /// Kind of service that a provider speaks.

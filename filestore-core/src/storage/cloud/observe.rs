@@ -91,12 +91,18 @@ pub(super) struct Observe {
     pub(super) keeps_versions: Arc<AtomicBool>,
 }
 
-impl Layer for Observe {
-    fn apply_context(&self, _service: Servicer, context: OperationContext) -> OperationContext {
+impl Observe {
+    /// Makes the transport of the provider's requests.
+    pub(super) fn transport(&self) -> HttpTransporter {
         let timed = Timed { client: self.client.clone(), silence: self.silence };
         let inner = HttpTransporter::new(timed);
-        let transport = Observed { inner, layer: self.clone() };
-        context.with_http_transport(HttpTransporter::new(transport))
+        HttpTransporter::new(Observed { inner, layer: self.clone() })
+    }
+}
+
+impl Layer for Observe {
+    fn apply_context(&self, _service: Servicer, context: OperationContext) -> OperationContext {
+        context.with_http_transport(self.transport())
     }
 }
 

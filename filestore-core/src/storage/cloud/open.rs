@@ -10,6 +10,8 @@ use opendal::layers::{RetryEvent, RetryLayer, TimeoutLayer};
 use opendal::raw::Operation;
 use opendal::services::{FsConfig, MemoryConfig};
 use opendal::{Configurator, Operator};
+#[cfg(any(feature = "s3", feature = "azblob"))]
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use reqwest::redirect::Policy;
 use serde::Serialize;
 
@@ -20,8 +22,11 @@ use super::marker::Identity;
 use super::memory::Memory;
 use super::observe::{Observe, RemoteClock};
 use super::presign::Presigner;
+#[cfg(feature = "s3")]
+use super::s3_uploads::S3Uploads;
 use super::threads::Threads;
 use super::turns::Turns;
+use super::uploads::Uploads;
 use super::{Cloud, Inner, Scheme};
 use crate::domain::clock::Clock;
 use crate::domain::error::{Error, ErrorKind, Result};
@@ -41,6 +46,11 @@ const LONGEST_REQUEST: Duration = Duration::from_hours(1);
 
 /// Directory within its root where the `fs` service writes before it renames.
 pub(super) const FS_STAGING: &str = ".filestore-staging";
+
+/// Characters to encode in a query: all but the unreserved ones of RFC 3986.
+#[cfg(any(feature = "s3", feature = "azblob"))]
+pub(super) const QUERY: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Options by name, as OpenDAL takes them.
 pub(super) type Options = BTreeMap<String, String>;
@@ -278,6 +288,7 @@ impl Opening<'_> {
             silence: config.io_timeout,
             keeps_versions: Arc::clone(&keeps_versions),
         };
+        let uploads = self.part_uploads(service.scheme, &observe);
         // Over HTTP the transport times silence; a request may take as long as bytes move.
         let is_remote = !matches!(service.scheme, Scheme::Fs | Scheme::Memory);
         let io_timeout = if is_remote { LONGEST_REQUEST } else { config.io_timeout };
@@ -315,8 +326,21 @@ impl Opening<'_> {
             attempts: if is_fs { 1 } else { config.retries.saturating_add(1) },
             min_read_rate: config.min_read_rate,
             probing: Arc::default(),
+            uploads,
         };
         Ok(Cloud { inner: Arc::new(inner) })
+    }
+
+    #[cfg(feature = "s3")]
+    fn part_uploads(&self, scheme: Scheme, observe: &Observe) -> Uploads {
+        let uploads = (scheme == Scheme::S3)
+            .then(|| S3Uploads::from_options(&self.options, observe.transport()));
+        uploads.flatten().map(|uploads| Arc::new(uploads) as _)
+    }
+
+    #[cfg(not(feature = "s3"))]
+    fn part_uploads(&self, _scheme: Scheme, _observe: &Observe) -> Uploads {
+        None
     }
 
     /// Makes the layer that repeats attempts and logs why.
@@ -369,18 +393,24 @@ impl Opening<'_> {
     /// Tells whether requests are signed, as they must be for presigned URLs.
     #[cfg(any(feature = "s3", feature = "gcs"))]
     fn is_signed(&self) -> bool {
-        !(self.is_set("skip_signature") || self.is_set("allow_anonymous"))
-    }
-
-    #[cfg(any(feature = "s3", feature = "gcs"))]
-    fn is_set(&self, option: &str) -> bool {
-        let value = self.options.get(option);
-        value.is_some_and(|value| !matches!(value.as_str(), "false" | "off" | "0" | ""))
+        !(is_set(&self.options, "skip_signature") || is_set(&self.options, "allow_anonymous"))
     }
 
     fn problem(&self, problem: impl AsRef<str>) -> Error {
         unusable(&self.config.code, problem)
     }
+}
+
+/// Looks an option up; an empty value counts as not given.
+#[cfg(any(feature = "s3", feature = "azblob", feature = "gcs"))]
+pub(super) fn given<'a>(options: &'a Options, name: &str) -> Option<&'a str> {
+    options.get(name).map(String::as_str).filter(|value| !value.is_empty())
+}
+
+/// Tells whether an option that is true or false is true.
+#[cfg(any(feature = "s3", feature = "gcs"))]
+pub(super) fn is_set(options: &Options, name: &str) -> bool {
+    given(options, name).is_some_and(|value| !matches!(value, "false" | "off" | "0"))
 }
 
 /// Recognizes an attempt that met silence: the error of OpenDAL's timeouts.

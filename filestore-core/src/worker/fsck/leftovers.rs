@@ -6,8 +6,8 @@ use super::run::{Check, outcome};
 use crate::domain::error::Result;
 use crate::domain::fsck::{Finding, FindingKind};
 use crate::domain::id::BlobId;
-use crate::storage::WalkedName;
-use crate::storage::cloud::Cloud;
+use crate::storage::{Cloud, UnfinishedUpload, WalkedName};
+use crate::worker::part_uploads::LeftUploads;
 
 /// Age from which nobody works on an upload, or on a write to a provider, any more.
 const FORGOTTEN: Duration = Duration::from_hours(24);
@@ -24,7 +24,7 @@ impl Check<'_> {
         self.staged().await?;
         self.doomed().await?;
         self.notes().await?;
-        self.unfinished_uploads();
+        self.unfinished_uploads().await?;
         self.part_is_done().await
     }
 
@@ -119,18 +119,62 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Says where uploads in parts may be left unfinished, which no listing of objects shows.
-    fn unfinished_uploads(&mut self) {
-        let providers = self.inner().stores.providers();
+    /// Looks for uploads in parts that nobody works on; says where they cannot be listed.
+    async fn unfinished_uploads(&mut self) -> Result<()> {
+        let store = self.store.clone();
+        let providers = store.inner().stores.providers();
         for provider in providers.all() {
-            let keeps = providers.cloud(&provider.code).is_ok_and(Cloud::may_keep_parts);
-            if keeps && self.is_wanted(&provider.code) {
+            let Ok(cloud) = providers.cloud(&provider.code).cloned() else { continue };
+            if !cloud.may_keep_parts() || !self.is_wanted(cloud.code()) {
+                continue;
+            }
+
+            let problem = if cloud.lists_uploads() {
+                let looked = self.uploads_at(&cloud).await;
+                looked.err().map(|error| format!(" ({error})"))
+            } else {
+                Some(String::new())
+            };
+            if let Some(problem) = problem {
                 self.not_looked_at.push(format!(
-                    "uploads in parts that are unfinished at {}: give its bucket a lifecycle rule that ends \
-                     them after some days",
+                    "uploads in parts that are unfinished at {}{problem}: give its bucket a lifecycle rule \
+                     that ends them after some days",
                     provider.code
                 ));
             }
         }
+        Ok(())
+    }
+
+    async fn uploads_at(&mut self, cloud: &Cloud) -> Result<()> {
+        if !cloud.was_used().await? {
+            return Ok(());
+        }
+
+        cloud.check_marker().await?;
+        let mut after = None;
+        loop {
+            let LeftUploads { uploads, next } = self.store.left_uploads(cloud, after).await?;
+            for upload in uploads {
+                self.unfinished_upload(cloud, upload).await?;
+            }
+            if next.is_none() || self.is_stopped() {
+                return Ok(());
+            }
+            after = next;
+        }
+    }
+
+    async fn unfinished_upload(&mut self, cloud: &Cloud, upload: UnfinishedUpload) -> Result<()> {
+        let detail = format!("begun at {}, and nobody works on it", upload.begun_at);
+        let (kind, place) = (FindingKind::UnfinishedUpload, cloud.code().as_str());
+        let mut finding = Finding::new(kind, place, upload.name.clone(), detail);
+
+        if self.repairs() && self.store.may_remove() {
+            let aborted = cloud.abort_upload(upload).await;
+            finding.outcome = outcome(aborted.map(|()| Some("aborted".to_owned())));
+        }
+        self.note(finding);
+        self.save_if_due().await
     }
 }
