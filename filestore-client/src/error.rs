@@ -143,6 +143,7 @@ impl Error {
     /// Returns true if the request may have been carried out although no reply says so.
     pub(crate) fn may_have_arrived(&self) -> bool {
         match self.kind() {
+            ErrorKind::Busy => self.code() == Some(&ErrorCode::OutcomeUnknown),
             ErrorKind::Timeout | ErrorKind::Interrupted => self.status().is_none(),
             ErrorKind::Server => self.is_gateway_failure(),
             _ => false,

@@ -84,6 +84,8 @@ fn of_a_lack(code: &Code, field: Option<&str>) -> Option<&'static str> {
             "make room there, or name another destination, and run the command again"
         }
         Code::StorageFull => "deleting still works: `filestore delete`, then `filestore purge run`",
+        Code::DatabaseFull => "make room on the disk of the database server",
+        Code::OutcomeUnknown => "look whether the change was made before you repeat it",
         Code::Locked => "wait for the other command to end",
         _ => return None,
     })

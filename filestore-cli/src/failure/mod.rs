@@ -152,6 +152,7 @@ impl Failure {
                     | ErrorCode::MisdirectedRequest
                     | ErrorCode::BindingRequired
                     | ErrorCode::StorageFull
+                    | ErrorCode::DatabaseFull
                     | ErrorCode::Locked
                     | ErrorCode::Unusable
             )
@@ -296,7 +297,9 @@ fn exit_of(kind: core::ErrorKind) -> Exit {
 
         Kind::ProviderUnavailable
         | Kind::Busy
+        | Kind::OutcomeUnknown
         | Kind::StorageFull
+        | Kind::DatabaseFull
         | Kind::Locked
         | Kind::Unusable
         | Kind::RecordDamaged
@@ -309,7 +312,9 @@ fn exit_of_code(code: &ErrorCode) -> Exit {
     match code {
         ErrorCode::ProviderUnavailable
         | ErrorCode::Busy
+        | ErrorCode::OutcomeUnknown
         | ErrorCode::StorageFull
+        | ErrorCode::DatabaseFull
         | ErrorCode::Locked
         | ErrorCode::Unusable
         | ErrorCode::RecordDamaged

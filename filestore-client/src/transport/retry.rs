@@ -204,6 +204,10 @@ mod tests {
         assert_eq!(failed(1, Repeat::IfNothingChanged).delay(&broken), None);
         assert_eq!(failed(1, Repeat::IfNothingChanged).delay(&busy(1)), None, "a proxy's word");
         assert!(failed(1, Repeat::IfNothingChanged).delay(&unreachable).is_some());
+        let unknown = Problem::new(ErrorCode::OutcomeUnknown, 503, "");
+        let unknown = busy(1).with_problem(unknown);
+        assert_eq!(failed(1, Repeat::IfNothingChanged).delay(&unknown), None, "it may be made");
+        assert!(unknown.may_have_arrived() && !busy(1).may_have_arrived());
         assert_eq!(failed(1, Repeat::Never).delay(&unreachable), None);
         assert_eq!(failed(4, Repeat::Always).delay(&unreachable), None);
     }

@@ -103,8 +103,12 @@ kinds! {
     BodyTimeout => "body_timeout",
     /// A queue or budget is full; retry later.
     Busy => "busy",
+    /// The database did not answer to a change: whether it was made will be known later.
+    OutcomeUnknown => "outcome_unknown",
     /// The disk is full. Deletes still work.
     StorageFull => "storage_full",
+    /// The disk of the database server is full: it stores nothing, and deletes nothing either.
+    DatabaseFull => "database_full",
     /// The data directory is held by another process.
     Locked => "locked",
     /// The data directory, configuration or database cannot be used as it is.
@@ -245,6 +249,11 @@ impl Error {
     /// Returns the details that a program branches on.
     pub fn details(&self) -> &Details {
         &self.details
+    }
+
+    /// Tells if a disk had no room, the service's own or the database's: nothing was changed.
+    pub(crate) fn is_lack_of_room(&self) -> bool {
+        matches!(self.kind, ErrorKind::StorageFull | ErrorKind::DatabaseFull)
     }
 
     /// Writes the whole chain in one line, for the log.

@@ -8,9 +8,14 @@
 //! # Commit point
 //! A call that returns `Ok` is durable (unless the engine was opened with
 //! [`Durability::Process`](crate::domain::config::Durability)). Blobs named in it were durable before.
-//! A write that fails with [`StorageFull`](crate::domain::error::ErrorKind::StorageFull) or
-//! [`Busy`](crate::domain::error::ErrorKind::Busy) committed nothing; after any other error it may have
-//! been committed or not.
+//! A write that fails with [`StorageFull`], [`DatabaseFull`] or [`Busy`] committed nothing; after any other
+//! error it may have been committed or not. After [`OutcomeUnknown`] it may also be committed yet
+//! ([`Metadata::outcomes_known`]).
+//!
+//! [`StorageFull`]: crate::domain::error::ErrorKind::StorageFull
+//! [`DatabaseFull`]: crate::domain::error::ErrorKind::DatabaseFull
+//! [`Busy`]: crate::domain::error::ErrorKind::Busy
+//! [`OutcomeUnknown`]: crate::domain::error::ErrorKind::OutcomeUnknown
 
 mod types;
 mod inspection;
@@ -442,6 +447,13 @@ pub trait Metadata: Inspection {
     /// Makes all earlier commits durable, if the engine was opened not to flush each of them
     /// ([`Durability::Process`](crate::domain::config::Durability)).
     async fn flush(&self) -> Result<()>;
+
+    /// Waits until of every change that ended in
+    /// [`OutcomeUnknown`](crate::domain::error::ErrorKind::OutcomeUnknown) so far it is known whether it
+    /// was made. Fails once the engine is closed.
+    async fn outcomes_known(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// Answers if the database does.
     async fn ping(&self) -> Result<()>;

@@ -263,9 +263,10 @@ impl FileStore {
 }
 
 /// Returns true if after this error it is certain that nothing was committed: every kind but a fault
-/// of the service, which may have struck during the commit itself.
+/// of the service, which may have struck during the commit itself, and a commit that a database far away
+/// did not answer.
 pub(super) fn leaves_nothing(error: &Error) -> bool {
-    error.kind() != ErrorKind::Internal
+    !matches!(error.kind(), ErrorKind::Internal | ErrorKind::OutcomeUnknown)
 }
 
 impl StagedFiles {

@@ -35,6 +35,7 @@ pub(super) async fn open(config: &StoreConfig, clock: &Clock) -> Result<(Arc<dyn
     let options = postgres_options(config, place)?;
     let fresh = StoreId::generate(clock.now());
     let metadata = PostgresMetadata::open_known_as(fresh, &options).await?;
+    metadata.await_writers().await?;
     let age = if metadata.store_id() == fresh { Age::New } else { Age::Old };
     Ok((Arc::new(metadata), age))
 }
@@ -86,87 +87,4 @@ mod tests {
 
 /// They need a server: `tests/services/postgres/run` starts one.
 #[cfg(all(test, feature = "postgres"))]
-mod tests {
-    use std::path::Path;
-
-    use crate::domain::config::{Durability, MetadataPlace, PostgresConfig, StoreConfig};
-    use crate::domain::error::ErrorKind;
-    use crate::domain::scope::Scope;
-    use crate::metadata::postgres::tests::Schema;
-    use crate::service::{FileStore, NewUpload};
-
-    fn config(schema: &Schema) -> StoreConfig {
-        let mut place = PostgresConfig::new(std::env::var("FILESTORE_TEST_POSTGRES").unwrap());
-        schema.name().clone_into(&mut place.schema);
-        place.connections = 4;
-        place.only_server = true;
-        StoreConfig {
-            metadata: MetadataPlace::Postgres(place),
-            durability: Durability::Process,
-            ..StoreConfig::default()
-        }
-    }
-
-    async fn open(dir: &Path, schema: &Schema) -> crate::domain::error::Result<FileStore> {
-        FileStore::builder(dir).config(config(schema)).open().await
-    }
-
-    fn new() -> NewUpload {
-        NewUpload::new("42".parse().unwrap(), "docs".parse().unwrap())
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_store_keeps_its_records_in_postgres_and_its_bytes_in_its_directory() {
-        let (dir, schema) = (tempfile::tempdir().unwrap(), Schema::new());
-        let store = open(dir.path(), &schema).await.unwrap();
-        let id = store.inner.metadata.store_id();
-        let record = store.upload(new(), &b"bytes"[..]).await.unwrap();
-        assert_eq!(store.read(record.file_id, &Scope::All).await.unwrap(), "bytes");
-        store.close().await;
-        drop(store);
-        assert!(!dir.path().join("metadata.sqlite3").exists());
-
-        let again = open(dir.path(), &schema).await.unwrap();
-        assert_eq!(again.inner.metadata.store_id(), id);
-        assert_eq!(again.read(record.file_id, &Scope::All).await.unwrap(), "bytes");
-        again.close().await;
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn another_stores_directory_is_refused() {
-        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let sqlite = FileStore::open(other.path()).await.unwrap();
-        sqlite.close().await;
-        drop(sqlite);
-
-        let schema = Schema::new();
-        for _ in ["new records", "records that were made by the first attempt"] {
-            let error = open(other.path(), &schema).await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Unusable, "{error}");
-        }
-        let store = open(dir.path(), &schema).await.unwrap();
-        store.close().await;
-        drop(store);
-
-        let elsewhere = tempfile::tempdir().unwrap();
-        let error = open(elsewhere.path(), &schema).await.unwrap_err();
-        assert_eq!(
-            error.kind(),
-            ErrorKind::Unusable,
-            "an empty directory is not the one of these records"
-        );
-        let error = FileStore::open(dir.path()).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unusable, "nor is SQLite what has them");
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_private_directory_needs_the_word_that_there_is_no_other_server() {
-        let (dir, schema) = (tempfile::tempdir().unwrap(), Schema::new());
-        let mut config = config(&schema);
-        let MetadataPlace::Postgres(place) = &mut config.metadata else { panic!("{config:?}") };
-        place.only_server = false;
-        let error = FileStore::builder(dir.path()).config(config).open().await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unusable);
-        assert!(error.to_string().contains("postgres.only_server"), "{error}");
-    }
-}
+mod tests;

@@ -114,7 +114,7 @@ async fn record(metadata: &dyn Metadata, recorded: &Settings, config: &StoreConf
     }
 
     match metadata.put_settings(used).await {
-        Err(error) if error.kind() == ErrorKind::StorageFull => {
+        Err(error) if error.is_lack_of_room() => {
             tracing::warn!("the disk is full: changed settings are not on record yet");
             Ok(())
         }

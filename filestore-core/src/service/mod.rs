@@ -33,6 +33,7 @@ mod upload;
 mod arrived;
 mod staged;
 mod commit;
+mod uncommitted;
 mod publish;
 mod idempotency;
 mod quota;

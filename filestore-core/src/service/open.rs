@@ -8,7 +8,6 @@ use parking_lot::{Mutex, RwLock};
 
 use super::at_work::AtWork;
 use super::checks::Checks;
-use super::commit::leaves_nothing;
 use super::key_ring::KeyRing;
 use super::last_used::{self, Age, Opener};
 use super::migrations::Migrations;
@@ -21,7 +20,7 @@ use super::{FileStore, Inner, elsewhere, idempotency, permits, quota, recovery, 
 use crate::domain::clock::Clock;
 use crate::domain::config::{Durability, Limits, MetadataPlace, StoreConfig};
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::id::{BlobId, StoreId};
+use crate::domain::id::StoreId;
 use crate::domain::leap::LeapGuard;
 use crate::domain::provider::ProviderConfig;
 use crate::domain::variant::{Fit, VariantSize};
@@ -184,7 +183,7 @@ impl FileStoreBuilder {
         let (metadata, age) = if let Some(here) = database {
             here
         } else {
-            let (metadata, age) = elsewhere::open(&config, &clock).await?;
+            let (metadata, age) = Box::pin(elsewhere::open(&config, &clock)).await?;
             check_unused(&dir, &*metadata).await?;
             (metadata, age)
         };
@@ -305,7 +304,8 @@ async fn check_unused(dir: &DataDir, metadata: &dyn Metadata) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "the data directory {} holds the files of another store than the one whose records are in PostgreSQL",
+        "the data directory {} holds the files of another store than the one whose records are in PostgreSQL; \
+         `filestore metadata copy` moves its records there",
         path.display()
     );
     Err(Error::new(ErrorKind::Unusable, message))
@@ -328,115 +328,14 @@ async fn check_identity(dir: &DataDir, metadata: &dyn Metadata) -> Result<()> {
     let noted = metadata.put_settings([(MARKED.to_owned(), "1".to_owned())].into()).await;
     match noted {
         // A later opening notes it.
-        Err(error) if error.kind() == ErrorKind::StorageFull => Ok(()),
+        Err(error) if error.is_lack_of_room() => Ok(()),
         outcome => outcome,
-    }
-}
-
-impl Inner {
-    /// Settles staged blobs after their commit failed with `error`: those that no record names are
-    /// discarded. Where the error leaves it open whether the commit was made the database is asked;
-    /// if the database does not answer either, the blobs stay until the next start, which asks
-    /// again.
-    pub(super) async fn discard_uncommitted(&self, staged: Vec<BlobId>, error: &Error) {
-        if leaves_nothing(error) {
-            return self.discard(staged).await;
-        }
-
-        match self.metadata.live_local_keys(&staged).await {
-            Ok(live) => {
-                let mut dead = staged;
-                dead.retain(|id| live.iter().all(|key| key.blob_id() != *id));
-                self.publish_all(live).await;
-                self.discard(dead).await;
-            }
-            Err(error) => {
-                tracing::warn!(error = %error.chain(), "staged blobs stay until the next start");
-            }
-        }
-    }
-
-    /// Discards staged blobs that no record will name. Those that cannot be removed now are removed
-    /// at the next start.
-    pub(super) async fn discard(&self, staged: Vec<BlobId>) {
-        if let Err(error) = self.stores.local().discard_staged(staged).await {
-            tracing::warn!(error = %error.chain(), "staged blobs stay until the next start");
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use rusqlite::Connection;
-
     use super::*;
-    use crate::domain::error::ErrorKind;
-    use crate::domain::scope::Scope;
-    use crate::service::{Change, NewUpload, Replacement};
-
-    fn staged_names(store: &FileStore) -> usize {
-        std::fs::read_dir(store.data_dir().path().join("staging")).unwrap().count()
-    }
-
-    /// A store whose organization 42 has a binding that cannot be read, and a file of it.
-    async fn with_a_broken_binding(dir: &Path) -> (FileStore, crate::domain::record::FileRecord) {
-        let store = FileStore::open(dir).await.unwrap();
-        let record = store.upload(new(), &b"old"[..]).await.unwrap();
-        store.inner.publishing.idle().await;
-        let other = Connection::open(store.data_dir().database()).unwrap();
-        let sql = "INSERT INTO bindings (organization_id, organization_name, storage_provider, sync_enabled,
-             is_active, effective_from) VALUES (42, 'x', 'no code', 0, 1, 0)";
-        assert_eq!(other.execute(sql, []).unwrap(), 1);
-        (store, record)
-    }
-
-    fn new() -> NewUpload {
-        NewUpload::new("42".parse().unwrap(), "docs".parse().unwrap())
-    }
-
-    #[tokio::test]
-    async fn an_internal_error_before_the_commit_leaves_nothing_in_staging() {
-        let dir = tempfile::tempdir().unwrap();
-        let (store, record) = with_a_broken_binding(dir.path()).await;
-        let error = store.upload(new(), &b"bytes"[..]).await.unwrap_err();
-        assert_eq!((error.kind(), staged_names(&store)), (ErrorKind::Internal, 0));
-
-        let staged = store.uploads().stage_bytes("new".into()).await.unwrap();
-        let change = Change::Replace(Replacement::new(staged));
-        let error = store.change(record.file_id, &Scope::All, change, None).await.unwrap_err();
-        assert_eq!((error.kind(), staged_names(&store)), (ErrorKind::Internal, 0));
-        assert_eq!(store.read(record.file_id, &Scope::All).await.unwrap(), "old");
-    }
-
-    #[tokio::test]
-    async fn an_unknown_outcome_is_settled_by_what_the_database_says() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = FileStore::open(dir.path()).await.unwrap();
-        let key = store.upload(new(), &b"kept"[..]).await.unwrap().blob.key;
-        store.inner.publishing.idle().await;
-        let stored = dir.path().join("blobs").join(key.as_str());
-        std::fs::rename(&stored, dir.path().join("staging").join(key.blob_id().to_string()))
-            .unwrap();
-        let nobodys = store.uploads().stage_bytes("nobody's".into()).await.unwrap().keep();
-
-        let unknown = Error::internal("committing", "no answer");
-        store.inner.discard_uncommitted(vec![key.blob_id(), nobodys], &unknown).await;
-        assert!(stored.exists());
-        assert_eq!(staged_names(&store), 0);
-    }
-
-    #[tokio::test]
-    async fn what_a_closed_database_cannot_settle_stays_for_the_next_start() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = FileStore::open(dir.path()).await.unwrap();
-        let id = store.uploads().stage_bytes("x".into()).await.unwrap().keep();
-        store.close().await;
-        store
-            .inner
-            .discard_uncommitted(vec![id], &Error::internal("committing", "no answer"))
-            .await;
-        assert_eq!(staged_names(&store), 1);
-    }
 
     #[tokio::test]
     async fn a_second_process_is_kept_out_until_the_first_closes() {

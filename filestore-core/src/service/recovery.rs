@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::FileStore;
 use crate::domain::clock::Timestamp;
-use crate::domain::error::{ErrorKind, Result};
+use crate::domain::error::Result;
 use crate::domain::id::BlobId;
 use crate::domain::path::BlobKey;
 use crate::tasks::step::{Step, reached};
@@ -48,7 +48,7 @@ pub(crate) async fn recover(store: &FileStore) -> Result<()> {
     reached(Step::StaleWritesWithdrawn);
     match end_waits(store).await {
         // They end by themselves; what is stored can be read meanwhile.
-        Err(error) if error.kind() == ErrorKind::StorageFull => {
+        Err(error) if error.is_lack_of_room() => {
             tracing::warn!(
                 "the disk is full: purges that were under way wait for their leases to end"
             );

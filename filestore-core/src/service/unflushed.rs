@@ -100,7 +100,7 @@ async fn put(store: &FileStore, since: Option<Timestamp>) -> Result<()> {
     let text = since.map(|since| since.as_millis().to_string()).unwrap_or_default();
     let written = store.inner().metadata.put_settings([(SINCE.to_owned(), text)].into()).await;
     match written {
-        Err(error) if error.kind() == ErrorKind::StorageFull => Ok(()),
+        Err(error) if error.is_lack_of_room() => Ok(()),
         outcome => outcome,
     }
 }

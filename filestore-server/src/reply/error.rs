@@ -100,7 +100,9 @@ const fn status_of(kind: ErrorKind) -> StatusCode {
         | ErrorKind::RecordDamaged
         | ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         ErrorKind::ProviderUnavailable => StatusCode::BAD_GATEWAY,
-        ErrorKind::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Busy | ErrorKind::OutcomeUnknown | ErrorKind::DatabaseFull => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         ErrorKind::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
     }
 }
@@ -330,6 +332,8 @@ mod tests {
             (ErrorKind::DigestMismatch, 422),
             (ErrorKind::ProviderUnavailable, 502),
             (ErrorKind::Busy, 503),
+            (ErrorKind::OutcomeUnknown, 503),
+            (ErrorKind::DatabaseFull, 503),
             (ErrorKind::StorageFull, 507),
         ] {
             assert_eq!(status_of(kind).as_u16(), status, "{kind:?}");

@@ -75,8 +75,12 @@ open_word! {
         BodyTimeout = "body_timeout",
         /// A queue or budget is full; later it may not be.
         Busy = "busy",
+        /// The database did not answer to a change: it may have been made.
+        OutcomeUnknown = "outcome_unknown",
         /// The disk is full. Deletes still work.
         StorageFull = "storage_full",
+        /// The disk of the database server is full: nothing can be stored, changed or deleted.
+        DatabaseFull = "database_full",
         /// The data directory is held by another process.
         Locked = "locked",
         /// The data directory, configuration or database cannot be used as it is.

@@ -13,8 +13,8 @@ use crate::domain::id::StoreId;
 use crate::metadata::copying::{Cell, Cells, Column, Kind, Table};
 
 use super::fault::{Fault, Source};
-use super::sql::{Param, Sql};
-use super::{PostgresMetadata, PostgresOptions, pool, row, schema};
+use super::sql::{Limits, Param, Sql};
+use super::{PostgresMetadata, PostgresOptions, opened, pool, row, schema};
 
 /// Tables whose rows are numbered, with the column that has the number.
 const NUMBERED: [(&str, &str); 3] = [("files", "row_id"), ("blob_gc", "id"), ("bindings", "id")];
@@ -27,12 +27,12 @@ impl PostgresMetadata {
     /// is opened again; any other one that has something is refused.
     pub async fn open_to_copy(store: StoreId, options: &PostgresOptions) -> Result<Self> {
         options.check()?;
-        let pool = pool::pool(options)?;
-        let begun = async {
-            let mut connection = pool.get().await?;
+        let (pool, limits) = (pool::pool(options)?, Limits::of(options));
+        opened(limits.opening(), async {
+            let mut connection = pool::get(&pool, limits).await?;
             schema::begin_copy(&mut connection, &options.schema, store).await
-        };
-        begun.await.map_err(|fault: Fault| fault.into_error("opening the database"))?;
+        })
+        .await?;
         Self::migrated(pool, store, options).await
     }
 

@@ -103,14 +103,21 @@ impl Metadata for PostgresMetadata {
     }
 
     async fn insert_files(&self, insert: InsertFiles) -> Result<Inserted> {
+        let Some(first) = insert.records.first() else { return Ok(Inserted::Done) };
+        let organization = first.organization_id.clone();
         self.engine
-            .write("inserting files", insert, |sql, insert| Box::pin(files::insert(sql, insert)))
+            .write_of(organization, "inserting files", insert, |sql, insert| {
+                Box::pin(files::insert(sql, insert))
+            })
             .await
     }
 
     async fn update_file(&self, update: UpdateFile) -> Result<Updated> {
+        let organization = update.next.organization_id.clone();
         self.engine
-            .write("changing a file", update, |sql, update| Box::pin(files::update(sql, update)))
+            .write_of(organization, "changing a file", update, |sql, update| {
+                Box::pin(files::update(sql, update))
+            })
             .await
     }
 
@@ -718,10 +725,17 @@ impl Metadata for PostgresMetadata {
             .await
     }
 
+    async fn outcomes_known(&self) -> Result<()> {
+        self.engine.outcomes_known().await
+    }
+
     async fn ping(&self) -> Result<()> {
         self.engine
             .read("asking the database", &(), |sql, ()| {
-                Box::pin(async move { sql.exists("SELECT 1", &[]).await.map(drop) })
+                Box::pin(async move {
+                    sql.be_brief();
+                    sql.exists("SELECT 1", &[]).await.map(drop)
+                })
             })
             .await
     }

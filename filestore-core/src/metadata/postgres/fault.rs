@@ -3,31 +3,47 @@
 //! | class | cause | to the caller | then |
 //! |---|---|---|---|
 //! | [`Class::Again`] | a deadlock, a serialization failure, a connection lost before COMMIT, a transaction found rolled back | `Busy`, nothing was committed | tried again a few times |
-//! | [`Class::Busy`] | no connection, a timeout of a statement or a lock, a server that starts, stops or only reads | `Busy`, nothing was committed | – |
-//! | [`Class::Full`] | no space on the server's disk | `StorageFull`, nothing was committed | – |
-//! | [`Class::Refused`] | settings of the server with which the promises cannot be kept, a wrong password | `Unusable`, nothing was committed | – |
-//! | [`Class::Unknown`] | a connection lost at COMMIT, and no answer afterwards | `Internal`: committed or not | – |
+//! | [`Class::Busy`] | no connection, no answer, a timeout of a statement or a lock, a server that starts, stops or only reads | `Busy`, nothing was committed | – |
+//! | [`Class::Full`] | no space on the server's disk | `DatabaseFull`, nothing was committed | – |
+//! | [`Class::Refused`] | settings of the server with which the promises cannot be kept, a wrong password, a standby | `Busy`, nothing was committed; at opening `Unusable` | – |
+//! | [`Class::Unknown`] | a connection lost at COMMIT, and no answer afterwards | `OutcomeUnknown`: committed or not | the server is asked on and on (`fates`) |
 //! | [`Class::Other`] | anything else, such as an inconsistent row | `Internal` | – |
 //!
 //! No fault makes the engine unusable: what PostgreSQL has lost it finds again by itself, and the next
 //! call gets another connection.
+//!
+//! A fault says all its causes itself, and has no source: what a server details has values of rows.
 
-use deadpool_postgres::{HookError, PoolError};
+use std::io;
+use std::time::Duration;
+
+use deadpool_postgres::{HookError, PoolError, TimeoutType};
 use tokio_postgres::error::{Severity, SqlState};
 
 use crate::domain::damage::DamagedRow;
 use crate::domain::error::{Error, ErrorKind};
 pub(super) use crate::metadata::stored::Source;
 
+/// The pause in seconds that a client is asked to make.
+const RETRY_AFTER_SECS: u64 = 1;
+
+/// That pause, where somebody has to make room first.
+const ROOM_AFTER_SECS: u64 = 10;
+
+const BUSY: &str = "the database is busy";
+
 /// A failure inside the engine.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     /// A statement failed: its transaction will not be committed.
     #[error("{}", told(.0))]
-    Sql(#[from] tokio_postgres::Error),
+    Sql(tokio_postgres::Error),
     /// No connection was to be had.
-    #[error("no connection: {0}")]
+    #[error("no connection: {}", unconnected(.0))]
     NoConnection(PoolError),
+    /// An answer did not come in time.
+    #[error("the database was silent for {0:?}")]
+    Silent(Duration),
     /// The server refused the COMMIT.
     #[error("cannot commit: {}", told(.0))]
     Commit(tokio_postgres::Error),
@@ -69,6 +85,9 @@ impl Fault {
     pub(super) fn class(&self) -> Class {
         match self {
             Self::Sql(error) | Self::Commit(error) => class_of(error),
+            Self::NoConnection(PoolError::Backend(error)) if takes_no_writes(error) => {
+                Class::Refused
+            }
             Self::NoConnection(
                 PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)),
             ) => {
@@ -78,7 +97,7 @@ impl Fault {
                     known => known,
                 }
             }
-            Self::NoConnection(_) => Class::Busy,
+            Self::NoConnection(_) | Self::Silent(_) => Class::Busy,
             Self::RolledBack | Self::Overtaken => Class::Again,
             Self::Unknown(_) => Class::Unknown,
             Self::Refused(_) => Class::Refused,
@@ -88,7 +107,11 @@ impl Fault {
 
     /// Tells if the server may not know yet that the transaction is over.
     pub(super) fn lost_connection(&self) -> bool {
-        matches!(self, Self::Sql(error) if error.as_db_error().is_none())
+        match self {
+            Self::Sql(error) => error.as_db_error().is_none(),
+            Self::Silent(_) => true,
+            _ => false,
+        }
     }
 
     /// Tells if a unique index refused the row.
@@ -119,35 +142,65 @@ impl Fault {
         match &self {
             Self::Row { what, .. } => {
                 let doing = format!("{doing}: the record of {what} is inconsistent");
-                Error::internal(&doing, self)
+                return Error::internal(&doing, self);
             }
             Self::Record { file_id, .. } => {
                 let message = format!(
                     "the record of the file is damaged, and has to be repaired in the database or restored from a \
                      backup: {file_id}"
                 );
-                Error::new(ErrorKind::RecordDamaged, message).with_source(self)
+                return Error::new(ErrorKind::RecordDamaged, message).with_source(self);
             }
-            _ => match self.class() {
-                Class::Full => {
-                    Error::new(ErrorKind::StorageFull, "the storage is full").with_source(self)
-                }
-                Class::Again | Class::Busy if matches!(self, Self::NoConnection(_)) => {
-                    let message = "the database cannot be reached";
-                    let error = Error::new(ErrorKind::Busy, message).with_retry_after_secs(1);
-                    error.with_source(self)
-                }
-                Class::Again | Class::Busy => busy().with_source(self),
-                Class::Refused => {
-                    let message = match &self {
-                        Self::Refused(why) => why.clone(),
-                        _ => "the database refuses the connection".to_owned(),
-                    };
-                    Error::new(ErrorKind::Unusable, message).with_source(self)
-                }
-                Class::Unknown | Class::Other => Error::internal(doing, self),
-            },
+            _ => {}
         }
+
+        let (kind, message) = match self.class() {
+            Class::Other => return Error::internal(doing, self),
+            Class::Full => (ErrorKind::DatabaseFull, "the disk of the database server is full"),
+            Class::Unknown => {
+                (ErrorKind::OutcomeUnknown, "the database does not say whether the change was made")
+            }
+            Class::Again | Class::Busy | Class::Refused => (ErrorKind::Busy, self.unavailable()),
+        };
+        let after =
+            if kind == ErrorKind::DatabaseFull { ROOM_AFTER_SECS } else { RETRY_AFTER_SECS };
+        Error::new(kind, message).with_retry_after_secs(after).with_source(self)
+    }
+
+    /// Makes the error of an opening that failed. What somebody has to mend first is told as it is.
+    pub(super) fn at_opening(self) -> Error {
+        if self.class() != Class::Refused {
+            return self.into_error("opening the database");
+        }
+        let message = match &self {
+            Self::Refused(why) => why.clone(),
+            Self::NoConnection(PoolError::Backend(error)) if takes_no_writes(error) => {
+                "the database takes no writes: its server is a standby, or default_transaction_read_only is on"
+                    .to_owned()
+            }
+            _ => "the database refuses the connection".to_owned(),
+        };
+        Error::new(ErrorKind::Unusable, message).with_source(self)
+    }
+
+    /// Says to a caller why the database cannot be used now.
+    fn unavailable(&self) -> &'static str {
+        match self {
+            Self::NoConnection(PoolError::Timeout(TimeoutType::Wait)) => BUSY,
+            Self::NoConnection(_) | Self::Refused(_) => "the database cannot be reached",
+            Self::Silent(_) => "the database does not answer",
+            Self::Sql(error) if error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => {
+                "the database takes no writes"
+            }
+            _ if self.class() == Class::Refused => "the database refuses what is asked of it",
+            _ => BUSY,
+        }
+    }
+}
+
+impl From<tokio_postgres::Error> for Fault {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Sql(error)
     }
 }
 
@@ -162,7 +215,7 @@ impl From<PoolError> for Fault {
 
 /// Makes the error of a call that the database cannot serve now.
 pub(super) fn busy() -> Error {
-    Error::new(ErrorKind::Busy, "the database is busy").with_retry_after_secs(1)
+    Error::new(ErrorKind::Busy, BUSY).with_retry_after_secs(RETRY_AFTER_SECS)
 }
 
 /// Makes the error of every call after [`close`](crate::metadata::Metadata::close).
@@ -177,39 +230,77 @@ pub(super) fn refuses_commit(error: &tokio_postgres::Error) -> bool {
 }
 
 fn class_of(error: &tokio_postgres::Error) -> Class {
-    let Some(code) = error.code() else {
+    let Some(told) = error.as_db_error() else {
         // The connection is gone, or the values could not be sent.
-        return if error.is_closed() || is_io(error) { Class::Again } else { Class::Other };
+        let is_lost = error.is_closed() || cause::<io::Error>(error).is_some();
+        return if is_lost { Class::Again } else { Class::Other };
     };
 
-    match code.code() {
+    match told.code().code() {
         // A serialization failure, a deadlock; the server ended the session.
         "40001" | "40P01" | "57P01" | "57P02" | "57P05" | "25P03" => Class::Again,
         // A statement or a lock took too long; too many connections; the server starts; it only reads.
         "57014" | "55P03" | "53300" | "57P03" | "25006" | "53200" | "53000" => Class::Busy,
         "53100" => Class::Full,
-        "28000" | "28P01" | "3D000" | "42501" => Class::Refused,
+        // No such role, database or right; the database takes no connections, or is gone.
+        "28000" | "28P01" | "3D000" | "42501" | "57P04" => Class::Refused,
+        "55000" if ends_session(error) => Class::Refused,
         code if code.starts_with("08") => Class::Again,
+        _ if ends_session(error) => Class::Again,
         _ => Class::Other,
     }
 }
 
-fn is_io(error: &tokio_postgres::Error) -> bool {
+/// Tells if the server ended the session with these words.
+fn ends_session(error: &tokio_postgres::Error) -> bool {
+    let severity = error.as_db_error().and_then(tokio_postgres::error::DbError::parsed_severity);
+    matches!(severity, Some(Severity::Fatal | Severity::Panic))
+}
+
+/// Tells if a connection was given up because its server only reads: so says tokio-postgres, not the
+/// operating system.
+fn takes_no_writes(error: &tokio_postgres::Error) -> bool {
+    cause::<io::Error>(error).is_some_and(|error| {
+        error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none()
+    })
+}
+
+/// Looks for a cause of a type.
+fn cause<E: std::error::Error + 'static>(error: &tokio_postgres::Error) -> Option<&E> {
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
-        if error.is::<std::io::Error>() {
-            return true;
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
         }
         cause = error.source();
     }
-    false
+    None
 }
 
-/// Says what the server said, which the error itself leaves to its source. Not its detail: that has values
-/// of rows.
+/// Says what the server said, or what kept it from being heard. Not the server's detail: that has values of
+/// rows.
 fn told(error: &tokio_postgres::Error) -> String {
-    match error.as_db_error() {
-        Some(told) => format!("{} ({})", told.message(), told.code().code()),
-        None => error.to_string(),
+    if let Some(told) = error.as_db_error() {
+        return format!("{} ({})", told.message(), told.code().code());
+    }
+
+    let mut line = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        line.push_str(": ");
+        line.push_str(&error.to_string());
+        cause = error.source();
+    }
+    line
+}
+
+fn unconnected(error: &PoolError) -> String {
+    match error {
+        PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
+            told(error)
+        }
+        PoolError::Timeout(TimeoutType::Wait) => "all are in use".to_owned(),
+        PoolError::Timeout(_) => "no answer in time".to_owned(),
+        other => other.to_string(),
     }
 }

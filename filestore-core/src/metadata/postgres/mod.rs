@@ -11,9 +11,10 @@
 //! serialization failure is tried again a few times, within the call.
 //!
 //! # Crash safety
-//! The server's COMMIT is the commit point; `transaction` says how a lost answer to it is found out. A
-//! server that may lose acknowledged commits is refused at the first connection, unless the store was
-//! opened with [`Durability::Process`]. A failover to a standby that had not all of the log loses what it
+//! The server's COMMIT is the commit point; `transaction` says how a lost answer to it is found out, `fates`
+//! what waits for it, and `writers` how a start waits for what a killed process left. A server that may lose
+//! acknowledged commits is refused at each connection, unless the store was opened with
+//! [`Durability::Process`]; one whose database a power cut may destroy always. A failover to a standby that had not all of the log loses what it
 //! had not: for [`Durability::Full`] across failovers, replication must be synchronous.
 //!
 //! # Caches
@@ -34,8 +35,10 @@
 //! [`Durability::Full`]: crate::domain::config::Durability::Full
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use deadpool_postgres::Pool;
+use tokio::time::timeout;
 
 use crate::domain::clock::Clock;
 use crate::domain::error::Result;
@@ -46,7 +49,10 @@ mod tls;
 mod pool;
 mod fault;
 mod sql;
+mod shares;
 mod transaction;
+mod fates;
+mod writers;
 mod schema;
 mod row;
 mod damage;
@@ -78,7 +84,12 @@ pub(crate) mod tests;
 pub use options::PostgresOptions;
 
 use fault::Fault;
+use sql::Limits;
 use transaction::Engine;
+
+/// The longest wait for a migration of the schema: it may build indexes of large tables, and wait for a server
+/// that does.
+const MIGRATION: Duration = Duration::from_hours(24);
 
 /// Metadata in a PostgreSQL database. See the module.
 pub struct PostgresMetadata {
@@ -100,26 +111,32 @@ impl PostgresMetadata {
     /// Opens the database as [`open`](Self::open) does. A store that has no id yet gets `store`.
     pub async fn open_known_as(store: StoreId, options: &PostgresOptions) -> Result<Self> {
         options.check()?;
-        let pool = pool::pool(options)?;
-        let checked = async {
-            let connection = pool.get().await?;
+        let (pool, limits) = (pool::pool(options)?, Limits::of(options));
+        opened(limits.opening(), async {
+            let connection = pool::get(&pool, limits).await?;
             schema::refuse_unfinished(&connection, &options.schema).await
-        };
-        checked.await.map_err(|fault: Fault| fault.into_error("opening the database"))?;
+        })
+        .await?;
         Self::migrated(pool, store, options).await
     }
 
     /// Opens the database once its schema is up to date.
     async fn migrated(pool: Pool, store: StoreId, options: &PostgresOptions) -> Result<Self> {
-        let migrated = async {
-            let mut connection = pool.get().await?;
+        let limits = Limits::of(options);
+        let store = opened(MIGRATION, async {
+            let mut connection = pool::get(&pool, limits).await?;
             schema::migrate(&mut connection, &options.schema, store).await
-        };
-        let store =
-            migrated.await.map_err(|fault: Fault| fault.into_error("opening the database"))?;
-        let engine = Engine::new(pool, store);
-        let forgotten = engine.forget_old_marks().await;
-        forgotten.map_err(|fault| fault.into_error("opening the database"))?;
+        })
+        .await?;
+
+        let engine = Engine::new(pool, options, store);
+        opened(limits.opening(), engine.forget_old_marks()).await?;
         Ok(Self { engine: Arc::new(engine) })
     }
+}
+
+/// Waits for a step of an opening, for a limited time.
+async fn opened<T>(limit: Duration, step: impl Future<Output = Result<T, Fault>>) -> Result<T> {
+    let outcome = timeout(limit, step).await.unwrap_or(Err(Fault::Silent(limit)));
+    outcome.map_err(Fault::at_opening)
 }

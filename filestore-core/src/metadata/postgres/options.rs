@@ -36,7 +36,7 @@ pub struct PostgresOptions {
     /// The longest wait for a connection.
     pub connect_timeout: Duration,
     /// The survival of acknowledged commits. With [`Durability::Full`] a server whose `synchronous_commit`
-    /// or `fsync` is off is refused.
+    /// is off is refused; with any one whose `fsync` or `full_page_writes` is off.
     pub durability: Durability,
 }
 
@@ -69,10 +69,9 @@ impl PostgresOptions {
         if server.get_application_name().is_none() {
             server.application_name("filestore");
         }
-        // Of several hosts the one that takes writes: a standby shows what was true a while ago.
-        if server.get_hosts().len() > 1 {
-            server.target_session_attrs(TargetSessionAttrs::ReadWrite);
-        }
+        // Of several hosts, or addresses of one, the one that takes writes: a standby shows what was true a
+        // while ago.
+        server.target_session_attrs(TargetSessionAttrs::ReadWrite);
         // A server that is gone without a word is noticed within half a minute.
         server
             .keepalives_idle(Duration::from_secs(10))
@@ -117,6 +116,11 @@ impl PostgresOptions {
     pub fn with_durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
+    }
+
+    /// Returns the number of hosts that are tried for a connection.
+    pub(super) fn hosts(&self) -> u32 {
+        u32::try_from(self.server.get_hosts().len()).unwrap_or(1).max(1)
     }
 
     /// Checks what an application may have set.

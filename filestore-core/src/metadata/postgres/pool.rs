@@ -12,20 +12,24 @@
 //! (`jit`) takes longer than running one of ours.
 
 use deadpool_postgres::{
-    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime,
+    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime,
 };
+use tokio::time::timeout;
 
 use crate::domain::config::Durability;
 use crate::domain::error::{Error, Result};
 
+use super::fault::Fault;
 use super::options::PostgresOptions;
+use super::sql::Limits;
 use super::tls;
 
 /// The oldest server that is known to have all that is used here.
 const OLDEST_SERVER: i32 = 140_000;
 
-const SETTINGS: &str = "SELECT current_setting('server_version_num')::integer, \
-     current_setting('server_encoding'), current_setting('synchronous_commit'), current_setting('fsync')";
+const SETTINGS: &str = "SELECT current_setting('server_version_num')::integer,
+     current_setting('server_encoding'), current_setting('synchronous_commit'), current_setting('fsync'),
+     current_setting('full_page_writes')";
 
 /// Prepares connections; makes none yet.
 pub(super) fn pool(options: &PostgresOptions) -> Result<Pool> {
@@ -46,16 +50,22 @@ pub(super) fn pool(options: &PostgresOptions) -> Result<Pool> {
         })
     });
 
-    let patience = Some(options.connect_timeout);
+    // Each host of several may be one that does not answer.
+    let patience = options.connect_timeout;
     Pool::builder(Manager::from_config(server, tls, recycling))
         .max_size(options.connections)
-        .wait_timeout(patience)
-        .create_timeout(patience)
-        .recycle_timeout(patience)
+        .wait_timeout(Some(patience))
+        .create_timeout(Some(patience * options.hosts()))
+        .recycle_timeout(Some(patience))
         .post_create(hook)
         .runtime(Runtime::Tokio1)
         .build()
         .map_err(|error| Error::internal("preparing connections to the database", error))
+}
+
+/// Takes a connection out of the pool, which may make one. One that cannot be set up in time counts as none.
+pub(super) async fn get(pool: &Pool, limits: Limits) -> Result<Object, Fault> {
+    Ok(timeout(limits.checkout, pool.get()).await.map_err(|_| Fault::Silent(limits.checkout))??)
 }
 
 fn set_up(options: &PostgresOptions) -> String {
@@ -64,33 +74,95 @@ fn set_up(options: &PostgresOptions) -> String {
     format!(
         "SET search_path TO \"{schema}\"; SET client_encoding TO 'UTF8'; SET statement_timeout TO {statement};
          SET lock_timeout TO {lock}; SET idle_in_transaction_session_timeout TO 60000;
-         SET default_transaction_isolation TO 'read committed'; SET default_transaction_read_only TO off;
+         SET default_transaction_isolation TO 'read committed';
          SET jit TO off; SET enable_seqscan TO off; SET enable_bitmapscan TO off; SET enable_sort TO off;
          SET enable_incremental_sort TO off; SET enable_hashjoin TO off; SET enable_mergejoin TO off"
     )
 }
 
+/// The settings of a server on which our promises depend.
+#[derive(Debug)]
+struct Settings {
+    version: i32,
+    encoding: String,
+    synchronous_commit: String,
+    fsync: String,
+    full_page_writes: String,
+}
+
 /// Refuses a server with which acknowledged commits could be lost, or that cannot hold our texts.
 async fn check(connection: &ClientWrapper, durability: Durability) -> Result<(), HookError> {
     let row = connection.query_one(SETTINGS, &[]).await.map_err(HookError::Backend)?;
-    let (version, encoding): (i32, &str) = (row.get(0), row.get(1));
-    let (synchronous, fsync): (&str, &str) = (row.get(2), row.get(3));
+    let settings = Settings {
+        version: row.get(0),
+        encoding: row.get(1),
+        synchronous_commit: row.get(2),
+        fsync: row.get(3),
+        full_page_writes: row.get(4),
+    };
+    settings.refusal(durability).map_or(Ok(()), |why| Err(HookError::message(why)))
+}
 
-    if version < OLDEST_SERVER {
-        return Err(HookError::message(
-            "the server of the database must be PostgreSQL 14 or newer",
-        ));
+impl Settings {
+    /// Returns the reason for which the server cannot be used.
+    fn refusal(&self, durability: Durability) -> Option<String> {
+        let Self { version, encoding, synchronous_commit, fsync, full_page_writes } = self;
+        if *version < OLDEST_SERVER {
+            return Some("the server of the database must be PostgreSQL 14 or newer".to_owned());
+        }
+        if encoding != "UTF8" {
+            return Some(format!("the database must be encoded in UTF8, it is in {encoding}"));
+        }
+
+        // With any durability the database survives a power cut.
+        if fsync == "off" || full_page_writes == "off" {
+            return Some(format!(
+                "a power cut may destroy the database: fsync is {fsync}, full_page_writes is {full_page_writes}; \
+                 switch both on"
+            ));
+        }
+        (durability == Durability::Full && synchronous_commit == "off").then(|| {
+            "the database may lose acknowledged commits: synchronous_commit is off; switch it on, or set durability \
+             to process"
+                .to_owned()
+        })
     }
-    if encoding != "UTF8" {
-        return Err(HookError::message(format!(
-            "the database must be encoded in UTF8, it is in {encoding}"
-        )));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(
+        synchronous_commit: &str,
+        fsync: &str,
+        full_page_writes: &str,
+    ) -> [Option<String>; 2] {
+        let settings = Settings {
+            version: OLDEST_SERVER,
+            encoding: "UTF8".into(),
+            synchronous_commit: synchronous_commit.into(),
+            fsync: fsync.into(),
+            full_page_writes: full_page_writes.into(),
+        };
+        [Durability::Full, Durability::Process].map(|durability| settings.refusal(durability))
     }
-    if durability == Durability::Full && (synchronous == "off" || fsync == "off") {
-        return Err(HookError::message(format!(
-            "the database may lose acknowledged commits: synchronous_commit is {synchronous}, fsync is {fsync}; \
-             switch both on, or set durability to process"
-        )));
+
+    #[test]
+    fn a_lax_commit_is_for_durability_process_and_an_unsafe_disk_for_none() {
+        for sound in ["local", "remote_write", "on", "remote_apply"] {
+            assert_eq!(refusal(sound, "on", "on"), [None, None], "{sound}");
+        }
+        let [full, process] = refusal("off", "on", "on");
+        assert!(full.unwrap().contains("synchronous_commit is off"));
+        assert_eq!(process, None);
+
+        for (fsync, pages) in [("off", "on"), ("on", "off")] {
+            for refused in refusal("on", fsync, pages) {
+                let message = refused.unwrap();
+                assert!(message.contains(&format!("fsync is {fsync}")), "{message}");
+                assert!(message.contains(&format!("full_page_writes is {pages}")), "{message}");
+            }
+        }
     }
-    Ok(())
 }

@@ -1,17 +1,62 @@
 //! One connection in the hands of one call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use deadpool_postgres::Object;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use tokio_postgres::Row;
+use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
+use tokio_postgres::{Row, Statement};
 
 use crate::domain::damage::DamagedRow;
 use crate::domain::id::{OrganizationId, OrganizationNumber, StoreId};
 
 use super::fault::Fault;
+use super::options::PostgresOptions;
+
+/// The longest run of a statement that reads whole tables, once in a while.
+const PATIENCE: Duration = Duration::from_hours(1);
+
+const BE_PATIENT: &str = "SET LOCAL statement_timeout TO '1h'";
+
+/// The limits of the waits for answers. They are longer than what the server is told: it notices first,
+/// unless it cannot be heard.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// The journey to the server and back, with little work on the way.
+    pub(super) journey: Duration,
+    /// The wait for a connection, which may have to be made and set up.
+    pub(super) checkout: Duration,
+    /// The answer to a statement.
+    pub(super) answer: Duration,
+    /// The time for which a caller waits for the fate of a write that was not answered.
+    pub(super) fate: Duration,
+}
+
+impl Limits {
+    pub(super) fn of(options: &PostgresOptions) -> Self {
+        let PostgresOptions { connect_timeout, statement_timeout, lock_timeout, .. } = *options;
+        let hosts = options.hosts();
+        Self {
+            journey: connect_timeout,
+            checkout: connect_timeout * (hosts + 3),
+            answer: statement_timeout + connect_timeout,
+            fate: lock_timeout + connect_timeout,
+        }
+    }
+
+    /// Returns the limit of a short step of an opening.
+    pub(super) fn opening(self) -> Duration {
+        self.checkout + self.answer * 2
+    }
+
+    /// Returns the limit of a statement that may run for [`PATIENCE`].
+    pub(super) fn of_patient(self) -> Duration {
+        PATIENCE + self.journey
+    }
+}
 
 /// A value of a parameter.
 pub(super) type Param<'p> = &'p (dyn ToSql + Sync);
@@ -34,18 +79,21 @@ pub(super) enum Lock<'l> {
     Holds,
     /// The number of keys.
     Keys,
+    /// All that write. Taken first, and shared, by each write.
+    Writers,
 }
 
 impl Lock<'_> {
     /// Returns the number that stands for the lock. A chance collision makes two calls wait for each other's
     /// end, and does no other harm.
-    fn number(self, store: StoreId) -> i64 {
+    pub(super) fn number(self, store: StoreId) -> i64 {
         let name = match self {
             Self::Binding(organization) => format!("binding {}", organization.get()),
             Self::Bindings => "bindings".to_owned(),
             Self::Usage(organization) => format!("usage {organization}"),
             Self::Holds => "holds".to_owned(),
             Self::Keys => "keys".to_owned(),
+            Self::Writers => "writers".to_owned(),
         };
         let digest = Sha256::digest(format!("filestore {store} {name}"));
         i64::from_be_bytes(*digest.first_chunk().expect("a SHA-256 has 32 bytes"))
@@ -62,23 +110,32 @@ struct PassedOver {
 
 /// A connection in the hands of one call, within a transaction or without one.
 ///
-/// Dropped within a transaction, it closes the connection, and the server rolls back.
+/// Dropped within a transaction, or after an answer that did not come, it closes the connection, and the
+/// server rolls back.
 pub(super) struct Sql {
     /// The connection; `None` once it was given up.
     connection: Option<Object>,
     store: StoreId,
     in_transaction: bool,
+    /// The longest wait for an answer.
+    limit: Mutex<Duration>,
+    limits: Limits,
+    /// Set once an answer did not come in time.
+    is_silent: AtomicBool,
     /// Set by a refusal after which nothing of the call is to stay.
     abandoned: AtomicBool,
     passed_over: Mutex<PassedOver>,
 }
 
 impl Sql {
-    pub(super) fn new(connection: Object, store: StoreId) -> Self {
+    pub(super) fn new(connection: Object, store: StoreId, limits: Limits) -> Self {
         Self {
             connection: Some(connection),
             store,
             in_transaction: false,
+            limit: Mutex::new(limits.answer),
+            limits,
+            is_silent: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
             passed_over: Mutex::default(),
         }
@@ -86,6 +143,10 @@ impl Sql {
 
     pub(super) fn connection(&self) -> &Object {
         self.connection.as_ref().expect("taken on drop only")
+    }
+
+    pub(super) fn store(&self) -> StoreId {
+        self.store
     }
 
     /// Notes that a transaction begins, before the server is told.
@@ -109,9 +170,8 @@ impl Sql {
 
     /// Runs a query and returns its rows.
     pub(super) async fn rows(&self, query: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Fault> {
-        let connection = self.connection();
-        let statement = connection.prepare_cached(query).await?;
-        Ok(connection.query(&statement, params).await?)
+        let statement = self.prepare(query).await?;
+        self.answered(self.connection().query(&statement, params)).await
     }
 
     /// Runs a query and returns its first row, if it has one.
@@ -148,20 +208,43 @@ impl Sql {
         statement: &str,
         params: &[Param<'_>],
     ) -> Result<u64, Fault> {
-        let connection = self.connection();
-        let statement = connection.prepare_cached(statement).await?;
-        Ok(connection.execute(&statement, params).await?)
+        let statement = self.prepare(statement).await?;
+        self.answered(self.connection().execute(&statement, params)).await
     }
 
     /// Runs statements without parameters, as they are.
     pub(super) async fn batch(&self, statements: &str) -> Result<(), Fault> {
-        Ok(self.connection().batch_execute(statements).await?)
+        self.answered(self.connection().batch_execute(statements)).await
     }
 
-    /// Takes the bound off the run of a statement until the end of the transaction: for what reads whole
-    /// tables, once in a while.
+    /// Prepares a statement, unless that was done before on this connection.
+    pub(super) async fn prepare(&self, statement: &str) -> Result<Statement, Fault> {
+        self.answered(self.connection().prepare_cached(statement)).await
+    }
+
+    /// Waits for the answer of the server, for a limited time.
+    pub(super) async fn answered<T>(
+        &self,
+        answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, Fault> {
+        let limit = *self.limit.lock();
+        let Ok(answer) = timeout(limit, answer).await else {
+            self.is_silent.store(true, Ordering::Relaxed);
+            return Err(Fault::Silent(limit));
+        };
+        Ok(answer?)
+    }
+
+    /// Lets statements run for long until the end of the transaction: for what reads whole tables, once in
+    /// a while.
     pub(super) async fn be_patient(&self) -> Result<(), Fault> {
-        self.batch("SET LOCAL statement_timeout TO 0").await
+        *self.limit.lock() = self.limits.of_patient();
+        self.batch(BE_PATIENT).await
+    }
+
+    /// Waits for answers no longer than a journey takes.
+    pub(super) fn be_brief(&self) {
+        *self.limit.lock() = self.limits.journey;
     }
 
     /// Waits for a lock, and has it until the end of the transaction.
@@ -205,10 +288,12 @@ impl Sql {
 
 impl Drop for Sql {
     fn drop(&mut self) {
+        let is_silent = self.is_silent.load(Ordering::Relaxed);
         if let Some(connection) = self.connection.take()
-            && self.in_transaction
+            && (self.in_transaction || is_silent)
         {
-            // Out of the pool: another call must not get the rest of this transaction.
+            // Out of the pool: another call must not get the rest of this transaction, nor wait behind a
+            // statement without an answer.
             drop(Object::take(connection));
         }
     }

@@ -6,7 +6,16 @@
 //! breaks between the COMMIT and its answer, that row is looked at on another connection, which waits for
 //! the end of the transaction: it has the number, or the transaction was rolled back. So it is also after
 //! a crash of the server, and after a failover. (`pg_xact_status` cannot tell: a server that crashed gives
-//! the numbers of transactions of which nothing was flushed to others.)
+//! the numbers of transactions of which nothing was flushed to others.) The caller waits a while for that
+//! answer; without one the fate is asked for in the background (`fates`).
+//!
+//! A write holds a lock of the store from before its first change until its end, shared with all others:
+//! the next process waits until it can have that lock alone (`writers`), as a COMMIT of a killed process
+//! may still be under way at the server.
+//!
+//! # Deadlines
+//! The server is told how long a statement and a wait for a lock may take. Each answer also has a limit on
+//! this side (`sql`): a network that is silent ends no call by itself.
 //!
 //! # Cancellation
 //! A write goes on when its caller goes away, to its end: so no write is left open in the middle.
@@ -22,13 +31,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use tokio::time::{Instant, sleep};
 
 use crate::domain::error::{Error, Result};
-use crate::domain::id::StoreId;
+use crate::domain::id::{OrganizationId, StoreId};
 use crate::domain::load::QueueLoad;
 use crate::metadata::damaged_rows::DamagedRows;
 use crate::tasks;
 
+use super::fates::Fates;
 use super::fault::{self, Class, Fault};
-use super::sql::{Param, Sql};
+use super::options::PostgresOptions;
+use super::pool;
+use super::shares::Shares;
+use super::sql::{Limits, Lock, Param, Sql};
 
 /// The work of a call: a plain function of the connection and the call's arguments, as it may run several
 /// times.
@@ -40,20 +53,17 @@ const CALLS: usize = 4096;
 /// The most runs of one call.
 const ATTEMPTS: u32 = 6;
 
-/// The longest time for which the fate of a transaction is asked for.
-const FATE_WITHIN: Duration = Duration::from_secs(15);
-
 /// The pause between two questions for it.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 
-/// The mark of a write. Also locks the row, so that a question for its fate waits for its end.
-pub(super) const MARK: &str =
-    "INSERT INTO commit_marks AS mark (server, slot, number) VALUES ($1, $2, $3)
+/// The mark of a write. Also locks the row, so that a question for its fate waits for its end, and before
+/// it the store, together with all that write.
+const MARK: &str = "INSERT INTO commit_marks AS mark (server, slot, number)
+     SELECT $1::text, $2::integer, $3::bigint FROM pg_advisory_xact_lock_shared($4)
      ON CONFLICT (server, slot) DO UPDATE SET number = excluded.number, marked_at = now()";
 
 /// The last mark in a row. Writes as well, or it would not wait for the transaction that makes the row.
-pub(super) const FATE: &str =
-    "INSERT INTO commit_marks AS mark (server, slot, number) VALUES ($1, $2, 0)
+const FATE: &str = "INSERT INTO commit_marks AS mark (server, slot, number) VALUES ($1, $2, 0)
      ON CONFLICT (server, slot) DO UPDATE SET number = mark.number RETURNING number";
 
 /// Marks of servers that are gone.
@@ -72,11 +82,11 @@ enum Manner {
 
 /// The mark of one write.
 #[derive(Debug, Clone, Copy)]
-struct Mark {
+pub(super) struct Mark {
     /// The row, which nothing else of this engine uses until the fate of the write is known.
     slot: i32,
     /// The number, which no other write of this engine has.
-    number: i64,
+    pub(super) number: i64,
 }
 
 /// The marks of an engine.
@@ -113,22 +123,39 @@ impl Marks {
 /// The parts that all calls share.
 pub(super) struct Engine {
     pool: Pool,
+    limits: Limits,
     calls: Arc<Semaphore>,
     marks: Marks,
+    shares: Arc<Shares>,
+    /// The writes of which nobody knows yet whether they were committed.
+    pub(super) fates: Fates,
     pub(super) store: StoreId,
     pub(super) damaged: DamagedRows,
 }
 
 impl Engine {
-    pub(super) fn new(pool: Pool, store: StoreId) -> Self {
-        let calls = Arc::new(Semaphore::new(CALLS));
-        Self { pool, calls, marks: Marks::new(), store, damaged: DamagedRows::default() }
+    pub(super) fn new(pool: Pool, options: &PostgresOptions, store: StoreId) -> Self {
+        Self {
+            pool,
+            limits: Limits::of(options),
+            calls: Arc::new(Semaphore::new(CALLS)),
+            marks: Marks::new(),
+            shares: Arc::new(Shares::of(options.connections, options.connect_timeout)),
+            fates: Fates::default(),
+            store,
+            damaged: DamagedRows::default(),
+        }
+    }
+
+    /// Takes a connection out of the pool.
+    async fn connect(&self) -> Result<Sql, Fault> {
+        let connection = pool::get(&self.pool, self.limits).await?;
+        Ok(Sql::new(connection, self.store, self.limits))
     }
 
     /// Forgets the marks of servers that are gone.
     pub(super) async fn forget_old_marks(&self) -> Result<(), Fault> {
-        let sql = Sql::new(self.pool.get().await?, self.store);
-        sql.execute(FORGET_MARKS, &[]).await.map(drop)
+        self.connect().await?.execute(FORGET_MARKS, &[]).await.map(drop)
     }
 
     /// Reads; statements that must agree are to be run by [`read_snapshot`](Self::read_snapshot).
@@ -165,11 +192,47 @@ impl Engine {
         A: Send + Sync + 'static,
         T: Send + 'static,
     {
+        self.write_as(None, doing, args, work).await
+    }
+
+    /// Runs `work` as [`write`](Self::write) does, once the organization has a connection left of its share.
+    pub(super) async fn write_of<A, T>(
+        self: &Arc<Self>,
+        organization: OrganizationId,
+        doing: &'static str,
+        args: A,
+        work: Work<A, T>,
+    ) -> Result<T>
+    where
+        A: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        self.write_as(Some(organization), doing, args, work).await
+    }
+
+    async fn write_as<A, T>(
+        self: &Arc<Self>,
+        organization: Option<OrganizationId>,
+        doing: &'static str,
+        args: A,
+        work: Work<A, T>,
+    ) -> Result<T>
+    where
+        A: Send + Sync + 'static,
+        T: Send + 'static,
+    {
         let call = self.admit()?;
         let engine = Arc::clone(self);
         let running = tasks::spawn(async move {
+            let place = match &organization {
+                Some(organization) => Some(engine.shares.enter(organization).await?),
+                None => None,
+            };
             let outcome = engine.run(doing, Manner::Write, &args, work).await;
-            drop(call);
+            drop((place, call));
+            if outcome.is_err() {
+                engine.ask_for_fates();
+            }
             outcome
         });
         running.await.unwrap_or_else(|lost| Err(Error::internal(doing, lost)))
@@ -200,6 +263,7 @@ impl Engine {
         }
         self.calls.close();
         self.pool.close();
+        self.fates.close();
     }
 
     /// Runs a call, again where a fault passes by itself.
@@ -233,7 +297,7 @@ impl Engine {
         args: &A,
         work: Work<A, T>,
     ) -> Result<T, Fault> {
-        let mut sql = Sql::new(self.pool.get().await?, self.store);
+        let mut sql = self.connect().await?;
         let mark = (manner == Manner::Write).then(|| self.marks.take());
         let outcome = match self.begin(&mut sql, manner, mark).await {
             Ok(()) => self.work(sql, manner, mark, args, work).await,
@@ -262,12 +326,12 @@ impl Engine {
         };
 
         // Both at once: one journey to the server.
-        let connection = sql.connection();
-        let statement = connection.prepare_cached(MARK).await?;
-        let params: [Param<'_>; 3] = [&self.marks.server, &slot, &number];
-        let began = connection.batch_execute("BEGIN");
-        futures_util::future::try_join(began, connection.execute(&statement, &params)).await?;
-        Ok(())
+        let statement = sql.prepare(MARK).await?;
+        let writers = Lock::Writers.number(self.store);
+        let params: [Param<'_>; 4] = [&self.marks.server, &slot, &number, &writers];
+        let (began, connection) = (sql.batch("BEGIN"), sql.connection());
+        let marked = sql.answered(connection.execute(&statement, &params));
+        futures_util::future::try_join(began, marked).await.map(drop)
     }
 
     /// Works within what has begun, and ends it.
@@ -296,40 +360,51 @@ impl Engine {
 
     /// Commits, or finds out whether that was done.
     async fn commit(&self, mut sql: Sql, mark: Mark) -> Result<(), Fault> {
-        let Err(error) = sql.connection().batch_execute("COMMIT").await else {
-            sql.has_ended();
-            return Ok(());
+        let lost = match sql.batch("COMMIT").await {
+            Ok(()) => {
+                sql.has_ended();
+                return Ok(());
+            }
+            Err(Fault::Sql(error)) if fault::refuses_commit(&error) => {
+                return Err(Fault::Commit(error));
+            }
+            Err(lost) => lost,
         };
 
-        if fault::refuses_commit(&error) {
-            return Err(Fault::Commit(error));
-        }
-        tracing::warn!(%error, "the connection was lost at a commit: the server is asked whether it was done");
+        tracing::warn!(%lost, "a commit was not answered: the server is asked whether it was done");
         drop(sql);
         self.fate(mark).await
     }
 
-    /// Asks for the fate of a write until it is known, for a while.
+    /// Asks for the fate of a write until it is known, for a while. A caller that gets no answer is told
+    /// so, and the fate is asked for on and on.
     async fn fate(&self, mark: Mark) -> Result<(), Fault> {
-        let end = Instant::now() + FATE_WITHIN;
+        let end = Instant::now() + self.limits.fate;
         loop {
-            let unknown = match self.last_mark(mark.slot).await {
-                Ok(last) if last == mark.number => return Ok(()),
-                Ok(_) => return Err(Fault::RolledBack),
+            let unknown = match self.is_committed(mark).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => return Err(Fault::RolledBack),
                 Err(fault) => fault.to_string(),
             };
             if Instant::now() >= end {
+                self.fates.note(mark);
                 return Err(Fault::Unknown(unknown));
             }
             sleep(ASK_AGAIN).await;
         }
     }
 
-    async fn last_mark(&self, slot: i32) -> Result<i64, Fault> {
-        let sql = Sql::new(self.pool.get().await?, self.store);
-        let row = sql.first(FATE, &[&self.marks.server, &slot]).await?;
-        let number = row.map(|row| row.try_get(0)).transpose()?;
-        Ok(number.unwrap_or(0))
+    /// Asks once whether a write was committed; waits for its end.
+    pub(super) async fn is_committed(&self, mark: Mark) -> Result<bool, Fault> {
+        let sql = self.connect().await?;
+        let row = sql.first(FATE, &[&self.marks.server, &mark.slot]).await?;
+        let number: Option<i64> = row.map(|row| row.try_get(0)).transpose()?;
+        Ok(number == Some(mark.number))
+    }
+
+    /// Gives the row of a mark to the next write, once the fate of this one is known.
+    pub(super) fn give_back(&self, mark: Mark) {
+        self.marks.give_back(mark);
     }
 }
 

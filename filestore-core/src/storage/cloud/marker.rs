@@ -200,7 +200,7 @@ impl Cloud {
         match store.ledger.note_marked(self.code()).await {
             Ok(()) => is_noted.store(true, Ordering::Relaxed),
             // Deletes go on at a full disk. The marker is there, and a later use notes it.
-            Err(error) if error.kind() == ErrorKind::StorageFull => {}
+            Err(error) if error.is_lack_of_room() => {}
             Err(error) => return Err(error),
         }
         Ok(())

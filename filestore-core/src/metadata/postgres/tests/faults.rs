@@ -1,108 +1,17 @@
 //! Lost connections, timeouts, and answers that never come.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use futures_util::future::poll_immediate;
 
+use super::proxy::{AtCommit, Proxy, SlowCommits};
 use super::*;
 use crate::domain::error::ErrorKind;
 use crate::domain::scope::Scope;
 use crate::metadata::contract::{at, change, deleted, get, insert, put, ready};
 use crate::metadata::{Inserted, Inspection, Metadata};
-
-/// The treatment of a COMMIT by a proxy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-enum AtCommit {
-    Forward = 0,
-    /// Cuts the connection instead of forwarding it.
-    CutBefore = 1,
-    /// Forwards it, and cuts the connection before its answer.
-    CutAfter = 2,
-    /// Lets nobody through at all.
-    Refuse = 3,
-}
-
-/// A proxy before the server, which cuts connections.
-struct Proxy {
-    options: PostgresOptions,
-    mode: Arc<AtomicU8>,
-    cuts: Arc<AtomicUsize>,
-}
-
-impl Proxy {
-    async fn before(schema: &Schema) -> Self {
-        let options = schema.options();
-        let (host, port) = ("127.0.0.1", options.server.get_ports()[0]);
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let own_port = listener.local_addr().unwrap().port();
-        let (mode, cuts) = (Arc::new(AtomicU8::new(0)), Arc::new(AtomicUsize::new(0)));
-
-        let (modes, counted) = (Arc::clone(&mode), Arc::clone(&cuts));
-        tokio::spawn(async move {
-            loop {
-                let (client, _) = listener.accept().await.unwrap();
-                if modes.load(Ordering::Acquire) == AtCommit::Refuse as u8 {
-                    continue;
-                }
-                let server = TcpStream::connect((host, port)).await.unwrap();
-                tokio::spawn(relay(client, server, Arc::clone(&modes), Arc::clone(&counted)));
-            }
-        });
-
-        let address = std::env::var(ADDRESS).unwrap();
-        let address = address.replace(&format!(":{port}/"), &format!(":{own_port}/"));
-        let through = PostgresOptions::new(&address).unwrap();
-        let options = PostgresOptions { server: through.server, ..options };
-        Self { options, mode, cuts }
-    }
-
-    fn set(&self, mode: AtCommit) {
-        self.mode.store(mode as u8, Ordering::Release);
-    }
-}
-
-/// Relays both ways until the mode says to cut.
-async fn relay(
-    client: TcpStream,
-    server: TcpStream,
-    mode: Arc<AtomicU8>,
-    cuts: Arc<AtomicUsize>,
-) -> Option<()> {
-    let ((mut from_client, mut to_client), (mut from_server, mut to_server)) =
-        (client.into_split(), server.into_split());
-    let (mut sent, mut answered) = (vec![0; 65_536], vec![0; 65_536]);
-    loop {
-        tokio::select! {
-            length = from_client.read(&mut sent) => {
-                let bytes = &sent[..length.ok().filter(|length| *length > 0)?];
-                let is_commit = bytes.windows(7).any(|part| part == b"COMMIT\0");
-                let mode = mode.load(Ordering::Acquire);
-                if is_commit && mode == AtCommit::CutBefore as u8 {
-                    cuts.fetch_add(1, Ordering::AcqRel);
-                    return None;
-                }
-                to_server.write_all(bytes).await.ok()?;
-                if is_commit && mode == AtCommit::CutAfter as u8 {
-                    cuts.fetch_add(1, Ordering::AcqRel);
-                    // Its answer: so it was done.
-                    from_server.readable().await.ok()?;
-                    return None;
-                }
-                if mode == AtCommit::Refuse as u8 {
-                    return None;
-                }
-            }
-            length = from_server.read(&mut answered) => {
-                let bytes = &answered[..length.ok().filter(|length| *length > 0)?];
-                to_client.write_all(bytes).await.ok()?;
-            }
-        }
-    }
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_whose_answer_was_lost_counts_once() {
@@ -114,7 +23,7 @@ async fn a_commit_whose_answer_was_lost_counts_once() {
     let record = ready("acme");
     let outcome = metadata.insert_files(insert([record.clone()])).await.unwrap();
     assert_eq!(outcome, Inserted::Done, "a second run would fail: the id is taken");
-    assert_eq!(proxy.cuts.load(Ordering::Acquire), 1, "the commit was not run again");
+    assert_eq!(proxy.cuts(), 1, "the commit was not run again");
     proxy.set(AtCommit::Forward);
 
     assert_eq!(get(&direct, record.file_id).await.as_deref(), Some(&record));
@@ -131,7 +40,7 @@ async fn a_commit_that_never_arrived_is_run_again() {
     let record = ready("acme");
     let (inserting, inserted) = (Arc::clone(&metadata), record.clone());
     let call = tokio::spawn(async move { inserting.insert_files(insert([inserted])).await });
-    while proxy.cuts.load(Ordering::Acquire) == 0 {
+    while proxy.cuts() == 0 {
         tokio::task::yield_now().await;
     }
     proxy.set(AtCommit::Forward);
@@ -161,15 +70,6 @@ async fn a_server_that_is_away_makes_calls_wait_and_is_found_again() {
     assert_eq!(get(&metadata, record.file_id).await.as_deref(), Some(&record));
     put(&metadata, ready("acme")).await;
     assert_eq!(metadata.usage(&record.organization_id).await.unwrap().total().files, 2);
-}
-
-/// Stops, kills or starts the server of the tests.
-async fn service(command: &str) {
-    let service = std::env::var("FILESTORE_TEST_POSTGRES_SERVICE").unwrap();
-    let mut run = std::process::Command::new(service);
-    run.arg(command);
-    let status = crate::tasks::blocking(move || run.status()).await.unwrap().unwrap();
-    assert!(status.success(), "{status}");
 }
 
 /// Alone, as it takes the server from all others:
@@ -210,8 +110,8 @@ async fn a_killed_server_loses_nothing_that_was_acknowledged() {
                 break;
             }
         }
-        service(how).await;
-        service("start").await;
+        service(&[how]).await;
+        service(&["start"]).await;
         while metadata.ping().await.is_err() {
             tokio::task::yield_now().await;
         }
@@ -270,4 +170,169 @@ async fn a_cancelled_read_leaves_no_transaction_open() {
     assert_eq!(metadata.backlog(at(0), at(0)).await.unwrap(), []);
     metadata.close().await;
     drop(schema);
+}
+
+/// The options of an engine that waits for nothing for long.
+fn hasty(options: PostgresOptions) -> PostgresOptions {
+    PostgresOptions {
+        statement_timeout: Duration::from_millis(500),
+        lock_timeout: Duration::from_millis(300),
+        connect_timeout: Duration::from_secs(1),
+        ..options
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_network_ends_every_call_in_time() {
+    let (_direct, schema) = fresh();
+    let proxy = Proxy::before(&schema).await;
+    let options = hasty(proxy.options.clone());
+    let metadata = PostgresMetadata::open(&options).await.unwrap();
+    let record = put(&metadata, ready("acme")).await;
+
+    proxy.set(AtCommit::Silent);
+    let calls = async {
+        for round in 0..2 {
+            let errors = [
+                metadata.file(record.file_id, &Scope::All).await.unwrap_err(),
+                metadata.insert_files(insert([ready("acme")])).await.unwrap_err(),
+                metadata.backlog(at(0), at(0)).await.unwrap_err(),
+                metadata.ping().await.unwrap_err(),
+                PostgresMetadata::open(&options).await.err().unwrap(),
+            ];
+            for error in errors {
+                assert_eq!(error.kind(), ErrorKind::Busy, "{round}: {}", error.chain());
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(40), calls).await.expect("no call waits on");
+
+    proxy.set(AtCommit::Forward);
+    assert_eq!(get(&metadata, record.file_id).await.as_deref(), Some(&record));
+    put(&metadata, ready("acme")).await;
+    assert_eq!(metadata.usage(&record.organization_id).await.unwrap().total().files, 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_whose_answer_never_comes_counts_once() {
+    let (direct, schema) = fresh();
+    let proxy = Proxy::before(&schema).await;
+    let metadata = PostgresMetadata::open(&hasty(proxy.options.clone())).await.unwrap();
+
+    proxy.set(AtCommit::SilentAfter);
+    let record = ready("acme");
+    let call = metadata.insert_files(insert([record.clone()]));
+    let outcome = tokio::time::timeout(Duration::from_secs(30), call).await;
+    assert_eq!(outcome.expect("the call does not wait on").unwrap(), Inserted::Done);
+    proxy.set(AtCommit::Forward);
+    assert_eq!(get(&direct, record.file_id).await.as_deref(), Some(&record));
+    assert_eq!(proxy.cuts(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_that_waits_at_the_server_is_unknown_until_its_end() {
+    let (direct, schema) = fresh();
+    let slow = SlowCommits::of(&schema).await;
+    let proxy = Proxy::before(&schema).await;
+    let metadata = PostgresMetadata::open(&hasty(proxy.options.clone())).await.unwrap();
+
+    proxy.set(AtCommit::CutAtOnce);
+    let record = ready("acme");
+    let error = metadata.insert_files(insert([record.clone()])).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{}", error.chain());
+    let blob = [record.blob.key.blob_id()];
+    assert_eq!(direct.live_local_keys(&blob).await.unwrap(), [], "not yet");
+    assert!(poll_immediate(metadata.outcomes_known()).await.is_none());
+
+    proxy.set(AtCommit::Forward);
+    slow.go_on().await;
+    metadata.outcomes_known().await.unwrap();
+    let live = direct.live_local_keys(&blob).await.unwrap();
+    assert_eq!(live, std::slice::from_ref(&record.blob.key));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_closed_engine_knows_no_outcomes() {
+    let (_direct, schema) = fresh();
+    let slow = SlowCommits::of(&schema).await;
+    let proxy = Proxy::before(&schema).await;
+    let metadata = PostgresMetadata::open(&hasty(proxy.options.clone())).await.unwrap();
+    proxy.set(AtCommit::CutAtOnce);
+    metadata.insert_files(insert([ready("acme")])).await.unwrap_err();
+
+    let (known, ()) = tokio::join!(metadata.outcomes_known(), metadata.close());
+    assert_eq!(known.unwrap_err().kind(), ErrorKind::Unusable);
+    slow.go_on().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_waits_for_the_writes_of_an_earlier_process() {
+    let (before, schema) = fresh();
+    let slow = SlowCommits::of(&schema).await;
+    let before = Arc::new(before);
+    let (inserting, record) = (Arc::clone(&before), ready("acme"));
+    let inserted = record.clone();
+    let call = tokio::spawn(async move { inserting.insert_files(insert([inserted])).await });
+    let session = slow.session().await;
+
+    let next = schema.open();
+    let error = next.await_writers_for(Duration::ZERO).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unusable);
+    let message = error.to_string();
+    assert!(message.contains("pg_terminate_backend"), "{message}");
+    assert!(message.ends_with(&format!(": {session}")), "{message}");
+
+    slow.go_on().await;
+    next.await_writers().await.unwrap();
+    assert_eq!(get(&next, record.file_id).await.as_deref(), Some(&record));
+    assert_eq!(call.await.unwrap().unwrap(), Inserted::Done);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_of_the_server_has_a_code_of_its_own() {
+    let (metadata, schema) = fresh();
+    let record = put(&metadata, ready("acme")).await;
+    schema.run(
+        "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+         RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$;
+         CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON files EXECUTE FUNCTION full_disk()",
+    );
+
+    let removal = change(&record, deleted(&record, at(1)));
+    for error in [
+        metadata.insert_files(insert([ready("acme")])).await.unwrap_err(),
+        metadata.update_file(removal).await.unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::DatabaseFull, "{}", error.chain());
+        assert_eq!(error.details().retry_after_secs, Some(10));
+    }
+    assert_eq!(get(&metadata, record.file_id).await.as_deref(), Some(&record));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_turns_its_user_away_makes_calls_busy() {
+    let schema = Schema::new();
+    let (user, name) = (format!("user_{}", schema.name()), schema.name());
+    let administer = |statements: String| Schema::run_as_super(&statements);
+    administer(format!(
+        "CREATE ROLE {user} LOGIN PASSWORD 'word'; GRANT CREATE ON DATABASE filestore TO {user}"
+    ));
+    let mut options = hasty(schema.options());
+    options.server.user(&user).password("word");
+    let metadata = PostgresMetadata::open(&options).await.unwrap();
+
+    for refusal in ["CONNECTION LIMIT 0", "NOLOGIN", "LOGIN PASSWORD 'another'"] {
+        administer(format!(
+            "ALTER ROLE {user} {refusal};
+             SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{user}'"
+        ));
+        let error = metadata.insert_files(insert([ready("acme")])).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Busy, "{refusal}: {}", error.chain());
+        assert!(error.chain().contains(&user), "{}", error.chain());
+        assert!(!error.to_string().contains(&user), "{error}");
+        administer(format!("ALTER ROLE {user} LOGIN PASSWORD 'word' CONNECTION LIMIT -1"));
+        put(&metadata, ready("acme")).await;
+    }
+    metadata.close().await;
+    administer(format!("DROP SCHEMA {name} CASCADE; DROP OWNED BY {user}; DROP ROLE {user}"));
 }

@@ -9,6 +9,7 @@ use tokio::task::block_in_place;
 use super::{PostgresMetadata, PostgresOptions};
 use crate::domain::config::Durability;
 
+pub(crate) mod proxy;
 mod opening;
 mod plans;
 mod damage;
@@ -52,15 +53,26 @@ impl Schema {
 
     /// Runs statements on a connection of their own.
     pub(crate) fn run(&self, statements: &str) {
-        wait(async {
-            let (client, connection) = self.0.server.connect(tokio_postgres::NoTls).await.unwrap();
-            let driver = tokio::spawn(connection);
-            client.batch_execute(&format!("SET search_path TO {}", self.0.schema)).await.unwrap();
-            client.batch_execute(statements).await.unwrap();
-            drop(client);
-            driver.await.unwrap().unwrap();
-        });
+        run(&self.0, [&format!("SET search_path TO {}", self.0.schema), statements]);
     }
+
+    /// Runs statements as the server's superuser.
+    pub(super) fn run_as_super(statements: &str) {
+        let address = std::env::var("FILESTORE_TEST_POSTGRES_SUPER").unwrap();
+        run(&PostgresOptions::new(&address).unwrap(), ["", statements]);
+    }
+}
+
+/// Runs statements on a connection of their own, which `first` prepares.
+fn run(options: &PostgresOptions, [first, statements]: [&str; 2]) {
+    wait(async {
+        let (client, connection) = options.server.connect(tokio_postgres::NoTls).await.unwrap();
+        let driver = tokio::spawn(connection);
+        client.batch_execute(first).await.unwrap();
+        client.batch_execute(statements).await.unwrap();
+        drop(client);
+        driver.await.unwrap().unwrap();
+    });
 }
 
 impl Drop for Schema {
@@ -72,6 +84,16 @@ impl Drop for Schema {
             ));
         }
     }
+}
+
+/// Lets the script beside which the tests run do something with a server; returns what it says.
+async fn service(arguments: &[&str]) -> String {
+    let service = std::env::var("FILESTORE_TEST_POSTGRES_SERVICE").unwrap();
+    let mut run = std::process::Command::new(service);
+    run.args(arguments);
+    let done = crate::tasks::blocking(move || run.output()).await.unwrap().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    String::from_utf8(done.stdout).unwrap().trim().to_owned()
 }
 
 /// Waits for a future on a thread of the test's runtime.

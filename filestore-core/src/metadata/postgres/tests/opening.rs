@@ -4,7 +4,7 @@ use super::*;
 use crate::domain::error::ErrorKind;
 use crate::domain::id::StoreId;
 use crate::metadata::Metadata;
-use crate::metadata::contract::{at, get, put, ready};
+use crate::metadata::contract::{at, get, insert, put, ready};
 
 fn refusal(schema: &Schema) -> String {
     let error = wait(PostgresMetadata::open(&schema.options())).err().unwrap();
@@ -79,7 +79,84 @@ async fn a_wrong_password_is_refused_and_not_shown() {
     let error = PostgresMetadata::open(&options).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Unusable);
     assert_eq!(error.to_string(), "the database refuses the connection");
-    assert!(!format!("{error:?} {}", error.chain()).contains("geheim"));
+    let chain = format!("{error:?} {}", error.chain());
+    assert!(chain.contains("password authentication failed for user"), "{chain}");
+    assert!(!chain.contains("geheim"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_fails_names_its_cause() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let chain = async |address: String| {
+        let options = PostgresOptions::new(&address).unwrap().with_password("geheim");
+        let error = PostgresMetadata::open(&options).await.err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Busy, "{}", error.chain());
+        assert!(!error.chain().contains("geheim"), "{}", error.chain());
+        error.chain()
+    };
+
+    let closed = chain(format!("postgres://u@127.0.0.1:{port}/d")).await;
+    assert!(closed.contains("Connection refused"), "{closed}");
+    let nowhere = chain("postgres://u@nowhere.invalid/d?sslmode=disable".to_owned()).await;
+    assert!(nowhere.contains("lookup"), "{nowhere}");
+    let tls = std::env::var(ADDRESS).unwrap() + "?sslmode=require";
+    let untrusted = chain(tls).await;
+    assert!(untrusted.contains("certificate"), "{untrusted}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fault_keeps_the_values_of_rows_to_itself() {
+    let (metadata, schema) = fresh();
+    schema.run("ALTER TABLE files ADD CONSTRAINT odd CHECK (original_name = 'secret')");
+    let error = metadata.insert_files(insert([ready("acme")])).await.unwrap_err();
+    let chain = error.chain();
+    assert!(chain.contains("odd") && !chain.contains("grüße"), "{chain}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_takes_no_writes_is_refused() {
+    let schema = Schema::new();
+    let address = std::env::var(ADDRESS).unwrap();
+    let readers = format!("{address}?options=-cdefault_transaction_read_only%3Don");
+    let options = PostgresOptions::new(&readers).unwrap().with_schema(schema.name());
+    let options = options.with_durability(Durability::Process);
+    let error = PostgresMetadata::open(&options).await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unusable, "{}", error.chain());
+    assert!(error.to_string().contains("default_transaction_read_only"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standby_is_refused_until_it_is_promoted_and_an_unsafe_disk_for_good() {
+    let (metadata, schema) = fresh();
+    let record = put(&metadata, ready("acme")).await;
+    let port: u16 = service(&["standby"]).await.parse().unwrap();
+    let mut options = schema.options();
+    let own = options.server.get_ports()[0];
+    let address = std::env::var(ADDRESS).unwrap();
+    let address = address.replace(&format!(":{own}/"), &format!(":{port}/"));
+    options.server = PostgresOptions::new(&address).unwrap().server;
+
+    let error = PostgresMetadata::open(&options).await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unusable, "{}", error.chain());
+    assert!(error.to_string().contains("a standby"), "{error}");
+
+    service(&["promote"]).await;
+    let promoted = PostgresMetadata::open(&options).await.unwrap();
+    assert_eq!(get(&promoted, record.file_id).await.as_deref(), Some(&record));
+    promoted.close().await;
+
+    for setting in ["fsync", "full_page_writes"] {
+        service(&["unsafe", setting]).await;
+        for durability in [Durability::Full, Durability::Process] {
+            let unsafe_disk = options.clone().with_durability(durability);
+            let error = PostgresMetadata::open(&unsafe_disk).await.err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::Unusable, "{}", error.chain());
+            assert!(error.to_string().contains(&format!("{setting} is off")), "{error}");
+        }
+    }
+    service(&["drop-standby"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

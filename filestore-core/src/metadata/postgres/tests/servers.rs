@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use futures_util::future::{join_all, try_join_all};
 
+use super::super::sql::Lock;
 use super::*;
 use crate::domain::provider::ProviderCode;
 use crate::metadata::contract::sync::bind;
@@ -133,4 +134,32 @@ async fn connections_stay_within_their_number() {
     let connections: i64 = watcher.query_one(count, &[&name]).await.unwrap().get(0);
     assert!((1..=3).contains(&connections), "{connections}");
     assert_eq!(metadata.usage(&organization("acme")).await.unwrap().total().files, 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_organization_that_waits_for_itself_leaves_connections_to_others() {
+    let (metadata, schema) = fresh();
+    let limited = |name: &str| InsertFiles { quota_files: Some(1000), ..insert([ready(name)]) };
+    let pool = super::super::pool::pool(&schema.options()).unwrap();
+    let other = pool.get().await.unwrap();
+    let lock = Lock::Usage(&organization("acme")).number(metadata.store_id());
+    other.batch_execute(&format!("BEGIN; SELECT pg_advisory_xact_lock({lock})")).await.unwrap();
+
+    let waiting = join_all((0..20).map(|_| metadata.insert_files(limited("acme"))));
+    let others = async {
+        let query = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+             AND ((classid::bigint << 32) | objid::bigint) = $1";
+        let mut waiting: i64 = 0;
+        while waiting < 4 {
+            waiting = other.query_one(query, &[&lock]).await.unwrap().get(0);
+        }
+        for _ in 0..10 {
+            let inserted = metadata.insert_files(limited("other")).await.unwrap();
+            assert_eq!(inserted, Inserted::Done);
+        }
+        other.batch_execute("ROLLBACK").await.unwrap();
+    };
+    let (inserted, ()) = tokio::join!(waiting, others);
+    assert!(inserted.into_iter().all(|outcome| outcome.unwrap() == Inserted::Done));
+    let _ = schema;
 }
