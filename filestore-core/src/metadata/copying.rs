@@ -16,8 +16,43 @@ pub enum Cell {
     Bytes(Vec<u8>),
 }
 
+impl Cell {
+    fn size_bytes(&self) -> usize {
+        let content = match self {
+            Self::Null | Self::Integer(_) => 0,
+            Self::Text(text) => text.len(),
+            Self::Bytes(bytes) => bytes.len(),
+        };
+        size_of::<Self>() + content
+    }
+}
+
 /// A row, in the order of its table's columns.
 pub type Cells = Vec<Cell>;
+
+/// The bounds of a page of rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Page {
+    /// The most rows.
+    pub rows: usize,
+    /// The bytes after which a page ends, with the row that reaches them.
+    pub bytes: usize,
+}
+
+/// Returns the memory that a row takes, about.
+pub fn size_of_row(row: &Cells) -> usize {
+    row.iter().map(Cell::size_bytes).sum()
+}
+
+/// The database that records are copied from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopySource {
+    /// The one of the data directory.
+    Current,
+    /// One that has its former name: a copy of its records came to that step before, and only that one may go
+    /// on. To copy them anywhere else would bring back what they were then.
+    Former,
+}
 
 /// The kind of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

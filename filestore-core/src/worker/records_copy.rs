@@ -38,7 +38,9 @@ pub struct CopiedRecords {
 /// Copies the records of the data directory `dir` from its SQLite database to the PostgreSQL database that
 /// `config` names, and compares every row. From then on the store is opened with `config`.
 ///
-/// The schema must be a new one, or one into which an earlier run was copying these records. No other
+/// The schema must be a new one, or one into which an earlier run was copying these records, or have nothing
+/// but the id of a store: no file, binding or key, and no other setting, as a server leaves it that was
+/// started too early, and refused the directory. The records of a directory are copied once. No other
 /// process may use the directory meanwhile: it is locked. Reports rows, each of which is copied and then
 /// compared. [`ErrorKind::Unusable`] if there is nothing to copy, or the schema is in use.
 ///
@@ -67,7 +69,7 @@ pub async fn copy_records(
 
 #[cfg(feature = "postgres")]
 mod copying {
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
 
     use super::CopiedRecords;
     use crate::domain::clock::Clock;
@@ -75,7 +77,7 @@ mod copying {
     use crate::domain::error::{Error, ErrorKind, Result};
     use crate::domain::id::StoreId;
     use crate::metadata::Metadata;
-    use crate::metadata::copying::{Cells, TABLES, Table};
+    use crate::metadata::copying::{Cells, CopySource, Page, TABLES, Table};
     use crate::metadata::postgres::PostgresMetadata;
     use crate::metadata::sqlite::SqliteMetadata;
     use crate::service::{MARKED, postgres_options};
@@ -83,34 +85,35 @@ mod copying {
     use crate::tasks;
     use crate::worker::Progress;
 
-    /// Rows that are copied in one transaction.
-    pub(super) const PAGE: usize = 1000;
+    /// The rows that are copied in one transaction, and are in memory twice at a time. One may be a remembered
+    /// reply to a large batch.
+    pub(super) const PAGE: Page = Page { rows: 1000, bytes: 8 << 20 };
 
     /// Both databases.
     struct Pair<'p> {
         from: SqliteMetadata,
         to: PostgresMetadata,
         progress: &'p dyn Progress,
-        page: usize,
+        page: Page,
     }
 
     pub(super) async fn copy(
         path: &Path,
         config: &StoreConfig,
         progress: &dyn Progress,
-        page: usize,
+        page: Page,
     ) -> Result<CopiedRecords> {
         let MetadataPlace::Postgres(place) = &config.metadata else {
             return Err(unusable("the configuration names no PostgreSQL database to copy to"));
         };
         let options = postgres_options(config, place)?;
 
-        let (dir, database, from) = open_source(path).await?;
+        let (dir, source, from) = open_source(path).await?;
         if !from.settings().await?.contains_key(MARKED) {
             let message = "the data directory is of an earlier version: start a server of this one on it, once";
             return Err(unusable(message));
         }
-        let to = PostgresMetadata::open_to_copy(from.store_id(), &options).await?;
+        let to = PostgresMetadata::open_to_copy(from.store_id(), source, &options).await?;
         progress.accepted();
 
         let pair = Pair { from, to, progress, page };
@@ -119,7 +122,7 @@ mod copying {
         pair.from.close().await;
 
         let former_database = dir.former_database();
-        if database != former_database {
+        if source == CopySource::Current {
             retire(dir.clone()).await?;
         }
         pair.to.end_copy().await?;
@@ -129,7 +132,7 @@ mod copying {
 
     /// Opens the SQLite database of a directory; one that has its former name already, as the run before
     /// came that far, under that name.
-    async fn open_source(path: &Path) -> Result<(DataDir, PathBuf, SqliteMetadata)> {
+    async fn open_source(path: &Path) -> Result<(DataDir, CopySource, SqliteMetadata)> {
         let path = path.to_owned();
         let opening = tasks::blocking(move || {
             if !DataDir::exists(&path) {
@@ -137,9 +140,9 @@ mod copying {
             }
             let dir = DataDir::open(&path)?;
             let former = dir.former_database();
-            let database = match (dir.has_database(), former.exists()) {
-                (true, false) => dir.database(),
-                (false, true) => former,
+            let (source, database) = match (dir.has_database(), former.exists()) {
+                (true, false) => (CopySource::Current, dir.database()),
+                (false, true) => (CopySource::Former, former),
                 (true, true) => {
                     let message = format!(
                         "the data directory has a database and a former one: move {} out of it",
@@ -154,7 +157,7 @@ mod copying {
 
             let fresh = StoreId::generate(Clock::system().now());
             let from = SqliteMetadata::open_known_as(fresh, &database, Durability::Full, None)?;
-            Ok((dir, database, from))
+            Ok((dir, source, from))
         });
         opening.await.map_err(|e| Error::internal("opening the data directory", e))?
     }
@@ -225,7 +228,8 @@ mod copying {
             let (mut rows, mut behind) = (0, None);
             loop {
                 let original = self.from.rows_of(table, behind.clone(), self.page).await?;
-                let copied = self.to.rows_of(table, behind, self.page).await?;
+                // At the end one row too many shows.
+                let copied = self.to.rows_of(table, behind, original.len().max(1)).await?;
                 if original != copied {
                     return Ok(None);
                 }

@@ -10,7 +10,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::domain::error::Result;
 use crate::domain::id::StoreId;
-use crate::metadata::copying::{Cell, Cells, Column, Kind, Table};
+use crate::metadata::copying::{Cell, Cells, Column, CopySource, Kind, Table};
 
 use super::fault::{Fault, Source};
 use super::sql::{Limits, Param, Sql};
@@ -25,12 +25,16 @@ type Owned = Box<dyn ToSql + Send + Sync>;
 impl PostgresMetadata {
     /// Opens a schema to copy the records of `store` into it, making it. One into which they were being copied
     /// is opened again; any other one that has something is refused.
-    pub async fn open_to_copy(store: StoreId, options: &PostgresOptions) -> Result<Self> {
+    pub async fn open_to_copy(
+        store: StoreId,
+        source: CopySource,
+        options: &PostgresOptions,
+    ) -> Result<Self> {
         options.check()?;
         let (pool, limits) = (pool::pool(options)?, Limits::of(options));
         opened(limits.opening(), async {
             let mut connection = pool::get(&pool, limits).await?;
-            schema::begin_copy(&mut connection, &options.schema, store).await
+            schema::begin_copy(&mut connection, &options.schema, store, source).await
         })
         .await?;
         Self::migrated(pool, store, options).await

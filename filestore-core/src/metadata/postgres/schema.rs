@@ -14,6 +14,7 @@
 use tokio_postgres::{Client, Transaction};
 
 use crate::domain::id::StoreId;
+use crate::metadata::copying::{CopySource, TABLES, Table};
 
 use super::fault::Fault;
 
@@ -66,6 +67,10 @@ const PUT_VERSION: &str = "INSERT INTO schema_versions (version, readable_from) 
 const PUT_ID: &str =
     "INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
 
+const FORGET_ID: &str = "DELETE FROM settings WHERE name = $1";
+
+const HAS_TABLE: &str = "SELECT to_regclass($1::text) IS NOT NULL";
+
 const GET_ID: &str = "SELECT value FROM settings WHERE name = $1";
 
 /// Brings the schema up to date, making it if it is not there. A store that has no id yet gets `store`.
@@ -98,39 +103,98 @@ pub(super) async fn refuse_unfinished(connection: &Client, schema: &str) -> Resu
 }
 
 /// Makes a schema into which the records of `store` are copied, with a mark that lets no server open it. One
-/// into which they were being copied stays as it is; any other one that is there is refused.
+/// into which they were being copied stays as it is. One that a server has made, and that has nothing, is
+/// taken over; any other one that is there is refused.
 pub(super) async fn begin_copy(
     connection: &mut Client,
     schema: &str,
     store: StoreId,
+    source: CopySource,
 ) -> Result<(), Fault> {
     let transaction = connection.transaction().await?;
     transaction.execute(LOCK, &[&schema]).await?;
     let is_ours: bool = transaction.query_one(HAS_VERSIONS, &[&schema]).await?.try_get(0)?;
-    if is_ours {
-        return goes_on(&transaction, schema, store).await;
+    if is_ours && goes_on(&transaction, schema, store).await? {
+        return Ok(());
+    }
+    if source == CopySource::Former {
+        return Err(copied_before());
     }
 
-    make(&transaction, schema).await?;
+    if is_ours {
+        take_over(&transaction, schema, store).await?;
+    } else {
+        make(&transaction, schema).await?;
+    }
     transaction.batch_execute(COPY).await?;
     transaction.execute(PUT_COPY, &[&store.to_string()]).await?;
     Ok(transaction.commit().await?)
 }
 
-/// Refuses a schema unless the records of `store` were being copied into it.
-async fn goes_on(transaction: &Transaction<'_>, schema: &str, store: StoreId) -> Result<(), Fault> {
+/// Tells if the records of `store` were being copied into a schema; refuses one that those of another store
+/// were being copied into.
+async fn goes_on(
+    transaction: &Transaction<'_>,
+    schema: &str,
+    store: StoreId,
+) -> Result<bool, Fault> {
     let is_unfinished: bool = transaction.query_one(HAS_COPY, &[&schema]).await?.try_get(0)?;
     if !is_unfinished {
-        return Err(Fault::Refused(format!("the schema {schema} has the records of a store")));
+        return Ok(false);
     }
     let row = transaction.query_one(COPIED_STORE, &[]).await?;
     let copied: &str = row.try_get(0)?;
     if copied == store.to_string() {
-        return Ok(());
+        return Ok(true);
     }
     Err(Fault::Refused(format!(
         "the records of another store are being copied into {schema}: {copied}"
     )))
+}
+
+/// Makes a schema that has no more than an id forget it. What a server leaves that was started on the data
+/// directory before the records were copied, and refused it, is of that kind.
+async fn take_over(
+    transaction: &Transaction<'_>,
+    schema: &str,
+    store: StoreId,
+) -> Result<(), Fault> {
+    // Refuses one of a newer program.
+    version(transaction, schema).await?;
+    let known = transaction.query_opt(GET_ID, &[&STORE_ID]).await?;
+    let known: Option<String> = known.map(|row| row.try_get(0)).transpose()?;
+    if known == Some(store.to_string()) {
+        return Err(Fault::Refused(format!(
+            "the records of this store were copied to the schema {schema} before: start the server with it"
+        )));
+    }
+
+    for table in TABLES {
+        let there: bool = transaction.query_one(HAS_TABLE, &[&table.name]).await?.try_get(0)?;
+        if there && transaction.query_opt(any_row(table).as_str(), &[]).await?.is_some() {
+            return Err(Fault::Refused(format!(
+                "the schema {schema} has the records of a store: its table {} is not empty; name another schema, or, if \
+                 nobody needs them, give them up first: DROP SCHEMA \"{schema}\" CASCADE",
+                table.name
+            )));
+        }
+    }
+    transaction.execute(FORGET_ID, &[&STORE_ID]).await?;
+    Ok(())
+}
+
+/// Writes the query for some row of a table that belongs to a store in use.
+fn any_row(table: &Table) -> String {
+    match table.name {
+        "settings" => format!("SELECT 1 FROM settings WHERE name <> '{STORE_ID}' LIMIT 1"),
+        name => format!("SELECT 1 FROM {name} LIMIT 1"),
+    }
+}
+
+fn copied_before() -> Fault {
+    let message = "the records of this data directory were copied to PostgreSQL before, and what was stored since is \
+                   there alone: start the server with that database, or restore its backup";
+    Fault::Refused(message.to_owned())
 }
 
 /// Applies the next migration; returns true if there was none left.

@@ -4,7 +4,7 @@ use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 
 use crate::domain::error::Result;
-use crate::metadata::copying::{Cell, Cells, TABLES, Table};
+use crate::metadata::copying::{Cell, Cells, Page, TABLES, Table, size_of_row};
 
 use super::SqliteMetadata;
 use super::fault::{Fault, Source};
@@ -15,15 +15,15 @@ const LAST_BINDING: &str =
     "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'bindings'";
 
 impl SqliteMetadata {
-    /// Reads up to `limit` rows of a table behind a key, in the order of the keys.
+    /// Reads a page of rows of a table behind a key, in the order of the keys.
     pub async fn rows_of(
         &self,
         table: &'static Table,
         after: Option<Cells>,
-        limit: usize,
+        page: Page,
     ) -> Result<Vec<Cells>> {
         self.readers
-            .run("reading a table", move |sql| rows(sql, table, after.as_deref(), limit))
+            .run("reading a table", move |sql| rows(sql, table, after.as_deref(), page))
             .await
     }
 
@@ -73,18 +73,22 @@ fn rows(
     sql: &Connection,
     table: &Table,
     after: Option<&[Cell]>,
-    limit: usize,
+    page: Page,
 ) -> Result<Vec<Cells>, Fault> {
     let mut params: Vec<Value> = after.unwrap_or_default().iter().map(value).collect();
-    params.push(Value::Integer(row::limit(limit)));
+    params.push(Value::Integer(row::limit(page.rows)));
 
     let mut statement = sql.prepare_cached(&query(table, after.is_some()))?;
     let mut found = statement.query(params_from_iter(params))?;
-    let mut rows = Vec::new();
-    while let Some(row) = found.next()? {
+    let (mut rows, mut bytes) = (Vec::new(), 0);
+    while bytes < page.bytes
+        && let Some(row) = found.next()?
+    {
         let cells = (0..table.columns.len()).map(|at| cell(row.get_ref(at)?));
         let cells = cells.collect::<Result<Cells, Source>>();
-        rows.push(cells.map_err(|source| Fault::Row { what: table.name.to_owned(), source })?);
+        let cells = cells.map_err(|source| Fault::Row { what: table.name.to_owned(), source })?;
+        bytes += size_of_row(&cells);
+        rows.push(cells);
     }
     Ok(rows)
 }
@@ -114,6 +118,9 @@ mod tests {
 
     use super::super::tests::{file, fresh};
     use super::*;
+    use crate::metadata::contract::{put, ready};
+
+    const WHOLE: Page = Page { rows: 1000, bytes: usize::MAX };
 
     /// Tables of this engine alone, or kept by triggers, or of processes that have ended.
     const LEFT_OUT: [&str; 4] = ["holds", "organization_usage", "sqlite_sequence", "sync_totals"];
@@ -135,5 +142,20 @@ mod tests {
         }
         copied.remove(&("files".to_owned(), "row_id".to_owned()));
         assert_eq!(there, copied);
+    }
+
+    #[tokio::test]
+    async fn a_page_ends_with_the_row_that_reaches_its_bytes() {
+        let (metadata, _directory) = fresh();
+        for _ in 0..5 {
+            put(&metadata, ready("acme")).await;
+        }
+        let files = TABLES.iter().find(|table| table.name == "files").unwrap();
+        let row = size_of_row(&metadata.rows_of(files, None, WHOLE).await.unwrap()[0]);
+
+        for (bytes, rows) in [(1, 1), (row + 1, 2), (usize::MAX, 5)] {
+            let page = Page { bytes, ..WHOLE };
+            assert_eq!(metadata.rows_of(files, None, page).await.unwrap().len(), rows, "{bytes}");
+        }
     }
 }

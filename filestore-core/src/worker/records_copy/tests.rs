@@ -15,6 +15,7 @@ use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
 use crate::domain::status::PurgeStatus;
 use crate::domain::usage::Usage;
+use crate::metadata::copying::Page;
 use crate::metadata::postgres::tests::Schema;
 use crate::service::{FileStore, ListRequest, NewUpload};
 use crate::worker::NoProgress;
@@ -89,9 +90,11 @@ async fn close(store: FileStore) {
     store.close().await;
 }
 
-/// Copies with pages of two rows.
+/// Pages of two rows.
+const SHORT: Page = Page { rows: 2, bytes: usize::MAX };
+
 async fn copy_all(dir: &Path, schema: &Schema) -> Result<CopiedRecords> {
-    copy(dir, &config(schema), &NoProgress, 2).await
+    copy(dir, &config(schema), &NoProgress, SHORT).await
 }
 
 fn assert_unusable(error: &Error, part: &str) {
@@ -114,8 +117,6 @@ async fn a_store_goes_on_in_postgres_with_all_that_it_had() {
 
     let error = open_sqlite(dir.path()).await.unwrap_err();
     assert_unusable(&error, "PostgreSQL");
-    let error = copy_all(dir.path(), &schema).await.unwrap_err();
-    assert_unusable(&error, "has the records of a store");
 
     let store = open(dir.path(), config(&schema)).await.unwrap();
     assert_eq!(store.inner().metadata.store_id(), id);
@@ -164,7 +165,7 @@ async fn a_copy_that_was_stopped_goes_on_whatever_the_store_did_meanwhile() {
     tokio::select! {
         biased;
         () = stop.reached.notified() => {}
-        done = copy(dir.path(), &config, &stop, 2) => panic!("{done:?}"),
+        done = copy(dir.path(), &config, &stop, SHORT) => panic!("{done:?}"),
     }
     let error = open(dir.path(), config.clone()).await.unwrap_err();
     assert_unusable(&error, "are being copied");
@@ -224,4 +225,85 @@ async fn a_schema_in_use_and_a_directory_without_records_are_refused() {
     assert_unusable(&error, "has the records of a store");
     close(open_sqlite(dir.path()).await.unwrap()).await;
     close(open(other.path(), config(&schema)).await.unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn records_are_copied_once() {
+    let (dir, schema) = (tempfile::tempdir().unwrap(), Schema::new());
+    let store = open_sqlite(dir.path()).await.unwrap();
+    fill(&store).await;
+    close(store).await;
+    copy_all(dir.path(), &schema).await.unwrap();
+
+    let another = Schema::new();
+    for schema in [&schema, &another] {
+        let error = copy_all(dir.path(), schema).await.unwrap_err();
+        assert_unusable(&error, "were copied to PostgreSQL before");
+    }
+    let store = open(dir.path(), config(&schema)).await.unwrap();
+    let later = upload(&store, "42", b"later").await;
+    assert_eq!(store.read(later.file_id, &Scope::All).await.unwrap(), "later");
+    close(store).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_was_put_back_is_not_copied_over_its_own_copy() {
+    let (dir, schema) = (tempfile::tempdir().unwrap(), Schema::new());
+    let store = open_sqlite(dir.path()).await.unwrap();
+    fill(&store).await;
+    close(store).await;
+    let copied = copy_all(dir.path(), &schema).await.unwrap();
+
+    std::fs::rename(copied.former_database, dir.path().join("metadata.sqlite3")).unwrap();
+    let error = copy_all(dir.path(), &schema).await.unwrap_err();
+    assert_unusable(&error, "the records of this store were copied to the schema");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_was_started_too_early_is_no_obstacle() {
+    let (dir, schema) = (tempfile::tempdir().unwrap(), Schema::new());
+    let store = open_sqlite(dir.path()).await.unwrap();
+    fill(&store).await;
+    let (id, before) = (store.inner().metadata.store_id(), shown(&store).await);
+    close(store).await;
+
+    let error = open(dir.path(), config(&schema)).await.unwrap_err();
+    assert_unusable(&error, "metadata copy");
+    copy_all(dir.path(), &schema).await.unwrap();
+    let store = open(dir.path(), config(&schema)).await.unwrap();
+    assert_eq!(store.inner().metadata.store_id(), id);
+    assert_eq!(shown(&store).await, before);
+    close(store).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_schema_with_records_is_refused_with_what_to_do() {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let schema = Schema::new();
+    let store = open(other.path(), config(&schema)).await.unwrap();
+    upload(&store, "42", b"theirs").await;
+    close(store).await;
+    close(open_sqlite(dir.path()).await.unwrap()).await;
+
+    let error = copy_all(dir.path(), &schema).await.unwrap_err();
+    assert_unusable(&error, "its table files is not empty");
+    assert_unusable(&error, &format!("DROP SCHEMA \"{}\" CASCADE", schema.name()));
+    let store = open(other.path(), config(&schema)).await.unwrap();
+    assert_eq!(shown(&store).await.files.len(), 1);
+    close(store).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_ends_with_its_bytes_and_the_copy_goes_on_behind_it() {
+    let (dir, schema) = (tempfile::tempdir().unwrap(), Schema::new());
+    let store = open_sqlite(dir.path()).await.unwrap();
+    fill(&store).await;
+    let before = shown(&store).await;
+    close(store).await;
+
+    let page = Page { rows: 1000, bytes: 1 };
+    copy(dir.path(), &config(&schema), &NoProgress, page).await.unwrap();
+    let store = open(dir.path(), config(&schema)).await.unwrap();
+    assert_eq!(shown(&store).await, before);
+    close(store).await;
 }
