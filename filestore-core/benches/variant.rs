@@ -15,7 +15,8 @@ use filestore_core::domain::config::VariantConfig;
 use filestore_core::domain::id::{FileId, Sha256};
 use filestore_core::domain::sheet::SheetGrid;
 use filestore_core::variant::{
-    CellSource, Fit, SheetKey, Source, Variant, VariantEngine, VariantKey, VariantSize, render,
+    CellSource, Fit, Motion, SheetKey, Source, Variant, VariantEngine, VariantKey, VariantSize,
+    render,
 };
 use image::codecs::jpeg::JpegEncoder;
 use image::imageops::FilterType;
@@ -89,6 +90,7 @@ fn new_key(size: &str) -> VariantKey {
         sha256: Sha256([0; 32]),
         size: VariantSize::from_path(size, size).expect("an allowed size"),
         fit: Fit::Cover,
+        motion: Motion::Still,
     }
 }
 

@@ -135,8 +135,9 @@ pub use self::{
         binding::{Binding, BindingChange, NewBinding},
         clock::{Clock, ManualClock, Timestamp},
         config::{
-            BackupDestination, ConverterConfig, ConverterOutput, Durability, Limits, MetadataPlace,
-            PostgresConfig, ScrubConfig, SigningConfig, StoreConfig, SyncConfig, VariantConfig,
+            AnimationLimits, BackupDestination, ConverterConfig, ConverterOutput, Durability,
+            Limits, MetadataPlace, PostgresConfig, ScrubConfig, SigningConfig, StoreConfig,
+            SyncConfig, VariantConfig,
         },
         custom_metadata::CustomMetadata,
         damage::{Damage, DamagedRow},
@@ -189,8 +190,8 @@ pub use self::{
         StagedBlob, StagingWriter,
     },
     variant::{
-        CacheReport, Fit, LAUNCHER_ARGUMENT, Sheet, SheetCell, Variant, VariantKey, VariantSize,
-        launch,
+        CacheReport, Fit, LAUNCHER_ARGUMENT, Motion, Sheet, SheetCell, Variant, VariantKey,
+        VariantSize, launch,
     },
     worker::{
         Admin, Backups, CopiedRecords, NoProgress, Progress, Workers, copy_records,

@@ -15,6 +15,7 @@ mod idempotency;
 mod content;
 mod rfc9110;
 mod variant;
+mod animated;
 mod weapons;
 mod delete_restore;
 mod delete_many;

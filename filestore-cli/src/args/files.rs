@@ -119,6 +119,9 @@ pub(crate) struct VariantArgs {
     /// Fill the square and crop, or show the whole picture
     #[arg(long, value_enum, default_value_t = FitArg::Cover)]
     pub(crate) fit: FitArg,
+    /// Show all frames of an animation, where the server makes such variants
+    #[arg(long)]
+    pub(crate) animated: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
@@ -346,6 +349,9 @@ pub(crate) struct SignArgs {
         value_parser = PossibleValuesParser::new(["cover", "inside"]).map(|fit| parse_word::<Fit>(&fit))
     )]
     pub(crate) fit: Option<Fit>,
+    /// Show all frames of an animation, where the server makes such variants
+    #[arg(long, requires = "size")]
+    pub(crate) animated: bool,
     /// Let a browser save the file, or show it
     #[arg(
         long,

@@ -60,7 +60,8 @@ async fn download_variant(args: &VariantArgs, target: &dyn Target, out: Output) 
         Chosen::Stdout | Chosen::File(_) => None,
     };
 
-    let variant = target.variant(&args.id, args.size, args.fit.into()).await?;
+    let variant =
+        target.variant(&args.id, args.size, args.fit.into(), args.animated.into()).await?;
     let to = match chosen {
         Chosen::Stdout => Destination::Stdout,
         Chosen::File(path) => Destination::File(path, overwrite(&args.output)),

@@ -12,6 +12,7 @@ pub(super) async fn file(args: &SignArgs, target: &dyn Target, out: Output) -> R
     let mut request = SignRequest::content();
     request.size = args.size;
     request.fit = args.fit;
+    request.animated = args.animated.then_some(true);
     request.disposition = args.disposition;
     request.expires_in_s = args.expires_in;
 

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 
 use async_trait::async_trait;
+use filestore_core::Motion;
 use filestore_core::api::{
     AdminProvider, BackupPruneReport, BackupReport, BackupRestoreReport, BackupVerifyReport,
     BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding, CreateKey,
@@ -50,7 +51,7 @@ pub(crate) trait Target: Send + Sync {
         to: &Destination,
         meter: &Meter,
     ) -> Result<u64>;
-    async fn variant(&self, id: &str, size: u32, fit: Fit) -> Result<Variant>;
+    async fn variant(&self, id: &str, size: u32, fit: Fit, motion: Motion) -> Result<Variant>;
     /// Makes a contact sheet.
     async fn sheet(&self, ids: &[String], size: u32, fit: Fit) -> Result<Variant>;
     /// Says where each file stands on the sheet.

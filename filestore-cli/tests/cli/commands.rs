@@ -1,6 +1,6 @@
 //! Every command, in each of the three ways to reach a store.
 
-use crate::support::{Bench, noise, picture, text};
+use crate::support::{Bench, Way, noise, picture, text};
 use serde_json::Value;
 
 /// Makes one test of each function for each way.
@@ -330,6 +330,41 @@ fn listings_filter_and_go_on(bench: &Bench) {
 
     let output = bench.run(&["list", "--org", "nobody"]);
     assert_eq!((text(&output.stdout).as_str(), text(&output.stderr).as_str()), ("", "no files\n"));
+}
+
+/// A GIF of two frames of one pixel each.
+fn blinking() -> Vec<u8> {
+    // 300 × 300, a table of two colours.
+    let mut gif = b"GIF89a\x2C\x01\x2C\x01\x80\0\0\xDC\x1E\x1E\x1E\x1E\xDC".to_vec();
+    for place in [b"\0\0\0\0", b"\x96\0\x96\0"] {
+        gif.extend(b"\x21\xF9\x04\0\x0A\0\0\0\x2C");
+        gif.extend(place);
+        gif.extend(b"\x01\0\x01\0\0\x02\x02\x44\x01\0");
+    }
+    gif.push(b';');
+    gif
+}
+
+#[test]
+fn an_animated_variant_is_made_where_it_is_switched_on() {
+    let frames = |webp: &[u8]| webp.windows(4).filter(|kind| kind == b"ANMF").count();
+    for way in [Way::Direct, Way::Url, Way::Socket] {
+        let bench = Bench::with_file(way, |_| "[variants]\nanimated = true\n".to_owned());
+        let id = bench.upload("blink.gif", blinking(), &[]);
+        bench.ok(&["variant", &id, "200", "--animated"]);
+        assert_eq!(frames(&bench.read("blink-200.webp")), 2, "{way:?}");
+        bench.ok(&["variant", &id, "200", "--force"]);
+        assert_eq!(frames(&bench.read("blink-200.webp")), 0, "{way:?}");
+
+        let url = bench.ok(&["sign", &id, "--size", "200", "--animated", "--quiet"]);
+        assert!(url.contains("/200/200?animated=true&"), "{url}");
+        bench.fails(2, &["sign", &id, "--animated"]);
+
+        let off = Bench::new(way);
+        let id = off.upload("blink.gif", blinking(), &[]);
+        let said = off.fails(1, &["variant", &id, "200", "--animated", "-o", "-"]);
+        assert!(said.contains("variants.animated"), "{said}");
+    }
 }
 
 fn a_sheet_is_one_webp_with_a_map(bench: &Bench) {

@@ -47,16 +47,21 @@ impl Bench {
 
     /// With a provider `disk`, whose files are in the working directory under `disk`.
     pub(crate) fn with_disk(way: Way) -> Self {
-        let (work, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let root = work.path().join("disk");
-        let config = work.path().join("filestore.toml");
-        let text = format!(
-            "[[providers]]\ncode = \"disk\"\nscheme = \"fs\"\noptions.root = \"{}\"\n",
-            root.display()
-        );
+        Self::with_file(way, |work| {
+            let root = work.join("disk");
+            std::fs::create_dir(&root).unwrap();
+            format!(
+                "[[providers]]\ncode = \"disk\"\nscheme = \"fs\"\noptions.root = \"{}\"\n",
+                root.display()
+            )
+        })
+    }
 
-        std::fs::create_dir(&root).unwrap();
-        std::fs::write(&config, text).unwrap();
+    /// With a configuration file, which the server reads too; the working directory is known to its text.
+    pub(crate) fn with_file(way: Way, text: impl FnOnce(&Path) -> String) -> Self {
+        let (work, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let config = work.path().join("filestore.toml");
+        std::fs::write(&config, text(work.path())).unwrap();
         let store = StoreConfig::load(&config).unwrap();
         let server = (way != Way::Direct).then(|| {
             start(data.path(), |config| {

@@ -115,6 +115,19 @@ async fn a_variant_that_did_not_change_is_not_sent_again() {
 }
 
 #[tokio::test]
+async fn an_animated_variant_is_asked_for_by_its_parameter() {
+    let picture = Answer::new("200 OK", &["content-type: image/webp"], "RIFF");
+    let server = Script::with(vec![picture.clone(), picture]).await;
+    let client = server.client();
+    client.variant(ID, 400).animated().await.unwrap();
+    client.variant(ID, 400).fit(Fit::Inside).animated().await.unwrap();
+    let lines: Vec<_> = server.requests().iter().map(|request| request.line.clone()).collect();
+    let path = format!("GET /api/v1/files/{ID}/400/400");
+    let expected = ["?animated=true", "?fit=inside&animated=true"];
+    assert_eq!(lines, expected.map(|query| format!("{path}{query} HTTP/1.1")));
+}
+
+#[tokio::test]
 async fn a_run_is_waited_for_beyond_the_idle_timeout() {
     let idle = Duration::from_millis(50);
     let report = r#"{"dry_run":true,"expired":0,"purged":3,"purged_bytes":9,"blobs_removed":0,"waiting":0,"failures":[]}"#;

@@ -25,6 +25,9 @@ pub struct SignRequest {
     /// Way in which the picture fills the square; `cover` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fit: Option<Fit>,
+    /// True for all frames of an animation, in a variant; only with `size`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub animated: Option<bool>,
     /// Use that a browser makes of the content; not for variants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disposition: Option<Disposition>,
@@ -42,6 +45,13 @@ impl SignRequest {
     /// Asks for a URL of a variant.
     pub fn variant(size: u32, fit: Fit) -> Self {
         Self { size: Some(size), fit: Some(fit), ..Self::default() }
+    }
+
+    /// Asks for all frames of an animation, in the variant.
+    #[must_use]
+    pub fn animated(mut self) -> Self {
+        self.animated = Some(true);
+        self
     }
 
     /// Sets the use that a browser makes of the content.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::domain::config::StoreConfig;
+use crate::domain::config::{AnimationLimits, StoreConfig};
 use crate::domain::signature::{MAX_WINDOW, SigningSecret};
 
 pub use self::tables::KEYS;
@@ -130,6 +130,7 @@ impl StoreConfig {
         if !(0.0..=100.0).contains(&self.variants.quality) {
             return Err(ConfigFileError::value("variants.quality", "must be 0 to 100"));
         }
+        check_animation(&self.variants.animation)?;
         if !(1..=1000).contains(&self.sync.concurrency) {
             return Err(ConfigFileError::value("sync.concurrency", "must be 1 to 1000"));
         }
@@ -154,6 +155,24 @@ impl StoreConfig {
         }
         Ok(())
     }
+}
+
+fn check_animation(limits: &AnimationLimits) -> Result<(), ConfigFileError> {
+    let most = AnimationLimits::MOST_BYTES;
+    let wrong = ConfigFileError::value;
+    if limits.max_frames == 0 {
+        return Err(wrong("variants.animated_max_frames", "must be at least 1"));
+    }
+    if limits.max_pixels == 0 {
+        return Err(wrong("variants.animated_max_pixels", "must be at least 1"));
+    }
+    if limits.cpu < Duration::from_secs(1) {
+        return Err(wrong("variants.animated_cpu_secs", "must be at least 1"));
+    }
+    if !(1..=most).contains(&limits.max_bytes) {
+        return Err(wrong("variants.animated_max_bytes", "must be 1 to 67108864"));
+    }
+    Ok(())
 }
 
 /// The words from which on a line may hold a secret.

@@ -119,6 +119,11 @@ tables! {
         intermediate_cache_bytes: u64,
         sheet_cache_bytes: u64,
         eager: Vec<String>,
+        animated: bool,
+        animated_max_frames: u32,
+        animated_max_pixels: u64,
+        animated_cpu_secs: u32,
+        animated_max_bytes: u64,
         launcher: PathBuf,
         converters: Vec<ConverterTable>,
     }
@@ -397,6 +402,11 @@ impl VariantsTable {
         put(&mut variants.disk_cache_bytes, self.disk_cache_bytes);
         put(&mut variants.intermediate_cache_bytes, self.intermediate_cache_bytes);
         put(&mut variants.sheet_cache_bytes, self.sheet_cache_bytes);
+        put(&mut variants.animated, self.animated);
+        put(&mut variants.animation.max_frames, self.animated_max_frames);
+        put(&mut variants.animation.max_pixels, self.animated_max_pixels);
+        put_secs(&mut variants.animation.cpu, self.animated_cpu_secs);
+        put(&mut variants.animation.max_bytes, self.animated_max_bytes);
         variants.launcher = self.launcher;
         for table in self.converters.unwrap_or_default() {
             variants.converters.push(table.into_config()?);

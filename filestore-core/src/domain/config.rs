@@ -297,6 +297,10 @@ pub struct VariantConfig {
     pub sheet_cache_bytes: u64,
     /// The variants made of a picture in the background when it arrives, before any client asks.
     pub eager: Vec<(VariantSize, Fit)>,
+    /// True if animated variants are made for those who ask for them.
+    pub animated: bool,
+    /// The limits of animated variants, besides those of all.
+    pub animation: AnimationLimits,
 }
 
 impl Default for VariantConfig {
@@ -316,6 +320,38 @@ impl Default for VariantConfig {
             launcher: None,
             sheet_cache_bytes: 16 << 20,
             eager: Vec::new(),
+            animated: false,
+            animation: AnimationLimits::default(),
+        }
+    }
+}
+
+/// The limits of an animated variant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AnimationLimits {
+    /// Frames of an animation.
+    pub max_frames: u32,
+    /// Pixels of all frames together. Each counts as much as the whole canvas, which is resized for it.
+    pub max_pixels: u64,
+    /// The processor time of one variant, besides the [`deadline`](VariantConfig::deadline) of all.
+    pub cpu: Duration,
+    /// Bytes of the variant.
+    pub max_bytes: u64,
+}
+
+impl AnimationLimits {
+    /// The highest value of [`max_bytes`](Self::max_bytes).
+    pub const MOST_BYTES: u64 = 64 << 20;
+}
+
+impl Default for AnimationLimits {
+    fn default() -> Self {
+        Self {
+            max_frames: 1000,
+            max_pixels: 500_000_000,
+            cpu: Duration::from_secs(10),
+            max_bytes: 16 << 20,
         }
     }
 }

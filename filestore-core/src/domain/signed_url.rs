@@ -9,7 +9,7 @@ use super::error::{Error, Result};
 use super::id::{FileId, OrganizationId, SubSystem};
 use super::media;
 use super::signature::{MAX_LIFE, SignedMethod, SigningSecret, push_parameter};
-use super::variant::{Fit, VariantSize};
+use super::variant::{Fit, Motion, VariantSize};
 
 /// The path of all files, below the public prefix.
 pub const FILES_PATH: &str = "/api/v1/files";
@@ -68,6 +68,8 @@ impl SignedUrl {
 pub struct SignFile {
     /// The variant; `None` for the content.
     pub variant: Option<(VariantSize, Fit)>,
+    /// The part of an animation that the variant shows.
+    pub motion: Motion,
     /// The use a browser makes of the content.
     pub disposition: Option<Disposition>,
     /// The life of the URL: an hour if `None`, seven days at most. Rounded up to the end of a window.
@@ -83,6 +85,13 @@ impl SignFile {
     /// Asks for a URL of a variant.
     pub fn variant(size: VariantSize, fit: Fit) -> Self {
         Self { variant: Some((size, fit)), ..Self::default() }
+    }
+
+    /// Asks for all frames of an animation. Only a variant is animated.
+    #[must_use]
+    pub fn animated(mut self) -> Self {
+        self.motion = Motion::Animated;
+        self
     }
 
     /// Sets the use a browser makes of the content. A variant has no disposition.
@@ -103,10 +112,15 @@ impl SignFile {
         life(self.expires_in)
     }
 
-    /// Returns path and query of the request for `id`. `InvalidField` for a disposition of a variant.
+    /// Returns path and query of the request for `id`. `InvalidField` for a disposition of a variant, and
+    /// for animated content.
     pub(crate) fn target(&self, id: FileId) -> Result<(String, String)> {
         let mut query = String::new();
         let Some((size, fit)) = self.variant else {
+            if self.motion == Motion::Animated {
+                let message = "only a variant is animated: animated goes with size";
+                return Err(Error::invalid("animated", message));
+            }
             if let Some(disposition) = self.disposition {
                 push_parameter(&mut query, "disposition", disposition.as_str());
             }
@@ -119,6 +133,9 @@ impl SignFile {
         }
         if fit == Fit::Inside {
             push_parameter(&mut query, "fit", "inside");
+        }
+        if self.motion == Motion::Animated {
+            push_parameter(&mut query, "animated", "true");
         }
         let side = size.pixels();
         Ok((format!("{FILES_PATH}/{id}/{side}/{side}"), query))
@@ -305,6 +322,12 @@ mod tests {
             (SignFile::content().disposition(Disposition::Inline), "", "disposition=inline"),
             (SignFile::variant(size, Fit::Cover), "/200/200", ""),
             (SignFile::variant(size, Fit::Inside), "/200/200", "fit=inside"),
+            (SignFile::variant(size, Fit::Cover).animated(), "/200/200", "animated=true"),
+            (
+                SignFile::variant(size, Fit::Inside).animated(),
+                "/200/200",
+                "fit=inside&animated=true",
+            ),
         ] {
             let expected = (format!("/api/v1/files/{}{path}", id()), query.to_owned());
             assert_eq!(request.target(id()).unwrap(), expected);
@@ -312,6 +335,8 @@ mod tests {
 
         let odd = SignFile::variant(size, Fit::Cover).disposition(Disposition::Inline);
         assert_eq!(odd.target(id()).unwrap_err().details().field.as_deref(), Some("disposition"));
+        let odd = SignFile::content().animated();
+        assert_eq!(odd.target(id()).unwrap_err().details().field.as_deref(), Some("animated"));
     }
 
     #[test]

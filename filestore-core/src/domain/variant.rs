@@ -1,4 +1,4 @@
-//! The two choices of a variant: its size and its fit.
+//! The choices of a variant: its size, its fit and its motion.
 
 use std::str::FromStr;
 
@@ -78,6 +78,23 @@ impl FromStr for Fit {
                     .with_allowed(["cover", "inside"]))
             }
         }
+    }
+}
+
+/// The part of an animation that a variant shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Motion {
+    /// The first frame.
+    #[default]
+    Still,
+    /// All frames. Of a picture that does not move, the variant is the still one.
+    Animated,
+}
+
+impl From<bool> for Motion {
+    /// From the answer to whether an animated variant is wanted.
+    fn from(animated: bool) -> Self {
+        if animated { Self::Animated } else { Self::Still }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::domain::id::FileId;
 use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
 use crate::domain::sheet::SheetGrid;
-use crate::variant::{CellSource, Fit, Sheet, SheetKey, VariantSize};
+use crate::variant::{CellSource, Fit, Motion, Sheet, SheetKey, VariantSize};
 
 /// Times a sheet is begun anew because one of its files changed.
 const TRIES: usize = 4;
@@ -128,7 +128,10 @@ impl FileStore {
     fn cells(&self, key: &SheetKey, records: &[Option<Arc<FileRecord>>]) -> Vec<CellSource> {
         let (size, fit) = (key.grid.size(), key.fit);
         let cells = records.iter().map(|record| match record {
-            Some(record) => Ok((self.variant_key(record, size, fit), self.source_of(record))),
+            Some(record) => {
+                let key = self.variant_key(record, size, fit, Motion::Still);
+                Ok((key, self.source_of(record)))
+            }
             None => Err(Error::not_found("file")),
         });
         cells.collect()

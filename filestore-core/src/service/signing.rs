@@ -96,9 +96,11 @@ impl FileStore {
 
 impl Signing<'_> {
     /// Signs a URL to read a file, for a caller that may see it. `NotFound` for an unknown, foreign or
-    /// deleted file. Whether the file has the variant is not looked at.
+    /// deleted file, `InvalidField` for an animated variant where they are switched off. Whether the file has
+    /// the variant is not looked at.
     pub async fn file(self, id: FileId, scope: &Scope, request: &SignFile) -> Result<SignedUrl> {
         let (life, target) = (request.life()?, request.target(id)?);
+        self.store.expect_motion(request.motion)?;
         self.store.record(id, scope).await?;
 
         let secret = self.signer().await?;

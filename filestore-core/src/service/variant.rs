@@ -11,21 +11,44 @@ use crate::domain::load::VariantLoad;
 use crate::domain::record::{FileRecord, Thumbhash};
 use crate::domain::scope::Scope;
 use crate::domain::status::Status;
-use crate::variant::{CacheReport, Fit, Source, Variant, VariantKey, VariantSize};
+use crate::variant::{CacheReport, Fit, Motion, Source, Variant, VariantKey, VariantSize};
+
+/// The media types of files that may hold an animation, as their bytes show them. A preview of a file that
+/// is no picture is still.
+const MOVING: [&str; 3] = ["image/gif", "image/png", "image/webp"];
 
 /// The answer to whether a blob is still current.
 type Asked = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 impl FileStore {
-    /// Makes the key of a variant of `record`, from which its entity tag is made.
-    pub fn variant_key(&self, record: &FileRecord, size: VariantSize, fit: Fit) -> VariantKey {
+    /// Makes the key of a variant of `record`, from which its entity tag is made. Of a file that cannot
+    /// move, the key is that of the still variant.
+    pub fn variant_key(
+        &self,
+        record: &FileRecord,
+        size: VariantSize,
+        fit: Fit,
+        motion: Motion,
+    ) -> VariantKey {
+        let may_move = motion == Motion::Animated
+            && record.blob.sniffed_type.as_deref().is_some_and(|mime| MOVING.contains(&mime));
         VariantKey {
             organization_id: record.organization_id.clone(),
             file_id: record.file_id,
             sha256: record.blob.sha256,
             size,
             fit,
+            motion: Motion::from(may_move),
         }
+    }
+
+    /// Fails with `InvalidField` for an animated variant if this store makes none.
+    pub fn expect_motion(&self, motion: Motion) -> Result<()> {
+        if motion == Motion::Still || self.inner.config().variants.animated {
+            return Ok(());
+        }
+        let message = "animated variants are switched off here: variants.animated is false";
+        Err(Error::invalid("animated", message).with_allowed(["false", "0"]))
     }
 
     /// Returns the variant from memory, if it happens to be there.
@@ -37,14 +60,17 @@ impl FileStore {
     /// [`Variant::PassThrough`] the caller reads the original.
     ///
     /// `NotAnImage`, `CorruptImage`, `ImageTooLarge` for what cannot be made; `Busy` if the queue is
-    /// full; `NotFound` if the file was deleted meanwhile.
+    /// full; `NotFound` if the file was deleted meanwhile; `InvalidField` as of
+    /// [`expect_motion`](Self::expect_motion).
     pub async fn variant_of(
         &self,
         record: &Arc<FileRecord>,
         size: VariantSize,
         fit: Fit,
+        motion: Motion,
     ) -> Result<Variant> {
-        let key = self.variant_key(record, size, fit);
+        self.expect_motion(motion)?;
+        let key = self.variant_key(record, size, fit, motion);
         self.inner.variants.get(key, self.source_of(record)).await
     }
 
@@ -138,7 +164,9 @@ impl FileStore {
         }
 
         let record = Arc::new(record.clone());
-        let keys = eager.iter().map(|(size, fit)| self.variant_key(&record, *size, *fit)).collect();
+        let keys = eager.iter();
+        let keys = keys.map(|(size, fit)| self.variant_key(&record, *size, *fit, Motion::Still));
+        let keys = keys.collect();
         self.inner.variants.prepare(keys, self.source_of(&record));
     }
 
@@ -150,7 +178,14 @@ impl FileStore {
         S::Error: Into<Error>,
     {
         let size = size.try_into().map_err(Into::into);
-        VariantRequest { store: self, id, size, fit: Fit::default(), scope: &Scope::All }
+        VariantRequest {
+            store: self,
+            id,
+            size,
+            fit: Fit::default(),
+            motion: Motion::default(),
+            scope: &Scope::All,
+        }
     }
 
     /// Returns the load of the variants' engine.
@@ -172,7 +207,8 @@ impl FileStore {
 /// A request for a gallery variant; from [`FileStore::variant`]. Awaiting it looks the file up and makes
 /// the variant, starting over while the file changes.
 ///
-/// `InvalidField` for a size that is none of the seven; `NotFound` for unknown, foreign and deleted
+/// `InvalidField` for a size that is none of the seven, and for an animated variant where they are switched
+/// off; `NotFound` for unknown, foreign and deleted
 /// files; `NotAnImage`, `CorruptImage`, `ImageTooLarge` for files that have no variants; `Busy` if the
 /// queue is full.
 ///
@@ -195,6 +231,7 @@ pub struct VariantRequest<'a> {
     id: FileId,
     size: Result<VariantSize>,
     fit: Fit,
+    motion: Motion,
     scope: &'a Scope,
 }
 
@@ -205,6 +242,18 @@ impl<'a> VariantRequest<'a> {
         self
     }
 
+    /// Asks for all frames of an animation, in an animated WebP; a picture that does not move gives its
+    /// still variant. The store makes them if [`animated`](crate::VariantConfig::animated) is set.
+    pub fn animated(self) -> Self {
+        self.motion(Motion::Animated)
+    }
+
+    /// Sets the part of an animation that is shown; [`Motion::Still`] unless set.
+    pub fn motion(mut self, motion: Motion) -> Self {
+        self.motion = motion;
+        self
+    }
+
     /// Limits the request to files of `scope`; [`Scope::All`] unless set.
     pub fn scope(mut self, scope: &'a Scope) -> Self {
         self.scope = scope;
@@ -212,12 +261,13 @@ impl<'a> VariantRequest<'a> {
     }
 
     async fn send(self) -> Result<(Arc<FileRecord>, Variant)> {
-        let Self { store, id, size, fit, scope } = self;
+        let Self { store, id, size, fit, motion, scope } = self;
         let size = size?;
+        store.expect_motion(motion)?;
 
         store
             .with_record(id, scope, |record| async move {
-                match store.variant_of(&record, size, fit).await {
+                match store.variant_of(&record, size, fit, motion).await {
                     Ok(variant) => Ok(Some((record, variant))),
                     Err(error) if error.kind() == ErrorKind::Conflict => Ok(None),
                     Err(error) => Err(error),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use sha2::{Digest, Sha256 as Sha256Hasher};
 
 use crate::domain::id::{FileId, OrganizationId, Sha256};
-use crate::domain::variant::{Fit, VariantSize};
+use crate::domain::variant::{Fit, Motion, VariantSize};
 
 /// The version of the rendering: part of every key, so that a change of the recipe (another
 /// filter, another encoder setting) makes new variants instead of serving old ones.
@@ -24,6 +24,8 @@ pub struct VariantKey {
     pub size: VariantSize,
     /// The way in which the picture fills the square.
     pub fit: Fit,
+    /// The part of an animation that the variant shows.
+    pub motion: Motion,
 }
 
 impl VariantKey {
@@ -31,6 +33,11 @@ impl VariantKey {
     /// a conditional request is answered without decoding anything.
     pub fn etag(&self) -> String {
         format!("W/\"{}\"", self.digest().to_hex())
+    }
+
+    /// Returns the key of the still variant.
+    pub(crate) fn still(&self) -> Self {
+        Self { motion: Motion::Still, ..self.clone() }
     }
 
     pub(crate) fn digest(&self) -> KeyDigest {
@@ -46,6 +53,9 @@ impl VariantKey {
             Fit::Cover => 0,
             Fit::Inside => 1,
         }]);
+        if self.motion == Motion::Animated {
+            hasher.update(b"animated");
+        }
 
         let sum = hasher.finalize();
         let mut digest = [0; 16];
@@ -101,6 +111,7 @@ mod tests {
             sha256: Sha256([1; 32]),
             size: size("200"),
             fit: Fit::Cover,
+            motion: Motion::Still,
         };
         let others = [
             VariantKey { organization_id: "8".parse().unwrap(), ..key.clone() },
@@ -108,6 +119,7 @@ mod tests {
             VariantKey { sha256: Sha256([2; 32]), ..key.clone() },
             VariantKey { size: size("250"), ..key.clone() },
             VariantKey { fit: Fit::Inside, ..key.clone() },
+            VariantKey { motion: Motion::Animated, ..key.clone() },
         ];
         assert_eq!(key.etag(), key.clone().etag());
         assert!(key.etag().starts_with("W/\"") && key.etag().len() == 36, "{}", key.etag());

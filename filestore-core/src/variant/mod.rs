@@ -36,12 +36,12 @@ mod fixtures;
 #[cfg(test)]
 mod tests;
 
-pub use crate::domain::variant::{Fit, VariantSize};
+pub use crate::domain::variant::{Fit, Motion, VariantSize};
 pub use cache::CacheReport;
 pub use convert::{LAUNCHER_ARGUMENT, launch};
 pub use engine::{CellSource, Source, VariantEngine};
 pub use key::VariantKey;
-pub use pipeline::{probe, render};
+pub use pipeline::{animate, probe, render};
 pub use sheet::{Sheet, SheetCell, SheetKey};
 
 /// The answer to a request for a variant. Cheap to clone.

@@ -6,7 +6,7 @@ use std::io::Write as _;
 
 use filestore_core::ErrorKind;
 use filestore_core::domain::config::VariantConfig;
-use filestore_core::variant::{Fit, VariantSize, probe, render};
+use filestore_core::variant::{Fit, VariantSize, animate, probe, render};
 use image::ImageFormat;
 use png::{BitDepth, ColorType};
 
@@ -42,10 +42,13 @@ fn shown(bytes: &[u8], what: &str) -> bool {
     file.write_all(bytes).unwrap();
     probe(&file);
     let size = VariantSize::try_from(200).unwrap();
+    let kinds = [ErrorKind::CorruptImage, ErrorKind::NotAnImage, ErrorKind::ImageTooLarge];
+    if let Err(error) = animate(&file, size, Fit::Cover, &VariantConfig::default()) {
+        assert!(kinds.contains(&error.kind()), "{what}, animated: {error:?}");
+    }
     match render(&file, &[(size, Fit::Cover)], &VariantConfig::default()) {
         Ok(_) => true,
         Err(error) => {
-            let kinds = [ErrorKind::CorruptImage, ErrorKind::NotAnImage, ErrorKind::ImageTooLarge];
             assert!(kinds.contains(&error.kind()), "{what}: {error:?}");
             false
         }

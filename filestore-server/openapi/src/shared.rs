@@ -70,6 +70,7 @@ fn parameters() -> Value {
         "Kid": in_path("kid", "Name of the secret.", json!({ "type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$" })),
         "KeyId": in_path("key_id", "Id of the key: an upper-case ULID.", json!({ "type": "string", "pattern": FILE_ID })),
         "Fit": query("fit", "`cover` fills the square and cuts the overhang off; `inside` keeps the whole picture within it.", json!({ "type": "string", "enum": fits, "default": "cover" })),
+        "Animated": query("animated", "`true` or `1` shows all frames of an animation, in an animated WebP, where `variants.animated` is set; 400 where it is not.", json!({ "type": "string", "enum": ["true", "false", "1", "0"], "default": "false" })),
         "V": query("v", "SHA-256 of the content. If it is the current one, the reply may be cached for a year; otherwise it is ignored.", json!({ "type": "string" })),
         "Disposition": query("disposition", "`attachment` saves the file; `inline` shows it, if its type is safe to show.", json!({ "type": "string", "enum": ["attachment", "inline"] })),
         "IdempotencyKey": in_header("Idempotency-Key", "Name of this request, remembered for 24 hours: a retry with the same content returns the stored reply.", json!({ "type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$" })),

@@ -7,8 +7,8 @@ use bytes::BytesMut;
 use filestore_core::api::{ChangeReply, FileRecord, Fit};
 use filestore_core::web::media;
 use filestore_core::{
-    self as core, BatchItem, FileId, GivenName, NewBatch, NewUpload, OrganizationId, Replacement,
-    Scope, Sha256, StagedBlob, SubSystem, Uploaded, VariantSize,
+    self as core, BatchItem, FileId, GivenName, Motion, NewBatch, NewUpload, OrganizationId,
+    Replacement, Scope, Sha256, StagedBlob, SubSystem, Uploaded, VariantSize,
 };
 use futures_util::StreamExt;
 use sha2::{Digest, Sha256 as Hasher};
@@ -143,10 +143,16 @@ impl Direct {
         Ok(wanted)
     }
 
-    pub(super) async fn make_variant(&self, id: FileId, size: u32, fit: Fit) -> Result<Variant> {
+    pub(super) async fn make_variant(
+        &self,
+        id: FileId,
+        size: u32,
+        fit: Fit,
+        motion: Motion,
+    ) -> Result<Variant> {
         let size = VariantSize::try_from(size)?;
 
-        Ok(match self.store.variant(id, size).fit(fit.into()).await? {
+        Ok(match self.store.variant(id, size).fit(fit.into()).motion(motion).await? {
             (_, core::Variant::WebP(bytes)) => Variant { bytes, mime_type: "image/webp".into() },
             (_, core::Variant::PassThrough { mime }) => {
                 let bytes = self.store.read(id, &Scope::All).await?;

@@ -22,8 +22,8 @@ use filestore_core::api::{
     SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
 };
 use filestore_core::{
-    Backups, FileId, FileStore, KeyId, MigrateOptions, NoProgress, OrganizationId, ProviderCode,
-    Scope,
+    Backups, FileId, FileStore, KeyId, MigrateOptions, Motion, NoProgress, OrganizationId,
+    ProviderCode, Scope,
 };
 
 use super::destination::Destination;
@@ -93,8 +93,8 @@ impl Target for Direct {
         self.download_one(parse_id(id)?, range, to, meter).await
     }
 
-    async fn variant(&self, id: &str, size: u32, fit: Fit) -> Result<Variant> {
-        self.make_variant(parse_id(id)?, size, fit).await
+    async fn variant(&self, id: &str, size: u32, fit: Fit, motion: Motion) -> Result<Variant> {
+        self.make_variant(parse_id(id)?, size, fit, motion).await
     }
 
     async fn sheet(&self, ids: &[String], size: u32, fit: Fit) -> Result<Variant> {

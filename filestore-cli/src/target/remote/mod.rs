@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 
 use async_trait::async_trait;
 use filestore_client::{self as client, Client};
+use filestore_core::Motion;
 use filestore_core::api::{
     AdminProvider, BackupPruneReport, BackupReport, BackupRestoreReport, BackupVerifyReport,
     BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding, CreateKey,
@@ -122,8 +123,12 @@ impl Target for Remote {
         Ok(done.len_bytes)
     }
 
-    async fn variant(&self, id: &str, size: u32, fit: Fit) -> Result<Variant> {
-        let variant = self.client.variant(id, size).fit(fit).await?;
+    async fn variant(&self, id: &str, size: u32, fit: Fit, motion: Motion) -> Result<Variant> {
+        let request = self.client.variant(id, size).fit(fit);
+        let variant = match motion {
+            Motion::Still => request.await?,
+            Motion::Animated => request.animated().await?,
+        };
         Ok(Variant { bytes: variant.bytes, mime_type: variant.content_type })
     }
 

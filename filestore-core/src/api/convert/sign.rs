@@ -5,12 +5,12 @@ use std::time::Duration;
 use crate::api;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::signed_url::{SignFile, SignUpload, SigningSecretInfo};
-use crate::domain::variant::{Fit, VariantSize};
+use crate::domain::variant::{Fit, Motion, VariantSize};
 
 impl TryFrom<&api::SignRequest> for SignFile {
     type Error = Error;
 
-    /// `InvalidField` for a size that no variant has, or a fit without a size.
+    /// `InvalidField` for a size that no variant has, or a fit or motion without a size.
     fn try_from(request: &api::SignRequest) -> Result<Self> {
         let mut sign = Self::content();
         if let Some(side) = request.size {
@@ -18,6 +18,12 @@ impl TryFrom<&api::SignRequest> for SignFile {
             sign.variant = Some((VariantSize::try_from(side)?, fit));
         } else if request.fit.is_some() {
             return Err(Error::invalid("fit", "only a variant has a fit: fit goes with size"));
+        }
+
+        sign.motion = Motion::from(request.animated.unwrap_or(false));
+        if sign.variant.is_none() && request.animated.is_some() {
+            let message = "only a variant is animated: animated goes with size";
+            return Err(Error::invalid("animated", message));
         }
 
         sign.disposition = request.disposition.map(Into::into);

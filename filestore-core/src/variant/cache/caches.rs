@@ -10,7 +10,7 @@ use std::thread;
 
 use quick_cache::sync::Cache;
 
-use super::disk::{DiskCache, Recipe};
+use super::disk::{DiskCache, Recipe, Stored};
 use super::memory::MemoryCache;
 use super::retained::RetainedCache;
 use super::sheets::{Lasting, SheetCache};
@@ -103,7 +103,15 @@ impl Caches {
     /// Reads the variant if it is on the disk.
     pub(crate) async fn on_disk(&self, entry: &DigestedKey) -> Option<Variant> {
         let (disk, file_id, digest) = (Arc::clone(&self.disk), entry.key.file_id, entry.digest);
-        tasks::blocking(move || disk.read(file_id, digest)).await.ok().flatten()
+        let still = entry.key.still().digest();
+        let read = tasks::blocking(move || match disk.read(file_id, digest)? {
+            Stored::Variant(variant) => Some(variant),
+            Stored::Still => match disk.read(file_id, still)? {
+                Stored::Variant(variant) => Some(variant),
+                Stored::Still => None,
+            },
+        });
+        read.await.ok().flatten()
     }
 
     /// Returns the error that this variant ended in before, if asking again ends the same way.
@@ -120,7 +128,17 @@ impl Caches {
 
     /// Writes a variant to the disk, as far as there is room, and keeps it in memory.
     pub(crate) async fn publish(&self, entry: &DigestedKey, variant: &Variant) {
-        let (file_id, digest, written) = (entry.key.file_id, entry.digest, variant.clone());
+        self.store(entry, variant, Stored::Variant(variant.clone())).await;
+    }
+
+    /// Notes on the disk, as far as there is room, that the still `variant` is the answer, and keeps it in
+    /// memory.
+    pub(crate) async fn publish_still(&self, entry: &DigestedKey, variant: &Variant) {
+        self.store(entry, variant, Stored::Still).await;
+    }
+
+    async fn store(&self, entry: &DigestedKey, variant: &Variant, written: Stored) {
+        let (file_id, digest) = (entry.key.file_id, entry.digest);
         let (disk, has_room) = (Arc::clone(&self.disk), Arc::clone(&self.has_room));
         let written = tasks::blocking(move || {
             if has_room() { disk.write(file_id, digest, &written) } else { Ok(()) }

@@ -27,6 +27,7 @@ mod variant_engine;
 mod eager;
 mod sketch;
 mod sheet;
+mod animated;
 
 #[cfg(test)]
 mod tests;

@@ -12,14 +12,14 @@ use crate::domain::id::FileId;
 use crate::domain::load::VariantLoad;
 use crate::variant::cache::CacheReport;
 use crate::variant::key::DigestedKey;
-use crate::variant::{Variant, VariantKey};
+use crate::variant::{Motion, Variant, VariantKey};
 
 /// Makes variants and keeps them. A handle: clones share everything.
 ///
 /// ```
 /// use std::fs::File;
 /// use filestore_core::domain::{clock::Timestamp, config::VariantConfig, id::{FileId, Sha256}};
-/// use filestore_core::variant::{Fit, Source, VariantEngine, VariantKey, VariantSize};
+/// use filestore_core::variant::{Fit, Motion, Source, VariantEngine, VariantKey, VariantSize};
 /// # use filestore_core::Result;
 ///
 /// # async fn example(cache: &std::path::Path) -> Result<()> {
@@ -30,6 +30,7 @@ use crate::variant::{Variant, VariantKey};
 ///     sha256: Sha256([0; 32]), // the blob's, from its record
 ///     size: VariantSize::from_path("400", "400")?,
 ///     fit: Fit::Cover,
+///     motion: Motion::Still,
 /// };
 /// let open = || async {
 ///     File::open("photo.jpg").map_err(|error| filestore_core::Error::io("opening", error))
@@ -97,7 +98,15 @@ impl VariantEngine {
         }
 
         let (shared, digest) = (Arc::clone(&self.shared), entry.digest);
-        self.shared.flights.join(digest, move || shared.obtain(entry, source)).await
+        match entry.key.motion {
+            Motion::Still => {
+                self.shared.flights.join(digest, move || shared.obtain(entry, source)).await
+            }
+            Motion::Animated => {
+                let work = move || shared.obtain_animated(entry, source);
+                self.shared.flights.join(digest, work).await
+            }
+        }
     }
 
     /// Removes every variant of a file from memory and disk.

@@ -11,7 +11,7 @@
 //! | encode | `encode` | lossy WebP without metadata |
 //!
 //! `render` runs the stages in this order; `retained` is a decoded picture that further sizes are
-//! made of, and `sketch` its placeholder; `mosaic` puts variants side by
+//! made of, and `sketch` its placeholder; `animation` makes one file of many frames, `mosaic` puts variants side by
 //! side, and `blank` is the sheet of none. `image_file` reads the blob, `refusal` names what is wrong with a picture, `cut` shows
 //! what came of one that ends early, and `guard` catches the panics of decoders that are not ours.
 
@@ -35,6 +35,8 @@ pub(crate) mod retained;
 pub(crate) mod sketch;
 pub(crate) mod mosaic;
 pub(crate) mod render;
+pub(crate) mod animation;
 
+pub use animation::animate;
 pub use probe::probe;
 pub use render::render;

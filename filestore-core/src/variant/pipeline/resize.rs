@@ -14,12 +14,17 @@ use crate::variant::pixels::{
 /// Resizes the planned part of `decoded` to the planned size, both in stored axes.
 pub(crate) fn resize(decoded: &Picture, wanted: Geometry) -> Result<Pixels> {
     match decoded {
-        Picture::Whole(pixels) => run(pixels, Extent::WHOLE, wanted),
+        Picture::Whole(pixels) => resize_whole(pixels, wanted),
         Picture::Planes(Planes { model, planes }) => {
             let resized = planes.iter().map(|plane| run(&plane.samples, plane.extent, wanted));
             resized.collect::<Result<Vec<_>>>().map(|planes| join(*model, wanted, planes))
         }
     }
+}
+
+/// Resizes the planned part of a picture in its stored size, as [`resize`] does.
+pub(crate) fn resize_whole(pixels: &Pixels, wanted: Geometry) -> Result<Pixels> {
+    run(pixels, Extent::WHOLE, wanted)
 }
 
 /// Joins the resized planes of `model` to pixels.

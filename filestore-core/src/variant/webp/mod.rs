@@ -108,6 +108,34 @@ impl<'a> WebP<'a> {
         }
         Ok(Still { picture: Picture::Whole(rgba::join(&components, &alpha)), came })
     }
+
+    /// Returns true if there is a lossy picture.
+    pub(crate) fn is_lossy(&self) -> bool {
+        self.chunks.lossy.is_some()
+    }
+
+    /// Decodes a lossy picture of `size`, all of which must be there, to RGBA. `is_late` is asked before
+    /// every row of macroblocks.
+    pub(crate) fn decode_rgba(
+        &self,
+        size: Dimensions,
+        is_late: &dyn Fn() -> bool,
+    ) -> Result<Pixels, Failure> {
+        let bytes = self.chunks.lossy.ok_or(Failure::Corrupt("no lossy picture"))?;
+        if lossy::size(bytes) != Some(size) {
+            return Err(Failure::Corrupt("a frame of another size than its picture"));
+        }
+        let components = lossy::decode(bytes, Wanted::Whole, is_late)?;
+        if components.came.is_some() {
+            return Err(Failure::Corrupt("the picture is cut"));
+        }
+
+        let alpha = match self.chunks.alpha {
+            Some(alpha) => alpha::decode(alpha, size).map_err(Failure::Corrupt)?,
+            None => vec![255; size.width as usize * size.height as usize],
+        };
+        Ok(rgba::join(&components, &alpha))
+    }
 }
 
 fn plane(component: Component) -> Plane {

@@ -169,7 +169,7 @@ fn variant() -> Operation {
             "WebP, made on the first request. A picture that is not larger passes through as it is. Width and \
              height must be equal.",
         )
-        .takes(["Fit", "V", "IfNoneMatch"])
+        .takes(["Fit", "Animated", "V", "IfNoneMatch"])
         .replies_bytes(
             200,
             "The variant.",

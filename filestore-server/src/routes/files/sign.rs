@@ -15,7 +15,7 @@ use crate::request::json::{read_json, read_optional_json};
 use crate::request::object::{Object, required};
 use crate::routes::filters::{answer, call, not_allowed, post};
 
-const FILE_KEYS: [&str; 4] = ["size", "fit", "disposition", "expires_in_s"];
+const FILE_KEYS: [&str; 5] = ["size", "fit", "animated", "disposition", "expires_in_s"];
 
 const UPLOAD_KEYS: [&str; 6] =
     ["organization_id", "sub_system", "max_size", "mime_type", "upload_temp", "expires_in_s"];
@@ -47,6 +47,7 @@ fn file_request(json: &[u8]) -> Result<SignRequest> {
     let mut request = SignRequest::default();
     request.size = object.count("size")?.map(|side| u32::try_from(side).unwrap_or(u32::MAX));
     request.fit = object.word("fit", filestore_core::api::Fit::ALL, |fit| fit.as_str())?;
+    request.animated = object.flag("animated")?;
     request.disposition =
         object.word("disposition", filestore_core::api::Disposition::ALL, |how| how.as_str())?;
     request.expires_in_s = object.count("expires_in_s")?;
@@ -101,6 +102,8 @@ mod tests {
             (r#"{"size": 99999999999}"#, "size"),
             (r#"{"fit": "both"}"#, "fit"),
             (r#"{"fit": "cover"}"#, "fit"),
+            (r#"{"animated": true}"#, "animated"),
+            (r#"{"size": 200, "animated": "true"}"#, "animated"),
             (r#"{"disposition": "save"}"#, "disposition"),
             (r#"{"expires_in_s": 1.5}"#, "expires_in_s"),
             (r#"{"expires_in": 1}"#, "expires_in"),

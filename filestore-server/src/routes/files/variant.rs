@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use filestore_core::web::serving::CSP_SANDBOX;
-use filestore_core::{Error, ErrorKind, FileRecord, Fit, Result, Variant, VariantSize};
+use filestore_core::{Error, ErrorKind, FileRecord, Fit, Motion, Result, Variant, VariantSize};
 use http::header::{
     CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
     X_CONTENT_TYPE_OPTIONS,
@@ -21,6 +21,7 @@ use crate::http::conditional::{Outcome, Validators, evaluate, if_match_holds};
 use crate::http::etag::EntityTag;
 use crate::reply::{self, Failure, NOSNIFF, cache_control};
 use crate::request::call::Call;
+use crate::request::fields::flag;
 use crate::routes::filters::{READ_ONLY, answer, call, get_or_head, not_allowed};
 
 /// Builds `/files/{fileId}/{width}/{height}`.
@@ -40,26 +41,35 @@ async fn variant(
     height: Segment,
 ) -> Result<Response, Failure> {
     let size = VariantSize::from_path(&width.0, &height.0)?;
-    let query = call.query(&["fit", "v"])?;
+    let query = call.query(&["fit", "animated", "v"])?;
     let fit = query.get("fit").map(str::parse).transpose()?.unwrap_or_default();
+    let motion = motion(&call, query.get("animated"))?;
     let id = id.id()?;
 
     let (call, version) = (&call, query.get("v"));
     let answered = call.store().with_record(id, &call.caller.scope, |record| async move {
-        respond(call, &record, size, fit, version).await
+        respond(call, &record, (size, fit, motion), version).await
     });
     answered.await
+}
+
+/// Reads the part of an animation that is wanted; refuses more than the first frame where animated variants
+/// are switched off.
+fn motion(call: &Call, text: Option<&str>) -> Result<Motion> {
+    let animated = text.map(flag).transpose().map_err(|error| error.with_field("animated"))?;
+    let motion = Motion::from(animated.unwrap_or(false));
+    call.store().expect_motion(motion)?;
+    Ok(motion)
 }
 
 /// Builds the reply for `record`; `None` if the record changed meanwhile.
 async fn respond(
     call: &Call,
     record: &Arc<FileRecord>,
-    size: VariantSize,
-    fit: Fit,
+    (size, fit, motion): (VariantSize, Fit, Motion),
     version: Option<&str>,
 ) -> Result<Option<Response>, Failure> {
-    let key = call.store().variant_key(record, size, fit);
+    let key = call.store().variant_key(record, size, fit, motion);
     let tag = key.etag();
     let has_variants = call.store().may_have_variants(record);
     if has_variants && !is_wanted(&call.headers, &tag) {
@@ -71,7 +81,7 @@ async fn respond(
     } else {
         let variant = match call.store().cached_variant(&key) {
             Some(variant) => variant,
-            None => match call.store().variant_of(record, size, fit).await {
+            None => match call.store().variant_of(record, size, fit, motion).await {
                 Ok(variant) => variant,
                 Err(error) if error.kind() == ErrorKind::Conflict => return Ok(None),
                 Err(error) => return Err(error.into()),

@@ -15,7 +15,8 @@
 //! wrong picture. Leftover temporary files go when the cache is opened.
 //!
 //! # Compatibility
-//! An entry of another format, recipe or quality is a miss and is replaced.
+//! An entry of another format, recipe or quality is a miss and is replaced, also one of a kind that came
+//! later.
 
 use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -27,6 +28,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
+use crate::domain::config::AnimationLimits;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::FileId;
 use crate::variant::Variant;
@@ -40,7 +42,7 @@ const MAGIC: [u8; 4] = *b"FSVR";
 const HEADER_BYTES: usize = 4 + 1 + 1 + 2 + 4 + 4 + 4 + 16;
 const FORMAT: u8 = 1;
 /// The size above which a file is not read; no variant is larger.
-const MAX_ENTRY_BYTES: u64 = 16 << 20;
+const MAX_ENTRY_BYTES: u64 = AnimationLimits::MOST_BYTES + HEADER_BYTES as u64;
 /// The age of the mark of an entry's last use from which a hit renews the mark.
 const TOUCH_AFTER: Duration = Duration::from_hours(1);
 
@@ -95,13 +97,13 @@ impl DiskCache {
     }
 
     /// Reads the entry, if it is here and whole. A bad one is removed.
-    pub(super) fn read(&self, file_id: FileId, digest: KeyDigest) -> Option<Variant> {
+    pub(super) fn read(&self, file_id: FileId, digest: KeyDigest) -> Option<Stored> {
         let path = self.path(file_id, digest);
         let mut file = File::open(&path).ok()?;
         let metadata = file.metadata().ok()?;
-        if let Some(variant) = self.read_entry(&mut file, metadata.len(), digest) {
+        if let Some(stored) = self.read_entry(&mut file, metadata.len(), digest) {
             touch(&file, &metadata);
-            return Some(variant);
+            return Some(stored);
         }
         self.forget(&path, &metadata);
         None
@@ -113,10 +115,10 @@ impl DiskCache {
         &self,
         file_id: FileId,
         digest: KeyDigest,
-        variant: &Variant,
+        stored: &Stored,
     ) -> io::Result<()> {
         let temporary = self.root.join(TEMPORARY).join(format!("{:032x}", fastrand::u128(..)));
-        let outcome = self.write_temporary(&temporary, digest, variant).and_then(|bytes| {
+        let outcome = self.write_temporary(&temporary, digest, stored).and_then(|bytes| {
             self.rename_into_place(&temporary, file_id, digest)?;
             self.size.lock().add(bytes);
             Ok(())
@@ -285,7 +287,7 @@ impl DiskCache {
         self.directory(file_id).join(digest.to_hex())
     }
 
-    fn read_entry(&self, file: &mut File, len: u64, digest: KeyDigest) -> Option<Variant> {
+    fn read_entry(&self, file: &mut File, len: u64, digest: KeyDigest) -> Option<Stored> {
         if !(HEADER_BYTES as u64..=MAX_ENTRY_BYTES).contains(&len) {
             return None;
         }
@@ -319,13 +321,8 @@ impl DiskCache {
     }
 
     /// Writes an entry under a temporary name; returns the room that the file takes.
-    fn write_temporary(
-        &self,
-        path: &Path,
-        digest: KeyDigest,
-        variant: &Variant,
-    ) -> io::Result<u64> {
-        let (kind, body) = pack(variant);
+    fn write_temporary(&self, path: &Path, digest: KeyDigest, stored: &Stored) -> io::Result<u64> {
+        let (kind, body) = pack(stored);
         let header = self.header(digest, kind, body).ok_or(io::ErrorKind::FileTooLarge)?;
 
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
@@ -431,23 +428,34 @@ fn touch(file: &File, metadata: &fs::Metadata) {
 
 const PASS_THROUGH: u8 = 0;
 const WEBP: u8 = 1;
+const STILL: u8 = 2;
 
-fn pack(variant: &Variant) -> (u8, &[u8]) {
-    match variant {
-        Variant::PassThrough { mime } => (PASS_THROUGH, mime.as_bytes()),
-        Variant::WebP(bytes) => (WEBP, bytes),
+/// The content of an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Stored {
+    Variant(Variant),
+    /// The picture does not move: its still variant is the answer.
+    Still,
+}
+
+fn pack(stored: &Stored) -> (u8, &[u8]) {
+    match stored {
+        Stored::Variant(Variant::PassThrough { mime }) => (PASS_THROUGH, mime.as_bytes()),
+        Stored::Variant(Variant::WebP(bytes)) => (WEBP, bytes),
+        Stored::Still => (STILL, &[]),
     }
 }
 
-fn unpack(kind: u8, body: Bytes) -> Option<Variant> {
+fn unpack(kind: u8, body: Bytes) -> Option<Stored> {
     const TYPES: [&str; 6] =
         ["image/jpeg", "image/png", "image/gif", "image/webp", "image/bmp", "image/tiff"];
     match kind {
         PASS_THROUGH => TYPES
             .into_iter()
             .find(|mime| mime.as_bytes() == body)
-            .map(|mime| Variant::PassThrough { mime }),
-        WEBP => Some(Variant::WebP(body)),
+            .map(|mime| Stored::Variant(Variant::PassThrough { mime })),
+        WEBP => Some(Stored::Variant(Variant::WebP(body))),
+        STILL if body.is_empty() => Some(Stored::Still),
         _ => None,
     }
 }

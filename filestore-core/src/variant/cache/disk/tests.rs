@@ -9,8 +9,8 @@ fn open(root: &Path, budget_bytes: u64) -> DiskCache {
     DiskCache::open(root, RECIPE_80, budget_bytes).unwrap()
 }
 
-fn webp(bytes: usize) -> Variant {
-    Variant::WebP(Bytes::from(vec![7; bytes]))
+fn webp(bytes: usize) -> Stored {
+    Stored::Variant(Variant::WebP(Bytes::from(vec![7; bytes])))
 }
 
 fn digest(file: FileId) -> KeyDigest {
@@ -20,15 +20,17 @@ fn digest(file: FileId) -> KeyDigest {
 #[test]
 fn an_entry_survives_reopening() {
     let root = tempfile::tempdir().unwrap();
-    let (one, two) = (file_id(), file_id());
-    let pass = Variant::PassThrough { mime: "image/gif" };
+    let (one, two, three) = (file_id(), file_id(), file_id());
+    let pass = Stored::Variant(Variant::PassThrough { mime: "image/gif" });
     let cache = open(root.path(), 1 << 20);
     cache.write(one, digest(one), &webp(5000)).unwrap();
     cache.write(two, digest(two), &pass).unwrap();
+    cache.write(three, digest(three), &Stored::Still).unwrap();
     let cache = open(root.path(), 1 << 20);
     assert_eq!(cache.read(one, digest(one)), Some(webp(5000)));
     assert_eq!(cache.read(two, digest(two)), Some(pass));
-    assert_eq!(cache.count(), Usage { entries: 2, bytes: 8192 + 4096 });
+    assert_eq!(cache.read(three, digest(three)), Some(Stored::Still));
+    assert_eq!(cache.count(), Usage { entries: 3, bytes: 8192 + 2 * 4096 });
 }
 
 #[test]

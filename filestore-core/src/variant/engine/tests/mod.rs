@@ -1,5 +1,6 @@
 //! The engine as its callers meet it: concurrency, cancellation, staleness, both caches.
 
+mod animated;
 mod eager;
 mod sheet;
 

@@ -19,7 +19,7 @@ use crate::variant::pixels::{Layout, Pixels};
 const CHANNELS: usize = 4;
 /// The first row of each pass of an interlaced frame, and the distance of the next (GIF89a,
 /// appendix E).
-const PASSES: [(usize, usize); 4] = [(0, 8), (4, 8), (2, 4), (1, 2)];
+pub(crate) const PASSES: [(usize, usize); 4] = [(0, 8), (4, 8), (2, 4), (1, 2)];
 
 type Reader<R> = gif::Decoder<R>;
 

@@ -29,8 +29,11 @@ mod bmp;
 mod tiff;
 mod overlay;
 
+pub(crate) use gif::PASSES as GIF_PASSES;
+pub(crate) use png::open as open_png;
+
 /// The largest colour profile taken into account, in bytes; real ones end at 3 MiB.
-const MAX_PROFILE_BYTES: usize = 4 << 20;
+pub(crate) const MAX_PROFILE_BYTES: usize = 4 << 20;
 
 /// A decoded picture, not yet turned upright.
 #[derive(Debug)]

@@ -83,7 +83,8 @@ fn rows<R: BufRead + Seek>(reader: &mut Reader<R>, pixels: &mut Pixels) -> u32 {
 
 type Opened<R> = (Reader<R>, Pixels);
 
-fn open<'a>(
+/// Opens the file, with room for the pixels of its canvas.
+pub(crate) fn open<'a>(
     image: &'a ImageFile<'_>,
     header: &Header,
     png: PngHeader,

@@ -22,7 +22,8 @@ mod tiff;
 mod simple;
 mod unsupported;
 
-use fields::{Fields, broken};
+pub(crate) use fields::Fields;
+use fields::broken;
 pub(crate) use jpeg::JpegHeader;
 pub(crate) use png::PngHeader;
 pub(crate) use tiff::{TiffAlpha, TiffHeader, TiffModel};

@@ -66,6 +66,11 @@ pub(super) struct Component {
     pub(super) pixels: usize,
 }
 
+/// Returns the size of the frame in `bytes`, if there is one.
+pub(super) fn size(bytes: &[u8]) -> Option<Dimensions> {
+    Frame::read(bytes).ok().map(|frame| frame.size)
+}
+
 /// Decodes the frame in `bytes` as far as `wanted` needs it. `is_late` is asked before every row of
 /// macroblocks.
 pub(super) fn decode(

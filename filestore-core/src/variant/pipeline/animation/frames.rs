@@ -1,0 +1,43 @@
+//! The frames of an animation, whatever its format.
+
+use std::time::Duration;
+
+use super::canvas::Canvas;
+use super::{gif, png, webp};
+use crate::domain::error::Result;
+use crate::variant::pipeline::header::{Format, Header};
+use crate::variant::pipeline::image_file::ImageFile;
+use crate::variant::pipeline::refusal::corrupt;
+
+/// Frames shown for this long or less are shown for [`SLOWED`], in all formats, as browsers do: Firefox in
+/// `FrameTimeout.h`, Chromium in `deferred_image_decoder.cc`.
+const TOO_FAST: Duration = Duration::from_millis(10);
+const SLOWED: Duration = Duration::from_millis(100);
+
+/// The frames of a file, in their order.
+pub(super) trait Frames {
+    /// Draws the next frame on the canvas; returns the time for which the file wants it shown, `None`
+    /// after the last one. A frame that fails may have drawn a part.
+    fn draw_next(&mut self, canvas: &mut Canvas) -> Result<Option<Duration>>;
+
+    /// Returns the embedded ICC profile. Known once a frame was drawn.
+    fn profile(&self) -> Option<Vec<u8>>;
+}
+
+/// Opens the frames of `image`.
+pub(super) fn open<'a>(
+    image: &'a ImageFile<'a>,
+    header: &'a Header,
+) -> Result<Box<dyn Frames + 'a>> {
+    Ok(match &header.format {
+        Format::Gif => Box::new(gif::open(image)?),
+        Format::Png(kind) => Box::new(png::open(image, header, *kind)?),
+        Format::WebP(_) => Box::new(webp::open(image, header)?),
+        _ => return Err(corrupt("a format that does not move")),
+    })
+}
+
+/// Returns the time for which a frame is really shown.
+pub(super) fn shown_for(wanted: Duration) -> Duration {
+    if wanted <= TOO_FAST { SLOWED } else { wanted }
+}

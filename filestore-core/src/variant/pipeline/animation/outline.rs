@@ -1,0 +1,252 @@
+//! The facts about an animation that its structure shows, read without decoding anything.
+//!
+//! Only whole frames count: one that was cut is not shown. The walk ends at the first part that makes no
+//! sense, as a decoder's would.
+
+use std::io::{self, Read, Seek};
+
+use crate::domain::error::Result;
+use crate::domain::record::Dimensions;
+use crate::variant::geometry::area;
+use crate::variant::pipeline::header::{Fields, Format, Header, WebPHeader};
+use crate::variant::pipeline::image_file::ImageFile;
+
+/// The bytes of a file that are looked at; an animation within the limits has far fewer.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// An animation, as its structure describes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Outline {
+    /// The whole frames, or one more than were asked for.
+    pub(crate) frames: u32,
+    /// The pixels to decode and to resize: a frame counts at least as much as the canvas.
+    pub(crate) pixels: u64,
+    /// The number of times that the animation plays; 0 is without end.
+    pub(crate) plays: u16,
+    /// The stored bytes of the largest frame, where frames are read whole.
+    pub(crate) frame_bytes: u64,
+}
+
+/// Outlines the animation in `image`, up to one frame more than `max_frames`. `None` for a picture that
+/// does not move: of fewer than two whole frames.
+pub(crate) fn read(
+    image: &ImageFile<'_>,
+    header: &Header,
+    max_frames: u32,
+) -> Result<Option<Outline>> {
+    let outline = walk(image.reader(), image.len(), header, max_frames);
+    // The end of a walk may be a fault of the disk.
+    if let Some(failure) = image.outside_failure() {
+        return Err(failure);
+    }
+    Ok(Some(outline).filter(|outline| outline.frames >= 2))
+}
+
+fn walk<R: Read + Seek>(reader: R, len: u64, header: &Header, max_frames: u32) -> Outline {
+    let outline = Outline { frames: 0, pixels: 0, plays: 1, frame_bytes: 0 };
+    let canvas = area(header.stored);
+    let mut walk = Walk { fields: Fields::new(reader), len, canvas, max_frames, outline };
+
+    // An error is the end of what came.
+    let _ = match &header.format {
+        Format::Gif => walk.gif(),
+        Format::Png(_) => walk.png(),
+        Format::WebP(WebPHeader::Animated) => walk.webp(),
+        _ => Ok(()),
+    };
+    walk.outline
+}
+
+/// A way through the parts of a file, and what was seen.
+struct Walk<R> {
+    fields: Fields<R>,
+    len: u64,
+    canvas: u64,
+    max_frames: u32,
+    outline: Outline,
+}
+
+impl<R: Read + Seek> Walk<R> {
+    fn add(&mut self, frame: Dimensions) {
+        self.outline.frames += 1;
+        self.outline.pixels = self.outline.pixels.saturating_add(area(frame).max(self.canvas));
+    }
+
+    /// Returns true while more parts are to be looked at.
+    fn goes_on(&mut self) -> io::Result<bool> {
+        Ok(self.outline.frames <= self.max_frames && self.fields.position()? < MOST_BYTES)
+    }
+
+    /// Walks through a GIF (GIF89a, appendix B). A frame is whole once its data has ended.
+    fn gif(&mut self) -> io::Result<()> {
+        self.fields.skip(6 + 4)?;
+        let flags = self.fields.u8()?;
+        self.fields.skip(2)?;
+        self.skip_colors(flags)?;
+
+        while self.goes_on()? {
+            match self.fields.u8()? {
+                0x2C => self.gif_frame()?,
+                0x21 if self.fields.u8()? == 0xFF => self.gif_application()?,
+                0x21 => self.skip_blocks()?,
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn gif_frame(&mut self) -> io::Result<()> {
+        self.fields.skip(4)?;
+        let (width, height) = (self.fields.le16()?, self.fields.le16()?);
+        let flags = self.fields.u8()?;
+        self.skip_colors(flags)?;
+        // The size of the first codes.
+        self.fields.skip(1)?;
+        self.skip_blocks()?;
+
+        self.add(Dimensions { width: width.into(), height: height.into() });
+        Ok(())
+    }
+
+    /// Reads an extension that may say how many times more the animation plays: 0 for ever.
+    fn gif_application(&mut self) -> io::Result<()> {
+        let length = self.fields.u8()?;
+        let name = self.fields.up_to(length.into())?;
+        let is_loop = matches!(&name[..], b"NETSCAPE2.0" | b"ANIMEXTS1.0");
+
+        loop {
+            let length = self.fields.u8()?;
+            if length == 0 {
+                return Ok(());
+            }
+            let block = self.fields.up_to(length.into())?;
+            if let ([1, low, high, ..], true) = (&block[..], is_loop) {
+                self.outline.plays = match u16::from_le_bytes([*low, *high]) {
+                    0 => 0,
+                    more => more.saturating_add(1),
+                };
+            }
+        }
+    }
+
+    /// Passes over the colour table that `flags` announce.
+    fn skip_colors(&mut self, flags: u8) -> io::Result<()> {
+        if flags & 0x80 == 0 { Ok(()) } else { self.fields.skip(3 << ((flags & 7) + 1)) }
+    }
+
+    fn skip_blocks(&mut self) -> io::Result<()> {
+        loop {
+            match self.fields.u8()? {
+                0 => return Ok(()),
+                _ if self.fields.position()? >= MOST_BYTES => {
+                    return Err(io::ErrorKind::FileTooLarge.into());
+                }
+                length => self.fields.skip(length.into())?,
+            }
+        }
+    }
+
+    /// Walks through a PNG (W3C PNG third edition, section 11.3.4.3). It moves if that is said before the
+    /// default picture, which is a frame if one is announced before it.
+    fn png(&mut self) -> io::Result<()> {
+        self.fields.skip(8)?;
+        let mut said = None;
+        let mut announced: Option<Announced> = None;
+
+        while self.goes_on()? {
+            let Ok(chunk) = self.png_chunk() else { break };
+            let is_whole = chunk.end <= self.len;
+            let is_data = matches!(&chunk.kind, b"IDAT" | b"fdAT");
+            if is_data {
+                if said.is_none() {
+                    break;
+                }
+                if let Some(frame) = &mut announced {
+                    frame.data = Some(is_whole);
+                }
+            } else if let Some(Announced { size, data: Some(true) }) = announced {
+                self.add(size);
+                announced = None;
+            }
+
+            match &chunk.kind {
+                b"acTL" if said.is_none() => {
+                    said = Some(self.fields.be32()?);
+                    let plays = self.fields.be32()?;
+                    self.outline.plays = u16::try_from(plays).unwrap_or(u16::MAX);
+                }
+                b"fcTL" => {
+                    self.fields.skip(4)?;
+                    let size =
+                        Dimensions { width: self.fields.be32()?, height: self.fields.be32()? };
+                    announced = Some(Announced { size, data: None });
+                }
+                b"IEND" => break,
+                _ => {}
+            }
+            self.skip_to(chunk.end)?;
+        }
+
+        // The file may end with the last of its data.
+        if let Some(Announced { size, data: Some(true) }) = announced {
+            self.add(size);
+        }
+        self.outline.frames = self.outline.frames.min(said.unwrap_or(0));
+        Ok(())
+    }
+
+    fn png_chunk(&mut self) -> io::Result<PngChunk> {
+        let length = self.fields.be32()?;
+        let kind = self.fields.bytes()?;
+        // The payload, and the checksum.
+        let end = self.fields.position()? + u64::from(length) + 4;
+        Ok(PngChunk { kind, end })
+    }
+
+    /// Walks through a WebP (RFC 9649, section 2.7.1.1).
+    fn webp(&mut self) -> io::Result<()> {
+        self.fields.skip(12)?;
+        while self.goes_on()? {
+            let kind = self.fields.bytes::<4>()?;
+            let length = u64::from(self.fields.le32()?);
+            let end = self.fields.position()? + length;
+
+            match &kind {
+                b"ANIM" => {
+                    self.fields.skip(4)?;
+                    self.outline.plays = self.fields.le16()?;
+                }
+                b"ANMF" if end <= self.len => {
+                    self.fields.skip(6)?;
+                    let size = Dimensions {
+                        width: self.fields.le24()? + 1,
+                        height: self.fields.le24()? + 1,
+                    };
+                    self.add(size);
+                    self.outline.frame_bytes = self.outline.frame_bytes.max(length);
+                }
+                _ => {}
+            }
+            self.skip_to(end + length % 2)?;
+        }
+        Ok(())
+    }
+
+    fn skip_to(&mut self, position: u64) -> io::Result<()> {
+        let here = self.fields.position()?;
+        self.fields.skip(position.saturating_sub(here))
+    }
+}
+
+/// A frame of a PNG whose data is to come.
+#[derive(Clone, Copy)]
+struct Announced {
+    size: Dimensions,
+    /// True if all the data that was seen is there.
+    data: Option<bool>,
+}
+
+struct PngChunk {
+    kind: [u8; 4],
+    end: u64,
+}
