@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use filestore_core::ErrorKind;
 use filestore_core::domain::config::VariantConfig;
-use filestore_core::variant::{Fit, Variant, VariantSize, probe, render};
+use filestore_core::variant::{Fit, Variant, VariantSize, animate, probe, render};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 /// Small enough that a picture takes milliseconds.
@@ -31,14 +31,39 @@ pub fn header(bytes: &[u8]) {
     assert!(peak < SLACK_BYTES, "reading a header took {peak} bytes");
 }
 
-/// Makes two variants of `bytes` from one decode.
-pub fn variants(bytes: &[u8]) {
+fn limits() -> VariantConfig {
     let mut config = VariantConfig::default();
     config.max_pixels = MAX_PIXELS;
     config.max_side = 8192;
     config.decode_memory_bytes = MEMORY_BYTES as u64;
     config.deadline = Duration::from_secs(5);
+    config.animation.max_frames = 20;
+    config.animation.max_pixels = 4 * MAX_PIXELS;
+    config.animation.max_bytes = 1 << 20;
+    config
+}
 
+/// Makes the animated variant of `bytes`.
+pub fn moving(bytes: &[u8]) {
+    let config = limits();
+    let size = VariantSize::try_from(200).expect("an allowed size");
+    let file = in_memory(bytes);
+    let peak = peak_of(|| match animate(&file, size, Fit::Inside, &config) {
+        Ok(variant) => check(&variant),
+        Err(error) => assert!(
+            matches!(
+                error.kind(),
+                ErrorKind::NotAnImage | ErrorKind::CorruptImage | ErrorKind::ImageTooLarge
+            ),
+            "{error:?}"
+        ),
+    });
+    assert!(peak <= MEMORY_BYTES + SLACK_BYTES, "an animated variant took {peak} bytes");
+}
+
+/// Makes two variants of `bytes` from one decode.
+pub fn variants(bytes: &[u8]) {
+    let config = limits();
     let size = VariantSize::try_from(200).expect("an allowed size");
     let file = in_memory(bytes);
     let peak = peak_of(|| match render(&file, &[(size, Fit::Cover), (size, Fit::Inside)], &config) {

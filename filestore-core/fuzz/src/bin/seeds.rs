@@ -17,7 +17,10 @@ use tiff::encoder::{Compression, DeflateLevel, Predictor, TiffEncoder, TiffValue
 #[expect(dead_code, reason = "the tests of the core use all of it")]
 #[path = "../../../src/variant/fixtures/pictures.rs"]
 mod pictures;
+#[path = "../../../src/variant/fixtures/animations.rs"]
+mod animations;
 
+use animations::*;
 use pictures::*;
 
 /// Just large enough not to pass through.
@@ -37,6 +40,7 @@ fn main() {
         ("webp", webps()),
         ("bmp", bmps()),
         ("tiff", tiffs()),
+        ("animated", animations()),
     ] {
         let folder = root.join(format);
         fs::create_dir_all(&folder).expect("a folder");
@@ -44,6 +48,32 @@ fn main() {
             fs::write(folder.join(name), bytes).expect("writing a seed");
         }
     }
+}
+
+/// Frames of every disposal and blending, at places of their own.
+fn animations() -> Vec<Seed> {
+    let steps = [
+        Step::flat(0, 0, WIDTH, HEIGHT, [220, 30, 30, 255]),
+        Step { end: End::Cleared, ..Step::flat(20, 4, 50, 10, [30, 30, 220, 255]) },
+        Step { end: End::Undone, interlaced: true, ..Step::flat(40, 6, 60, 12, [30, 200, 30, 255]) },
+        Step { replaces: true, ..Step::flat(100, 2, 90, 20, [0, 0, 0, 0]) }.lasting(0),
+        Step::flat(10, 10, 9, 9, [240, 240, 240, 255]),
+    ];
+    let glass: Vec<_> = steps
+        .iter()
+        .map(|step| {
+            let rgba = step.rgba.chunks(4).flat_map(|p| [p[0], p[1], p[2], p[3] / 2]).collect();
+            Step { rgba, ..step.clone() }
+        })
+        .collect();
+    let apart = [90; 4].repeat((WIDTH * HEIGHT) as usize);
+    vec![
+        ("gif", moving_gif(WIDTH as u16, HEIGHT as u16, &steps, Some(3))),
+        ("png", moving_png(WIDTH, HEIGHT, &glass, 2, None)),
+        ("png-apart", moving_png(WIDTH, HEIGHT, &steps, 0, Some(&apart))),
+        ("webp-lossless", moving_webp(WIDTH, HEIGHT, &glass, 2, Coding::Lossless)),
+        ("webp-lossy", moving_webp(WIDTH, HEIGHT, &glass, 0, Coding::Lossy)),
+    ]
 }
 
 fn rgb() -> Vec<u8> {
