@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
+
 use super::FileStore;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::FileId;
@@ -73,33 +75,39 @@ impl FileStore {
         }
     }
 
-    /// Makes the sheet of the records as they are now; `Conflict` if one changes.
-    async fn try_sheet(
-        &self,
-        ids: &[FileId],
+    /// Makes the sheet of the records as they are now; `Conflict` if one changes. Boxed for the reason in
+    /// `worker/run.rs`.
+    fn try_sheet<'a>(
+        &'a self,
+        ids: &'a [FileId],
         grid: SheetGrid,
         fit: Fit,
-        scope: &Scope,
-    ) -> Result<Arc<Sheet>> {
-        let (key, records) = self.sheet_key(ids, grid, fit, scope).await?;
-        if let Some(sheet) = self.inner.variants.cached_sheet(&key) {
-            return Ok(sheet);
-        }
-        let cells = self.cells(&key, &records);
-        self.inner.variants.sheet(key, cells).await
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Arc<Sheet>>> {
+        Box::pin(async move {
+            let (key, records) = self.sheet_key(ids, grid, fit, scope).await?;
+            if let Some(sheet) = self.inner.variants.cached_sheet(&key) {
+                return Ok(sheet);
+            }
+            let cells = self.cells(&key, &records);
+            self.inner.variants.sheet(key, cells).await
+        })
     }
 
-    /// Returns the tag of the sheet of the records as they are now; `Conflict` if one changes.
-    async fn try_sheet_tag(
-        &self,
-        ids: &[FileId],
+    /// Returns the tag of the sheet of the records as they are now; `Conflict` if one changes. Boxed for the
+    /// reason in `worker/run.rs`.
+    fn try_sheet_tag<'a>(
+        &'a self,
+        ids: &'a [FileId],
         grid: SheetGrid,
         fit: Fit,
-        scope: &Scope,
-    ) -> Result<String> {
-        let (key, records) = self.sheet_key(ids, grid, fit, scope).await?;
-        let cells = self.cells(&key, &records);
-        self.inner.variants.sheet_tag(&key, cells).await
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<String>> {
+        Box::pin(async move {
+            let (key, records) = self.sheet_key(ids, grid, fit, scope).await?;
+            let cells = self.cells(&key, &records);
+            self.inner.variants.sheet_tag(&key, cells).await
+        })
     }
 
     /// Looks the files up, and names the sheet of what they are now.

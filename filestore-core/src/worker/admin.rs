@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::backup::Backups;
 use super::migrate::MigrateOptions;
 use super::progress::Progress;
+use super::run::Runs;
 use crate::FileStore;
 use crate::domain::backlog::ProviderBacklog;
 use crate::domain::backup::{BackupOptions, BackupReport, RestoreReport, Selection};
@@ -52,7 +53,7 @@ impl FileStore {
     }
 }
 
-impl Admin<'_> {
+impl<'a> Admin<'a> {
     /// Counts what [`purge`](Self::purge) would find now; changes nothing.
     pub async fn purge_plan(self) -> Result<PurgeReport> {
         self.store.purge_plan().await
@@ -65,7 +66,7 @@ impl Admin<'_> {
     /// the store's owner used.
     pub async fn purge(self, progress: &dyn Progress) -> Result<PurgeReport> {
         self.store.inner().check_standing()?;
-        self.store.purge_run(progress).await
+        self.runs().purge(progress).await
     }
 
     /// Purges as [`purge`](Self::purge) does, but ends early, between two removals, once `stop` returns
@@ -76,7 +77,7 @@ impl Admin<'_> {
         progress: &dyn Progress,
     ) -> Result<PurgeReport> {
         self.store.inner().check_standing()?;
-        self.store.purge_until(stop, progress).await
+        self.runs().purge_until(stop, progress).await
     }
 
     /// Counts what waits for each provider: copies, deleted files and dropped blobs to remove, and
@@ -151,7 +152,7 @@ impl Admin<'_> {
     /// ```
     pub async fn sync(self, progress: Arc<dyn Progress>) -> Result<SyncReport> {
         self.store.inner().check_standing()?;
-        self.store.sync_run(progress).await
+        self.runs().sync(progress).await
     }
 
     /// Syncs as [`sync`](Self::sync) does, but ends early once `stop` returns true, when the copies under
@@ -162,7 +163,7 @@ impl Admin<'_> {
         progress: Arc<dyn Progress>,
     ) -> Result<SyncReport> {
         self.store.inner().check_standing()?;
-        self.store.sync_until(stop, progress).await
+        self.runs().sync_until(stop, progress).await
     }
 
     /// Counts the files in each sync status, and what was copied since the store was opened.
@@ -252,7 +253,7 @@ impl Admin<'_> {
         progress: Arc<dyn Progress>,
     ) -> Result<MigrateReport> {
         self.store.inner().check_standing()?;
-        self.store.migrate_run(organization, to, options, stop, progress).await
+        self.runs().migrate(organization, to, options, stop, progress).await
     }
 
     /// Reports where the organization's files are, and whether a migration is under way.
@@ -288,7 +289,7 @@ impl Admin<'_> {
         to: &ProviderCode,
         progress: Arc<dyn Progress>,
     ) -> Result<MigrateVerifyReport> {
-        self.store.migrate_verify(organization, to, progress).await
+        self.runs().migrate_verify(organization, to, progress).await
     }
 
     /// Tells the migration of the organization that is under way to stop: it finishes its copies and
@@ -332,7 +333,7 @@ impl Admin<'_> {
         if options.mode == FsckMode::Repair {
             self.store.inner().check_standing()?;
         }
-        Box::pin(self.store.fsck(options, stop, progress)).await
+        self.runs().fsck(options, stop, progress).await
     }
 
     /// Aborts the uploads in parts that killed processes left at a provider: those that were begun a day ago
@@ -356,7 +357,7 @@ impl Admin<'_> {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<u64> {
         self.store.inner().check_standing()?;
-        self.store.abort_left_uploads(provider, stop).await
+        self.runs().abort_left_uploads(provider, stop).await
     }
 
     /// Erases an organization: takes it off all keys, deletes its files and removes their bytes and
@@ -382,7 +383,7 @@ impl Admin<'_> {
         progress: &dyn Progress,
     ) -> Result<EraseReceipt> {
         self.store.inner().check_standing()?;
-        self.store.erase_organization(organization, stop, progress).await
+        self.runs().erase_organization(organization, stop, progress).await
     }
 
     /// Describes the check under way, and the last results: of the check that was asked for, and of the
@@ -433,7 +434,7 @@ impl Admin<'_> {
     /// # }
     /// ```
     pub async fn check_provider(self, code: &str) -> Result<ProviderCheck> {
-        self.store.check_provider(code).await
+        self.runs().check_provider(code).await
     }
 
     /// Finds the provider that `code` names. `UnknownProvider` lists the codes there are.
@@ -473,8 +474,7 @@ impl Admin<'_> {
         options: BackupOptions,
         progress: Arc<dyn Progress>,
     ) -> Result<BackupReport> {
-        // A future so deep that callers would come near the compiler's limit.
-        Box::pin(self.store.back_up(backups, options, progress)).await
+        self.runs().back_up(backups, options, progress).await
     }
 
     /// Restores files of a snapshot, the newest if none is named, that the store has not any more: each
@@ -487,7 +487,7 @@ impl Admin<'_> {
         selection: Selection,
         progress: Arc<dyn Progress>,
     ) -> Result<RestoreReport> {
-        Box::pin(self.store.restore_selected(backups, id, selection, progress)).await
+        self.runs().restore(backups, id, selection, progress).await
     }
 
     /// Reports what the variant cache holds.
@@ -506,5 +506,9 @@ impl Admin<'_> {
     /// Empties the variant cache.
     pub async fn prune_variants(self) -> CacheReport {
         self.store.prune_variants().await
+    }
+
+    fn runs(self) -> Runs<'a> {
+        Runs(self.store)
     }
 }

@@ -23,6 +23,7 @@ mod outage;
 mod part_uploads;
 mod failures;
 mod overview;
+mod run;
 mod runner;
 mod scrub;
 mod records_copy;

@@ -18,6 +18,7 @@ use crate::storage::backup::{BackupDirectory, RestoredDirectory};
 use crate::storage::{BlobStore, ProviderRegistry};
 use crate::tasks;
 use crate::worker::progress::Progress;
+use crate::worker::run::Run;
 
 const RESTORING: &str = "restoring a snapshot";
 
@@ -42,7 +43,18 @@ enum Outcome {
 }
 
 /// Restores all of the snapshot; see [`Backups::restore`](super::Backups::restore).
-pub(super) async fn restore(
+pub(super) fn restore<'a>(
+    directory: &'a BackupDirectory,
+    id: SnapshotId,
+    into: PathBuf,
+    restored_as: RestoredAs,
+    providers: &'a [ProviderConfig],
+    progress: Arc<dyn Progress>,
+) -> Run<'a, RestoreReport> {
+    Box::pin(restore_all(directory, id, into, restored_as, providers, progress))
+}
+
+async fn restore_all(
     directory: &BackupDirectory,
     id: SnapshotId,
     into: PathBuf,
