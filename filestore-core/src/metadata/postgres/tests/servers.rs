@@ -1,6 +1,7 @@
 //! Several servers on one database.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use futures_util::future::{join_all, try_join_all};
 
@@ -125,6 +126,8 @@ async fn connections_stay_within_their_number() {
         .with_schema(schema.options().schema)
         .with_connections(3)
         .with_durability(Durability::Process);
+    // However slow the machine is: a call that waits too long is refused.
+    let options = PostgresOptions { connect_timeout: Duration::from_mins(1), ..options };
     let metadata = PostgresMetadata::open(&options).await.unwrap();
 
     let calls = (0..200).map(async |_| put(&metadata, ready("acme")).await);
