@@ -10,6 +10,7 @@ use filestore_core::variant::{Fit, VariantSize, animate, probe, render};
 use image::ImageFormat;
 use png::{BitDepth, ColorType};
 
+use super::animations::{Step, moving_gif};
 use super::pictures::*;
 
 /// Just too wide to pass through, and small, so that it can be made thousands of times.
@@ -21,6 +22,8 @@ fn pictures() -> Vec<(&'static str, Vec<u8>)> {
     let stills = [RED, GREEN]
         .map(|color| webp(WIDTH, HEIGHT, &color.repeat((WIDTH * HEIGHT) as usize), &[]));
     let rgba: Vec<u8> = rgb.chunks(3).flat_map(|p| [p[0], p[1], p[2], p[0]]).collect();
+    let steps = [RED, GREEN]
+        .map(|[red, green, blue]| Step::flat(0, 0, WIDTH, HEIGHT, [red, green, blue, 255]));
     vec![
         ("JPEG", with_segment(&jpeg(WIDTH, HEIGHT, &rgb), 0xE1, &exif(6))),
         ("progressive JPEG", progressive_jpeg()),
@@ -28,6 +31,7 @@ fn pictures() -> Vec<(&'static str, Vec<u8>)> {
         ("PNG", png(WIDTH, HEIGHT, ColorType::Rgba, BitDepth::Eight, &rgba, |_| {})),
         ("animated PNG", animated_png(WIDTH, HEIGHT, &[&rgb, &rgb])),
         ("GIF", encoded(WIDTH, HEIGHT, &rgb, ImageFormat::Gif)),
+        ("animated GIF", moving_gif(204, 8, &steps, Some(0))),
         ("lossy WebP", webp::Encoder::from_rgb(&rgb, WIDTH, HEIGHT).encode(40.0).to_vec()),
         ("lossless WebP", webp(WIDTH, HEIGHT, &rgb, &exif(3)[6..])),
         ("animated WebP", animated_webp(WIDTH, HEIGHT, &stills.each_ref().map(|still| &still[..]))),
@@ -43,7 +47,9 @@ fn shown(bytes: &[u8], what: &str) -> bool {
     probe(&file);
     let size = VariantSize::try_from(200).unwrap();
     let kinds = [ErrorKind::CorruptImage, ErrorKind::NotAnImage, ErrorKind::ImageTooLarge];
-    if let Err(error) = animate(&file, size, Fit::Cover, &VariantConfig::default()) {
+    if what.contains("animated")
+        && let Err(error) = animate(&file, size, Fit::Cover, &VariantConfig::default())
+    {
         assert!(kinds.contains(&error.kind()), "{what}, animated: {error:?}");
     }
     match render(&file, &[(size, Fit::Cover)], &VariantConfig::default()) {
