@@ -164,19 +164,27 @@ async fn staged_bytes_stay_until_it_is_known_whether_they_have_a_record() {
     let store = FileStore::builder(dir.path()).config(config).open().await.unwrap();
 
     proxy.set(AtCommit::CutAtOnce);
-    let error = store.upload(new(), &b"bytes"[..]).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{}", error.chain());
-    assert_eq!(staged(dir.path()), 1);
+    let uploading = store.clone();
+    let uploading =
+        tokio::spawn(async move { uploading.upload(new(), &b"bytes"[..]).await.unwrap_err() });
+    while proxy.cuts() == 0 {
+        tokio::task::yield_now().await;
+    }
 
-    // The database answers again, and the commit still waits: nothing is decided by what is there now.
+    // The database answers, and the commit still waits: nothing is decided by what is there now.
     proxy.set(AtCommit::Forward);
+    let error = uploading.await.unwrap();
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{}", error.chain());
     assert!(store.list(&ListRequest::default(), &Scope::All).await.unwrap().items.is_empty());
     assert_eq!(staged(dir.path()), 1);
 
     slow.go_on().await;
-    while staged(dir.path()) > 0 {
-        tokio::task::yield_now().await;
-    }
+    let settled = async {
+        while staged(dir.path()) > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), settled).await.expect("the fate is asked for");
     assert_has_the_file(&store).await;
     store.close().await;
 }
