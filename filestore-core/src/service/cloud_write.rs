@@ -36,6 +36,9 @@ const AT_ONCE: usize = 4;
 /// The slowest transfer that a client is kept waiting for, beside the fixed part of its limit.
 const SLOWEST_BYTES_PER_SEC: u64 = 128 << 10;
 
+/// The longest time of a transfer, however large: the note of a write counts as given up after a day.
+const LONGEST_TRANSFER: Duration = Duration::from_hours(23);
+
 /// Pause in seconds that a client is asked to make before it retries what a provider did not finish.
 const RETRY_AFTER_SECS: u64 = 10;
 
@@ -133,7 +136,7 @@ impl Inner {
     /// Returns the longest time that a client waits while `bytes` go to or come from a provider.
     pub(super) fn transfer_limit(&self, bytes: u64) -> Duration {
         let moving = Duration::from_secs(bytes / SLOWEST_BYTES_PER_SEC);
-        self.config().limits.write_through.saturating_add(moving)
+        self.config().limits.write_through.saturating_add(moving).min(LONGEST_TRANSFER)
     }
 
     async fn begin_writes(&self, records: &[FileRecord]) -> Result<()> {

@@ -342,8 +342,8 @@ impl<'a> Admin<'a> {
     /// with keys or the environment's credentials, that can.
     ///
     /// `UnknownProvider` for a provider that is not configured; `ProviderUnavailable` if it does not answer,
-    /// does not let its uploads be listed, or if this opener does not know the providers that the store's
-    /// owner used.
+    /// or if this opener does not know the providers that the store's owner used; `Unusable` if it does not
+    /// let its uploads be listed.
     ///
     /// ```no_run
     /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {

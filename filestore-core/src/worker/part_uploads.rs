@@ -1,7 +1,8 @@
 //! Uploads in parts that a killed process left at a provider, whose parts nobody sees and somebody pays for.
 //!
-//! An upload is taken for left if it was begun a day ago and no write that is noted, and whose note is
-//! renewed while it is under way, has its name. The provider's marker says that no other store writes there.
+//! An upload is taken for left if it was begun a day ago and no noted write has its name. Copies renew their
+//! notes, and a write that a client waits for ends before its note is a day old. The provider's marker says that
+//! no other store writes there.
 
 use std::time::Duration;
 
@@ -23,7 +24,8 @@ pub(super) struct LeftUploads {
 }
 
 impl FileStore {
-    /// Aborts what is left of uploads at a provider; returns how many. Ends early once `stop` returns true.
+    /// Aborts what is left of uploads at a provider; returns how many. One that fails keeps no other from it:
+    /// the first failure is returned at the end. Ends early once `stop` returns true.
     pub(super) async fn abort_left_uploads(
         &self,
         holder: &ProviderCode,
@@ -35,26 +37,31 @@ impl FileStore {
         }
 
         cloud.check_marker().await?;
-        let (mut after, mut aborted) = (None, 0);
-        loop {
+        let (mut after, mut aborted, mut outcome) = (None, 0, Ok(()));
+        while !stop() {
             let LeftUploads { uploads, next } = self.left_uploads(&cloud, after).await?;
             for upload in uploads {
                 // Where the clock has leapt, no age says anything.
                 if stop() || !self.may_remove() {
-                    return Ok(aborted);
+                    return outcome.map(|()| aborted);
                 }
 
                 let name = upload.name.clone();
-                cloud.abort_upload(upload).await?;
-                tracing::info!(provider = %holder, name, "aborted an upload that nobody finished");
-                aborted += 1;
+                match cloud.abort_upload(upload).await {
+                    Ok(()) => {
+                        tracing::info!(provider = %holder, name, "aborted an upload that nobody finished");
+                        aborted += 1;
+                    }
+                    Err(error) => outcome = outcome.and(Err(error)),
+                }
             }
 
             if next.is_none() {
-                return Ok(aborted);
+                break;
             }
             after = next;
         }
+        outcome.map(|()| aborted)
     }
 
     /// Lists the next uploads that nobody works on any more.

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,7 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout_at};
 use super::outage::Outages;
 use super::progress::NoProgress;
 use crate::FileStore;
-use crate::domain::error::Result;
+use crate::domain::error::{ErrorKind, Result};
 use crate::domain::provider::ProviderCode;
 use crate::service::wake::Listener;
 use crate::storage::Cloud;
@@ -161,16 +162,20 @@ impl Worker for SyncWorker {
 }
 
 /// Aborts what killed processes left of uploads in parts at one provider.
-struct PartUploadsWorker(ProviderCode);
+struct PartUploadsWorker {
+    holder: ProviderCode,
+    /// True once the log says that the provider does not let them be listed.
+    is_said: AtomicBool,
+}
 
 #[async_trait]
 impl Worker for PartUploadsWorker {
     fn name(&self) -> String {
-        format!("unfinished uploads at {}", self.0)
+        format!("unfinished uploads at {}", self.holder)
     }
 
     fn is_wanted(&self, store: &FileStore) -> bool {
-        store.providers().cloud(&self.0).is_ok_and(Cloud::lists_uploads)
+        store.providers().cloud(&self.holder).is_ok_and(Cloud::lists_uploads)
     }
 
     fn every(&self) -> Duration {
@@ -178,7 +183,20 @@ impl Worker for PartUploadsWorker {
     }
 
     async fn work(&self, store: &FileStore, stop: &(dyn Fn() -> bool + Sync)) -> Result<()> {
-        store.abort_left_uploads(&self.0, stop).await.map(drop)
+        match store.abort_left_uploads(&self.holder, stop).await {
+            // A state that somebody may have chosen.
+            Err(error) if error.kind() == ErrorKind::Unusable => {
+                if !self.is_said.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(
+                        error = %error.chain(),
+                        "what killed processes leave of uploads stays: allow s3:ListBucketMultipartUploads, or give \
+                         the bucket a lifecycle rule"
+                    );
+                }
+                Ok(())
+            }
+            outcome => outcome.map(drop),
+        }
     }
 }
 
@@ -266,11 +284,11 @@ fn workers_of(store: &FileStore) -> Vec<Arc<dyn Worker>> {
 
     for holder in store.holders() {
         workers.push(Arc::new(PurgeWorker(holder.clone())));
-        workers.push(Arc::new(DroppedWorker(holder)));
+        workers.push(Arc::new(DroppedWorker(holder.clone())));
+        workers.push(Arc::new(PartUploadsWorker { holder, is_said: AtomicBool::new(false) }));
     }
     for target in store.providers().active_clouds() {
-        workers.push(Arc::new(SyncWorker(target.clone())));
-        workers.push(Arc::new(PartUploadsWorker(target)));
+        workers.push(Arc::new(SyncWorker(target)));
     }
     workers
 }

@@ -91,7 +91,7 @@ impl PartUploads for S3Uploads {
 
         match status {
             StatusCode::NO_CONTENT | StatusCode::OK => Ok(()),
-            StatusCode::NOT_FOUND if error_code(&body).as_deref() == Some("NoSuchUpload") => Ok(()),
+            StatusCode::NOT_FOUND if error_code(&body).as_deref() != Some("NoSuchBucket") => Ok(()),
             _ => Err(refusal(status, &body)),
         }
     }

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use opendal::Operator;
+use opendal::{ErrorKind as Theirs, Operator};
 
 use super::Cloud;
 use super::breaker::Direction;
+use super::open::unusable;
 use crate::domain::clock::Timestamp;
 use crate::domain::error::Result;
 
@@ -61,15 +62,25 @@ impl Cloud {
         self.inner.uploads.is_some()
     }
 
-    /// Lists the next unfinished uploads, those of running processes included.
+    /// Lists the next unfinished uploads, those of running processes included. `Unusable` if the provider
+    /// cannot list them, or does not let the holder of these keys.
     pub async fn unfinished_uploads(&self, after: Option<UploadsPlace>) -> Result<UploadsPage> {
         let Some(uploads) = self.inner.uploads.clone() else { return Ok(UploadsPage::default()) };
         let _admission = self.inner.breakers.admit(Direction::Read)?;
 
-        let operator = self.inner.operator.clone();
-        let list = async move { uploads.list(&operator, after).await };
-        let listed = self.ask(Direction::Read, list).await;
-        let mut page = listed.map_err(|error| self.fault(LISTING, &error))?;
+        let (operator, from) = (self.inner.operator.clone(), after.clone());
+        let list = async move { uploads.list(&operator, from).await };
+        let mut page = match self.ask(Direction::Read, list).await {
+            Ok(page) => page,
+            Err(error) if is_refusal(&error) => {
+                let problem = "unfinished uploads cannot be listed";
+                return Err(unusable(self.code(), problem).with_source(self.fault(LISTING, &error)));
+            }
+            Err(error) => return Err(self.fault(LISTING, &error)),
+        };
+        if page.next.is_some() && page.next == after {
+            return Err(self.broken(LISTING, "a page that leads to itself"));
+        }
 
         let ahead = self.inner.clock.ahead_secs().unwrap_or(0).saturating_mul(1000);
         for upload in &mut page.uploads {
@@ -93,6 +104,11 @@ impl Cloud {
         let aborted = self.ask(Direction::Write, abort).await;
         aborted.map_err(|error| self.fault(ABORTING, &error))
     }
+}
+
+/// Recognizes the answer of a provider that has no such listing, or whose keys have no right to it.
+fn is_refusal(error: &opendal::Error) -> bool {
+    matches!(error.kind(), Theirs::PermissionDenied | Theirs::Unsupported)
 }
 
 /// The protocol of one provider, shared by its clones.

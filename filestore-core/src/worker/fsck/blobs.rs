@@ -55,7 +55,7 @@ impl Check<'_> {
     }
 
     /// Leaves a provider out that does not answer; other failures end the check.
-    fn or_postpone(&mut self, holder: &ProviderCode, looked: Result<()>) -> Result<()> {
+    pub(super) fn or_postpone(&mut self, holder: &ProviderCode, looked: Result<()>) -> Result<()> {
         use ErrorKind::{Busy, NotFound, ProviderUnavailable};
 
         match looked {

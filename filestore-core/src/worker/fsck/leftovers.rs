@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::run::{Check, outcome};
-use crate::domain::error::Result;
+use crate::domain::error::{ErrorKind, Result};
 use crate::domain::fsck::{Finding, FindingKind};
 use crate::domain::id::BlobId;
 use crate::storage::{Cloud, UnfinishedUpload, WalkedName};
@@ -129,18 +129,15 @@ impl Check<'_> {
                 continue;
             }
 
-            let problem = if cloud.lists_uploads() {
-                let looked = self.uploads_at(&cloud).await;
-                looked.err().map(|error| format!(" ({error})"))
-            } else {
-                Some(String::new())
-            };
-            if let Some(problem) = problem {
+            let looked = self.uploads_at(&cloud).await;
+            if !cloud.lists_uploads() || is_refused(&looked) {
                 self.not_looked_at.push(format!(
-                    "uploads in parts that are unfinished at {}{problem}: give its bucket a lifecycle rule \
-                     that ends them after some days",
+                    "uploads in parts that are unfinished at {}: give its bucket a lifecycle rule that ends \
+                     them after some days",
                     provider.code
                 ));
+            } else {
+                self.or_postpone(cloud.code(), looked)?;
             }
         }
         Ok(())
@@ -177,4 +174,9 @@ impl Check<'_> {
         self.note(finding);
         self.save_if_due().await
     }
+}
+
+/// Tells whether the provider does not let its unfinished uploads be listed.
+fn is_refused(looked: &Result<()>) -> bool {
+    looked.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unusable)
 }
