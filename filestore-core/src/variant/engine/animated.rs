@@ -85,6 +85,7 @@ impl Shared {
     async fn animate(&self, key: &VariantKey, source: &Source) -> Result<Option<Variant>> {
         let place = self.limits.place()?;
         let file = source.open().await?;
+        let turn = self.limits.wait_for_animation(self.config.deadline).await?;
         let (config, size, fit) = (self.config.clone(), key.size, key.fit);
         let assessed = tasks::blocking(move || {
             assess(&file, size, fit, &config).map(|animation| (animation, file))
@@ -98,7 +99,7 @@ impl Shared {
             .run(Work::Picture, move |deadline, report: oneshot::Sender<_>| {
                 let is_wanted = || !report.is_closed();
                 let made = Animation::run(&animation, &file, &config, deadline, &is_wanted);
-                drop((memory, place));
+                drop((memory, turn, place));
                 let _ = report.send(made);
             })
             .await?;

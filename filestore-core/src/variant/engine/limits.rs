@@ -22,11 +22,15 @@ pub(super) fn busy() -> Error {
 pub(super) struct Limits {
     places: Arc<Semaphore>,
     pub(super) memory: Arc<Semaphore>,
+    animations: Arc<Semaphore>,
 }
 
 impl Limits {
-    pub(super) fn new(places: usize, memory_bytes: u64) -> Self {
+    /// Bounds the requests, the bytes that are held at a time, and the animations by the number of `threads`:
+    /// half of them stay free of animations, which take seconds each.
+    pub(super) fn new(places: usize, memory_bytes: u64, threads: usize) -> Self {
         Self {
+            animations: Arc::new(Semaphore::new((threads / 2).max(1))),
             places: Arc::new(Semaphore::new(places)),
             memory: Arc::new(Semaphore::new(memory_units(memory_bytes) as usize)),
         }
@@ -51,6 +55,16 @@ impl Limits {
         let memory = self.memory.clone().acquire_many_owned(memory_units(bytes));
         let memory = timeout(patience, memory).await.map_err(|_| busy())?;
         memory.map_err(|error| Error::internal("waiting for decode memory", error))
+    }
+
+    /// Waits for a turn of an animation, but not longer than `patience`: [`ErrorKind::Busy`] after that.
+    pub(super) async fn wait_for_animation(
+        &self,
+        patience: Duration,
+    ) -> Result<OwnedSemaphorePermit> {
+        let turn = timeout(patience, self.animations.clone().acquire_owned());
+        let turn = turn.await.map_err(|_| busy())?;
+        turn.map_err(|error| Error::internal("waiting for a turn", error))
     }
 
     /// Takes `bytes` of memory if they are free now.

@@ -76,7 +76,7 @@ impl Shared {
             caches: Caches::open(cache_dir, &config, has_room)?,
             flights: Flights::default(),
             sheets: Flights::default(),
-            limits: Limits::new(places, config.decode_memory_bytes),
+            limits: Limits::new(places, config.decode_memory_bytes, threads),
             pool: Pool::start(threads, places)?,
             eager: EagerQueue::default(),
             sketching: Sketching::default(),

@@ -3,13 +3,13 @@
 use std::io::Read;
 use std::time::Duration;
 
-use gif::{ColorOutput, DecodeOptions, Decoder, DecodingError, DisposalMethod, MemoryLimit};
+use gif::{Decoder, DecodingError, DisposalMethod};
 
 use super::canvas::{Blend, Canvas, Disposal};
 use super::frames::Frames;
 use crate::domain::error::{Error, Result};
 use crate::variant::geometry::Rectangle;
-use crate::variant::pipeline::decode::GIF_PASSES;
+use crate::variant::pipeline::decode::{GIF_PASSES, gif_options};
 use crate::variant::pipeline::image_file::ImageFile;
 use crate::variant::pipeline::refusal::corrupt;
 
@@ -36,10 +36,7 @@ struct Frame {
 
 /// Opens the frames of `image`.
 pub(super) fn open<'a>(image: &'a ImageFile<'_>) -> Result<GifFrames<impl Read + use<'a>>> {
-    let mut options = DecodeOptions::new();
-    options.set_color_output(ColorOutput::RGBA);
-    options.set_memory_limit(MemoryLimit::Unlimited);
-    let reader = options.read_info(image.reader()).map_err(broken)?;
+    let reader = gif_options().read_info(image.reader()).map_err(broken)?;
 
     let has_screen = reader.width() > 0 && reader.height() > 0;
     Ok(GifFrames { reader, has_screen, row: Vec::new() })

@@ -14,6 +14,10 @@ use crate::variant::pipeline::image_file::ImageFile;
 /// The bytes of a file that are looked at; an animation within the limits has far fewer.
 const MOST_BYTES: u64 = 256 << 20;
 
+/// The blocks of a GIF that are passed over: four times those of 255 bytes in as many bytes. A file of blocks
+/// of one byte would take many seconds.
+const MOST_BLOCKS: u32 = 4 << 20;
+
 /// An animation, as its structure describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outline {
@@ -45,7 +49,8 @@ pub(crate) fn read(
 fn walk<R: Read + Seek>(reader: R, len: u64, header: &Header, max_frames: u32) -> Outline {
     let outline = Outline { frames: 0, pixels: 0, plays: 1, frame_bytes: 0 };
     let canvas = area(header.stored);
-    let mut walk = Walk { fields: Fields::new(reader), len, canvas, max_frames, outline };
+    let mut walk =
+        Walk { fields: Fields::new(reader), len, canvas, max_frames, blocks: 0, outline };
 
     // An error is the end of what came.
     let _ = match &header.format {
@@ -63,6 +68,8 @@ struct Walk<R> {
     len: u64,
     canvas: u64,
     max_frames: u32,
+    /// Blocks of a GIF that were passed over.
+    blocks: u32,
     outline: Outline,
 }
 
@@ -87,12 +94,18 @@ impl<R: Read + Seek> Walk<R> {
         while self.goes_on()? {
             match self.fields.u8()? {
                 0x2C => self.gif_frame()?,
-                0x21 if self.fields.u8()? == 0xFF => self.gif_application()?,
-                0x21 => self.skip_blocks()?,
+                0x21 => self.gif_extension()?,
                 _ => break,
             }
         }
         Ok(())
+    }
+
+    fn gif_extension(&mut self) -> io::Result<()> {
+        match self.fields.u8()? {
+            0xFF => self.gif_application(),
+            _ => self.skip_blocks(),
+        }
     }
 
     fn gif_frame(&mut self) -> io::Result<()> {
@@ -110,23 +123,25 @@ impl<R: Read + Seek> Walk<R> {
 
     /// Reads an extension that may say how many times more the animation plays: 0 for ever.
     fn gif_application(&mut self) -> io::Result<()> {
-        let length = self.fields.u8()?;
-        let name = self.fields.up_to(length.into())?;
-        let is_loop = matches!(&name[..], b"NETSCAPE2.0" | b"ANIMEXTS1.0");
-
-        loop {
-            let length = self.fields.u8()?;
-            if length == 0 {
-                return Ok(());
-            }
-            let block = self.fields.up_to(length.into())?;
-            if let ([1, low, high, ..], true) = (&block[..], is_loop) {
-                self.outline.plays = match u16::from_le_bytes([*low, *high]) {
-                    0 => 0,
-                    more => more.saturating_add(1),
-                };
-            }
+        let Some(name) = self.block()? else { return Ok(()) };
+        if !matches!(&name[..], b"NETSCAPE2.0" | b"ANIMEXTS1.0") {
+            return self.skip_blocks();
         }
+
+        let Some(block) = self.block()? else { return Ok(()) };
+        if let [1, low, high, ..] = block[..] {
+            self.outline.plays = match u16::from_le_bytes([low, high]) {
+                0 => 0,
+                more => more.saturating_add(1),
+            };
+        }
+        self.skip_blocks()
+    }
+
+    /// Reads a block; `None` for the empty one, which ends an extension.
+    fn block(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let length = self.fields.u8()?;
+        if length == 0 { Ok(None) } else { self.fields.up_to(length.into()).map(Some) }
     }
 
     /// Passes over the colour table that `flags` announce.
@@ -138,11 +153,12 @@ impl<R: Read + Seek> Walk<R> {
         loop {
             match self.fields.u8()? {
                 0 => return Ok(()),
-                _ if self.fields.position()? >= MOST_BYTES => {
+                _ if self.blocks >= MOST_BLOCKS || self.fields.position()? >= MOST_BYTES => {
                     return Err(io::ErrorKind::FileTooLarge.into());
                 }
                 length => self.fields.skip(length.into())?,
             }
+            self.blocks += 1;
         }
     }
 

@@ -100,7 +100,8 @@ impl Animation {
     ) -> Result<Option<Bytes>> {
         let time = ProcessorTime::begin(config.animation.cpu);
         let image = ImageFile::new(file, deadline)?;
-        let opened = frames::open(&image, &self.header);
+        let opened = guarded(|| frames::open(&image, &self.header));
+        let opened = opened.unwrap_or_else(|panic| Err(corrupt(panic)));
         let Some(mut frames) = ended(&image, opened.map(Some))? else { return Ok(None) };
 
         let mut canvas = Canvas::new(self.header.stored);

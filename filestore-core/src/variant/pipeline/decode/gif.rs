@@ -3,11 +3,12 @@
 //! Called directly, not through `image`, for the sake of files that end early: what came of the
 //! frame is shown.
 
+use std::num::NonZeroU64;
 use std::ops::Range;
 
 use gif::{ColorOutput, DecodeOptions, DecodingError, MemoryLimit};
 
-use super::{Decoded, check_same_size};
+use super::{Decoded, MAX_PROFILE_BYTES, check_same_size};
 use crate::domain::error::{Error, Result};
 use crate::variant::pipeline::budget::decode_bytes;
 use crate::variant::pipeline::header::Header;
@@ -17,17 +18,29 @@ use crate::variant::pixels::{Layout, Pixels};
 
 /// Bytes of a pixel: the decoder looks colours up.
 const CHANNELS: usize = 4;
+
+/// The most bytes of a file's XMP, or of its profile: beyond those that programs write.
+const METADATA_BYTES: NonZeroU64 = NonZeroU64::new(2 * MAX_PROFILE_BYTES as u64).expect("not 0");
+
 /// The first row of each pass of an interlaced frame, and the distance of the next (GIF89a,
 /// appendix E).
 pub(crate) const PASSES: [(usize, usize); 4] = [(0, 8), (4, 8), (2, 4), (1, 2)];
 
 type Reader<R> = gif::Decoder<R>;
 
-pub(super) fn decode(image: &ImageFile<'_>, header: &Header) -> Result<Decoded> {
+/// Returns the options of a decoder whose frames are read row by row. Pixels are the caller's to bound; what the
+/// decoder keeps is XMP and a colour profile, which a file may make as long as itself.
+pub(crate) fn options() -> DecodeOptions {
     let mut options = DecodeOptions::new();
     options.set_color_output(ColorOutput::RGBA);
-    options.set_memory_limit(MemoryLimit::Unlimited);
-    let mut reader = options.read_info(image.reader()).map_err(|error| explain(image, error))?;
+    options.set_memory_limit(MemoryLimit::Bytes(METADATA_BYTES));
+    // Browsers pass over them.
+    options.allow_unknown_blocks(true);
+    options
+}
+
+pub(super) fn decode(image: &ImageFile<'_>, header: &Header) -> Result<Decoded> {
+    let mut reader = options().read_info(image.reader()).map_err(|error| explain(image, error))?;
 
     let frame = reader.next_frame_info().map_err(|error| explain(image, error))?;
     let frame = frame.ok_or_else(|| corrupt("no frame"))?;

@@ -29,7 +29,7 @@ mod bmp;
 mod tiff;
 mod overlay;
 
-pub(crate) use gif::PASSES as GIF_PASSES;
+pub(crate) use gif::{PASSES as GIF_PASSES, options as gif_options};
 pub(crate) use png::open as open_png;
 
 /// The largest colour profile taken into account, in bytes; real ones end at 3 MiB.

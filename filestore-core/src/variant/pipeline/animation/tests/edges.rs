@@ -3,6 +3,7 @@
 use super::*;
 use crate::domain::error::ErrorKind;
 use crate::variant::fixtures::{encoded, exif, photo, png, webp, with_chunk};
+use crate::variant::pipeline::animation::assess;
 use crate::variant::render;
 
 const RED: [u8; 4] = [220, 30, 30, 255];
@@ -44,6 +45,33 @@ fn a_frame_of_ten_milliseconds_or_less_is_shown_for_a_hundred() {
     for (what, bytes) in formats([0, 10, 20]) {
         assert_eq!(times(&moving(&bytes)), [100, 100, 20], "{what}");
     }
+}
+
+/// Puts `extension` before the first frame of a GIF.
+fn with_extension(gif: &[u8], extension: &[u8]) -> Vec<u8> {
+    let flags = gif[10];
+    let colors = if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) };
+    let (head, rest) = gif.split_at(13 + colors);
+    [head, extension, rest].concat()
+}
+
+#[test]
+fn extensions_of_a_gif_that_say_nothing_change_nothing() {
+    let gif = formats([50; 3])[0].1.clone();
+    for extension in [&b"\x21\xFF\x00"[..], b"\x21\x99\x01\x00\x00", b"\x21\xFF\x02hi\x01x\x00"] {
+        let made = moving(&with_extension(&gif, extension));
+        assert_eq!(times(&made), [50, 50, 50], "{extension:?}");
+    }
+}
+
+#[test]
+fn a_gif_of_millions_of_blocks_ends_where_nobody_goes_on() {
+    let gif = formats([50; 3])[0].1.clone();
+    let blocks = [&b"\x21\xFE"[..], &b"\x01x".repeat(5 << 20), b"\x00"].concat();
+    let bytes = with_extension(&gif, &blocks);
+    let file = file(&bytes);
+    let assessed = assess(&file, size("200"), Fit::Inside, &VariantConfig::default()).unwrap();
+    assert!(assessed.is_none(), "{assessed:?}");
 }
 
 #[test]

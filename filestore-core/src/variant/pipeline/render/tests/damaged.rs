@@ -192,6 +192,37 @@ fn a_gif_whose_screen_has_no_size_is_as_large_as_its_frame() {
     assert!(close(&middle, &[90, 90, 90, 255]), "{middle:?}");
 }
 
+/// Puts an extension behind the colours of such a GIF, with `blocks` blocks of 255 bytes of XMP.
+fn with_xmp(gif: &[u8], blocks: usize) -> Vec<u8> {
+    let (head, rest) = gif.split_at(13 + 3 * 256);
+    let mut bytes = [head, b"\x21\xFF\x0BXMP DataXMP"].concat();
+    for _ in 0..blocks {
+        bytes.push(255);
+        bytes.extend([b'x'; 255]);
+    }
+    bytes.push(0);
+    bytes.extend(rest);
+    bytes
+}
+
+#[test]
+fn what_a_gif_says_of_itself_takes_no_more_memory_than_programs_write() {
+    let plain = interlaced_gif(304, |_| 90, 304);
+    let middle = seen(&with_xmp(&plain, 4_000), "200", Fit::Cover).at(100, 100);
+    assert!(close(&middle, &[90, 90, 90, 255]), "{middle:?}");
+    let refused = error(&with_xmp(&plain, 40_000));
+    assert_eq!(refused.kind(), ErrorKind::ImageTooLarge, "{refused}");
+}
+
+#[test]
+fn a_gif_with_a_block_of_no_known_kind_is_shown() {
+    let plain = interlaced_gif(304, |_| 90, 304);
+    let (head, rest) = plain.split_at(13 + 3 * 256);
+    let bytes = [head, b"\x21\x99\x01\x00\x00", rest].concat();
+    let middle = seen(&bytes, "200", Fit::Cover).at(100, 100);
+    assert!(close(&middle, &[90, 90, 90, 255]), "{middle:?}");
+}
+
 #[test]
 fn a_cut_bmp_shows_the_rows_that_came() {
     let rgb = quarters(SIDE, SIDE, DISPLAYED);
