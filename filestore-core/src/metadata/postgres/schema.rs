@@ -35,13 +35,19 @@ pub(super) const STORE_ID: &str = "store_id";
 const LOCK: &str =
     "SELECT pg_advisory_xact_lock(hashtextextended('filestore schema ' || $1::text, 0))";
 
-const HAS_VERSIONS: &str = "SELECT to_regclass($1::text || '.schema_versions') IS NOT NULL";
+// The catalogs are asked as tables: `to_regclass` and its like may answer by what the session knew before it
+// waited for the lock.
+
+const HAS_VERSIONS: &str =
+    "SELECT EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE n.nspname = $1::text AND c.relname = 'schema_versions')";
 
 const HAS_TABLES: &str =
-    "SELECT EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace($1::text))";
+    "SELECT EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE n.nspname = $1::text)";
 
 /// A user who may not make schemas can be given one.
-const HAS_SCHEMA: &str = "SELECT to_regnamespace($1::text) IS NOT NULL";
+const HAS_SCHEMA: &str = "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1::text)";
 
 /// Says that records are being copied into the schema, and of which store. Until it goes, no server opens
 /// the schema.
@@ -49,7 +55,9 @@ const COPY: &str = "CREATE TABLE copy_under_way (store_id text COLLATE \"C\" NOT
 
 const PUT_COPY: &str = "INSERT INTO copy_under_way (store_id) VALUES ($1)";
 
-const HAS_COPY: &str = "SELECT to_regclass($1::text || '.copy_under_way') IS NOT NULL";
+const HAS_COPY: &str =
+    "SELECT EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE n.nspname = $1::text AND c.relname = 'copy_under_way')";
 
 const COPIED_STORE: &str = "SELECT store_id FROM copy_under_way";
 

@@ -242,6 +242,11 @@ impl Sql {
         self.batch(BE_PATIENT).await
     }
 
+    /// Waits for answers as long as at the beginning: a COMMIT is none of the long statements.
+    pub(super) fn be_usual(&self) {
+        *self.limit.lock() = self.limits.answer;
+    }
+
     /// Waits for answers no longer than a journey takes.
     pub(super) fn be_brief(&self) {
         *self.limit.lock() = self.limits.journey;

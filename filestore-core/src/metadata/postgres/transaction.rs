@@ -360,6 +360,7 @@ impl Engine {
 
     /// Commits, or finds out whether that was done.
     async fn commit(&self, mut sql: Sql, mark: Mark) -> Result<(), Fault> {
+        sql.be_usual();
         let lost = match sql.batch("COMMIT").await {
             Ok(()) => {
                 sql.has_ended();
