@@ -3,7 +3,7 @@
 //! # Crash safety
 //! Nothing is discarded before it is certain that no record names it. A commit whose answer was lost may
 //! still be under way at a database on another machine: it is waited for, as long as the process runs.
-//! What was not settled by its end is left to the next start.
+//! Blobs that were not settled by its end are left to the next start.
 
 use std::sync::Arc;
 use std::time::Duration;
