@@ -27,7 +27,7 @@ use filestore_core::domain::record::{Blob, FileRecord};
 use filestore_core::domain::scope::Scope;
 use filestore_core::domain::status::{Location, Status};
 use filestore_core::metadata::sqlite::SqliteMetadata;
-use filestore_core::metadata::{BindingSeen, InsertFiles, Inserted, Metadata};
+use filestore_core::metadata::{BindingSeen, Files as _, InsertFiles, Inserted};
 
 const ORGANIZATIONS: u64 = 20;
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use filestore_core::metadata::sqlite::SqliteMetadata;
-use filestore_core::metadata::{BindingSeen, InsertFiles, Metadata as _};
+use filestore_core::metadata::{BindingSeen, Files as _, InsertFiles, Upkeep as _};
 use filestore_core::{
     BlobId, BlobKey, Clock, Durability, FileId, FileRecord, FileStore, NewUpload, Result,
 };

@@ -11,7 +11,7 @@ use filestore_core::domain::config::{Durability, StoreConfig};
 use filestore_core::domain::id::FileId;
 use filestore_core::domain::scope::Scope;
 use filestore_core::metadata::sqlite::SqliteMetadata;
-use filestore_core::metadata::{Lease, Metadata};
+use filestore_core::metadata::{Lease, Purges as _, Upkeep as _};
 use filestore_core::service::{BatchItem, NewBatch, NewUpload, Uploaded};
 use filestore_core::variant::{Fit, Variant, VariantSize};
 use filestore_core::worker::NoProgress;

@@ -41,7 +41,7 @@ pub enum Opened {
 
 impl FileStore {
     /// Returns the live file from memory, if it happens to be there; see
-    /// [`Metadata::cached_file`](crate::metadata::Metadata::cached_file). Also `None` for deleted files.
+    /// [`Files::cached_file`](crate::metadata::Files::cached_file). Also `None` for deleted files.
     pub fn cached_record(&self, id: FileId, scope: &Scope) -> Option<Arc<FileRecord>> {
         self.inner.metadata.cached_file(id, scope).filter(|record| !record.state.is_deleted())
     }

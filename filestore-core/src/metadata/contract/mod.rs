@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    BindingSeen, Expected, InsertFiles, Inserted, Lease, Metadata, Purged, Scope, UpdateFile,
-    Updated, WriteIntent, Writes,
+    BindingSeen, Expected, InsertFiles, Inserted, Lease, Metadata, Purged, UpdateFile, Updated,
+    WriteIntent, Writes,
 };
 use crate::domain::clock::Timestamp;
 use crate::domain::custom_metadata::CustomMetadata;
@@ -17,6 +17,7 @@ use crate::domain::lifecycle::FileState;
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::{Blob, FileRecord};
+use crate::domain::scope::Scope;
 use crate::domain::status::Location;
 
 pub(crate) mod files;

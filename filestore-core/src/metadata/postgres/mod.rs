@@ -18,19 +18,19 @@
 //! had not: for [`Durability::Full`] across failovers, replication must be synchronous.
 //!
 //! # Caches
-//! [`Metadata::cached_file`] answers nothing: a record in memory would have to be forgotten when another
+//! [`Files::cached_file`] answers nothing: a record in memory would have to be forgotten when another
 //! server changes it. Servers that tell each other (LISTEN, NOTIFY) are a later step.
 //!
 //! # Not here
-//! [`Metadata::snapshot_to`]: PostgreSQL has backups of its own.
+//! [`Holds::snapshot_to`]: PostgreSQL has backups of its own.
 //!
 //! # Compatibility
 //! PostgreSQL 14 or newer, a database in UTF8; see `schema` for versions. Connections are set up once
 //! (`SET`), so a pooler in between must give each client a session of its own.
 //!
 //! [`Metadata`]: crate::metadata::Metadata
-//! [`Metadata::cached_file`]: crate::metadata::Metadata::cached_file
-//! [`Metadata::snapshot_to`]: crate::metadata::Metadata::snapshot_to
+//! [`Files::cached_file`]: crate::metadata::Files::cached_file
+//! [`Holds::snapshot_to`]: crate::metadata::Holds::snapshot_to
 //! [`Durability::Process`]: crate::domain::config::Durability::Process
 //! [`Durability::Full`]: crate::domain::config::Durability::Full
 

@@ -3,7 +3,7 @@
 //! # Purpose
 //! A query passes a damaged row over, so that it harms no other. The row is noted while the query
 //! runs, and reported once the call is over: in the log the first time, and in
-//! [`Metadata::damage`](crate::metadata::Metadata::damage) until a look-up finds it readable again.
+//! [`Upkeep::damage`](crate::metadata::Upkeep::damage) until a look-up finds it readable again.
 //! A claim also sets the row aside, or rows that fail would be the first of every claim.
 
 use std::cell::RefCell;

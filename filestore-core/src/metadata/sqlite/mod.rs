@@ -13,16 +13,16 @@
 //! # Errors
 //! [`ErrorKind::StorageFull`] and [`ErrorKind::Busy`] mean that nothing of the call was committed.
 //! [`ErrorKind::Internal`] from a write does not say whether it was. After an I/O error or
-//! corruption every call is [`ErrorKind::Internal`] and [`Metadata::poisoned`] resolves: open again.
-//! After [`Metadata::close`] every call is [`ErrorKind::Unusable`].
+//! corruption every call is [`ErrorKind::Internal`] and [`Upkeep::poisoned`] resolves: open again.
+//! After [`Upkeep::close`] every call is [`ErrorKind::Unusable`].
 //!
 //! # Compatibility
 //! The file carries an application id and a schema version; files of other programs and of newer
 //! versions of this one are refused untouched.
 //!
 //! [`Metadata`]: crate::metadata::Metadata
-//! [`Metadata::poisoned`]: crate::metadata::Metadata::poisoned
-//! [`Metadata::close`]: crate::metadata::Metadata::close
+//! [`Upkeep::poisoned`]: crate::metadata::Upkeep::poisoned
+//! [`Upkeep::close`]: crate::metadata::Upkeep::close
 //! [`ErrorKind::StorageFull`]: crate::domain::error::ErrorKind::StorageFull
 //! [`ErrorKind::Busy`]: crate::domain::error::ErrorKind::Busy
 //! [`ErrorKind::Internal`]: crate::domain::error::ErrorKind::Internal

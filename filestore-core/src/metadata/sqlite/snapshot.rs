@@ -123,7 +123,7 @@ impl SnapshotDatabase {
     }
 
     /// Returns the last row that the snapshot may name; see
-    /// [`Metadata::narrow_hold`](crate::metadata::Metadata::narrow_hold).
+    /// [`Holds::narrow_hold`](crate::metadata::Holds::narrow_hold).
     pub fn last_row(&self) -> Result<i64> {
         self.number(LAST_ROW)
     }

@@ -9,7 +9,8 @@ use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
 use crate::metadata::contract::sync::bind;
 use crate::metadata::contract::{at, get, lease, organization, put, put_deleted, ready};
-use crate::metadata::{Inspection, MendedRow, Metadata, WalkedFile};
+use crate::metadata::prelude::*;
+use crate::metadata::{Inspection, MendedRow, WalkedFile};
 
 /// Lets the schema take what it forbids.
 const NO_CONSTRAINTS: &str = "DO $$ DECLARE name text; BEGIN

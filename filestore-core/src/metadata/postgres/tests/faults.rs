@@ -11,7 +11,8 @@ use super::*;
 use crate::domain::error::ErrorKind;
 use crate::domain::scope::Scope;
 use crate::metadata::contract::{at, change, deleted, get, insert, put, ready};
-use crate::metadata::{Inserted, Inspection, Metadata};
+use crate::metadata::prelude::*;
+use crate::metadata::{Inserted, Inspection};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_whose_answer_was_lost_counts_once() {

@@ -3,8 +3,8 @@
 use super::*;
 use crate::domain::error::ErrorKind;
 use crate::domain::id::StoreId;
-use crate::metadata::Metadata;
 use crate::metadata::contract::{at, get, insert, put, ready};
+use crate::metadata::prelude::*;
 
 fn refusal(schema: &Schema) -> String {
     let error = wait(PostgresMetadata::open(&schema.options())).err().unwrap();

@@ -12,7 +12,8 @@ use crate::metadata::contract::sync::bind;
 use crate::metadata::contract::{
     at, change, deleted, get, insert, lease, organization, put, put_deleted, ready, replaced,
 };
-use crate::metadata::{InsertFiles, Inserted, Inspection, Metadata, Purged, Updated};
+use crate::metadata::prelude::*;
+use crate::metadata::{InsertFiles, Inserted, Inspection, Purged, Updated};
 
 fn several() -> (Vec<PostgresMetadata>, Schema) {
     let schema = Schema::new();

@@ -9,9 +9,9 @@ use crate::domain::listing::ListFilter;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
-use crate::metadata::Metadata;
 use crate::metadata::contract::sync::bind;
 use crate::metadata::contract::{at, get, lease, organization, put, put_deleted, ready};
+use crate::metadata::prelude::*;
 
 /// A connection that writes what the schema forbids.
 fn vandal(directory: &TempDir) -> Connection {

@@ -5,8 +5,9 @@ use std::os::unix::fs::FileExt;
 use super::*;
 use crate::domain::error::ErrorKind;
 use crate::domain::scope::Scope;
+use crate::metadata::Updated;
 use crate::metadata::contract::{at, change, deleted, get, insert, put, ready, uploaded};
-use crate::metadata::{Metadata, Updated};
+use crate::metadata::prelude::*;
 
 async fn limit_pages(metadata: &SqliteMetadata, pages: &str) {
     let sql = format!("PRAGMA max_page_count = {pages}");

@@ -11,8 +11,8 @@ use super::super::cache::RecordCache;
 use super::super::fault::{Fault, Health};
 use super::super::writer::{OnFull, WriteTx, Writer};
 use crate::domain::error::{ErrorKind, Result};
-use crate::metadata::Metadata;
 use crate::metadata::contract::{in_cloud, put as put_record, ready};
+use crate::metadata::prelude::*;
 
 /// A writer on a table `t (c UNIQUE)`, with the counters that a test reads.
 struct Bench {

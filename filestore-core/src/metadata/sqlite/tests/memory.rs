@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::super::cache::RecordCache;
 use super::*;
 use crate::domain::scope::Scope;
+use crate::metadata::Updated;
 use crate::metadata::contract::{at, temp};
 use crate::metadata::contract::{change, get, put, ready, replaced};
-use crate::metadata::{Metadata, Updated};
+use crate::metadata::prelude::*;
 
 #[test]
 fn a_row_read_before_a_change_is_not_kept_after_it() {

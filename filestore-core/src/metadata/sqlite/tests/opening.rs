@@ -11,8 +11,8 @@ use crate::domain::error::ErrorKind;
 use crate::domain::id::StoreId;
 use crate::domain::listing::ListFilter;
 use crate::domain::scope::Scope;
-use crate::metadata::Metadata;
 use crate::metadata::contract::{at, get, put, ready};
+use crate::metadata::prelude::*;
 
 /// Makes a database file by `sql` and tries to open it.
 fn refusal(sql: &str) -> (ErrorKind, String) {

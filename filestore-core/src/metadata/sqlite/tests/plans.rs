@@ -11,9 +11,9 @@ use crate::domain::listing::ListFilter;
 use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
 use crate::domain::status::{PurgeStatus, Status};
-use crate::metadata::Metadata;
 use crate::metadata::contract::{at, lease, put, put_deleted, ready};
 use crate::metadata::paging::Index;
+use crate::metadata::prelude::*;
 
 /// Every listing statement.
 fn listings() -> Vec<String> {
