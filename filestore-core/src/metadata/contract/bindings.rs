@@ -156,3 +156,27 @@ pub(crate) async fn the_newest_terminated_binding_resumes(metadata: &dyn Metadat
         metadata.change_binding(number(7), resume(), &[provider("gcs")], at(5)).await.unwrap();
     assert_eq!(done(resumed), newest);
 }
+
+pub(crate) async fn each_change_of_a_binding_shows_at_once(metadata: &dyn Metadata) {
+    let active = async || metadata.active_binding(number(7)).await.unwrap();
+    assert_eq!(active().await, None);
+    assert_eq!(active().await, None, "asked again");
+
+    let created = create(metadata, number(7), "s3", at(1)).await;
+    assert_eq!(active().await.as_ref(), Some(&created));
+
+    let elsewhere = BindingChange { provider: Some(provider("gcs")), ..BindingChange::default() };
+    let changed = done(metadata.change_binding(number(7), elsewhere, &[], at(2)).await.unwrap());
+    assert_ne!(changed, created);
+    assert_eq!(active().await, Some(changed));
+
+    metadata.change_binding(number(7), terminate(), &[], at(3)).await.unwrap();
+    assert_eq!(active().await, None, "terminated");
+
+    let providers = [provider("gcs")];
+    metadata.change_binding(number(7), resume(), &providers, at(4)).await.unwrap();
+    assert!(active().await.is_some(), "resumed");
+
+    metadata.forget_organization(&organization("7")).await.unwrap();
+    assert_eq!(active().await, None, "forgotten");
+}

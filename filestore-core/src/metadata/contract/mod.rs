@@ -91,6 +91,7 @@ macro_rules! contract_tests {
                 resuming_needs_an_active_provider,
                 without_a_binding_there_is_nothing_to_change,
                 the_newest_terminated_binding_resumes,
+                each_change_of_a_binding_shows_at_once,
             }
             keys {
                 a_key_reads_back_whole,

@@ -11,6 +11,7 @@ use crate::metadata::BindingOutcome;
 
 use super::fault::{Fault, Source};
 use super::row;
+use super::writer::WriteTx;
 
 macro_rules! columns {
     () => {
@@ -57,7 +58,7 @@ pub(super) fn list(
 }
 
 pub(super) fn create(
-    sql: &Connection,
+    tx: &mut WriteTx<'_>,
     new: &NewBinding,
     now: Timestamp,
 ) -> Result<BindingOutcome, Fault> {
@@ -69,9 +70,10 @@ pub(super) fn create(
         now.as_millis(),
     ];
 
-    match row::execute(sql, INSERT, params) {
+    tx.touch_bindings();
+    match row::execute(tx.sql, INSERT, params) {
         Ok(_) => Ok(BindingOutcome::Done(Binding {
-            id: sql.last_insert_rowid(),
+            id: tx.sql.last_insert_rowid(),
             organization: new.organization,
             organization_name: new.organization_name.clone(),
             provider: new.provider.clone(),
@@ -86,25 +88,25 @@ pub(super) fn create(
 }
 
 pub(super) fn change(
-    sql: &Connection,
+    tx: &mut WriteTx<'_>,
     organization: OrganizationNumber,
     change: &BindingChange,
     active_providers: &[ProviderCode],
     now: Timestamp,
 ) -> Result<BindingOutcome, Fault> {
-    if let Some(mut binding) = active(sql, organization)? {
+    if let Some(mut binding) = active(tx.sql, organization)? {
         binding.apply(change);
         if change.is_active == Some(false) {
             binding.is_active = false;
             binding.effective_to = Some(now);
         }
-        return update(sql, binding);
+        return update(tx, binding);
     }
 
     if change.is_active != Some(true) {
         return Ok(BindingOutcome::NoneActive);
     }
-    let Some(mut binding) = row::first(sql, NEWEST, [organization.get()], binding)? else {
+    let Some(mut binding) = row::first(tx.sql, NEWEST, [organization.get()], binding)? else {
         return Ok(BindingOutcome::NoneActive);
     };
 
@@ -115,10 +117,10 @@ pub(super) fn change(
 
     binding.is_active = true;
     binding.effective_to = None;
-    update(sql, binding)
+    update(tx, binding)
 }
 
-fn update(sql: &Connection, binding: Binding) -> Result<BindingOutcome, Fault> {
+fn update(tx: &mut WriteTx<'_>, binding: Binding) -> Result<BindingOutcome, Fault> {
     let params = params![
         binding.id,
         binding.organization_name,
@@ -127,7 +129,8 @@ fn update(sql: &Connection, binding: Binding) -> Result<BindingOutcome, Fault> {
         binding.is_active,
         binding.effective_to.map(Timestamp::as_millis),
     ];
-    row::execute(sql, UPDATE, params)?;
+    tx.touch_bindings();
+    row::execute(tx.sql, UPDATE, params)?;
     Ok(BindingOutcome::Done(binding))
 }
 

@@ -8,6 +8,7 @@ use crate::domain::id::OrganizationId;
 
 use super::fault::Fault;
 use super::row;
+use super::writer::WriteTx;
 
 /// Deleted files that no purge has claimed are due at once.
 pub(super) const HASTEN_FILES: &str = "UPDATE files SET purge_marked_at = 0
@@ -50,7 +51,12 @@ pub(super) fn hasten(
 }
 
 /// Forgets bindings, replies and totals. Organizations that are no numbers have no bindings.
-pub(super) fn forget(sql: &Connection, organization: &OrganizationId) -> Result<Removed, Fault> {
+pub(super) fn forget(
+    tx: &mut WriteTx<'_>,
+    organization: &OrganizationId,
+) -> Result<Removed, Fault> {
+    let sql = tx.sql;
+    tx.touch_bindings();
     let name = organization.as_str();
     let bindings = match name.parse::<i64>() {
         Ok(number) => row::execute(sql, FORGET_BINDINGS, [number])?,

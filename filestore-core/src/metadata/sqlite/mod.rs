@@ -77,7 +77,7 @@ mod tests;
 pub use snapshot::{NamedBytes, SnapshotDatabase, prepare_restored};
 pub use writer::OnFull;
 
-use cache::RecordCache;
+use cache::Caches;
 use fault::Health;
 use pool::Readers;
 use writer::Writer;
@@ -86,7 +86,7 @@ use writer::Writer;
 pub struct SqliteMetadata {
     readers: Readers,
     writer: Writer,
-    cache: Arc<RecordCache>,
+    caches: Arc<Caches>,
     health: Arc<Health>,
     store_id: StoreId,
     path: PathBuf,
@@ -124,16 +124,16 @@ impl SqliteMetadata {
         let store_id = settings::id(&connection)
             .map_err(|fault| fault.into_error("reading the id of the store"))?;
 
-        let cache = Arc::new(RecordCache::new());
+        let caches = Arc::new(Caches::new());
         let health = Arc::new(Health::new());
         let readers = Readers::open(path, Arc::clone(&health))?;
-        let writer = Writer::start(connection, Arc::clone(&cache), Arc::clone(&health), on_full)?;
-        Ok(Self { readers, writer, cache, health, store_id, path: path.to_owned(), durability })
+        let writer = Writer::start(connection, Arc::clone(&caches), Arc::clone(&health), on_full)?;
+        Ok(Self { readers, writer, caches, health, store_id, path: path.to_owned(), durability })
     }
 
     /// Reads a record within `scope` from the database and keeps it in memory.
     async fn read_file(&self, id: FileId, scope: &Scope) -> Result<Option<Arc<FileRecord>>> {
-        let (cache, health) = (Arc::clone(&self.cache), Arc::clone(&self.health));
+        let (caches, health) = (Arc::clone(&self.caches), Arc::clone(&self.health));
         let scope = scope.clone();
         self.readers
             .run("reading a record", move |sql| {
@@ -141,11 +141,11 @@ impl SqliteMetadata {
                     return Ok(None);
                 }
 
-                let ticket = cache.ticket(id);
+                let ticket = caches.records.ticket(id);
                 let record = files::by_id(sql, id)?.map(Arc::new);
                 health.damaged.forget(|| format!("file {id}"));
                 if let Some(record) = &record {
-                    cache.insert(ticket, record);
+                    caches.records.insert(ticket, record);
                 }
                 Ok(record)
             })

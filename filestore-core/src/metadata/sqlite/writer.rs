@@ -29,7 +29,7 @@ use crate::domain::load::QueueLoad;
 use crate::tasks;
 use crate::tasks::step::{Step, reached};
 
-use super::cache::RecordCache;
+use super::cache::{Caches, Touched};
 use super::connection::BUSY_TIMEOUT;
 use super::damage;
 use super::fault::{self, Fault, Health, Source};
@@ -66,13 +66,18 @@ thread_local! {
 pub(super) struct WriteTx<'c> {
     /// To read and write with. Not to begin or end a transaction with.
     pub(super) sql: &'c Connection,
-    touched: Vec<FileId>,
+    touched: Touched,
 }
 
 impl WriteTx<'_> {
     /// Notes that the row of `id` was changed or deleted. (A new one is in no cache yet.)
     pub(super) fn touch(&mut self, id: FileId) {
-        self.touched.push(id);
+        self.touched.files.push(id);
+    }
+
+    /// Notes that bindings are changed, created or deleted.
+    pub(super) fn touch_bindings(&mut self) {
+        self.touched.bindings = true;
     }
 }
 
@@ -127,7 +132,7 @@ impl Writer {
     /// Starts the thread, which owns `connection` from here on.
     pub(super) fn start(
         connection: Connection,
-        cache: Arc<RecordCache>,
+        caches: Arc<Caches>,
         health: Arc<Health>,
         on_full: Option<OnFull>,
     ) -> Result<Self> {
@@ -137,7 +142,7 @@ impl Writer {
         let writer = Loop {
             connection,
             jobs,
-            cache,
+            caches,
             health,
             on_full,
             closing: false,
@@ -218,7 +223,7 @@ impl Drop for End {
 struct Loop {
     connection: Connection,
     jobs: mpsc::Receiver<Message>,
-    cache: Arc<RecordCache>,
+    caches: Arc<Caches>,
     health: Arc<Health>,
     on_full: Option<OnFull>,
     closing: bool,
@@ -331,7 +336,7 @@ impl Loop {
     fn commit(&mut self, jobs: &mut Vec<Box<dyn Job>>, joining: Joining) -> Result<(), Fault> {
         self.execute("BEGIN IMMEDIATE").map_err(Fault::Begin)?;
         let result = self.fill(jobs, joining).and_then(|touched| {
-            let _changing = self.cache.changing(&touched);
+            let _changing = self.caches.changing(&touched);
             reached(Step::CommitPrepared);
             self.execute("COMMIT").map_err(Fault::Commit)?;
             reached(Step::Committed);
@@ -355,15 +360,11 @@ impl Loop {
         }
     }
 
-    /// Runs the jobs, and more as they come; returns the ids they touched.
-    fn fill(
-        &mut self,
-        jobs: &mut Vec<Box<dyn Job>>,
-        joining: Joining,
-    ) -> Result<Vec<FileId>, Fault> {
+    /// Runs the jobs, and more as they come; returns what they touched.
+    fn fill(&mut self, jobs: &mut Vec<Box<dyn Job>>, joining: Joining) -> Result<Touched, Fault> {
         // Nothing to protect from this job: spares the savepoint.
         let alone = jobs.len() == 1 && (joining == Joining::Refused || self.jobs.is_empty());
-        let mut touched = Vec::new();
+        let mut touched = Touched::default();
         let mut next = 0;
 
         loop {
@@ -374,12 +375,12 @@ impl Loop {
                 }
             }
 
-            let mut tx = WriteTx { sql: &self.connection, touched: Vec::new() };
+            let mut tx = WriteTx { sql: &self.connection, touched: Touched::default() };
             if alone && next == 0 {
                 self.run_one(&mut jobs[next], &mut tx)?;
-                touched.append(&mut tx.touched);
+                touched.add(tx.touched);
             } else if self.run_in_savepoint(&mut jobs[next], &mut tx)? {
-                touched.append(&mut tx.touched);
+                touched.add(tx.touched);
             }
             next += 1;
         }

@@ -13,11 +13,17 @@ pub(super) async fn run<T: Send + 'static>(
     tasks::blocking(work).await.unwrap_or_else(|lost| Err(Error::internal(doing, lost)))
 }
 
-/// A value whose drop does file operations: dropped anywhere, the value is moved to the blocking
-/// pool first. Without a runtime, or after its end, the value is dropped on the spot.
-pub(super) struct DropOnPool<T: Send + 'static>(Option<T>);
+/// A value whose drop may do file operations.
+pub(super) trait DropsFiles: Send + 'static {
+    /// Tells whether the drop does any, as things stand.
+    fn drops_files(&self) -> bool;
+}
 
-impl<T: Send + 'static> DropOnPool<T> {
+/// A value that is moved to the blocking pool before its drop does file operations, wherever it is
+/// dropped. Without a runtime, or after its end, the value is dropped on the spot.
+pub(super) struct DropOnPool<T: DropsFiles>(Option<T>);
+
+impl<T: DropsFiles> DropOnPool<T> {
     pub(super) fn new(value: T) -> Self {
         Self(Some(value))
     }
@@ -38,9 +44,13 @@ impl<T: Send + 'static> DropOnPool<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for DropOnPool<T> {
+impl<T: DropsFiles> Drop for DropOnPool<T> {
     fn drop(&mut self) {
         let Some(value) = self.0.take() else { return };
+        // A visit to the pool costs more than the drop of what has nothing to do there.
+        if !value.drops_files() {
+            return;
+        }
 
         if let Ok(runtime) = Handle::try_current() {
             // A runtime that shuts down drops the closure, and with it the value, right here.

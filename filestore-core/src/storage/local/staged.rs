@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 
 use super::Shared;
 use super::ledger::StagedShare;
-use super::pool::{self, DropOnPool};
+use super::pool::{self, DropOnPool, DropsFiles};
 use super::staging::STAGING;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::{BlobId, OrganizationId, Sha256};
@@ -67,6 +67,12 @@ impl StagedName {
         openat(&self.shared.staging, self.blob_id.to_string(), flags, Mode::empty())
             .map(File::from)
             .map_err(|error| Error::io(STAGING, error.into()))
+    }
+}
+
+impl DropsFiles for StagedName {
+    fn drops_files(&self) -> bool {
+        !self.is_kept
     }
 }
 

@@ -23,7 +23,7 @@ use super::Shared;
 use super::durable::sync;
 use super::group_sync::Lead;
 use super::ledger::StagedShare;
-use super::pool::DropOnPool;
+use super::pool::{DropOnPool, DropsFiles};
 use super::staged::{Received, StagedBlob, StagedName};
 use super::turn::Pace;
 use crate::domain::config::Durability;
@@ -272,6 +272,12 @@ struct Receiving {
     head: Bytes,
     size_bytes: u64,
     written_back: u64,
+}
+
+impl DropsFiles for Receiving {
+    fn drops_files(&self) -> bool {
+        true
+    }
 }
 
 impl Receiving {

@@ -1,5 +1,7 @@
 //! The bindings of organizations to providers.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use crate::domain::binding::{Binding, BindingChange, NewBinding};
@@ -13,7 +15,20 @@ use crate::metadata::{BindingOutcome, Bindings};
 #[async_trait]
 impl Bindings for SqliteMetadata {
     async fn active_binding(&self, organization: OrganizationNumber) -> Result<Option<Binding>> {
-        self.readers.run("reading a binding", move |sql| bindings::active(sql, organization)).await
+        self.readers.check()?;
+        let ticket = match self.caches.bindings.get(organization) {
+            Ok(active) => return Ok(active),
+            Err(ticket) => ticket,
+        };
+
+        let caches = Arc::clone(&self.caches);
+        self.readers
+            .run("reading a binding", move |sql| {
+                let active = bindings::active(sql, organization)?;
+                caches.bindings.insert(ticket, organization, active.as_ref());
+                Ok(active)
+            })
+            .await
     }
 
     async fn list_bindings(
@@ -24,9 +39,7 @@ impl Bindings for SqliteMetadata {
     }
 
     async fn create_binding(&self, binding: NewBinding, now: Timestamp) -> Result<BindingOutcome> {
-        self.writer
-            .run("creating a binding", move |tx| bindings::create(tx.sql, &binding, now))
-            .await
+        self.writer.run("creating a binding", move |tx| bindings::create(tx, &binding, now)).await
     }
 
     async fn change_binding(
@@ -39,7 +52,7 @@ impl Bindings for SqliteMetadata {
         let providers = active_providers.to_vec();
         self.writer
             .run("changing a binding", move |tx| {
-                bindings::change(tx.sql, organization, &change, &providers, now)
+                bindings::change(tx, organization, &change, &providers, now)
             })
             .await
     }

@@ -24,7 +24,7 @@ impl Files for SqliteMetadata {
 
         // A foreign record in memory counts as absent: answered faster than an unknown file, it would
         // tell that it exists.
-        match self.cache.get(id).filter(|record| scope.covers(&record.organization_id)) {
+        match self.caches.records.get(id).filter(|record| scope.covers(&record.organization_id)) {
             Some(record) => Ok(Some(record)),
             None => self.read_file(id, scope).await,
         }
@@ -32,7 +32,7 @@ impl Files for SqliteMetadata {
 
     fn cached_file(&self, id: FileId, scope: &Scope) -> Option<Arc<FileRecord>> {
         self.readers.check().ok()?;
-        self.cache.get(id).filter(|record| scope.covers(&record.organization_id))
+        self.caches.records.get(id).filter(|record| scope.covers(&record.organization_id))
     }
 
     async fn list_files(

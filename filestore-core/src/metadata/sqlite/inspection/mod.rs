@@ -170,7 +170,7 @@ impl Inspection for SqliteMetadata {
     async fn forget_organization(&self, organization: &OrganizationId) -> Result<Removed> {
         let organization = organization.clone();
         self.writer
-            .run("forgetting an organization", move |tx| erasure::forget(tx.sql, &organization))
+            .run("forgetting an organization", move |tx| erasure::forget(tx, &organization))
             .await
     }
 

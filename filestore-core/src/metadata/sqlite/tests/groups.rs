@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::{self, FutureExt};
 use rusqlite::{Connection, ffi};
 
-use super::super::cache::RecordCache;
+use super::super::cache::Caches;
 use super::super::fault::{Fault, Health};
 use super::super::writer::{OnFull, WriteTx, Writer};
 use crate::domain::error::{ErrorKind, Result};
@@ -47,7 +47,7 @@ fn bench(on_full: Option<OnFull>) -> Bench {
     connection.commit_hook(Some(count)).unwrap();
     let health = Arc::new(Health::new());
     let writer =
-        Writer::start(connection, Arc::new(RecordCache::new()), Arc::clone(&health), on_full);
+        Writer::start(connection, Arc::new(Caches::new()), Arc::clone(&health), on_full);
     Bench { writer: writer.unwrap(), health, commits, reader: open(), _directory: directory }
 }
 

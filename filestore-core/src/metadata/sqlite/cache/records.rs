@@ -35,24 +35,24 @@ const SHARDS: usize = 256;
 
 /// The records in memory, and the epochs that keep them from being stale.
 #[derive(Debug)]
-pub(super) struct RecordCache {
+pub(in crate::metadata::sqlite) struct RecordCache {
     records: Cache<FileId, Arc<FileRecord>, ByBytes>,
     epochs: Box<[Mutex<u64>]>,
 }
 
 /// The epoch an id had before its row was read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ticket(u64);
+pub(in crate::metadata::sqlite) struct Ticket(u64);
 
 /// Ids whose rows are being changed; nothing is inserted for them until this is dropped.
 #[derive(Debug)]
-pub(super) struct Changing<'c> {
+pub(in crate::metadata::sqlite) struct Changing<'c> {
     cache: &'c RecordCache,
     shards: BTreeSet<usize>,
 }
 
 impl RecordCache {
-    pub(super) fn new() -> Self {
+    pub(in crate::metadata::sqlite) fn new() -> Self {
         let estimate = usize::try_from(CAPACITY_RECORDS).expect("fits into any usize");
         Self {
             records: Cache::with_weighter(estimate, CAPACITY_BYTES, ByBytes),
@@ -61,23 +61,23 @@ impl RecordCache {
     }
 
     /// Returns the record, if it is in memory.
-    pub(super) fn get(&self, id: FileId) -> Option<Arc<FileRecord>> {
+    pub(in crate::metadata::sqlite) fn get(&self, id: FileId) -> Option<Arc<FileRecord>> {
         self.records.get(&id)
     }
 
     /// Returns the number of records in memory.
     #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::metadata::sqlite) fn len(&self) -> usize {
         self.records.len()
     }
 
     /// Notes the epoch of `id`; to be called before its row is read.
-    pub(super) fn ticket(&self, id: FileId) -> Ticket {
+    pub(in crate::metadata::sqlite) fn ticket(&self, id: FileId) -> Ticket {
         Ticket(*self.epochs[shard(id)].lock())
     }
 
     /// Keeps `record`, unless its row may have changed since `ticket` was taken.
-    pub(super) fn insert(&self, ticket: Ticket, record: &Arc<FileRecord>) {
+    pub(in crate::metadata::sqlite) fn insert(&self, ticket: Ticket, record: &Arc<FileRecord>) {
         let epoch = self.epochs[shard(record.file_id)].lock();
         if *epoch == ticket.0 && epoch.is_multiple_of(2) {
             self.records.insert(record.file_id, Arc::clone(record));
@@ -86,7 +86,7 @@ impl RecordCache {
 
     /// Removes the records of `ids` and keeps them out until the result is dropped. Call it before
     /// the COMMIT that changes their rows, and drop the result after it.
-    pub(super) fn changing(&self, ids: &[FileId]) -> Changing<'_> {
+    pub(in crate::metadata::sqlite) fn changing(&self, ids: &[FileId]) -> Changing<'_> {
         let shards: BTreeSet<usize> = ids.iter().copied().map(shard).collect();
         for &shard in &shards {
             *self.epochs[shard].lock() += 1;
