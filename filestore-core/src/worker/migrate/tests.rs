@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::domain::binding::NewBinding;
+use crate::domain::binding::{BindingChange, NewBinding};
 use crate::domain::clock::{Clock, ManualClock, Timestamp};
 use crate::domain::config::StoreConfig;
 use crate::domain::provider::ProviderConfig;
@@ -189,13 +189,16 @@ async fn a_run_ends_when_the_organization_is_bound_elsewhere() {
     }
     let asked = AtomicUsize::new(0);
     // Within the first page; the second one finds another binding.
+    let runtime = tokio::runtime::Handle::current();
     let rebind = || {
         if asked.fetch_add(1, Ordering::SeqCst) == 5 {
-            let other = rusqlite::Connection::open(store.data_dir().database()).unwrap();
-            assert_eq!(
-                other.execute("UPDATE bindings SET storage_provider = 'LOCAL'", []).unwrap(),
-                1
-            );
+            let home =
+                BindingChange { provider: Some(ProviderCode::local()), ..BindingChange::default() };
+            let update = store.bindings().update(seven(), home);
+            // On another thread: this one is within the runtime, which waits for nothing.
+            std::thread::scope(|scope| {
+                scope.spawn(|| runtime.block_on(update)).join().unwrap().unwrap();
+            });
         }
         false
     };

@@ -46,8 +46,7 @@ fn bench(on_full: Option<OnFull>) -> Bench {
 
     connection.commit_hook(Some(count)).unwrap();
     let health = Arc::new(Health::new());
-    let writer =
-        Writer::start(connection, Arc::new(Caches::new()), Arc::clone(&health), on_full);
+    let writer = Writer::start(connection, Arc::new(Caches::new()), Arc::clone(&health), on_full);
     Bench { writer: writer.unwrap(), health, commits, reader: open(), _directory: directory }
 }
 
