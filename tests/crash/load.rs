@@ -65,6 +65,8 @@ pub(crate) async fn run_until_killed(
     });
 
     let load = futures_util::future::join_all(workers.map(Worker::run));
+    // Once every worker has ended, nothing more is to be waited for.
+    drop(acknowledged);
     let (until, after_micros) = (random.usize(ACKNOWLEDGEMENTS), random.u64(0..20_000));
     let killer = async {
         let mut before = 0;

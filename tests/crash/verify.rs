@@ -140,29 +140,36 @@ async fn check_disk(client: &Reader, data_dir: &Path, findings: &mut Findings) {
         let holds = blobs.contains(key) || staged.contains(id);
         findings.expect(holds, Kind::NoBytes, || format!("no file has the key {key}"));
     }
-    for key in blobs.difference(&allowed) {
-        // A worker may have moved or dropped it since the records were read.
-        let is_gone = is_gone_soon(data_dir, key, client).await;
-        findings.expect(is_gone, Kind::Orphan, || format!("{key}: {}", what_names(data_dir, key)));
+    // A worker may have moved or dropped them since the records were read.
+    let unknown: BTreeSet<&String> = blobs.difference(&allowed).collect();
+    let left = left_in_the_end(data_dir, unknown.clone(), client).await;
+    for key in unknown {
+        findings.expect(!left.contains(key), Kind::Orphan, || {
+            format!("{key}: {}", what_names(data_dir, key))
+        });
     }
     let mut stuck = staged.iter().filter(|id| !live.iter().any(|key| key.ends_with(*id)));
     let stuck = stuck.next();
     findings.expect(stuck.is_none(), Kind::Orphan, || format!("left in staging: {stuck:?}"));
 }
 
-/// Waits for the background to remove what it dropped.
-async fn is_gone_soon(data_dir: &Path, key: &str, client: &Reader) -> bool {
-    let path = data_dir.join("blobs").join(key);
+/// Waits for the background to remove what it dropped, all of it in one time; returns what stays.
+async fn left_in_the_end<'k>(
+    data_dir: &Path,
+    mut keys: BTreeSet<&'k String>,
+    client: &Reader,
+) -> BTreeSet<&'k String> {
     for _ in 0..100 {
         let live = local_keys(&client.records("").await);
-        if !path.exists() || live.contains(key) {
-            return true;
+        keys.retain(|key| data_dir.join("blobs").join(key).exists() && !live.contains(*key));
+        if keys.is_empty() {
+            return keys;
         }
         let url = format!("{}/api/v1/admin/purge/run", client.url);
         client.http.post(url).send().await.expect("the server answers");
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
-    false
+    keys
 }
 
 /// Describes the rows of the database that name a blob.
