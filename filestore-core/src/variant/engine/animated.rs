@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::caller::Source;
 use super::shared::{Shared, Work};
-use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::error::Result;
 use crate::tasks;
 use crate::variant::key::DigestedKey;
 use crate::variant::pipeline::animation::{Animation, assess};
@@ -24,21 +24,10 @@ impl Shared {
         entry: DigestedKey,
         source: Source,
     ) -> Result<Variant> {
-        // Another flight may have ended between the look-up and this one.
-        if let Some(variant) = self.caches.in_memory(&entry.key) {
-            self.served.from_memory.bump();
-            return Ok(variant);
-        }
-        if let Some(variant) = self.caches.on_disk(&entry).await {
-            self.served.from_disk.bump();
-            self.caches.insert_in_memory(&entry, &variant);
-            self.forget_unless_current(&entry, &source.currency).await;
+        if let Some(variant) = self.look_up(&entry, &source).await? {
             return Ok(variant);
         }
 
-        if !source.currency.holds().await {
-            return Err(Error::new(ErrorKind::Conflict, "the file was changed at the same moment"));
-        }
         let made = self.animate(&entry.key, &source).await.inspect_err(|error| {
             self.served.failed.bump();
             self.caches.remember_refusal(&entry, error);

@@ -34,24 +34,10 @@ impl Shared {
         entry: DigestedKey,
         source: Source,
     ) -> Result<Variant> {
-        let currency = &source.currency;
-        // Another flight may have ended between the look-up and this one.
-        if let Some(variant) = self.caches.in_memory(&entry.key) {
-            self.served.from_memory.bump();
-            return Ok(variant);
-        }
-        if let Some(variant) = self.caches.on_disk(&entry).await {
-            self.served.from_disk.bump();
-            self.caches.insert_in_memory(&entry, &variant);
-            if self.forget_unless_current(&entry, currency).await {
-                self.sketch_later(&entry.key, &source);
-            }
+        if let Some(variant) = self.look_up(&entry, &source).await? {
             return Ok(variant);
         }
 
-        if !currency.holds().await {
-            return Err(Error::new(ErrorKind::Conflict, "the file was changed at the same moment"));
-        }
         let made = self.make(&entry.key, &source).await;
         let Made { variant, retained } = made.inspect_err(|error| {
             self.served.failed.bump();
@@ -59,6 +45,7 @@ impl Shared {
         })?;
         self.served.made.bump();
 
+        let currency = &source.currency;
         if !currency.holds().await {
             return Ok(variant);
         }
@@ -67,6 +54,33 @@ impl Shared {
             tasks::spawn(self.keep(entry.key, retained, source));
         }
         Ok(variant)
+    }
+
+    /// Reads the variant from memory or the disk; `None` if it must be made. Fails with
+    /// [`ErrorKind::Conflict`] if it must and the blob is no longer current.
+    pub(super) async fn look_up(
+        self: &Arc<Self>,
+        entry: &DigestedKey,
+        source: &Source,
+    ) -> Result<Option<Variant>> {
+        // Another flight may have ended between the look-up before it and this one.
+        if let Some(variant) = self.caches.in_memory(&entry.key) {
+            self.served.from_memory.bump();
+            return Ok(Some(variant));
+        }
+        if let Some(variant) = self.caches.on_disk(entry).await {
+            self.served.from_disk.bump();
+            self.caches.insert_in_memory(entry, &variant);
+            if self.forget_unless_current(entry, &source.currency).await {
+                self.sketch_later(&entry.key, source);
+            }
+            return Ok(Some(variant));
+        }
+
+        if source.currency.holds().await {
+            return Ok(None);
+        }
+        Err(Error::new(ErrorKind::Conflict, "the file was changed at the same moment"))
     }
 
     /// Forgets a published variant if its blob was replaced or purged meanwhile. Returns whether it
