@@ -131,6 +131,14 @@ impl StoreConfig {
             return Err(ConfigFileError::value("variants.quality", "must be 0 to 100"));
         }
         check_animation(&self.variants.animation)?;
+        // The file is held twice while it grows.
+        let needed = 2 * self.variants.animation.max_bytes;
+        if self.variants.animated && needed >= self.variants.decode_memory_bytes {
+            return Err(ConfigFileError::value(
+                "variants.animated_max_bytes",
+                "must be less than half of variants.decode_memory_bytes",
+            ));
+        }
         if !(1..=1000).contains(&self.sync.concurrency) {
             return Err(ConfigFileError::value("sync.concurrency", "must be 1 to 1000"));
         }
@@ -215,6 +223,20 @@ mod tests {
             };
             Some(value.to_owned())
         })
+    }
+
+    #[test]
+    fn an_animation_that_memory_cannot_hold_twice_is_refused_if_animations_are_made() {
+        let config = |animated: bool, memory: u64| {
+            read(&format!(
+                "[variants]\nanimated = {animated}\nanimated_max_bytes = 1000000\n\
+                 decode_memory_bytes = {memory}"
+            ))
+        };
+        let refused = config(true, 2_000_000).unwrap_err().to_string();
+        assert!(refused.contains("variants.animated_max_bytes"), "{refused}");
+        assert!(refused.contains("decode_memory_bytes"), "{refused}");
+        assert!(config(true, 2_000_001).is_ok() && config(false, 2_000_000).is_ok());
     }
 
     #[test]

@@ -123,13 +123,26 @@ impl AnimationFile {
         frame.push(NOT_BLENDED);
         push_picture(&mut frame, &still)?;
 
+        self.make_room(CHUNK_BYTES + frame.len() + frame.len() % 2)?;
         let duration_at = self.bytes.len() + CHUNK_BYTES + 12;
         push_chunk(&mut self.bytes, *b"ANMF", &frame);
-        if self.bytes.len() as u64 > self.max_bytes {
-            let message = format!("the animated variant has more than {} bytes", self.max_bytes);
+        Ok(duration_at)
+    }
+
+    /// Makes room for `more` bytes. Refuses a file over its limit; its buffer never is over it.
+    fn make_room(&mut self, more: usize) -> Result<()> {
+        let needed = self.bytes.len() + more;
+        let most = usize::try_from(self.max_bytes).unwrap_or(usize::MAX);
+        if needed > most {
+            let message = format!("the animated variant has more than {most} bytes");
             return Err(too_large(message).with_limit(self.max_bytes));
         }
-        Ok(duration_at)
+
+        if needed > self.bytes.capacity() {
+            let doubled = needed.max(2 * self.bytes.capacity()).min(most);
+            self.bytes.reserve_exact(doubled - self.bytes.len());
+        }
+        Ok(())
     }
 }
 
@@ -279,6 +292,18 @@ mod tests {
         let mut file = AnimationFile::begin(Dimensions { width: 6, height: 5 }, 0, 80.0, 100);
         let error = (0..9).find_map(|at| file.push(spot(at % 6, 0), Duration::from_secs(1)).err());
         assert_eq!(error.unwrap().details().limit, Some(100));
+    }
+
+    #[test]
+    fn the_buffer_of_a_file_never_has_more_than_the_limit() {
+        let most = 4000;
+        let mut file = AnimationFile::begin(Dimensions { width: 6, height: 5 }, 0, 80.0, most);
+        let mut frames = 0;
+        while file.push(spot(frames % 6, frames % 5), Duration::from_secs(1)).is_ok() {
+            frames += 1;
+            assert!(file.bytes.capacity() as u64 <= most, "{frames}");
+        }
+        assert!(frames > 9 && 2 * file.bytes.len() as u64 > most, "{frames}");
     }
 
     #[test]

@@ -20,7 +20,12 @@ pub(super) trait Frames {
     fn draw_next(&mut self, canvas: &mut Canvas) -> Result<Option<Duration>>;
 
     /// Returns the embedded ICC profile. Known once a frame was drawn.
-    fn profile(&self) -> Option<Vec<u8>>;
+    fn profile(&self) -> Option<&[u8]>;
+
+    /// Returns true if the file stores shades of grey, which its profile means.
+    fn is_grey(&self) -> bool {
+        false
+    }
 }
 
 /// Opens the frames of `image`.

@@ -94,8 +94,8 @@ impl<R: Read> Frames for GifFrames<R> {
         Ok(Some(frame.delay))
     }
 
-    fn profile(&self) -> Option<Vec<u8>> {
-        self.reader.icc_profile().map(<[u8]>::to_vec)
+    fn profile(&self) -> Option<&[u8]> {
+        self.reader.icc_profile()
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn memory_needed(
         _ => 0,
     };
     // The last picture shown, the next one and the changed part of it; the file, and its copy while it
-    // grows.
+    // grows, neither over the limit.
     let made = 12 * area(wanted.target) + 2 * config.animation.max_bytes;
 
     let needed = canvas + frame + made + render_bytes(wanted);

@@ -117,8 +117,12 @@ impl<R: BufRead + Seek> Frames for PngFrames<R> {
         Ok(Some(delay(&control)))
     }
 
-    fn profile(&self) -> Option<Vec<u8>> {
-        self.reader.info().icc_profile.as_ref().map(|profile| profile.to_vec())
+    fn profile(&self) -> Option<&[u8]> {
+        self.reader.info().icc_profile.as_deref()
+    }
+
+    fn is_grey(&self) -> bool {
+        matches!(self.frame.layout, Layout::Grey | Layout::GreyAlpha)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::variant::{Fit, VariantSize};
 use crate::variant::Variant;
 use crate::variant::geometry::Geometry;
-use crate::variant::pipeline::color::to_srgb;
+use crate::variant::pipeline::color::ToSrgb;
 use crate::variant::pipeline::guard::guarded;
 use crate::variant::pipeline::header::{self, Header};
 use crate::variant::pipeline::image_file::{Deadline, ImageFile};
@@ -24,7 +24,7 @@ use crate::variant::pipeline::plan::{Plan, plan_stored};
 use crate::variant::pipeline::refusal::corrupt;
 use crate::variant::pipeline::render::render;
 use crate::variant::pipeline::resize::resize_whole;
-use crate::variant::pixels::Pixels;
+use crate::variant::pixels::{Layout, Pixels};
 
 /// Makes the animated variant of the image in `file`, without any cache, on this thread. Of a picture that
 /// does not move, or of which fewer than two whole frames came, the variant is that of
@@ -108,7 +108,7 @@ impl Animation {
         let size = self.header.orientation.displayed(self.wanted.target);
         let (quality, most) = (config.quality, config.animation.max_bytes);
         let mut made = AnimationFile::begin(size, self.outline.plays, quality, most);
-        let mut count = 0;
+        let (mut count, mut colors) = (0, None);
         while count < self.outline.frames {
             image.check()?;
             time.check()?;
@@ -119,7 +119,8 @@ impl Animation {
             let drawn = guarded(|| frames.draw_next(&mut canvas));
             let drawn = drawn.unwrap_or_else(|panic| Err(corrupt(panic)));
             let Some(wanted) = ended(&image, drawn)? else { break };
-            made.push(self.shown(&canvas, &*frames)?, shown_for(wanted))?;
+            let colors = colors.get_or_insert_with(|| Colors::of(&*frames));
+            made.push(self.shown(&canvas, colors)?, shown_for(wanted))?;
             count += 1;
         }
 
@@ -128,10 +129,33 @@ impl Animation {
     }
 
     /// Makes the picture that the canvas shows: resized, sRGB, upright.
-    fn shown(&self, canvas: &Canvas, frames: &dyn Frames) -> Result<Pixels> {
+    fn shown(&self, canvas: &Canvas, colors: &Colors) -> Result<Pixels> {
         let small = resize_whole(canvas.pixels(), self.wanted)?;
-        let small = to_srgb(small, frames.profile().as_deref());
-        Ok(self.header.orientation.apply(small))
+        Ok(self.header.orientation.apply(colors.convert(small)))
+    }
+}
+
+/// The way from the canvas's colours to sRGB, the same for all frames.
+struct Colors {
+    to_srgb: ToSrgb,
+    is_grey: bool,
+}
+
+impl Colors {
+    fn of(frames: &dyn Frames) -> Self {
+        let is_grey = frames.is_grey();
+        let layout = if is_grey { Layout::GreyAlpha } else { Layout::Rgba };
+        Self { to_srgb: ToSrgb::new(layout, frames.profile()), is_grey }
+    }
+
+    fn convert(&self, mut pixels: Pixels) -> Pixels {
+        // The profile of greys knows one channel, of which the canvas has three alike.
+        if self.is_grey {
+            let pairs = pixels.data.as_chunks().0.iter();
+            pixels.data = pairs.flat_map(|[grey, _, _, alpha]| [*grey, *alpha]).collect();
+            pixels.layout = Layout::GreyAlpha;
+        }
+        self.to_srgb.convert(pixels)
     }
 }
 

@@ -153,8 +153,8 @@ impl<R: Read + Seek> Frames for WebPFrames<'_, R> {
         Ok(Some(delay))
     }
 
-    fn profile(&self) -> Option<Vec<u8>> {
-        self.profile.clone()
+    fn profile(&self) -> Option<&[u8]> {
+        self.profile.as_deref()
     }
 }
 

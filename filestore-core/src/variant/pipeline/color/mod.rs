@@ -3,7 +3,11 @@
 //! With moxcms, in the version that `image` uses; lcms2 would bring a C library and its build. The
 //! tests hold the colours against LittleCMS: a ΔE*ab (CIE 1976) of at most 2.
 
-use moxcms::{ColorProfile, DataColorSpace, Layout as CmsLayout, TransformOptions};
+use std::sync::Arc;
+
+use moxcms::{
+    ColorProfile, DataColorSpace, Layout as CmsLayout, TransformExecutor, TransformOptions,
+};
 
 use super::guard::guarded;
 use crate::variant::pixels::{InkModel, Inks, Layout, Pixels};
@@ -13,11 +17,39 @@ use crate::variant::pixels::{InkModel, Inks, Layout, Pixels};
 /// A profile that is broken or belongs to other channels is ignored, as browsers do. Inks without
 /// a usable profile are converted by the plain rule, (1 − ink)·(1 − black).
 pub(crate) fn to_srgb(pixels: Pixels, profile: Option<&[u8]>) -> Pixels {
-    let pixels = upright_inks(pixels);
-    // The profile is untrusted, and a library that stumbles over it must not take the picture along.
-    let converted =
-        profile.and_then(|profile| guarded(|| convert(&pixels, profile)).ok().flatten());
-    converted.unwrap_or_else(|| without_profile(pixels))
+    ToSrgb::new(pixels.layout, profile).convert(pixels)
+}
+
+/// The conversion of pictures of one layout and one profile, prepared once for all of them.
+pub(crate) struct ToSrgb {
+    /// `None` if the profile is of no use.
+    profile: Option<OfProfile>,
+}
+
+/// The conversion that a profile says.
+struct OfProfile {
+    transform: Arc<dyn TransformExecutor<u8> + Send + Sync>,
+    layout: Layout,
+}
+
+impl ToSrgb {
+    /// Prepares what [`to_srgb`] does to pictures of `layout`.
+    pub(crate) fn new(layout: Layout, profile: Option<&[u8]>) -> Self {
+        // The profile is untrusted, and a library that stumbles over it must not take the picture
+        // along.
+        let profile =
+            profile.and_then(|profile| guarded(|| OfProfile::new(layout, profile)).ok().flatten());
+        Self { profile }
+    }
+
+    /// Converts a picture of the layout that was prepared for.
+    pub(crate) fn convert(&self, pixels: Pixels) -> Pixels {
+        let pixels = upright_inks(pixels);
+        let profile = self.profile.as_ref();
+        let converted =
+            profile.and_then(|profile| guarded(|| profile.convert(&pixels)).ok().flatten());
+        converted.unwrap_or_else(|| without_profile(pixels))
+    }
 }
 
 /// Converts inks to the form that profiles mean: CMYK, 255 is full ink.
@@ -53,34 +85,38 @@ fn to_byte(value: f32) -> u8 {
     value.round().clamp(0.0, 255.0) as u8
 }
 
-fn convert(pixels: &Pixels, profile: &[u8]) -> Option<Pixels> {
-    let profile = ColorProfile::new_from_slice(profile).ok()?;
+impl OfProfile {
+    fn new(stored: Layout, profile: &[u8]) -> Option<Self> {
+        let profile = ColorProfile::new_from_slice(profile).ok()?;
 
-    let (from, to, space, layout) = match pixels.layout {
-        Layout::Grey => (CmsLayout::Gray, CmsLayout::Rgb, DataColorSpace::Gray, Layout::Rgb),
-        Layout::GreyAlpha => {
-            (CmsLayout::GrayAlpha, CmsLayout::Rgba, DataColorSpace::Gray, Layout::Rgba)
+        let (from, to, space, layout) = match stored {
+            Layout::Grey => (CmsLayout::Gray, CmsLayout::Rgb, DataColorSpace::Gray, Layout::Rgb),
+            Layout::GreyAlpha => {
+                (CmsLayout::GrayAlpha, CmsLayout::Rgba, DataColorSpace::Gray, Layout::Rgba)
+            }
+            Layout::Rgb => (CmsLayout::Rgb, CmsLayout::Rgb, DataColorSpace::Rgb, Layout::Rgb),
+            Layout::Rgba => (CmsLayout::Rgba, CmsLayout::Rgba, DataColorSpace::Rgb, Layout::Rgba),
+            Layout::Inks(_) => (CmsLayout::Rgba, CmsLayout::Rgb, DataColorSpace::Cmyk, Layout::Rgb),
+        };
+        if profile.color_space != space {
+            return None;
         }
-        Layout::Rgb => (CmsLayout::Rgb, CmsLayout::Rgb, DataColorSpace::Rgb, Layout::Rgb),
-        Layout::Rgba => (CmsLayout::Rgba, CmsLayout::Rgba, DataColorSpace::Rgb, Layout::Rgba),
-        Layout::Inks(_) => (CmsLayout::Rgba, CmsLayout::Rgb, DataColorSpace::Cmyk, Layout::Rgb),
-    };
-    if profile.color_space != space {
-        return None;
+
+        let srgb = ColorProfile::new_srgb();
+        let options = TransformOptions::default();
+        let transform = profile.create_transform_8bit(from, &srgb, to, options).ok()?;
+        let changes = stored != layout
+            || !is_identity(|from, to| transform.transform(from, to).is_ok(), layout);
+        changes.then_some(Self { transform, layout })
     }
 
-    let transform = profile
-        .create_transform_8bit(from, &ColorProfile::new_srgb(), to, TransformOptions::default())
-        .ok()?;
-    if pixels.layout == layout
-        && is_identity(|from, to| transform.transform(from, to).is_ok(), layout)
-    {
-        return None;
+    fn convert(&self, pixels: &Pixels) -> Option<Pixels> {
+        let Pixels { width, height, ref data, .. } = *pixels;
+        let layout = self.layout;
+        let mut converted = vec![0; width as usize * height as usize * layout.channels()];
+        self.transform.transform(data, &mut converted).ok()?;
+        Some(Pixels { layout, width, height, data: converted })
     }
-
-    let mut data = vec![0; pixels.width as usize * pixels.height as usize * layout.channels()];
-    transform.transform(&pixels.data, &mut data).ok()?;
-    Some(Pixels { layout, width: pixels.width, height: pixels.height, data })
 }
 
 /// Returns true if a transform changes no colour by more than rounding: most embedded profiles are

@@ -4,7 +4,6 @@ use super::*;
 use crate::domain::error::ErrorKind;
 use crate::variant::fixtures::{encoded, exif, photo, png, webp, with_chunk};
 use crate::variant::pipeline::animation::assess;
-use crate::variant::render;
 
 const RED: [u8; 4] = [220, 30, 30, 255];
 const BLUE: [u8; 4] = [30, 30, 220, 255];

@@ -16,9 +16,9 @@ use super::animate;
 use crate::domain::config::VariantConfig;
 use crate::domain::error::Result;
 use crate::variant::fixtures::{
-    Coding, End, Step, file, moving_gif, moving_png, moving_webp, size,
+    Coding, End, Step, file, moving_gif, moving_png, moving_png_of, moving_webp, size,
 };
-use crate::variant::{Fit, Variant};
+use crate::variant::{Fit, Variant, render};
 
 /// The sides of a cell, in the picture and in the variant.
 const CELL: u32 = 50;
@@ -177,13 +177,14 @@ struct Kinds {
     ends: &'static [End],
     replaces: bool,
     beyond: bool,
+    first_covers: bool,
 }
 
 fn random_frames(random: &mut fastrand::Rng, kinds: &Kinds) -> Vec<Drawn> {
     let count = random.usize(3..9);
     (0..count)
         .map(|number| {
-            let (across, down) = if number == 0 {
+            let (across, down) = if number == 0 && kinds.first_covers {
                 ((0, ACROSS), (0, DOWN))
             } else {
                 let more = if kinds.beyond { 3 } else { 0 };
@@ -223,6 +224,7 @@ fn frames_of_a_gif_are_composed_by_their_disposal_place_and_transparency() {
         ends: &[End::Stays, End::Cleared, End::Undone],
         replaces: false,
         beyond: true,
+        first_covers: true,
     };
     for seed in 0..8 {
         let frames = random_frames(&mut fastrand::Rng::with_seed(seed), &kinds);
@@ -238,11 +240,67 @@ fn frames_of_an_apng_are_composed_by_their_disposal_and_blending() {
         ends: &[End::Stays, End::Cleared, End::Undone],
         replaces: true,
         beyond: false,
+        first_covers: true,
     };
     for seed in 10..18 {
         let frames = random_frames(&mut fastrand::Rng::with_seed(seed), &kinds);
         let png = moving_png(WIDTH, HEIGHT, &steps(&frames), 0, None);
         assert_shows(&moving(&png), &composed(&frames), &format!("APNG {seed}"));
+    }
+}
+
+#[test]
+fn frames_of_an_apng_are_composed_whatever_its_channels_and_wherever_the_first_one_is() {
+    use png::ColorType::{Grayscale, GrayscaleAlpha, Rgb, Rgba};
+    let (translucent, opaque): (&[u8], &[u8]) = (&[0, 90, 200, 255], &[255]);
+    let colors =
+        [(Grayscale, opaque), (GrayscaleAlpha, translucent), (Rgb, opaque), (Rgba, translucent)];
+    for ((color, alphas), seed) in colors.into_iter().flat_map(|c| (40..44).map(move |s| (c, s))) {
+        let first_covers = seed % 2 == 0;
+        let kinds = Kinds {
+            alphas,
+            ends: &[End::Stays, End::Cleared, End::Undone],
+            replaces: true,
+            beyond: false,
+            first_covers,
+        };
+        let mut frames = random_frames(&mut fastrand::Rng::with_seed(seed), &kinds);
+        if matches!(color, Grayscale | GrayscaleAlpha) {
+            for cell in frames.iter_mut().flat_map(|frame| &mut frame.cells) {
+                *cell = [cell[0], cell[0], cell[0], cell[3]];
+            }
+        }
+
+        // The default picture must cover the canvas; a frame of its own need not.
+        let bytes = WIDTH as usize * HEIGHT as usize * color.samples();
+        let apart = vec![120; bytes];
+        let apart = (!first_covers).then_some(&apart[..]);
+        let png = moving_png_of((color, None), (WIDTH, HEIGHT), &steps(&frames), 0, apart);
+        assert_shows(&moving(&png), &composed(&frames), &format!("{color:?} APNG {seed}"));
+    }
+}
+
+#[test]
+fn greys_of_an_apng_are_those_of_its_profile_as_in_its_still_variant() {
+    let profile = moxcms::ColorProfile::new_gray_with_gamma(1.0).encode().unwrap();
+    for color in [png::ColorType::Grayscale, png::ColorType::GrayscaleAlpha] {
+        let flat = |grey| Step::flat(0, 0, WIDTH, HEIGHT, [grey, grey, grey, 255]);
+        let steps = [flat(55), flat(200)];
+        let profile = Some(profile.clone());
+        let png = moving_png_of((color, profile), (WIDTH, HEIGHT), &steps, 0, None);
+
+        let wanted = [(size("200"), Fit::Inside)];
+        let still = render(&file(&png), &wanted, &VariantConfig::default()).unwrap().remove(0);
+        let Variant::WebP(still) = still else { panic!("{still:?}") };
+        let still = image::load_from_memory(&still).unwrap().into_rgba8();
+        let frames = decoded(&moving(&png));
+        let shown = [still.get_pixel(9, 9), &frames[0].rgba[(9, 9)], &frames[1].rgba[(9, 9)]];
+
+        // Linear 55/255 and 200/255 are about 128 and 228 in sRGB.
+        for (pixel, grey) in shown.into_iter().zip([128, 128, 228]) {
+            let is_close = pixel.0[..3].iter().all(|light| light.abs_diff(grey) <= 3);
+            assert!(is_close, "{color:?}: {shown:?}");
+        }
     }
 }
 
@@ -253,6 +311,7 @@ fn frames_of_a_webp_are_composed_by_their_disposal_and_blending() {
         ends: &[End::Stays, End::Cleared],
         replaces: true,
         beyond: false,
+        first_covers: true,
     };
     for seed in 20..28 {
         let coding = if seed % 2 == 0 { Coding::Lossless } else { Coding::Lossy };
@@ -264,7 +323,13 @@ fn frames_of_a_webp_are_composed_by_their_disposal_and_blending() {
 
 #[test]
 fn equal_files_give_equal_bytes() {
-    let kinds = Kinds { alphas: &[255], ends: &[End::Stays], replaces: false, beyond: false };
+    let kinds = Kinds {
+        alphas: &[255],
+        ends: &[End::Stays],
+        replaces: false,
+        beyond: false,
+        first_covers: true,
+    };
     let frames = random_frames(&mut fastrand::Rng::with_seed(1), &kinds);
     let gif = moving_gif(narrow(WIDTH), narrow(HEIGHT), &steps(&frames), Some(0));
     assert_eq!(moving(&gif), moving(&gif));
@@ -277,6 +342,7 @@ fn libwebp_sees_the_same_frames() {
         ends: &[End::Stays, End::Cleared],
         replaces: false,
         beyond: true,
+        first_covers: true,
     };
     let frames = random_frames(&mut fastrand::Rng::with_seed(3), &kinds);
     let gif = moving_gif(narrow(WIDTH), narrow(HEIGHT), &steps(&frames), Some(2));

@@ -102,7 +102,19 @@ fn inks_are_converted_by_their_profile() {
 #[test]
 fn an_srgb_profile_changes_nothing() {
     let profile = ColorProfile::new_srgb().encode().unwrap();
-    assert!(convert(&pixel(Layout::Rgb, &[1, 2, 3]), &profile).is_none());
+    assert!(OfProfile::new(Layout::Rgb, &profile).is_none());
+}
+
+#[test]
+fn a_conversion_that_was_prepared_serves_many_pictures() {
+    let profile = ColorProfile::new_display_p3().encode().unwrap();
+    let prepared = ToSrgb::new(Layout::Rgba, Some(&profile));
+    for light in [0, 9, 120, 255] {
+        let picture = pixel(Layout::Rgba, &[light, 106, 62, 40]);
+        let converted = prepared.convert(picture.clone());
+        assert_eq!(converted, to_srgb(picture.clone(), Some(&profile)));
+        assert_ne!(converted, picture);
+    }
 }
 
 #[test]
