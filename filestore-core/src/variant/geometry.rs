@@ -46,6 +46,29 @@ pub(crate) struct Extent {
 impl Extent {
     /// The extent of a picture in its stored size.
     pub(crate) const WHOLE: Self = Self { left: 0.0, top: 0.0, scale_x: 1.0, scale_y: 1.0 };
+
+    /// Returns true if pixels of `size` with this extent show all of the crop, with `tenths` tenths of
+    /// the target's size at least or with all that is stored.
+    pub(crate) fn suffices(self, size: Dimensions, wanted: Geometry, tenths: u32) -> bool {
+        let Geometry { crop, target } = wanted;
+        let across = (crop.left, crop.width, target.width);
+        let down = (crop.top, crop.height, target.height);
+        suffices_along(across, (size.width, self.left, self.scale_x), tenths)
+            && suffices_along(down, (size.height, self.top, self.scale_y), tenths)
+    }
+}
+
+/// Compares one axis of a crop and its target with the `shown` pixels of a picture, which begin at
+/// the stored pixel `from`.
+fn suffices_along(
+    (first, crop, target): (u32, u32, u32),
+    (shown, from, scale): (u32, f64, f64),
+    tenths: u32,
+) -> bool {
+    let (first, crop) = (f64::from(first), f64::from(crop));
+    from <= first
+        && (first + crop - from) * scale <= f64::from(shown)
+        && (scale >= 1.0 || 10.0 * crop * scale >= f64::from(target) * f64::from(tenths))
 }
 
 /// Counts the pixels of a picture of `size`.

@@ -11,6 +11,7 @@
 //! | `geometry`, `pixels` | the words of the stages: rectangles, planes, layouts |
 //! | `jpeg` | a JPEG decoder that decodes no larger and no further than is wanted |
 //! | `webp` | a decoder of lossy WebP that decodes no further than is wanted |
+//! | `lzw` | the compression of GIF and of many TIFFs |
 //! | `pipeline` | from an open blob to its variants, stage by stage, on one thread |
 //! | `cache` | results in memory and on disk, and decoded pictures for further sizes |
 //! | `engine` | the pipeline on threads of its own, once for all callers that ask at the same time |
@@ -26,6 +27,7 @@ mod geometry;
 mod pixels;
 mod jpeg;
 mod webp;
+mod lzw;
 mod pipeline;
 mod cache;
 mod engine;

@@ -7,6 +7,8 @@ use super::geometry::Extent;
 pub(crate) enum Picture {
     /// The whole picture in its stored size.
     Whole(Pixels),
+    /// A part of the picture, reduced while it was decoded.
+    Reduced(Reduced),
     /// Components as the file has them: perhaps a part of the picture, perhaps reduced.
     Planes(Planes),
 }
@@ -15,7 +17,9 @@ impl Picture {
     /// Returns the longer side, in the pixels that are there.
     pub(crate) fn longest_side(&self) -> u32 {
         match self {
-            Self::Whole(pixels) => pixels.width.max(pixels.height),
+            Self::Whole(pixels) | Self::Reduced(Reduced { pixels, .. }) => {
+                pixels.width.max(pixels.height)
+            }
             Self::Planes(Planes { planes, .. }) => {
                 let sides =
                     planes.iter().map(|plane| plane.samples.width.max(plane.samples.height));
@@ -27,12 +31,19 @@ impl Picture {
     /// Counts the bytes that the pixels take.
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            Self::Whole(pixels) => pixels.data.len(),
+            Self::Whole(pixels) | Self::Reduced(Reduced { pixels, .. }) => pixels.data.len(),
             Self::Planes(Planes { planes, .. }) => {
                 planes.iter().map(|plane| plane.samples.data.len()).sum()
             }
         }
     }
+}
+
+/// Pixels of a part of the picture, at a scale of their own.
+#[derive(Debug)]
+pub(crate) struct Reduced {
+    pub(crate) pixels: Pixels,
+    pub(crate) extent: Extent,
 }
 
 /// Components as the file stores them.

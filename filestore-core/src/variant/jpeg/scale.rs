@@ -6,8 +6,9 @@
 
 use super::markers::Frame;
 use super::{Outline, Sampling};
+use crate::domain::record::Dimensions;
 use crate::variant::geometry::Geometry;
-use crate::variant::pixels::{Model, Plane, Planes};
+use crate::variant::pixels::{Model, Pixels, Planes};
 
 /// The size at which luminance is decoded at least, in tenths of the target.
 ///
@@ -102,31 +103,11 @@ fn is_enough(
 /// Returns true if `wanted` is as good from these planes as from a picture decoded for it alone.
 pub(crate) fn suffice(planes: &Planes, wanted: Geometry) -> bool {
     let mut all = planes.planes.iter().enumerate();
-    all.all(|(index, plane)| suffices(plane, wanted, tenths(planes.model, index)))
-}
-
-/// Returns true if `plane` shows all of the crop, with `tenths` tenths of the target's size at
-/// least or with all that is stored.
-fn suffices(plane: &Plane, wanted: Geometry, tenths: u32) -> bool {
-    let Plane { samples, extent } = plane;
-    let Geometry { crop, target } = wanted;
-    let across = (crop.left, crop.width, target.width);
-    let down = (crop.top, crop.height, target.height);
-    suffices_along(across, (samples.width, extent.left, extent.scale_x), tenths)
-        && suffices_along(down, (samples.height, extent.top, extent.scale_y), tenths)
-}
-
-/// Compares one axis of a crop and its target with the `shown` samples of a plane, which begin at
-/// the stored pixel `from`.
-fn suffices_along(
-    (first, crop, target): (u32, u32, u32),
-    (shown, from, scale): (u32, f64, f64),
-    tenths: u32,
-) -> bool {
-    let (first, crop) = (f64::from(first), f64::from(crop));
-    from <= first
-        && (first + crop - from) * scale <= f64::from(shown)
-        && (scale >= 1.0 || 10.0 * crop * scale >= f64::from(target) * f64::from(tenths))
+    all.all(|(index, plane)| {
+        let Pixels { width, height, .. } = plane.samples;
+        let size = Dimensions { width, height };
+        plane.extent.suffices(size, wanted, tenths(planes.model, index))
+    })
 }
 
 /// Returns the first pixel of all `crops` with their margins, and the one behind the last; each is

@@ -10,13 +10,14 @@ use crate::domain::error::{Error, Result};
 use crate::domain::record::Dimensions;
 use crate::variant::geometry::{Extent, Geometry, Rectangle};
 use crate::variant::pixels::{
-    Inks, Layout, Model, Picture, Pixels, Planes, video_to_rgb, ycc_to_rgb,
+    Inks, Layout, Model, Picture, Pixels, Planes, Reduced, video_to_rgb, ycc_to_rgb,
 };
 
 /// Resizes the planned part of `decoded` to the planned size, both in stored axes.
 pub(crate) fn resize(decoded: &Picture, wanted: Geometry) -> Result<Pixels> {
     match decoded {
         Picture::Whole(pixels) => resize_whole(pixels, wanted),
+        Picture::Reduced(Reduced { pixels, extent }) => run(pixels, *extent, wanted),
         Picture::Planes(Planes { model, planes }) => {
             let resized = planes.iter().map(|plane| run(&plane.samples, plane.extent, wanted));
             resized.collect::<Result<Vec<_>>>().map(|planes| join(*model, wanted, planes))

@@ -26,11 +26,11 @@ use super::refusal::corrupt;
 use super::resize::{resize, resize_again};
 use super::sketch::thumbhash;
 use crate::domain::error::Result;
-use crate::domain::record::Thumbhash;
+use crate::domain::record::{Dimensions, Thumbhash};
 use crate::domain::variant::{Fit, VariantSize};
 use crate::variant::geometry::{Geometry, Rectangle, area};
 use crate::variant::jpeg;
-use crate::variant::pixels::{Picture, Pixels};
+use crate::variant::pixels::{Picture, Pixels, Reduced};
 
 /// The longest side below which a picture is not worth retaining: it serves the smallest size alone.
 const USEFUL_SIDE: u32 = 250;
@@ -129,6 +129,10 @@ impl Retained {
         self.resized.iter().any(|resized| resized.serves(wanted))
             || match &self.decoded {
                 Some(Picture::Whole(_)) => true,
+                Some(Picture::Reduced(Reduced { pixels, extent })) => {
+                    let size = Dimensions { width: pixels.width, height: pixels.height };
+                    extent.suffices(size, wanted, 10 * ENOUGH)
+                }
                 Some(Picture::Planes(planes)) => jpeg::suffice(planes, wanted),
                 None => false,
             }
@@ -156,7 +160,7 @@ impl Retained {
             return Some(self);
         }
 
-        // Planes are as small as they may be; only a picture decoded whole has much to lose.
+        // The others are as small as they may be; only a picture decoded whole has much to lose.
         let Picture::Whole(Pixels { layout, .. }) = decoded else { return None };
         let reduced = plan_reduced(self.header.stored)?;
         if area(reduced.target) * layout.channels() as u64 > max_bytes {

@@ -10,6 +10,7 @@ use gif::{ColorOutput, DecodeOptions, DecodingError, MemoryLimit};
 
 use super::{Decoded, MAX_PROFILE_BYTES, check_same_size};
 use crate::domain::error::{Error, Result};
+use crate::variant::geometry::Geometry;
 use crate::variant::pipeline::budget::decode_bytes;
 use crate::variant::pipeline::header::Header;
 use crate::variant::pipeline::image_file::ImageFile;
@@ -26,6 +27,8 @@ const METADATA_BYTES: NonZeroU64 = NonZeroU64::new(2 * MAX_PROFILE_BYTES as u64)
 /// appendix E).
 pub(crate) const PASSES: [(usize, usize); 4] = [(0, 8), (4, 8), (2, 4), (1, 2)];
 
+mod indexed;
+
 type Reader<R> = gif::Decoder<R>;
 
 /// Returns the options of a decoder whose frames are read row by row. Pixels are the caller's to bound; what the
@@ -39,7 +42,20 @@ pub(crate) fn options() -> DecodeOptions {
     options
 }
 
-pub(super) fn decode(image: &ImageFile<'_>, header: &Header) -> Result<Decoded> {
+/// Decodes the picture as [`decode`](super::decode) says.
+pub(super) fn decode(
+    image: &ImageFile<'_>,
+    header: &Header,
+    wanted: &[Geometry],
+) -> Result<Decoded> {
+    match indexed::decode(image, header, wanted) {
+        Some(decoded) => Ok(decoded),
+        None => decode_whole(image, header),
+    }
+}
+
+/// Decodes a frame to pixels, or what came of one that is cut or damaged.
+fn decode_whole(image: &ImageFile<'_>, header: &Header) -> Result<Decoded> {
     let mut reader = options().read_info(image.reader()).map_err(|error| explain(image, error))?;
 
     let frame = reader.next_frame_info().map_err(|error| explain(image, error))?;

@@ -13,6 +13,8 @@
 
 use std::ops::Range;
 
+use rows::Rows;
+
 use super::guard::guarded;
 use super::header::{Format, Header, WebPHeader};
 use super::image_file::ImageFile;
@@ -28,6 +30,7 @@ mod gif;
 mod bmp;
 mod tiff;
 mod overlay;
+mod rows;
 
 pub(crate) use gif::{PASSES as GIF_PASSES, options as gif_options};
 pub(crate) use png::open as open_png;
@@ -51,6 +54,13 @@ impl Decoded {
         let profile = profile.filter(|bytes| !bytes.is_empty() && bytes.len() <= MAX_PROFILE_BYTES);
         Self { picture: Picture::Whole(pixels), profile, came: None }
     }
+
+    /// Wraps the picture that `rows` make. Fails if some of them are missing.
+    fn of_rows(rows: Rows, profile: Option<Vec<u8>>) -> Result<Self> {
+        let profile = profile.filter(|bytes| !bytes.is_empty() && bytes.len() <= MAX_PROFILE_BYTES);
+        let picture = rows.finish().ok_or_else(|| corrupt("rows are missing"))?;
+        Ok(Self { picture, profile, came: None })
+    }
 }
 
 /// Decodes the picture that `header` describes, whose size has passed the limits. `wanted` are the
@@ -67,15 +77,19 @@ pub(crate) fn decode(
             guarded(|| webp::decode_lossy(image, header, wanted))
                 .unwrap_or_else(|panic| Err(corrupt(panic)))
         }
-        _ => decode_or_what_came(image, header),
+        _ => decode_or_what_came(image, header, wanted),
     };
     // Some decoders take an error of their reader for the end of the file.
     image.outside_failure().map_or(decoded, Err)
 }
 
 /// Decodes with the decoders of others. Of a damaged picture, returns what came.
-fn decode_or_what_came(image: &ImageFile<'_>, header: &Header) -> Result<Decoded> {
-    let whole = guarded(|| decode_whole(image, header));
+fn decode_or_what_came(
+    image: &ImageFile<'_>,
+    header: &Header,
+    wanted: &[Geometry],
+) -> Result<Decoded> {
+    let whole = guarded(|| decode_undamaged(image, header, wanted));
     let error = match whole.unwrap_or_else(|panic| Err(corrupt(panic))) {
         Err(error) if error.kind() == ErrorKind::CorruptImage => error,
         other => return other,
@@ -93,13 +107,17 @@ fn decode_or_what_came(image: &ImageFile<'_>, header: &Header) -> Result<Decoded
     }
 }
 
-fn decode_whole(image: &ImageFile<'_>, header: &Header) -> Result<Decoded> {
+fn decode_undamaged(
+    image: &ImageFile<'_>,
+    header: &Header,
+    wanted: &[Geometry],
+) -> Result<Decoded> {
     match &header.format {
-        Format::Png(png) => png::decode(image, header, *png),
+        Format::Png(png) => png::decode(image, header, *png, wanted),
         Format::WebP(_) => webp::decode_whole(image, header),
-        Format::Gif => gif::decode(image, header),
+        Format::Gif => gif::decode(image, header, wanted),
         Format::Bmp => bmp::decode(image, header),
-        Format::Tiff(tiff) => tiff::decode(image, header, *tiff),
+        Format::Tiff(tiff) => tiff::decode(image, header, *tiff, wanted),
         Format::Jpeg(_) => unreachable!("decoded by our own decoder"),
     }
 }

@@ -11,8 +11,11 @@ use png::{
     splat_interlaced_row,
 };
 
+use super::rows::Rows;
 use super::{Decoded, MAX_PROFILE_BYTES, check_same_size};
 use crate::domain::error::{Error, Result};
+use crate::domain::record::Dimensions;
+use crate::variant::geometry::Geometry;
 use crate::variant::pipeline::cut;
 use crate::variant::pipeline::header::{Header, PngHeader};
 use crate::variant::pipeline::image_file::ImageFile;
@@ -25,13 +28,34 @@ const CHUNK_BYTES: usize = 2 * MAX_PROFILE_BYTES;
 /// The rows that one row of the first pass of an interlaced picture stands for.
 const FIRST_PASS: u32 = 8;
 
-pub(super) fn decode(image: &ImageFile<'_>, header: &Header, png: PngHeader) -> Result<Decoded> {
-    let (mut reader, mut pixels) = open(image, header, png)?;
-    let frame = reader.next_frame(&mut pixels.data).map_err(|error| explain(image, error))?;
-    // The default picture of an animation must fill the canvas.
-    check_same_size(header, frame.width as usize, frame.height as usize)?;
+/// Decodes the picture as [`decode`](super::decode) says. Rows are reduced as they come, but those of
+/// an interlaced picture, which come in seven passes.
+pub(super) fn decode(
+    image: &ImageFile<'_>,
+    header: &Header,
+    png: PngHeader,
+    wanted: &[Geometry],
+) -> Result<Decoded> {
+    let (mut reader, layout) = start(image, header, png)?;
+    if reader.info().interlaced {
+        let mut pixels = blank(header, layout);
+        let frame = reader.next_frame(&mut pixels.data).map_err(|error| explain(image, error))?;
+        // The default picture of an animation must fill the canvas.
+        check_same_size(header, frame.width as usize, frame.height as usize)?;
+        return Ok(Decoded::whole(pixels, profile(&reader)));
+    }
 
-    Ok(Decoded::whole(pixels, profile(&reader)))
+    if let Some(frame) = reader.info().frame_control {
+        check_same_size(header, frame.width as usize, frame.height as usize)?;
+    }
+    let mut rows = Rows::new(header.stored, layout, wanted);
+    let mut row = vec![0; rows.row_bytes()];
+    while !rows.is_complete() {
+        let read = reader.read_row(&mut row).map_err(|error| explain(image, error))?;
+        read.ok_or_else(|| corrupt("a row is missing"))?;
+        rows.push(&row);
+    }
+    Decoded::of_rows(rows, profile(&reader))
 }
 
 /// Decodes the rows that come before the damage in a file, or before its end; `None` if there are
@@ -82,6 +106,7 @@ fn rows<R: BufRead + Seek>(reader: &mut Reader<R>, pixels: &mut Pixels) -> u32 {
 }
 
 type Opened<R> = (Reader<R>, Pixels);
+type Started<R> = (Reader<R>, Layout);
 
 /// Opens the file, with room for the pixels of its canvas.
 pub(crate) fn open<'a>(
@@ -89,6 +114,16 @@ pub(crate) fn open<'a>(
     header: &Header,
     png: PngHeader,
 ) -> Result<Opened<impl BufRead + Seek + use<'a>>> {
+    let (reader, layout) = start(image, header, png)?;
+    Ok((reader, blank(header, layout)))
+}
+
+/// Reads up to the first row.
+fn start<'a>(
+    image: &'a ImageFile<'_>,
+    header: &Header,
+    png: PngHeader,
+) -> Result<Started<impl BufRead + Seek + use<'a>>> {
     let mut decoder = Decoder::new_with_limits(image.reader(), Limits { bytes: CHUNK_BYTES });
     decoder.set_ignore_text_chunk(true);
     decoder.set_ignore_iccp_chunk(png.profile_bytes as usize > MAX_PROFILE_BYTES);
@@ -104,8 +139,14 @@ pub(crate) fn open<'a>(
         ColorType::Rgba => Layout::Rgba,
         ColorType::Indexed => return Err(corrupt("a palette that cannot be expanded")),
     };
+    Ok((reader, layout))
+}
+
+/// Makes room for the whole picture.
+fn blank(header: &Header, layout: Layout) -> Pixels {
+    let Dimensions { width, height } = header.stored;
     let data = vec![0; width as usize * height as usize * layout.channels()];
-    Ok((reader, Pixels { layout, width, height, data }))
+    Pixels { layout, width, height, data }
 }
 
 fn profile<R: BufRead + Seek>(reader: &Reader<R>) -> Option<Vec<u8>> {

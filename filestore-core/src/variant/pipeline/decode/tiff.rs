@@ -16,7 +16,7 @@ use super::overlay::Overlay;
 use super::{Decoded, check_same_size};
 use crate::domain::error::{Error, Result};
 use crate::domain::record::Dimensions;
-use crate::variant::geometry::area;
+use crate::variant::geometry::{Geometry, area};
 use crate::variant::pipeline::budget::decode_bytes;
 use crate::variant::pipeline::cut;
 use crate::variant::pipeline::header::{Header, TiffAlpha, TiffHeader, TiffModel, jpeg_size};
@@ -29,7 +29,23 @@ const GREY: u8 = 1;
 /// The pixels that a tile may have beyond those of a small picture.
 const MOST_PADDING: u64 = 1 << 20;
 
-pub(super) fn decode(image: &ImageFile<'_>, header: &Header, tiff: TiffHeader) -> Result<Decoded> {
+mod strips;
+
+/// Decodes the picture as [`decode`](super::decode) says.
+pub(super) fn decode(
+    image: &ImageFile<'_>,
+    header: &Header,
+    tiff: TiffHeader,
+    wanted: &[Geometry],
+) -> Result<Decoded> {
+    match strips::decode(image, header, tiff, wanted) {
+        Some(decoded) => Ok(decoded),
+        None => decode_whole(image, header, tiff),
+    }
+}
+
+/// Decodes strips, tiles or planes to the whole picture.
+fn decode_whole(image: &ImageFile<'_>, header: &Header, tiff: TiffHeader) -> Result<Decoded> {
     let mut opened = open(image, header, tiff)?;
     let samples =
         samples(&mut opened.decoder, header, tiff).map_err(|error| explain(image, error))?;

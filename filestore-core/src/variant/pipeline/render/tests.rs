@@ -15,6 +15,7 @@ use crate::variant::probe;
 
 mod damaged;
 mod jpeg_kinds;
+mod reduced;
 mod sheet;
 mod tiff_kinds;
 

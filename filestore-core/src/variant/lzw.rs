@@ -1,0 +1,325 @@
+//! LZW as GIF and TIFF have it (GIF89a, appendix F; TIFF 6.0, section 13), into memory.
+//!
+//! A string of the table is what came before it and one byte more, so all strings stand in what is already
+//! decoded: the table holds places, and a string is copied in blocks.
+
+/// The longest code, in bits, and the strings that it can name.
+const MOST_BITS: u32 = 12;
+const MOST_CODES: usize = 1 << MOST_BITS;
+/// The bytes that are copied at once: most strings are shorter.
+const BLOCK: usize = 16;
+
+/// A dialect of LZW.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// Codes begin in the lowest bit. Literals have so many bits: 1 to 11.
+    Gif { literal_bits: u8 },
+    /// Codes begin in the highest bit, and become longer one code early. Literals have 8 bits.
+    Tiff,
+}
+
+/// Decodes `data` to at most `most` bytes: fewer if it ends, or makes no sense, before that.
+pub(crate) fn decode(data: &[u8], dialect: Dialect, most: usize) -> Vec<u8> {
+    match dialect {
+        Dialect::Gif { literal_bits } => {
+            let literal_bits = u32::from(literal_bits).clamp(1, MOST_BITS - 1);
+            Decoder::new(literal_bits, 0, most).run(LowFirst(Source::new(data)))
+        }
+        Dialect::Tiff => Decoder::new(8, 1, most).run(HighFirst(Source::new(data))),
+    }
+}
+
+/// Bits of the data that are not taken yet.
+struct Source<'a> {
+    rest: &'a [u8],
+    bits: u64,
+    count: u32,
+}
+
+impl<'a> Source<'a> {
+    fn new(rest: &'a [u8]) -> Self {
+        Self { rest, bits: 0, count: 0 }
+    }
+}
+
+/// An order of bits.
+trait Codes {
+    /// Takes the next code of so many bits; `None` at the end.
+    fn next(&mut self, bits: u32) -> Option<usize>;
+}
+
+struct LowFirst<'a>(Source<'a>);
+struct HighFirst<'a>(Source<'a>);
+
+impl Codes for LowFirst<'_> {
+    #[inline]
+    fn next(&mut self, bits: u32) -> Option<usize> {
+        let source = &mut self.0;
+        if source.count < bits {
+            if let Some((word, rest)) = source.rest.split_first_chunk() {
+                source.bits |= u64::from(u32::from_le_bytes(*word)) << source.count;
+                (source.rest, source.count) = (rest, source.count + 32);
+            } else {
+                for byte in source.rest {
+                    source.bits |= u64::from(*byte) << source.count;
+                    source.count += 8;
+                }
+                source.rest = &[];
+            }
+            if source.count < bits {
+                return None;
+            }
+        }
+
+        let code = source.bits & ((1 << bits) - 1);
+        (source.bits, source.count) = (source.bits >> bits, source.count - bits);
+        Some(narrow(code))
+    }
+}
+
+impl Codes for HighFirst<'_> {
+    #[inline]
+    fn next(&mut self, bits: u32) -> Option<usize> {
+        let source = &mut self.0;
+        if source.count < bits {
+            if let Some((word, rest)) = source.rest.split_first_chunk() {
+                source.bits = source.bits << 32 | u64::from(u32::from_be_bytes(*word));
+                (source.rest, source.count) = (rest, source.count + 32);
+            } else {
+                for byte in source.rest {
+                    source.bits = source.bits << 8 | u64::from(*byte);
+                    source.count += 8;
+                }
+                source.rest = &[];
+            }
+            if source.count < bits {
+                return None;
+            }
+        }
+
+        source.count -= bits;
+        Some(narrow(source.bits >> source.count & ((1 << bits) - 1)))
+    }
+}
+
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "at most 12 bits")]
+fn narrow(code: u64) -> usize {
+    code as usize
+}
+
+/// A string within what is decoded.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    start: usize,
+    length: usize,
+}
+
+struct Decoder {
+    literal_bits: u32,
+    /// The codes by which codes become longer too early.
+    early: usize,
+    most: usize,
+    /// What is decoded, up to `length`; room for a block behind `most`.
+    decoded: Vec<u8>,
+    length: usize,
+    strings: Vec<Place>,
+}
+
+impl Decoder {
+    fn new(literal_bits: u32, early: usize, most: usize) -> Self {
+        let strings = vec![Place::default(); MOST_CODES];
+        Self { literal_bits, early, most, decoded: vec![0; most + BLOCK], length: 0, strings }
+    }
+
+    fn run(mut self, mut codes: impl Codes) -> Vec<u8> {
+        let clear = 1 << self.literal_bits;
+        let (mut bits, mut known) = (self.literal_bits + 1, clear + 2);
+        let mut last: Option<Place> = None;
+
+        while self.length < self.most
+            && let Some(code) = codes.next(bits)
+        {
+            if code == clear {
+                (bits, known, last) = (self.literal_bits + 1, clear + 2, None);
+                continue;
+            }
+            if code == clear + 1 {
+                break;
+            }
+
+            // The last string and the first byte of this one, which comes right behind it.
+            if let Some(Place { start, length }) = last
+                && known < MOST_CODES
+            {
+                self.strings[known] = Place { start, length: length + 1 };
+                known += 1;
+                if known + self.early == 1 << bits && bits < MOST_BITS {
+                    bits += 1;
+                }
+            }
+            if code >= known {
+                break;
+            }
+            last = Some(if code < clear { self.literal(code) } else { self.repeat(code) });
+        }
+
+        self.decoded.truncate(self.length);
+        self.decoded
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "a literal of more than 8 bits is cut")]
+    fn literal(&mut self, code: usize) -> Place {
+        let start = self.length;
+        self.decoded[start] = code as u8;
+        self.length += 1;
+        Place { start, length: 1 }
+    }
+
+    /// Copies the string of `code`, which may be the one that ends with its own first byte.
+    #[inline]
+    fn repeat(&mut self, code: usize) -> Place {
+        let Place { start: from, length } = self.strings[code % MOST_CODES];
+        let to = self.length;
+        let length = length.min(self.most - to);
+
+        let mut at = 0;
+        while at < length {
+            let block: [u8; BLOCK] = self.decoded[from + at..from + at + BLOCK]
+                .try_into()
+                .expect("a slice of this length");
+            self.decoded[to + at..to + at + BLOCK].copy_from_slice(&block);
+            at += BLOCK;
+        }
+        if from + length > to {
+            self.decoded[to + length - 1] = self.decoded[to];
+        }
+
+        self.length += length;
+        Place { start: to, length }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The codes of `data` with the bits of each, as the specifications say. The table is cleared when it
+    /// is full, or, if that `is_late`, never.
+    fn codes(data: &[u8], literal_bits: u32, early: usize, is_late: bool) -> Vec<(usize, u32)> {
+        let clear = 1usize << literal_bits;
+        let mut table: HashMap<Vec<u8>, usize> = HashMap::new();
+        let (mut next, mut bits) = (clear + 2, literal_bits + 1);
+        let mut codes = vec![(clear, bits)];
+        let code_of = |string: &[u8], table: &HashMap<Vec<u8>, usize>| match string {
+            [byte] => usize::from(*byte),
+            longer => table[longer],
+        };
+
+        let mut string: Vec<u8> = Vec::new();
+        for byte in data {
+            let longer = [&string[..], &[*byte]].concat();
+            if longer.len() == 1 || table.contains_key(&longer) {
+                string = longer;
+                continue;
+            }
+            codes.push((code_of(&string, &table), bits));
+            string = vec![*byte];
+            if next < MOST_CODES {
+                table.insert(longer, next);
+                next += 1;
+                // The decoder learns a string one code later.
+                if next + early > 1 << bits && bits < MOST_BITS {
+                    bits += 1;
+                }
+            }
+            if next >= MOST_CODES - 2 && !is_late {
+                codes.push((clear, bits));
+                table.clear();
+                (next, bits) = (clear + 2, literal_bits + 1);
+            }
+        }
+        if !string.is_empty() {
+            codes.push((code_of(&string, &table), bits));
+            if next + early >= 1 << bits && bits < MOST_BITS {
+                bits += 1;
+            }
+        }
+        codes.push((clear + 1, bits));
+        codes
+    }
+
+    fn gif(data: &[u8], literal_bits: u8, is_late: bool) -> Vec<u8> {
+        let codes = codes(data, literal_bits.into(), 0, is_late);
+        let bits = codes.iter().flat_map(|(code, bits)| (0..*bits).map(move |bit| code >> bit & 1));
+        let bits: Vec<_> = bits.collect();
+        bits.chunks(8)
+            .map(|byte| byte.iter().rev().fold(0, |sum, bit| sum << 1 | u8::from(*bit == 1)))
+            .collect()
+    }
+
+    fn tiff(data: &[u8]) -> Vec<u8> {
+        let codes = codes(data, 8, 1, false);
+        let bits =
+            codes.iter().flat_map(|(code, bits)| (0..*bits).rev().map(move |bit| code >> bit & 1));
+        let mut bits: Vec<_> = bits.collect();
+        bits.resize(bits.len().next_multiple_of(8), 0);
+        bits.chunks(8)
+            .map(|byte| byte.iter().fold(0, |sum, bit| sum << 1 | u8::from(*bit == 1)))
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_encoded_comes_back(
+            parts in prop::collection::vec((any::<u8>(), 1..400usize), 0..200),
+            noise in prop::collection::vec(any::<u8>(), 0..9000),
+            literal_bits in 2..=8u8,
+            is_late in any::<bool>(),
+        ) {
+            let mut data: Vec<u8> = parts.iter().flat_map(|(b, n)| vec![*b; *n]).collect();
+            data.extend(noise);
+            prop_assert_eq!(&decode(&tiff(&data), Dialect::Tiff, data.len()), &data);
+            prop_assert_eq!(&decode(&tiff(&data), Dialect::Tiff, data.len() + 9), &data);
+
+            let few: Vec<u8> = data.iter().map(|byte| byte >> (8 - literal_bits)).collect();
+            let encoded = gif(&few, literal_bits, is_late);
+            prop_assert_eq!(decode(&encoded, Dialect::Gif { literal_bits }, few.len()), few);
+        }
+
+        #[test]
+        fn what_makes_no_sense_ends(
+            data in prop::collection::vec(any::<u8>(), 0..3000),
+            most in 0..5000usize,
+            literal_bits in any::<u8>(),
+        ) {
+            for dialect in [Dialect::Tiff, Dialect::Gif { literal_bits }] {
+                prop_assert!(decode(&data, dialect, most).len() <= most);
+            }
+        }
+
+        #[test]
+        fn a_cut_file_gives_its_beginning(cut in 0..2000usize) {
+            let data: Vec<u8> = (0..4000u32).map(|at| u8::try_from(((at * at) >> 5) & 63).unwrap()).collect();
+            let (encoded, in_gif) = (tiff(&data), gif(&data, 6, true));
+            let part = decode(&encoded[..cut.min(encoded.len())], Dialect::Tiff, data.len());
+            prop_assert!(data.starts_with(&part));
+            let part = &in_gif[..cut.min(in_gif.len())];
+            let part = decode(part, Dialect::Gif { literal_bits: 6 }, data.len());
+            prop_assert!(data.starts_with(&part));
+        }
+    }
+
+    #[test]
+    fn no_more_comes_than_is_asked_for() {
+        let data = vec![7; 10_000];
+        for most in [0, 1, 2, 3, 100, 9_999] {
+            assert_eq!(decode(&tiff(&data), Dialect::Tiff, most), data[..most]);
+        }
+    }
+}
