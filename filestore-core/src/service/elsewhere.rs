@@ -21,6 +21,7 @@ pub(super) async fn open(config: &StoreConfig, clock: &Clock) -> Result<(Arc<dyn
     use crate::domain::config::MetadataPlace;
     use crate::domain::error::{Error, ErrorKind};
     use crate::domain::id::StoreId;
+    use crate::metadata::Upkeep as _;
     use crate::metadata::postgres::PostgresMetadata;
 
     let MetadataPlace::Postgres(place) = &config.metadata else {

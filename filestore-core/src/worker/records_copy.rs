@@ -76,7 +76,7 @@ mod copying {
     use crate::domain::config::{Durability, MetadataPlace, StoreConfig};
     use crate::domain::error::{Error, ErrorKind, Result};
     use crate::domain::id::StoreId;
-    use crate::metadata::Metadata;
+    use crate::metadata::Upkeep as _;
     use crate::metadata::copying::{Cells, CopySource, Page, TABLES, Table};
     use crate::metadata::postgres::PostgresMetadata;
     use crate::metadata::sqlite::SqliteMetadata;

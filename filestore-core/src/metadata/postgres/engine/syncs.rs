@@ -6,7 +6,7 @@ use crate::domain::error::Result;
 use crate::domain::id::{FileId, OrganizationId};
 use crate::domain::provider::ProviderCode;
 use crate::metadata::postgres::{PostgresMetadata, row, sync};
-use crate::metadata::{AfterFailure, Lease, SyncClaim, SyncCounts, Syncs};
+use crate::metadata::{AfterFailure, Intents as _, Lease, SyncClaim, SyncCounts, Syncs};
 
 use super::OwnedLease;
 
