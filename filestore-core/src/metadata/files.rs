@@ -58,11 +58,15 @@ pub trait Files: Send + Sync + 'static {
     /// request with the same key do not put this one over the quota; replaces an entry that had
     /// expired by the first record's `created_at`. Refuses a blob that some record refers to
     /// already. A blob that a provider holds must have its [`WriteIntent`], which ends here.
+    ///
+    /// [`WriteIntent`]: super::WriteIntent
     async fn insert_files(&self, insert: InsertFiles) -> Result<Inserted>;
 
     /// Changes a file if it is still as expected and not claimed by the purge. Marks the file for
     /// the purge when the change deletes it and clears the mark when it restores it. A new blob
     /// that a provider holds must have its [`WriteIntent`], which ends here.
+    ///
+    /// [`WriteIntent`]: super::WriteIntent
     async fn update_file(&self, update: UpdateFile) -> Result<Updated>;
 
     /// Notes the placeholder of the file's blob with this digest; nothing else of the record changes.
