@@ -136,6 +136,10 @@ pub(crate) enum PurgeCommand {
         /// The public key that must have signed, see `purge receipt-keys`
         #[arg(long, value_name = "HEX", requires = "verify")]
         public_key: Option<String>,
+        /// The store's keys, as `purge receipt-keys --json` printed them: one of them must have signed,
+        /// before it was retired
+        #[arg(long, value_name = "FILE", requires = "verify", conflicts_with = "public_key")]
+        keys: Option<PathBuf>,
     },
     /// List the public keys that verify receipts
     #[command(after_help = examples::PURGE_RECEIPT_KEYS)]

@@ -234,13 +234,17 @@ the bytes and where they were found absent, and the snapshots in configured dest
 still have them. It says so as things are now: ask again once those are pruned. The server
 signs it; --json prints it as it is verified.
 
-Without --public-key a receipt is compared with the key that it names itself: whoever verifies it
-has to know that this is the store's.
+Without --keys or --public-key a receipt is compared with the key that it names itself: whoever
+verifies it has to know that this is the store's. Only --keys tells when a key was retired.
+
+Exit status of --verify: 0 good, and nothing of the file is left; 3 good, and something is left or
+was not looked at; 1 changed, signed by another key, or after its key was retired; 2 no receipt.
 
 Examples:
   filestore purge receipt 01M80BSYQD968W759B8Z4A5VK6
   filestore purge receipt 01M80BSYQD968W759B8Z4A5VK6 --json > receipt.json
-  filestore purge receipt --verify receipt.json --public-key $KEY";
+  filestore purge receipt-keys --json > keys.json
+  filestore purge receipt --verify receipt.json --keys keys.json";
 
 pub(super) const PURGE_RECEIPT_KEYS: &str = "\
 The first receipt makes the key that signs. A key that was rotated out signs nothing more and

@@ -112,10 +112,11 @@ async fn carry_out(cli: Cli, out: Output, stop: &watch::Sender<bool>) -> Result<
     if let Command::Key(KeyCommand::Generate) = cli.command {
         return key::generate(out);
     }
-    if let Command::Purge(PurgeCommand::Receipt { verify: Some(file), public_key, .. }) =
+    if let Command::Purge(PurgeCommand::Receipt { verify: Some(file), public_key, keys, .. }) =
         &cli.command
     {
-        return receipt::verify(file, public_key.as_deref(), out);
+        let signer = receipt::Signer::of(public_key.as_deref(), keys.as_deref())?;
+        return receipt::verify(file, &signer, out);
     }
     if let Command::Metadata(command) = cli.command {
         return metadata::run(command, cli.global.configuration(), out).await;

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use filestore_core::api::{BackupLook, DeletedBy, PurgeReceipt, ReceiptKeyReply};
-use filestore_core::verify_receipt;
+use filestore_core::{Timestamp, VerifiedReceipt, verify_receipt};
 use serde::Serialize;
 
 use crate::failure::{Exit, Failure, Result};
@@ -21,6 +21,7 @@ struct Verified {
     file_id: String,
     store_id: String,
     public_key: String,
+    issued_at: String,
     absent_everywhere: bool,
 }
 
@@ -38,24 +39,83 @@ pub(super) async fn show(id: &str, target: &dyn Target, out: Output) -> Result<E
     Ok(Exit::Done)
 }
 
+/// The key that must have signed a receipt.
+pub(super) enum Signer {
+    /// The one that the receipt names.
+    Named,
+    /// The one with this public key.
+    Key(String),
+    /// One of the store's, before it was retired.
+    Store(Vec<ReceiptKeyReply>),
+}
+
+impl Signer {
+    /// Takes the signer from the options; reads the file of keys.
+    pub(super) fn of(public_key: Option<&str>, keys: Option<&Path>) -> Result<Self> {
+        let Some(file) = keys else {
+            return Ok(public_key.map_or(Self::Named, |key| Self::Key(key.to_owned())));
+        };
+
+        let doing = format!("cannot read the keys in {}", file.display());
+        let text = read(file).map_err(|error| Failure::io(doing.clone(), &error))?;
+        let keys = serde_json::from_slice(&text).map_err(|error| {
+            let message = format!("not what `purge receipt-keys --json` prints: {error}");
+            Failure::failed(message).doing(doing)
+        })?;
+        Ok(Self::Store(keys))
+    }
+
+    fn public_key(&self) -> Option<&str> {
+        match self {
+            Self::Key(key) => Some(key),
+            Self::Named | Self::Store(_) => None,
+        }
+    }
+
+    /// Checks that the store may have signed then.
+    fn check(&self, verified: &VerifiedReceipt) -> Result<()> {
+        let Self::Store(keys) = self else { return Ok(()) };
+        let is_signer =
+            |key: &&ReceiptKeyReply| key.public_key.eq_ignore_ascii_case(&verified.public_key);
+        let Some(key) = keys.iter().find(is_signer) else {
+            return Err(Failure::refused("the receipt is signed by a key that is not the store's"));
+        };
+        let Some(retired_at) = &key.retired_at else { return Ok(()) };
+
+        let until: Timestamp = retired_at.parse().map_err(|_| {
+            Failure::failed(format!("retired_at of a key is no time: {}", plain(retired_at)))
+        })?;
+        if verified.issued_at <= until {
+            return Ok(());
+        }
+        let (issued, retired) = (verified.issued_at, when(retired_at));
+        Err(Failure::refused(format!(
+            "the receipt says that it was issued {} UTC, and its key was retired {retired} UTC: it is not the store's",
+            when(&issued.to_string())
+        )))
+    }
+}
+
 /// `purge receipt --verify FILE`: verifies a receipt, without a store.
-pub(super) fn verify(file: &Path, public_key: Option<&str>, out: Output) -> Result<Exit> {
+pub(super) fn verify(file: &Path, signer: &Signer, out: Output) -> Result<Exit> {
     let doing = format!("cannot verify {}", file.display());
     let document = read(file).map_err(|error| Failure::io(doing.clone(), &error))?;
-    let verified = verify_receipt(&document, public_key);
-    let verified = verified.map_err(|error| Failure::from(error).doing(doing))?;
+    let verified = verify_receipt(&document, signer.public_key());
+    let verified = verified.map_err(|error| Failure::from(error).doing(doing.clone()))?;
+    signer.check(&verified).map_err(|error| error.doing(doing))?;
 
     let shown = Verified {
         file_id: verified.file_id,
         store_id: verified.store_id,
         public_key: verified.public_key,
+        issued_at: verified.issued_at.to_string(),
         absent_everywhere: verified.is_absent_everywhere,
     };
     out.data(&shown, |one| vec![one.file_id.as_str()], verified_text)?;
-    if public_key.is_none() {
+    if matches!(signer, Signer::Named) {
         out.note("the key is the one that the receipt names: compare it with the store's, see purge receipt-keys");
     }
-    Ok(Exit::Done)
+    Ok(if shown.absent_everywhere { Exit::Done } else { Exit::Found })
 }
 
 /// Reads a file, or stdin for `-`.
@@ -102,9 +162,10 @@ fn table(keys: &[ReceiptKeyReply]) -> String {
 
 fn verified_text(verified: &Verified) -> String {
     let end =
-        if verified.absent_everywhere { "absent everywhere" } else { "not absent everywhere" };
+        if verified.absent_everywhere { "absent everywhere" } else { "NOT absent everywhere" };
     let (file, store) = (plain(&verified.file_id), plain(&verified.store_id));
-    format!("good: file {file} of store {store}, {end}\nsigned by {}", plain(&verified.public_key))
+    let (issued, key) = (when(&verified.issued_at), plain(&verified.public_key));
+    format!("good: file {file} of store {store}, {end} as of {issued} UTC\nsigned by {key}")
 }
 
 fn receipt_text(receipt: &PurgeReceipt) -> String {

@@ -51,7 +51,7 @@ pub struct PurgeReceipt {
     pub deleted_at: String,
     /// Caller who deleted the file.
     pub deleted_by: DeletedBy,
-    /// Time at which all bytes were absent and the record went.
+    /// Time at which the record went: all bytes were absent then, but for what is `awaited`.
     pub purged_at: String,
     /// Blobs that the file had or has dropped, and that were removed.
     pub removed: Vec<RemovedBlob>,

@@ -155,7 +155,7 @@ pub struct PurgedFile {
     pub deleted_at: Timestamp,
     /// The one who deleted the file.
     pub deleted_by: DeletedBy,
-    /// The instant at which all bytes were absent and the record went.
+    /// The instant at which the record went: all bytes were absent then, but for what is in [`awaited`](Self::awaited).
     pub purged_at: Timestamp,
     /// The blobs that the file had and has dropped, [`LISTED_BLOBS`] at most, in the order of holders
     /// and keys.

@@ -112,6 +112,9 @@ pub struct VerifiedReceipt {
     pub store_id: String,
     /// The public key that signed, as 64 hexadecimal digits.
     pub public_key: String,
+    /// The instant that the receipt says it is of. A key that was retired before it signed nothing of the
+    /// store's.
+    pub issued_at: Timestamp,
     /// True if the receipt says that no place has bytes of the file.
     pub is_absent_everywhere: bool,
 }
@@ -148,10 +151,12 @@ pub fn verify_receipt(document: &[u8], public_key: Option<&str>) -> Result<Verif
         .map_err(|_| invalid("the receipt is not as it was signed"))?;
 
     let is_absent_everywhere = receipt["absent_everywhere"].as_bool().ok_or_else(malformed)?;
+    let issued_at = text("issued_at")?.parse().map_err(|_| malformed())?;
     Ok(VerifiedReceipt {
         file_id: text("file_id")?,
         store_id: text("store_id")?,
         public_key: named,
+        issued_at,
         is_absent_everywhere,
     })
 }
