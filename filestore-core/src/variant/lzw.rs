@@ -12,18 +12,25 @@ const BLOCK: usize = 16;
 /// A dialect of LZW.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// Codes begin in the lowest bit. Literals have so many bits: 1 to 11.
+    /// Codes begin in the lowest bit. Literals have so many bits: 2 to 8.
     Gif { literal_bits: u8 },
     /// Codes begin in the highest bit, and become longer one code early. Literals have 8 bits.
     Tiff,
+}
+
+impl Dialect {
+    /// Returns the dialect of a GIF whose minimum code size is this; `None` where the format has none
+    /// (GIF89a, appendix F: with one bit a code would be too long for the table at once).
+    pub(crate) fn gif(literal_bits: u8) -> Option<Self> {
+        (2..=8).contains(&literal_bits).then_some(Self::Gif { literal_bits })
+    }
 }
 
 /// Decodes `data` to at most `most` bytes: fewer if it ends, or makes no sense, before that.
 pub(crate) fn decode(data: &[u8], dialect: Dialect, most: usize) -> Vec<u8> {
     match dialect {
         Dialect::Gif { literal_bits } => {
-            let literal_bits = u32::from(literal_bits).clamp(1, MOST_BITS - 1);
-            Decoder::new(literal_bits, 0, most).run(LowFirst(Source::new(data)))
+            Decoder::new(literal_bits.into(), 0, most).run(LowFirst(Source::new(data)))
         }
         Dialect::Tiff => Decoder::new(8, 1, most).run(HighFirst(Source::new(data))),
     }
@@ -296,9 +303,9 @@ mod tests {
         fn what_makes_no_sense_ends(
             data in prop::collection::vec(any::<u8>(), 0..3000),
             most in 0..5000usize,
-            literal_bits in any::<u8>(),
+            literal_bits in 2..=8u8,
         ) {
-            for dialect in [Dialect::Tiff, Dialect::Gif { literal_bits }] {
+            for dialect in [Dialect::Tiff, Dialect::gif(literal_bits).unwrap()] {
                 prop_assert!(decode(&data, dialect, most).len() <= most);
             }
         }
@@ -313,6 +320,12 @@ mod tests {
             let part = decode(part, Dialect::Gif { literal_bits: 6 }, data.len());
             prop_assert!(data.starts_with(&part));
         }
+    }
+
+    #[test]
+    fn a_gif_has_literals_of_two_to_eight_bits() {
+        let is_one = |bits: &u8| Dialect::gif(*bits).is_some();
+        assert!((0..=u8::MAX).filter(is_one).eq(2..=8));
     }
 
     #[test]

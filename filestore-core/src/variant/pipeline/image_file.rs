@@ -93,11 +93,11 @@ impl<'a> ImageFile<'a> {
     }
 
     /// Returns true if the deadline has passed, and remembers that as the reason of whatever fails
-    /// next.
+    /// next. A fault of the disk that came before stays the reason.
     pub(crate) fn is_late(&self) -> bool {
         let late = self.deadline.has_passed();
         if late {
-            self.failure.replace(Some(Failure::TooSlow));
+            self.failure.borrow_mut().get_or_insert(Failure::TooSlow);
         }
         late
     }
@@ -219,6 +219,18 @@ mod tests {
         let explained = image.explain(error);
         assert_eq!(explained.kind(), ErrorKind::ImageTooLarge);
         assert_eq!(explained.message(), too_slow().message());
+    }
+
+    #[test]
+    fn a_fault_of_the_disk_stays_the_reason_when_the_deadline_passes_as_well() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = File::open(directory.path()).unwrap();
+        let mut image = ImageFile::new(&file, Deadline::NONE).unwrap();
+        image.reader().read_exact(&mut [0; 8]).unwrap_err();
+
+        image.deadline = Deadline::after(Duration::ZERO);
+        image.reader().read_exact(&mut [0; 8]).unwrap_err();
+        assert_eq!(image.outside_failure().unwrap().kind(), ErrorKind::Internal);
     }
 
     #[test]

@@ -50,7 +50,10 @@ pub(super) fn decode(
 ) -> Result<Decoded> {
     match indexed::decode(image, header, wanted) {
         Some(decoded) => Ok(decoded),
-        None => decode_whole(image, header),
+        None => match image.outside_failure() {
+            Some(error) => Err(error),
+            None => decode_whole(image, header),
+        },
     }
 }
 

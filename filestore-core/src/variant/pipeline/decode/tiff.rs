@@ -40,7 +40,10 @@ pub(super) fn decode(
 ) -> Result<Decoded> {
     match strips::decode(image, header, tiff, wanted) {
         Some(decoded) => Ok(decoded),
-        None => decode_whole(image, header, tiff),
+        None => match image.outside_failure() {
+            Some(error) => Err(error),
+            None => decode_whole(image, header, tiff),
+        },
     }
 }
 

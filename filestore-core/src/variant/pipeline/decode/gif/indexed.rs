@@ -44,7 +44,7 @@ pub(super) fn decode(
     }
 
     let (literal_bits, data) = frame.buffer.split_first()?;
-    let indexes = lzw::decode(data, Dialect::Gif { literal_bits: *literal_bits }, count);
+    let indexes = lzw::decode(data, Dialect::gif(*literal_bits)?, count);
     if indexes.len() < count {
         return None;
     }
