@@ -1,6 +1,5 @@
 //! Making a snapshot.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,7 +14,6 @@ use crate::domain::backup::{BackupOptions, BackupReport, SnapshotInfo};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{Sha256, SnapshotId};
 use crate::metadata::sqlite::{NamedBytes, SnapshotDatabase};
-use crate::service::marked;
 use crate::storage::backup::{BackupDirectory, EntryKind, Manifest, ManifestWriter, Sharing};
 use crate::tasks;
 use crate::worker::lane::{LEASE, while_renewing};
@@ -35,7 +33,7 @@ impl FileStore {
         progress: Arc<dyn Progress>,
     ) -> Result<BackupReport> {
         let directory = backups.directory.claim(Sharing::Alone)?;
-        self.note_snapshots_in(directory.path()).await?;
+        self.note_destination(directory.path()).await?;
 
         let id = SnapshotId::generate(self.inner().now());
         let hold = Hold::take(self, id).await?;
@@ -47,16 +45,6 @@ impl FileStore {
             tracing::warn!(error = %error.chain(), "the hold of a snapshot ends with its lease");
         }
         made
-    }
-
-    /// Notes a directory as one that snapshots are taken to, so that receipts look there, whether or not the
-    /// configuration names it.
-    async fn note_snapshots_in(&self, path: &Path) -> Result<()> {
-        let (metadata, setting) = (&self.inner().metadata, marked(path));
-        if metadata.settings().await?.contains_key(&setting) {
-            return Ok(());
-        }
-        metadata.put_settings([(setting, "1".to_owned())].into()).await
     }
 }
 

@@ -1,7 +1,9 @@
-//! Destinations of the configuration.
+//! Destinations of snapshots.
 //!
 //! A destination that was used once is known again by its marker, also when the disk that belongs there is
 //! not mounted and the directory beneath is empty: snapshots do not go to the disk beneath.
+
+use std::path::Path;
 
 use super::Backups;
 use crate::FileStore;
@@ -18,12 +20,25 @@ impl FileStore {
             return Err(missing.with_allowed(destinations.iter().map(|known| known.name.as_str())));
         };
 
-        let (metadata, setting) = (&self.inner().metadata, marked(&known.path));
-        if metadata.settings().await?.contains_key(&setting) {
+        if self.has_noted(&known.path).await? {
             return Backups::reopen(&known.path).await;
         }
         let backups = Backups::prepare(&known.path).await?;
-        metadata.put_settings([(setting, "1".to_owned())].into()).await?;
+        self.note_destination(&known.path).await?;
         Ok(backups)
+    }
+
+    /// Notes a directory as one that snapshots go to, so that it is known again, and receipts look there,
+    /// whether or not the configuration names it.
+    pub(super) async fn note_destination(&self, path: &Path) -> Result<()> {
+        if self.has_noted(path).await? {
+            return Ok(());
+        }
+        let noted = [(marked(path), "1".to_owned())].into();
+        self.inner().metadata.put_settings(noted).await
+    }
+
+    async fn has_noted(&self, path: &Path) -> Result<bool> {
+        Ok(self.inner().metadata.settings().await?.contains_key(&marked(path)))
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use gif::{ColorOutput, DecodeOptions, DecodingError, MemoryLimit};
 
-use super::{Decoded, MAX_PROFILE_BYTES, check_same_size};
+use super::{Decoded, MAX_PROFILE_BYTES, check_same_size, usual_or};
 use crate::domain::error::{Error, Result};
 use crate::variant::geometry::Geometry;
 use crate::variant::pipeline::budget::decode_bytes;
@@ -48,13 +48,8 @@ pub(super) fn decode(
     header: &Header,
     wanted: &[Geometry],
 ) -> Result<Decoded> {
-    match indexed::decode(image, header, wanted) {
-        Some(decoded) => Ok(decoded),
-        None => match image.outside_failure() {
-            Some(error) => Err(error),
-            None => decode_whole(image, header),
-        },
-    }
+    let usual = indexed::decode(image, header, wanted);
+    usual_or(image, usual, || decode_whole(image, header))
 }
 
 /// Decodes a frame to pixels, or what came of one that is cut or damaged.

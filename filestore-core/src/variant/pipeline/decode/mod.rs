@@ -51,15 +51,18 @@ pub(crate) struct Decoded {
 impl Decoded {
     /// Wraps a picture decoded whole. A profile over the limit is left out.
     fn whole(pixels: Pixels, profile: Option<Vec<u8>>) -> Self {
-        let profile = profile.filter(|bytes| !bytes.is_empty() && bytes.len() <= MAX_PROFILE_BYTES);
-        Self { picture: Picture::Whole(pixels), profile, came: None }
+        Self::of(Picture::Whole(pixels), profile)
     }
 
     /// Wraps the picture that `rows` make. Fails if some of them are missing.
     fn of_rows(rows: Rows, profile: Option<Vec<u8>>) -> Result<Self> {
-        let profile = profile.filter(|bytes| !bytes.is_empty() && bytes.len() <= MAX_PROFILE_BYTES);
         let picture = rows.finish().ok_or_else(|| corrupt("rows are missing"))?;
-        Ok(Self { picture, profile, came: None })
+        Ok(Self::of(picture, profile))
+    }
+
+    fn of(picture: Picture, profile: Option<Vec<u8>>) -> Self {
+        let profile = profile.filter(|bytes| !bytes.is_empty() && bytes.len() <= MAX_PROFILE_BYTES);
+        Self { picture, profile, came: None }
     }
 }
 
@@ -104,6 +107,19 @@ fn decode_or_what_came(
     match part {
         Ok(Ok(Some(decoded))) => Ok(decoded),
         _ => Err(error),
+    }
+}
+
+/// Returns what a decoder of usual files made, or else what `whole` makes, which decodes the others as
+/// well; unless it was the disk or the deadline that failed.
+fn usual_or(
+    image: &ImageFile<'_>,
+    usual: Option<Decoded>,
+    whole: impl FnOnce() -> Result<Decoded>,
+) -> Result<Decoded> {
+    match usual {
+        Some(decoded) => Ok(decoded),
+        None => image.outside_failure().map_or_else(whole, Err),
     }
 }
 

@@ -13,7 +13,7 @@ use tiff::tags::Tag;
 use tiff::{TiffError, TiffResult};
 
 use super::overlay::Overlay;
-use super::{Decoded, check_same_size};
+use super::{Decoded, check_same_size, usual_or};
 use crate::domain::error::{Error, Result};
 use crate::domain::record::Dimensions;
 use crate::variant::geometry::{Geometry, area};
@@ -38,13 +38,8 @@ pub(super) fn decode(
     tiff: TiffHeader,
     wanted: &[Geometry],
 ) -> Result<Decoded> {
-    match strips::decode(image, header, tiff, wanted) {
-        Some(decoded) => Ok(decoded),
-        None => match image.outside_failure() {
-            Some(error) => Err(error),
-            None => decode_whole(image, header, tiff),
-        },
-    }
+    let usual = strips::decode(image, header, tiff, wanted);
+    usual_or(image, usual, || decode_whole(image, header, tiff))
 }
 
 /// Decodes strips, tiles or planes to the whole picture.

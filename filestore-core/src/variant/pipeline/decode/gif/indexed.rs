@@ -37,7 +37,8 @@ pub(super) fn decode(
     if size != (header.stored.width, header.stored.height) {
         return None;
     }
-    let frame = reader.read_next_frame().ok()??.clone();
+    let shared = reader.global_palette().map(<[u8]>::to_vec);
+    let frame = reader.read_next_frame().ok()??;
     let count = usize::from(frame.width) * usize::from(frame.height);
     if frame.width == 0 || 4 * count as u64 > decode_bytes(header, image.len()) / 2 {
         return None;
@@ -48,8 +49,8 @@ pub(super) fn decode(
     if indexes.len() < count {
         return None;
     }
-    let colors = colors(&frame, frame.palette.as_deref().or_else(|| reader.global_palette())?);
-    let rows = rows(image, header, wanted, (&frame, &indexes, &colors))?;
+    let colors = colors(frame, frame.palette.as_deref().or(shared.as_deref())?);
+    let rows = rows(image, header, wanted, (frame, &indexes, &colors))?;
     Decoded::of_rows(rows, reader.icc_profile().map(<[u8]>::to_vec)).ok()
 }
 
