@@ -25,7 +25,7 @@ pub(crate) enum Exit {
     Done,
     /// The target refused, or has no such thing.
     Refused,
-    /// What was asked for was done, and found something that should not be: a check of the store, say.
+    /// Success that found what should not be there: a check of the store, say.
     Found,
     /// Wrong usage, or something broke: no connection, disk, fault of the service.
     Failed,

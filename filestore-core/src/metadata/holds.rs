@@ -1,4 +1,4 @@
-//! What snapshots under way keep from being removed.
+//! Holds: the rights of snapshots under way to what they name.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use crate::domain::clock::Timestamp;
 use crate::domain::error::Result;
 
-/// What snapshots under way keep from being removed.
+/// The rights of snapshots under way: nobody removes what they name.
 #[async_trait]
 pub trait Holds: Send + Sync + 'static {
     /// Takes a hold before a snapshot is read: until it ends, no deleted file is claimed that was not

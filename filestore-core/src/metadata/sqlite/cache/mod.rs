@@ -1,4 +1,4 @@
-//! What is kept in memory of the database: [`records`] by id, and the [active bindings](bindings).
+//! Rows of the database in memory: [`records`] by id, and the [active bindings](bindings).
 //!
 //! Both are exact: what was changed is gone from memory before its COMMIT, and comes back only from a
 //! read that began after it.
@@ -18,7 +18,7 @@ pub(super) struct Caches {
     pub(super) bindings: BindingCache,
 }
 
-/// What a transaction has changed of that which may be in memory.
+/// Changes of a transaction to rows that may be in memory.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
     pub(super) files: Vec<FileId>,

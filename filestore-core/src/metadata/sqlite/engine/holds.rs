@@ -1,4 +1,4 @@
-//! What snapshots under way keep from being removed.
+//! Holds of snapshots, in SQLite.
 
 use std::path::Path;
 
