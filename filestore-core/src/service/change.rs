@@ -7,6 +7,12 @@
 //! # Cancellation
 //! A change that is cancelled before its compare-and-set is queued leaves nothing. From then on it runs
 //! in a task of its own (see [`commit`](super::commit)).
+//!
+//! # A replace
+//! The new bytes are staged. One transaction gives the record its new key, size, digest and version,
+//! and writes a `blob_gc` row for the old blob; then the staged file gets its name and the variants
+//! are removed. A reader that looked the record up before still finds the old blob for the grace
+//! period.
 
 use std::slice;
 use std::sync::{Arc, OnceLock};

@@ -1,4 +1,10 @@
 //! Contact sheets: the variants of many files in one picture.
+//!
+//! The records are looked up within the caller's scope, and the sheet is named by what it would
+//! show: ids, digests, size, fit. `engine/sheet.rs` takes the variants from their caches or makes
+//! them, a few at a time; `pipeline/mosaic.rs` decodes them and encodes the page once. A file
+//! that cannot be shown leaves its cell empty. A file that changed meanwhile begins the sheet
+//! anew.
 
 use std::sync::Arc;
 

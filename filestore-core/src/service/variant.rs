@@ -1,4 +1,11 @@
 //! Gallery variants: a square WebP of an image, from the cache or made now.
+//!
+//! The size is checked before anything is looked up; a matching `If-None-Match` needs no
+//! decoding. Then, in this order: the memory cache, the disk cache (a bad entry is a miss), a
+//! retained picture of an earlier decode, and the engine's own threads. Everyone who asks for the
+//! same key waits for the same run. A result is published only while its blob is the file's
+//! current one. After the first variant `engine/sketch.rs` makes the placeholder, and a
+//! compare-and-set on the digest notes it in the record.
 
 use std::fs::File;
 use std::pin::Pin;

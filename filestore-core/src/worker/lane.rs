@@ -9,6 +9,9 @@
 //! A failure while the provider is out says nothing about the file that met it. Such a file waits a
 //! minute at most, and its copy counts no attempt, so that an outage of any length ends without
 //! hands.
+//!
+//! There are three: one purges deleted files, one removes dropped blobs, one copies to the
+//! provider. When the breaker closes, all waits end.
 
 use std::time::Duration;
 

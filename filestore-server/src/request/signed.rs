@@ -3,6 +3,12 @@
 //! A request that shows a signature is judged by it alone: a key beside it changes nothing. Only reading
 //! a file and uploading one can be signed for; elsewhere `sig` is a parameter like any other that is
 //! not known.
+//!
+//! # The way of a signed request
+//! Three routes have URLs that can be signed. For them `service/signing.rs` of the core is asked
+//! if one of its secrets made this signature over method, path and query as they were sent. Such
+//! a request acts with that right alone. An upload spends a permit (`used_permits`) in the
+//! transaction that inserts the record, so that neither a race nor a restart gives it away twice.
 
 use filestore_core::{
     Error, ErrorKind, OrganizationId, Result, SignedMethod, SubSystem, Timestamp, UploadPermit,

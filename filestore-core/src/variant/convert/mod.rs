@@ -10,6 +10,14 @@
 //! # Locking
 //! One flight for each blob, whichever sizes are asked for; one semaphore for each converter. A failure
 //! is remembered for a while, so that a file that keeps its converter busy does so rarely.
+//!
+//! # The way of a file
+//! No decoder knows the bytes, but a command of the configuration takes their type.
+//! `convert/job.rs` copies the blob into a directory of its own, and starts the launcher, which
+//! is our program again (`filestore_core::launch`). It takes from its process what the command
+//! does not need, and becomes the command. The output goes to the pipeline like any picture. A
+//! failure is one refusal, remembered for five minutes; at the deadline the whole process group
+//! is killed.
 
 mod job;
 mod watch;

@@ -13,6 +13,15 @@
 //! | `verify` | reads all of a snapshot |
 //! | `restore` | restores a whole store into an empty directory |
 //! | `select` | restores files of one organization, or one file, into a running store |
+//!
+//! # The way of a snapshot
+//! `create` takes a hold, copies the database through SQLite's online backup, and narrows the
+//! hold to the rows of the copy: until it is released no purge claims them, and no dropped blob
+//! comes due. The copy names contents in the order of their digests; batches of them are copied
+//! into `blobs/<digest>` beside each other, each compared on the way, or counted on if the newest
+//! finished snapshot has them. Then the destination's file system is flushed, and the manifest
+//! gets its name. A run that changes a destination has it alone (`storage/backup/runs.rs`); one
+//! that verifies moves wrong contents to `damaged/`, so that the next snapshot takes them anew.
 
 mod create;
 mod destination;

@@ -20,6 +20,13 @@
 //!
 //! # Crash safety
 //! How far a check has come is stored with what it found. A check that was stopped or killed is resumed.
+//!
+//! # The way of a check
+//! A check goes through records, names at every holder, leftovers, variants and totals, page by
+//! page, and stores its position with its findings (`check_runs`, `check_findings`): a stopped
+//! check is resumed. Nothing is locked; a finding is asked for twice. With `--repair` a blob that
+//! nothing refers to, or that is not what its record says, is renamed into the quarantine, within
+//! which it keeps its key. A provider that does not answer is left out and named.
 
 mod run;
 mod files;

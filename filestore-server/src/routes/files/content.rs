@@ -1,5 +1,9 @@
 //! GET and DELETE /files/{fileId}: the stored bytes, and their end. (DELETE's handler is in
 //! [`super::delete`].)
+//!
+//! For a CLOUD file the provider is asked for a URL that grants reading this one object and
+//! carries its type and disposition: 302. Where there is none that narrow, the bytes are
+//! streamed.
 
 use std::sync::Arc;
 use std::time::Duration;
