@@ -1,13 +1,14 @@
 //! Administration: background work on demand, and its state.
 
 use filestore_core::api::{
-    AdminProvider, BackupDestination, BackupPruneReport, BackupReport, BackupRestoreReport,
-    BackupVerifyReport, CreateBackup, CreateKey, DryRun, EraseReceipt, EraseRequest, FsckReport,
-    FsckRunRequest, FsckStatus, KeyReply, MigratePlan, MigrateReport, MigrateRunRequest,
-    MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply,
-    ProviderCheckReport, PruneBackups, PurgeReport, PurgeRunRequest, ReceiptKeyReply,
-    RestoreBackup, RotateKey, SigningSecretReply, Snapshot, StatusReply, SyncQueueReport,
-    SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport, VerifyBackup,
+    AdminProvider, BackupDestination, BackupForgetReport, BackupPruneReport, BackupReport,
+    BackupRestoreReport, BackupVerifyReport, CreateBackup, CreateKey, DryRun, EraseReceipt,
+    EraseRequest, ForgetBackups, FsckReport, FsckRunRequest, FsckStatus, KeyReply, MigratePlan,
+    MigrateReport, MigrateRunRequest, MigrateStatus, MigrateStopRequest, MigrateVerifyReport,
+    MigrateVerifyRequest, NewKeyReply, ProviderCheckReport, PruneBackups, PurgeReport,
+    PurgeRunRequest, ReceiptKeyReply, RestoreBackup, RotateKey, SigningSecretReply, Snapshot,
+    StatusReply, SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport,
+    VariantCacheReport, VerifyBackup,
 };
 use reqwest::{Method, RequestBuilder};
 use serde::Serialize;
@@ -279,6 +280,16 @@ impl Admin<'_> {
         request: &PruneBackups,
     ) -> Result<BackupPruneReport> {
         self.backup(destination, "prune", request, Call::once).await
+    }
+
+    /// Forgets disks that had snapshots of a destination and are gone: receipts of purges do not name them any
+    /// more. Not repeated after a lost reply, which would report nothing forgotten.
+    pub async fn backup_forget(
+        &self,
+        destination: &str,
+        request: &ForgetBackups,
+    ) -> Result<BackupForgetReport> {
+        self.backup(destination, "forget", request, Call::once).await
     }
 
     async fn backup<T: DeserializeOwned>(

@@ -149,8 +149,8 @@ pub use self::{
             FsckRunning, FsckStart, FsckStatus, FsckSummary,
         },
         id::{
-            BlobId, FileId, KeyId, OrganizationId, OrganizationNumber, Sha256, SnapshotId, StoreId,
-            SubSystem,
+            BlobId, DestinationId, FileId, KeyId, OrganizationId, OrganizationNumber, Sha256,
+            SnapshotId, StoreId, SubSystem,
         },
         key::{ApiKey, KeyDigest, KeyScope, KeyScopes, KeySecret, NewKey},
         lifecycle::FileState,

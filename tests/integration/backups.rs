@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use filestore_client::ErrorKind;
-use filestore_client::api::{CreateBackup, PruneBackups, RestoreBackup, VerifyBackup};
+use filestore_client::api::{
+    CreateBackup, ForgetBackups, PruneBackups, RestoreBackup, VerifyBackup,
+};
 use filestore_core::BackupDestination;
 use filestore_workspace::{TestServer, eventually};
 use serde_json::json;
@@ -72,6 +74,31 @@ async fn a_snapshot_of_a_running_server_is_taken_verified_restored_and_pruned() 
 }
 
 #[tokio::test]
+async fn a_disk_that_is_gone_is_named_by_receipts_until_it_is_forgotten() {
+    let (server, home) = with_destination().await;
+    let id = server.upload("hello").org("42").send().await.expect(201).json()["file_id"].clone();
+    let id = id.as_str().unwrap();
+    let client = server.client();
+    let admin = client.admin();
+    admin.backup_create("nightly", &CreateBackup::default()).await.unwrap();
+
+    client.delete(id).await.unwrap();
+    eventually("the purge", async || client.info(id).await.err()).await;
+    let held = client.receipt(id).await.unwrap();
+    let disk = held.receipt["backups"][0]["destination_id"].as_str().unwrap().to_owned();
+    std::fs::remove_dir_all(home.path().join("nightly")).unwrap();
+    let gone = client.receipt(id).await.unwrap();
+    let named = &gone.receipt["backups"][0];
+    assert_eq!((&named["destination_id"], &named["problem"]), (&json!(disk), &json!("unusable")));
+
+    let forgotten = admin.backup_forget("nightly", &ForgetBackups::new(disk)).await.unwrap();
+    assert_eq!(forgotten.forgotten, 1);
+    let again = admin.backup_forget("nightly", &ForgetBackups::default()).await.unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::NotFound);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn what_is_wrong_with_a_backup_request_is_named() {
     let (server, _home) = with_destination().await;
     let elsewhere = server.get("/api/v1/admin/backups/elsewhere").send().await;
@@ -87,6 +114,8 @@ async fn what_is_wrong_with_a_backup_request_is_named() {
         ("restore", json!({"file_id": "x"}), "invalid_field", "file_id"),
         ("prune", json!({}), "missing_field", "keep"),
         ("prune", json!({"keep": 0}), "invalid_field", "keep"),
+        ("forget", json!({"destination_id": "x"}), "invalid_field", "destination_id"),
+        ("forget", json!({"id": "x"}), "unknown_field", "id"),
     ] {
         let path = format!("/api/v1/admin/backups/nightly/{run}");
         let reply = server.post(&path).json(&body).send().await;

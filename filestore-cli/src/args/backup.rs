@@ -53,6 +53,16 @@ pub(crate) enum BackupCommand {
         #[arg(long, value_name = "NUMBER")]
         keep: NonZeroUsize,
     },
+    /// Forget disks that had snapshots and are gone, so that receipts do not name them any more
+    #[command(after_help = examples::BACKUP_FORGET)]
+    Forget {
+        /// A directory, with a slash in it, or a destination of the server's configuration
+        #[arg(long, value_name = "DESTINATION")]
+        from: String,
+        /// The id of the disk, as receipts show it [default: all that are not there]
+        #[arg(long, value_name = "ID")]
+        disk: Option<String>,
+    },
 }
 
 /// The snapshot that is read.

@@ -5,8 +5,9 @@ Output: data goes to stdout and everything else to stderr. --json gives one JSON
 command (`list --all` gives one record per line). --quiet gives ids, keys and URLs only.
 
 Exit status: 0 done; 1 refused or not found; 2 wrong usage, or something failed (no
-connection, a full disk, a fault of the server); 130 stopped by Ctrl-C, 143 by SIGTERM.
-Whichever of the two ends a download, no part of a file is left behind.
+connection, a full disk, a fault of the server); 3 something was found, or is left (`fsck`,
+`purge receipt --verify`); 130 stopped by Ctrl-C, 143 by SIGTERM. Whichever of these two ends a
+download, no part of a file is left behind.
 
 Examples:
   filestore upload photo.jpg --org 42 --sub gallery
@@ -492,3 +493,12 @@ stopped have left. Being stopped itself, it leaves bytes that the next run remov
 Examples:
   filestore backup prune --from /mnt/backup/files --keep 14
   filestore backup prune --from nightly --keep 14";
+
+pub(super) const BACKUP_FORGET: &str = "\
+A receipt of a purge names each disk that had snapshots and cannot be looked at, as it may have
+the bytes. Forget a disk when it was destroyed, or nothing is left on it. The one that is there is
+not forgotten.
+
+Examples:
+  filestore backup forget --from nightly --disk 01JD8QZ4T6X3M2V9B7K5N1R0CE
+  filestore --data-dir /var/lib/filestore backup forget --from /mnt/backup/files";

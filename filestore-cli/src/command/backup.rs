@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use filestore_core::api::{
-    BackupError, BackupFault, BackupPruneReport, BackupReport, BackupRestoreReport,
-    BackupVerifyReport, CreateBackup, RestoreBackup, Snapshot,
+    BackupError, BackupFault, BackupForgetReport, BackupPruneReport, BackupReport,
+    BackupRestoreReport, BackupVerifyReport, CreateBackup, ForgetBackups, RestoreBackup, Snapshot,
 };
 use filestore_core::{Backups, RestoredAs, StoreConfig};
 
@@ -91,7 +91,7 @@ fn configured(config: Option<&Path>) -> Result<StoreConfig> {
     loaded.map_err(|e| Failure::failed(e.to_string()).hint("see --config"))
 }
 
-/// `backup create`, `verify`, `restore`, `list` and `prune` on a store.
+/// `backup create`, `verify`, `restore`, `list`, `prune` and `forget` on a store.
 pub(super) async fn run(command: BackupCommand, target: &dyn Target, out: Output) -> Result<Exit> {
     match command {
         BackupCommand::Create { to, local_only, hard_links } => {
@@ -116,6 +116,11 @@ pub(super) async fn run(command: BackupCommand, target: &dyn Target, out: Output
             let pruned = target.backup_prune(&from, keep).await;
             drop(meter);
             prune(&pruned.map_err(cannot_prune)?, out)
+        }
+        BackupCommand::Forget { from, disk } => {
+            let request = ForgetBackups::new(disk);
+            let forgotten = target.backup_forget(&from, &request).await;
+            forget(&forgotten.map_err(|e| e.doing("cannot forget"))?, out)
         }
         BackupCommand::Restore { snapshot: SnapshotArgs { from, snapshot }, what, .. } => {
             let request = match (what.org, what.file) {
@@ -298,6 +303,13 @@ fn prune(report: &BackupPruneReport, out: Output) -> Result<Exit> {
             )
         },
     )?;
+    Ok(Exit::Done)
+}
+
+fn forget(report: &BackupForgetReport, out: Output) -> Result<Exit> {
+    let text =
+        |report: &BackupForgetReport| format!("forgot {}", counted(report.forgotten, "disk"));
+    out.data(report, |_| Vec::new(), text)?;
     Ok(Exit::Done)
 }
 

@@ -197,7 +197,9 @@ fn receipt_text(receipt: &PurgeReceipt) -> String {
         line("quarantine", plain(&receipt.quarantine.detail));
     }
     for found in &receipt.backups {
-        line("backup", format!("{}: {}", plain(&found.destination), look(found)));
+        let disk = found.destination_id.as_deref().map(|id| format!(", disk {}", plain(id)));
+        let disk = disk.unwrap_or_default();
+        line("backup", format!("{}{disk}: {}", plain(&found.destination), look(found)));
     }
 
     let end = if receipt.absent_everywhere { "yes" } else { "no" };

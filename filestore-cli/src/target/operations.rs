@@ -5,14 +5,14 @@ use std::num::NonZeroUsize;
 use async_trait::async_trait;
 use filestore_core::Motion;
 use filestore_core::api::{
-    AdminProvider, BackupPruneReport, BackupReport, BackupRestoreReport, BackupVerifyReport,
-    BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding, CreateKey,
-    DeleteFileResult, DeleteReply, DryRun, EraseReceipt, FileRecord, Fit, FsckReport,
-    FsckRunRequest, KeyReply, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
-    MigrateVerifyReport, NewKeyReply, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply,
-    ReceiptKeyReply, RestoreBackup, RotateKey, SheetMap, SignRequest, SignUploadRequest,
-    SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply, SyncReport,
-    SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
+    AdminProvider, BackupForgetReport, BackupPruneReport, BackupReport, BackupRestoreReport,
+    BackupVerifyReport, BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding,
+    CreateKey, DeleteFileResult, DeleteReply, DryRun, EraseReceipt, FileRecord, Fit, ForgetBackups,
+    FsckReport, FsckRunRequest, KeyReply, ListQuery, ListReply, MigratePlan, MigrateReport,
+    MigrateStatus, MigrateVerifyReport, NewKeyReply, ProviderCheckReport, ProviderReply,
+    PurgeReport, ReadyReply, ReceiptKeyReply, RestoreBackup, RotateKey, SheetMap, SignRequest,
+    SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply,
+    SyncReport, SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
 };
 use tokio::sync::watch;
 
@@ -135,6 +135,11 @@ pub(crate) trait Target: Send + Sync {
         destination: &str,
         keep: NonZeroUsize,
     ) -> Result<BackupPruneReport>;
+    async fn backup_forget(
+        &self,
+        destination: &str,
+        request: &ForgetBackups,
+    ) -> Result<BackupForgetReport>;
     async fn variants_status(&self) -> Result<VariantCacheReport>;
     async fn variants_prune(&self) -> Result<VariantCacheReport>;
     async fn status(&self) -> Result<StatusReply>;

@@ -104,3 +104,23 @@ fn a_server_writes_only_where_its_configuration_says() {
     }
     std::fs::remove_dir_all(bench.data_dir().with_extension("backup")).unwrap();
 }
+
+#[test]
+fn a_disk_that_is_gone_is_forgotten_and_one_that_is_there_is_not() {
+    let bench = Bench::new(Way::Direct);
+    let id = bench.upload("hello.txt", "hello", &[]);
+    let backup = bench.path("backup").display().to_string();
+    bench.ok(&["backup", "create", "--to", &backup]);
+    bench.ok(&["delete", &id]);
+    bench.ok(&["purge", "run"]);
+
+    let there = bench.run(&["backup", "forget", "--from", &backup]);
+    assert_eq!(there.status.code(), Some(1));
+    std::fs::remove_dir_all(bench.path("backup")).unwrap();
+    let named = bench.ok(&["purge", "receipt", &id]);
+    assert!(named.contains(", disk 01") && named.contains("could not be looked at"), "{named}");
+
+    assert_eq!(bench.ok(&["backup", "forget", "--from", &backup]), "forgot 1 disk\n");
+    let gone = bench.ok(&["purge", "receipt", &id]);
+    assert!(gone.contains("absent everywhere: yes"), "{gone}");
+}

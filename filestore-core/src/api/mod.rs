@@ -22,15 +22,15 @@ mod convert;
 
 pub use admin::{
     ALL_ORGANIZATIONS, AdminProvider, BackupDestination, BackupError, BackupFault,
-    BackupPruneReport, BackupReport, BackupRestoreReport, BackupVerifyReport, CreateBackup,
-    CreateKey, EraseReceipt, EraseRequest, ErasedPlace, FsckFinding, FsckReport, FsckRunRequest,
-    FsckRunning, FsckStatus, FsckSummary, KeyReply, MigrateHolding, MigratePlan, MigrateReport,
-    MigrateRunRequest, MigrateRunning, MigrateStatus, MigrateStopRequest, MigrateVerifyReport,
-    MigrateVerifyRequest, NewKeyReply, ProviderBacklog, ProviderCheckReport, ProviderCheckStep,
-    PruneBackups, PurgeReport, PurgeRunRequest, RestoreBackup, RotateKey, Snapshot, StatusAdvice,
-    StatusDisk, StatusMigration, StatusPurge, StatusReply, StatusStore, StatusUnfinished,
-    SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport,
-    VerifyBackup, WorkFailure,
+    BackupForgetReport, BackupPruneReport, BackupReport, BackupRestoreReport, BackupVerifyReport,
+    CreateBackup, CreateKey, EraseReceipt, EraseRequest, ErasedPlace, ForgetBackups, FsckFinding,
+    FsckReport, FsckRunRequest, FsckRunning, FsckStatus, FsckSummary, KeyReply, MigrateHolding,
+    MigratePlan, MigrateReport, MigrateRunRequest, MigrateRunning, MigrateStatus,
+    MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply, ProviderBacklog,
+    ProviderCheckReport, ProviderCheckStep, PruneBackups, PurgeReport, PurgeRunRequest,
+    RestoreBackup, RotateKey, Snapshot, StatusAdvice, StatusDisk, StatusMigration, StatusPurge,
+    StatusReply, StatusStore, StatusUnfinished, SyncQueueReport, SyncQueueRequest, SyncReport,
+    SyncStatusReport, VariantCacheReport, VerifyBackup, WorkFailure,
 };
 pub use binding::{BindingReply, BindingUpdateReply, CreateBinding, ProviderReply, UpdateBinding};
 #[cfg(feature = "store")]

@@ -142,6 +142,29 @@ impl FromStr for SnapshotId {
     }
 }
 
+/// The id of one directory of snapshots, in its marker: of the disk, not of the place where it is mounted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DestinationId(Ulid);
+
+impl DestinationId {
+    /// Creates a new id whose time part is `now`.
+    pub fn generate(now: Timestamp) -> Self {
+        Self(fresh_ulid(now))
+    }
+}
+
+impl FromStr for DestinationId {
+    type Err = Error;
+
+    /// Accepts an upper-case ULID of 26 characters, nothing else.
+    fn from_str(text: &str) -> Result<Self> {
+        parse_ulid(text).map(Self).ok_or_else(|| {
+            let message = "a destination's id is an upper-case ULID of 26 characters";
+            Error::invalid("destination_id", message)
+        })
+    }
+}
+
 macro_rules! ulid_text {
     ($($name:ident),*) => {$(
         impl fmt::Display for $name {
@@ -158,7 +181,7 @@ macro_rules! ulid_text {
         }
     )*};
 }
-ulid_text!(FileId, BlobId, StoreId, KeyId, SnapshotId);
+ulid_text!(FileId, BlobId, StoreId, KeyId, SnapshotId, DestinationId);
 
 fn fresh_ulid(now: Timestamp) -> Ulid {
     Ulid::from_parts(u64::try_from(now.as_millis()).unwrap_or(0), tasks::random_part())

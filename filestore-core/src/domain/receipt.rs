@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::clock::Timestamp;
 use super::erasure::ErasedPlace;
 use super::error::Error;
-use super::id::{FileId, KeyId, OrganizationId, Sha256, SnapshotId, StoreId};
+use super::id::{DestinationId, FileId, KeyId, OrganizationId, Sha256, SnapshotId, StoreId};
 use super::path::BlobKey;
 use super::provider::ProviderCode;
 use super::record::Blob;
@@ -184,6 +184,9 @@ pub struct HoldingSnapshot {
 pub struct LookedAt {
     /// The name of the destination in the configuration; [`UNNAMED`] for one that is not in it.
     pub destination: String,
+    /// The id of the directory: of the one that stands there, or of one that stood there and could not be
+    /// looked at. `None` if it has none, or is not there.
+    pub destination_id: Option<DestinationId>,
     /// The instant at which it was looked at.
     pub checked_at: Timestamp,
     /// The snapshots that have bytes of the file, the oldest first.
@@ -304,13 +307,17 @@ fn awaited(blob: &AwaitedBlob) -> Value {
 }
 
 fn looked_at(found: &LookedAt) -> Value {
-    json!({
+    let mut looked = json!({
         "destination": found.destination,
         "checked_at": found.checked_at.to_string(),
         "snapshots": found.snapshots.iter().map(snapshot).collect::<Vec<_>>(),
         "loose": hex(&found.loose),
         "problem": found.problem,
-    })
+    });
+    if let Some(id) = found.destination_id {
+        looked["destination_id"] = json!(id.to_string());
+    }
+    looked
 }
 
 /// Nothing removes a snapshot by itself, so that the time of its end is not known.

@@ -332,6 +332,7 @@ mod tests {
             },
             quarantine: ErasedPlace::new("quarantine", None),
             backups: vec![LookedAt {
+                destination_id: None,
                 destination: "nightly".into(),
                 checked_at: at(60_000),
                 snapshots: vec![HoldingSnapshot {

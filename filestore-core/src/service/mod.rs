@@ -46,6 +46,7 @@ mod listing;
 mod variant;
 mod sheet;
 mod delete;
+mod destinations;
 mod receipts;
 mod bindings;
 mod keys;
@@ -101,7 +102,6 @@ pub use permits::PermitGuard;
 pub use quota::QuotaReservation;
 pub use read::Opened;
 pub use receipts::Receipts;
-pub(crate) use receipts::marked;
 pub use reload::Reloaded;
 pub use request::{
     BatchItem, Change, Edit, GivenName, IfMatch, NewBatch, NewUpload, PartHints, Preconditions,
@@ -187,6 +187,8 @@ pub(crate) struct Inner {
     signing: signing::SigningSecrets,
     /// Lets one change of the keys that sign receipts run at a time.
     receipt_keys: tokio::sync::Mutex<()>,
+    /// Held while what is remembered of directories of snapshots changes.
+    destinations: tokio::sync::Mutex<()>,
     /// Turns of those that look at destinations of backups for a receipt.
     receipt_looks: Arc<tokio::sync::Semaphore>,
     /// The room for bytes that are staged without a commit.

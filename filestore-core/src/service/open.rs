@@ -224,6 +224,7 @@ impl FileStoreBuilder {
                 permits: Arc::new(permits::PermitsInUse::default()),
                 quota: Arc::new(quota::Ledger::default()),
                 receipt_keys: tokio::sync::Mutex::new(()),
+                destinations: tokio::sync::Mutex::new(()),
                 receipt_looks: Arc::new(tokio::sync::Semaphore::new(
                     super::receipts::LOOKS_AT_ONCE,
                 )),

@@ -13,14 +13,15 @@
 //! # Locking
 //! `receipt_keys` lets one change of the keys run at a time. Nothing is cached: receipts are rare.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
 
 use super::FileStore;
+use super::destinations::{self, Stood};
 use crate::domain::clock::Timestamp;
 use crate::domain::config::BackupDestination;
 use crate::domain::erasure::ErasedPlace;
@@ -34,9 +35,6 @@ use crate::tasks;
 
 /// The beginning of the settings that hold keys; the public key follows.
 const KEY: &str = "receipt_key:";
-
-/// The beginning of the settings that name directories of snapshots; the path follows.
-const MARKED: &str = "backup_marked:";
 
 /// The setting that a migration leaves in a store that had files before it kept receipts.
 const HISTORY_FROM: &str = "receipts_from";
@@ -108,7 +106,7 @@ impl Receipts<'_> {
             kept_until: file.purged_at.plus(inner.config().receipt_retention),
             history_from: history_from(&settings)?.filter(|from| file.created_at < *from),
             quarantine: ErasedPlace::counted("quarantine", quarantined),
-            backups: self.look_at_backups(&file, settings).await,
+            backups: self.look_at_backups(&file, destinations::all_in(&settings)?).await,
             issued_at: inner.now(),
             file,
         };
@@ -133,32 +131,29 @@ impl Receipts<'_> {
     async fn look_at_backups(
         self,
         file: &PurgedFile,
-        settings: BTreeMap<String, String>,
+        mut used: BTreeMap<PathBuf, Stood>,
     ) -> Vec<LookedAt> {
         let inner = &self.store.inner;
         let contents = file.removed.iter().filter_map(|blob| blob.content);
         let digests: Vec<Sha256> = contents.map(|content| content.sha256).collect();
-        let mut used: BTreeSet<_> =
-            settings.into_keys().filter(|name| name.starts_with(MARKED)).collect();
 
         let named = inner.config().backup_destinations.clone().into_iter();
-        let mut destinations: Vec<_> = named
+        let mut places: Vec<_> = named
             .map(|BackupDestination { name, path }| {
-                let known = if used.remove(&marked(&path)) { Known::Used } else { Known::Unused };
-                (name, path, known)
+                let stood = used.remove(&destinations::remembered(&path)).unwrap_or_default();
+                (name, path, stood)
             })
             .collect();
-        destinations.extend(used.iter().filter_map(|setting| {
-            let path = PathBuf::from(setting.strip_prefix(MARKED)?);
-            Some((UNNAMED.to_owned(), path, Known::Used))
-        }));
+        let unnamed = used.into_iter().filter(|(_, stood)| !stood.is_empty());
+        places.extend(unnamed.map(|(path, stood)| (UNNAMED.to_owned(), path, stood)));
 
         let mut all = Vec::new();
-        for (name, path, known) in destinations {
+        for (name, path, stood) in places {
+            let known = if stood.is_empty() { Known::Unused } else { Known::Used };
             let found = self.look_for(path, digests.clone(), known).await;
             let mut looked = looked_at(name, inner.now(), found);
             looked.keep_those_of(file);
-            all.push(looked);
+            all.extend(with_those_away(looked, &stood));
         }
         all
     }
@@ -232,16 +227,32 @@ fn history_from(settings: &BTreeMap<String, String>) -> Result<Option<Timestamp>
     Ok(millis.map(Timestamp::from_millis))
 }
 
-/// Returns the name of the setting that notes a directory as one of snapshots.
-pub(crate) fn marked(path: &Path) -> String {
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    format!("{MARKED}{}", path.display())
+/// Adds the directories that stood at the destination and are not there now: nobody knows what they have.
+fn with_those_away(looked: LookedAt, stood: &Stood) -> Vec<LookedAt> {
+    let away = stood.ids.iter().filter(|id| looked.destination_id != Some(**id));
+    let problem = looked.problem.unwrap_or(ErrorKind::Unusable.code());
+    let away = away.map(|id| LookedAt {
+        destination: looked.destination.clone(),
+        destination_id: Some(*id),
+        checked_at: looked.checked_at,
+        snapshots: Vec::new(),
+        loose: Vec::new(),
+        problem: Some(problem),
+    });
+    let away: Vec<_> = away.collect();
+
+    // A failure is that of each of them.
+    let is_one_of_them = looked.problem.is_some() && !away.is_empty();
+    let mut all = if is_one_of_them { Vec::new() } else { vec![looked] };
+    all.extend(away);
+    all
 }
 
 /// Describes a destination. Callers are told a code, and the log why: the reason names paths.
 fn looked_at(destination: String, checked_at: Timestamp, found: Result<Found>) -> LookedAt {
     let mut described = LookedAt {
         destination,
+        destination_id: None,
         checked_at,
         snapshots: Vec::new(),
         loose: Vec::new(),
@@ -249,6 +260,7 @@ fn looked_at(destination: String, checked_at: Timestamp, found: Result<Found>) -
     };
     match found {
         Ok(found) => {
+            described.destination_id = found.id;
             let held = found.snapshots.into_iter();
             described.snapshots = held
                 .map(|(id, created_at, sha256)| HoldingSnapshot { id, created_at, sha256 })

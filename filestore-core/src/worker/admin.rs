@@ -1,5 +1,6 @@
 //! Administration: purge, sync, migration, providers, the variant cache.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::backup::Backups;
@@ -12,7 +13,7 @@ use crate::domain::backup::{BackupOptions, BackupReport, RestoreReport, Selectio
 use crate::domain::erasure::EraseReceipt;
 use crate::domain::error::Result;
 use crate::domain::fsck::{FsckMode, FsckOptions, FsckReport, FsckStatus};
-use crate::domain::id::{OrganizationId, OrganizationNumber, SnapshotId};
+use crate::domain::id::{DestinationId, OrganizationId, OrganizationNumber, SnapshotId};
 use crate::domain::load::Load;
 use crate::domain::overview::{Overview, ProviderStatus};
 use crate::domain::provider::ProviderCode;
@@ -447,6 +448,32 @@ impl<'a> Admin<'a> {
     /// any more: its disk may not be mounted.
     pub async fn backups(self, destination: &str) -> Result<Backups> {
         self.store.destination(destination).await
+    }
+
+    /// Returns the path of a destination that the configuration names. `NotFound` for another name.
+    pub fn backup_path(self, destination: &str) -> Result<PathBuf> {
+        self.store.destination_path(destination)
+    }
+
+    /// Forgets a directory of snapshots that stood at `path`, or all of them, but not the one that stands there;
+    /// returns how many. Receipts of purges go on naming a directory that cannot be looked at, as it may have
+    /// the bytes, until it is forgotten: when its disk was destroyed, or nothing is left on it.
+    ///
+    /// `NotFound` if there is none, `Conflict` for the one that stands there.
+    ///
+    /// ```no_run
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// let lost = "01JD8QZ4T6X3M2V9B7K5N1R0CE".parse()?;
+    /// store.admin().forget_backups("/mnt/backup/files", Some(lost)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn forget_backups(
+        self,
+        path: impl AsRef<Path>,
+        id: Option<DestinationId>,
+    ) -> Result<u64> {
+        self.store.forget_destinations(path.as_ref(), id).await
     }
 
     /// Takes a snapshot of the store while it runs. Until the snapshot is whole, what it names is not

@@ -132,7 +132,7 @@ fn add_rule(name: &str, property: &mut Value) {
         "organizationId" => json!({ "minimum": 1, "maximum": (1_i64 << 53) - 1 }),
         "organizationName" => json!({ "minLength": 1, "maxLength": 255, "pattern": NO_CONTROLS }),
         "storageProvider" | "provider_code" | "providerCode" => json!({ "pattern": PROVIDER_CODE }),
-        "file_id" | "fileId" | "snapshot_id" => json!({ "pattern": FILE_ID }),
+        "file_id" | "fileId" | "snapshot_id" | "destination_id" => json!({ "pattern": FILE_ID }),
         "sha256" => json!({ "pattern": SHA256 }),
         "organization_id" if is_text => json!({ "pattern": ORGANIZATION_ID }),
         "sub_system" => json!({ "pattern": SUB_SYSTEM }),

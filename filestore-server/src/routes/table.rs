@@ -94,6 +94,7 @@ pub(crate) static ROUTES: &[Route] = &[
     Route::new(Method::POST, "/admin/backups/{destination}/verify", Need::ServiceAdmin),
     Route::new(Method::POST, "/admin/backups/{destination}/restore", Need::ServiceAdmin),
     Route::new(Method::POST, "/admin/backups/{destination}/prune", Need::ServiceAdmin),
+    Route::new(Method::POST, "/admin/backups/{destination}/forget", Need::ServiceAdmin),
     Route::new(Method::POST, "/admin/organizations/{organization_id}/erase", Need::ServiceAdmin),
     Route::new(Method::GET, "/admin/providers", Need::ServiceAdmin),
     Route::new(Method::POST, "/admin/providers/{code}/check", Need::ServiceAdmin),

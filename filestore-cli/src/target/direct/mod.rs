@@ -7,19 +7,20 @@ mod content;
 mod convert;
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use filestore_core::api::{
-    AdminProvider, BackupPruneReport, BackupReport, BackupRestoreReport, BackupVerifyReport,
-    BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding, CreateKey,
-    DeleteFileResult, DeleteReply, DryRun, EraseReceipt, FileRecord, Fit, FsckReport,
-    FsckRunRequest, KeyReply, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
-    MigrateVerifyReport, NewKeyReply, ProviderCheckReport, ProviderReply, PurgeReport, ReadyReply,
-    ReceiptKeyReply, RestoreBackup, RotateKey, SheetMap, SignRequest, SignUploadRequest,
-    SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply, SyncReport,
-    SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
+    AdminProvider, BackupForgetReport, BackupPruneReport, BackupReport, BackupRestoreReport,
+    BackupVerifyReport, BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding,
+    CreateKey, DeleteFileResult, DeleteReply, DryRun, EraseReceipt, FileRecord, Fit, ForgetBackups,
+    FsckReport, FsckRunRequest, KeyReply, ListQuery, ListReply, MigratePlan, MigrateReport,
+    MigrateStatus, MigrateVerifyReport, NewKeyReply, ProviderCheckReport, ProviderReply,
+    PurgeReport, ReadyReply, ReceiptKeyReply, RestoreBackup, RotateKey, SheetMap, SignRequest,
+    SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply,
+    SyncReport, SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
 };
 use filestore_core::{
     Backups, FileId, FileStore, KeyId, MigrateOptions, Motion, NoProgress, OrganizationId,
@@ -355,6 +356,21 @@ impl Target for Direct {
         keep: NonZeroUsize,
     ) -> Result<BackupPruneReport> {
         Ok(self.backups(destination).await?.prune(keep, Arc::new(NoProgress)).await?.into())
+    }
+
+    async fn backup_forget(
+        &self,
+        destination: &str,
+        request: &ForgetBackups,
+    ) -> Result<BackupForgetReport> {
+        let id = request.destination_id.as_deref().map(str::parse).transpose()?;
+        let admin = self.store.admin();
+        let path = if is_directory(destination) {
+            PathBuf::from(destination)
+        } else {
+            admin.backup_path(destination)?
+        };
+        Ok(BackupForgetReport::new(admin.forget_backups(path, id).await?))
     }
 
     async fn sync_status(&self) -> Result<SyncStatusReport> {

@@ -8,15 +8,15 @@ use async_trait::async_trait;
 use filestore_client::{self as client, Client};
 use filestore_core::Motion;
 use filestore_core::api::{
-    AdminProvider, BackupPruneReport, BackupReport, BackupRestoreReport, BackupVerifyReport,
-    BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding, CreateKey,
-    DeleteFileResult, DeleteReply, DryRun, EraseReceipt, FileRecord, Fit, FsckReport,
-    FsckRunRequest, KeyReply, ListQuery, ListReply, MigratePlan, MigrateReport, MigrateStatus,
-    MigrateVerifyReport, NewKeyReply, OrganizationId, ProviderCheckReport, ProviderReply,
-    PruneBackups, PurgeReport, ReadyReply, ReceiptKeyReply, RestoreBackup, RotateKey, SheetMap,
-    SignRequest, SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot,
-    StatusReply, SubSystem, SyncReport, SyncStatusReport, UpdateBinding, UsageReply,
-    VariantCacheReport, VerifyBackup,
+    AdminProvider, BackupForgetReport, BackupPruneReport, BackupReport, BackupRestoreReport,
+    BackupVerifyReport, BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding,
+    CreateKey, DeleteFileResult, DeleteReply, DryRun, EraseReceipt, FileRecord, Fit, ForgetBackups,
+    FsckReport, FsckRunRequest, KeyReply, ListQuery, ListReply, MigratePlan, MigrateReport,
+    MigrateStatus, MigrateVerifyReport, NewKeyReply, OrganizationId, ProviderCheckReport,
+    ProviderReply, PruneBackups, PurgeReport, ReadyReply, ReceiptKeyReply, RestoreBackup,
+    RotateKey, SheetMap, SignRequest, SignUploadRequest, SignedReceipt, SignedUrlReply,
+    SigningSecretReply, Snapshot, StatusReply, SubSystem, SyncReport, SyncStatusReport,
+    UpdateBinding, UsageReply, VariantCacheReport, VerifyBackup,
 };
 
 use super::destination::{Delivery, Destination};
@@ -333,6 +333,14 @@ impl Target for Remote {
     ) -> Result<BackupPruneReport> {
         let request = PruneBackups::new(kept(keep));
         Ok(self.client.admin().backup_prune(&configured(destination)?, &request).await?)
+    }
+
+    async fn backup_forget(
+        &self,
+        destination: &str,
+        request: &ForgetBackups,
+    ) -> Result<BackupForgetReport> {
+        Ok(self.client.admin().backup_forget(&configured(destination)?, request).await?)
     }
 
     async fn sync_status(&self) -> Result<SyncStatusReport> {

@@ -291,6 +291,40 @@ pub struct BackupPruneReport {
     pub error: Option<BackupError>,
 }
 
+/// The body of POST `/admin/backups/{destination}/forget`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ForgetBackups {
+    /// Id of the directory, as receipts show it; all that are not there any more if absent.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub destination_id: Option<String>,
+}
+
+impl ForgetBackups {
+    /// Asks to forget one directory, or all that are not there any more.
+    pub fn new(destination_id: impl Into<Option<String>>) -> Self {
+        Self { destination_id: destination_id.into() }
+    }
+}
+
+/// The outcome of forgetting directories of snapshots.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct BackupForgetReport {
+    /// Number of directories that were forgotten.
+    pub forgotten: u64,
+}
+
+impl BackupForgetReport {
+    /// Reports that so many directories were forgotten.
+    pub fn new(forgotten: u64) -> Self {
+        Self { forgotten }
+    }
+}
+
 macro_rules! failed {
     ($($report:ident),*) => {$(
         impl $report {

@@ -12,9 +12,9 @@ mod fsck;
 mod erase;
 
 pub use backup::{
-    BackupDestination, BackupError, BackupFault, BackupPruneReport, BackupReport,
-    BackupRestoreReport, BackupVerifyReport, CreateBackup, PruneBackups, RestoreBackup, Snapshot,
-    VerifyBackup,
+    BackupDestination, BackupError, BackupFault, BackupForgetReport, BackupPruneReport,
+    BackupReport, BackupRestoreReport, BackupVerifyReport, CreateBackup, ForgetBackups,
+    PruneBackups, RestoreBackup, Snapshot, VerifyBackup,
 };
 pub use erase::{EraseReceipt, EraseRequest, ErasedPlace};
 pub use fsck::{FsckFinding, FsckReport, FsckRunRequest, FsckRunning, FsckStatus, FsckSummary};

@@ -10,13 +10,13 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::copy::{self, Copying};
 use super::manifest::Manifest;
+use super::marker::{self, MARKER};
 use super::runs::{Claim, Runs, Sharing};
+use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::id::{Sha256, SnapshotId};
+use crate::domain::id::{DestinationId, Sha256, SnapshotId};
 
-pub(super) const MARKER: &str = "filestore-backup";
 const LOCK: &str = "filestore-backup.lock";
-const MARKER_TEXT: &str = "format 1\n";
 pub(super) const BLOBS: &str = "blobs";
 pub(super) const SNAPSHOTS: &str = "snapshots";
 pub(super) const MANIFEST: &str = "manifest.jsonl";
@@ -77,7 +77,7 @@ impl BackupDirectory {
             return Err(Error::new(ErrorKind::Unusable, message));
         }
         if is_empty(&path).map_err(|error| Error::io(BACKING_UP, error))? {
-            write_durably(&path.join(MARKER), MARKER_TEXT)?;
+            marker::make(&path)?;
         }
 
         let directory = Self::open(&path)?;
@@ -90,12 +90,12 @@ impl BackupDirectory {
     /// Opens a directory that was one of snapshots before, as [`prepare`](Self::prepare) does. `Unusable`
     /// for one that does not show it any more: the disk that it is on may not be mounted.
     pub fn reopen(path: &Path) -> Result<Self> {
-        if path.is_dir() && !path.join(MARKER).is_file() {
+        if path.is_dir() && !marker::is_in(path) {
             let message = format!(
                 "the backup destination {} had snapshots of this store, and shows nothing of them: mount its disk; if snapshots \
                  are to begin anew there, write the line \"{}\" into the file {MARKER} in it",
                 path.display(),
-                MARKER_TEXT.trim_end()
+                marker::FORMAT
             );
             return Err(Error::new(ErrorKind::Unusable, message));
         }
@@ -105,7 +105,7 @@ impl BackupDirectory {
     /// Opens a directory that has snapshots, or had. Fails as [`create`](Self::create) does.
     pub fn open(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path).map_err(|error| Error::io(READING, error))?;
-        if !path.join(MARKER).is_file() {
+        if !marker::is_in(&path) {
             let message = format!(
                 "the directory holds no snapshots, and something else or nothing: {}",
                 path.display()
@@ -141,6 +141,16 @@ impl BackupDirectory {
     /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.held.path
+    }
+
+    /// Returns the id of the directory, which one that has none yet gets now, durably.
+    pub fn identify(&self, now: Timestamp) -> Result<DestinationId> {
+        if let Some(id) = marker::read_id(self.path())? {
+            return Ok(id);
+        }
+        let id = DestinationId::generate(now);
+        marker::write_id(self.path(), id)?;
+        Ok(id)
     }
 
     /// Lists the finished snapshots, the oldest first.

@@ -9,16 +9,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::damaged::DAMAGED;
-use super::directory::{BLOBS, MANIFEST, MARKER, READING, SNAPSHOTS};
+use super::directory::{BLOBS, MANIFEST, READING, SNAPSHOTS};
 use super::intake::INCOMING;
 use super::manifest::{self, Manifest};
+use super::marker;
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::id::{Sha256, SnapshotId};
+use crate::domain::id::{DestinationId, Sha256, SnapshotId};
 
 /// The snapshots in a directory that have some of the contents that were looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
+    /// The id of the directory, if it has one.
+    pub id: Option<DestinationId>,
     /// The snapshots that have some, the oldest first: id, instant, digests in order.
     pub snapshots: Vec<(SnapshotId, Timestamp, Vec<Sha256>)>,
     /// Contents that lie there and belong to no finished snapshot, in order.
@@ -34,12 +37,31 @@ pub enum Known {
     Unused,
 }
 
+/// The directory of snapshots that stands at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Present {
+    /// None: its disk may not be mounted.
+    Nothing,
+    /// One that has no id yet.
+    Unnamed,
+    /// One with this id.
+    Named(DestinationId),
+}
+
+/// Reads which directory of snapshots stands at a path. Blocks.
+pub fn present_at(path: &Path) -> Result<Present> {
+    if !marker::is_in(path) {
+        return Ok(Present::Nothing);
+    }
+    Ok(marker::read_id(path)?.map_or(Present::Unnamed, Present::Named))
+}
+
 /// Looks for contents in a directory of snapshots. One that never had any has nothing. Blocks.
 ///
 /// `Unusable` for a directory that is not there, or that was [used](Known::Used) and shows nothing of
 /// its snapshots: the disk that it is on may not be mounted.
 pub fn look_for(path: &Path, digests: &[Sha256], known: Known) -> Result<Found> {
-    if !path.join(MARKER).is_file() {
+    if !marker::is_in(path) {
         if known == Known::Used || !path.is_dir() {
             let message = format!("the backup destination is not there: {}", path.display());
             return Err(Error::new(ErrorKind::Unusable, message));
@@ -47,6 +69,7 @@ pub fn look_for(path: &Path, digests: &[Sha256], known: Known) -> Result<Found> 
         return Ok(Found::default());
     }
 
+    let id = marker::read_id(path)?;
     let mut here = Vec::new();
     for &sha256 in digests {
         if lies_in(path, sha256)? {
@@ -56,10 +79,10 @@ pub fn look_for(path: &Path, digests: &[Sha256], known: Known) -> Result<Found> 
     here.sort_unstable_by_key(|sha256| sha256.0);
     here.dedup();
     if here.is_empty() {
-        return Ok(Found::default());
+        return Ok(Found { id, ..Found::default() });
     }
 
-    let mut found = Found { snapshots: Vec::new(), loose: here.clone() };
+    let mut found = Found { id, snapshots: Vec::new(), loose: here.clone() };
     for (id, manifest) in manifests(path)? {
         let Some(mut file) = opened(&manifest)? else { continue };
         let mut held = Vec::new();

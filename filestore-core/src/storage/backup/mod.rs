@@ -1,7 +1,7 @@
 //! Snapshots in a directory.
 //!
 //! ```text
-//! filestore-backup                 marks the directory, with the version of the format
+//! filestore-backup                 marks the directory: the version of the format, and its id
 //! filestore-backup.lock            held by the one process that works on the directory
 //! blobs/<2 digits>/<sha-256>       bytes, by their digest: equal bytes are there once
 //! damaged/<sha-256>                bytes that were found not to have that digest
@@ -25,6 +25,7 @@ mod directory;
 mod intake;
 mod look;
 mod manifest;
+mod marker;
 mod restored;
 mod runs;
 mod sweep;
@@ -32,7 +33,7 @@ mod sweep;
 pub use copy::Copying;
 pub use directory::{BackupDirectory, Presence};
 pub use intake::{BlobIntake, Taken};
-pub use look::{Found, Known, look_for};
+pub use look::{Found, Known, Present, look_for, present_at};
 pub use manifest::{Entry, EntryKind, Manifest, ManifestWriter};
 pub use restored::RestoredDirectory;
 pub use runs::Sharing;

@@ -33,7 +33,7 @@ impl FileStore {
         progress: Arc<dyn Progress>,
     ) -> Result<BackupReport> {
         let directory = backups.directory.claim(Sharing::Alone)?;
-        self.note_destination(directory.path()).await?;
+        self.note_destination(&directory).await?;
 
         let id = SnapshotId::generate(self.inner().now());
         let hold = Hold::take(self, id).await?;

@@ -1,44 +1,56 @@
 //! Destinations of snapshots.
 //!
 //! A destination that was used once is known again by its marker, also when the disk that belongs there is
-//! not mounted and the directory beneath is empty: snapshots do not go to the disk beneath.
+//! not mounted and the directory beneath is empty: snapshots do not go to the disk beneath. Its id tells it
+//! from other disks that are mounted at the same path.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::Backups;
+use super::{Backups, blocking};
 use crate::FileStore;
 use crate::domain::error::{Error, Result};
-use crate::service::marked;
+use crate::domain::id::DestinationId;
+use crate::storage::backup::{BackupDirectory, present_at};
 
 impl FileStore {
     /// Opens a destination; see [`Admin::backups`](crate::worker::Admin::backups).
     pub(in crate::worker) async fn destination(&self, name: &str) -> Result<Backups> {
-        let config = self.config();
-        let destinations = &config.backup_destinations;
-        let Some(known) = destinations.iter().find(|known| known.name == name) else {
-            let missing = Error::not_found("backup destination").with_field("destination");
-            return Err(missing.with_allowed(destinations.iter().map(|known| known.name.as_str())));
-        };
-
-        if self.has_noted(&known.path).await? {
-            return Backups::reopen(&known.path).await;
+        let path = self.destination_path(name)?;
+        if !self.stood_at(&path).await?.is_empty() {
+            return Backups::reopen(&path).await;
         }
-        let backups = Backups::prepare(&known.path).await?;
-        self.note_destination(&known.path).await?;
+        let backups = Backups::prepare(&path).await?;
+        self.note_destination(&backups.directory).await?;
         Ok(backups)
     }
 
-    /// Notes a directory as one that snapshots go to, so that it is known again, and receipts look there,
-    /// whether or not the configuration names it.
-    pub(super) async fn note_destination(&self, path: &Path) -> Result<()> {
-        if self.has_noted(path).await? {
-            return Ok(());
-        }
-        let noted = [(marked(path), "1".to_owned())].into();
-        self.inner().metadata.put_settings(noted).await
+    /// Finds a destination of the configuration; see [`Admin::backup_path`](crate::worker::Admin::backup_path).
+    pub(in crate::worker) fn destination_path(&self, name: &str) -> Result<PathBuf> {
+        let config = self.config();
+        let destinations = &config.backup_destinations;
+        let known = destinations.iter().find(|known| known.name == name);
+        known.map(|known| known.path.clone()).ok_or_else(|| {
+            let missing = Error::not_found("backup destination").with_field("destination");
+            missing.with_allowed(destinations.iter().map(|known| known.name.as_str()))
+        })
     }
 
-    async fn has_noted(&self, path: &Path) -> Result<bool> {
-        Ok(self.inner().metadata.settings().await?.contains_key(&marked(path)))
+    /// Notes a directory as one that snapshots go to, by its id, which it gets now if it has none.
+    pub(super) async fn note_destination(&self, directory: &BackupDirectory) -> Result<()> {
+        let (identified, now) = (directory.clone(), self.inner().now());
+        let id = blocking("opening snapshots", move || identified.identify(now)).await?;
+        self.note_destination_at(directory.path(), id).await
+    }
+
+    /// Forgets directories of snapshots; see
+    /// [`Admin::forget_backups`](crate::worker::Admin::forget_backups).
+    pub(in crate::worker) async fn forget_destinations(
+        &self,
+        path: &Path,
+        id: Option<DestinationId>,
+    ) -> Result<u64> {
+        let looked = path.to_owned();
+        let present = blocking("opening snapshots", move || present_at(&looked)).await?;
+        self.forget_destinations_at(path, id, present).await
     }
 }

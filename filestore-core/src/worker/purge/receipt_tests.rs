@@ -323,6 +323,85 @@ async fn a_destination_that_the_configuration_lacks_is_looked_at_all_the_same() 
     store.close().await;
 }
 
+/// One disk has the bytes and lies in a drawer; the other one, at its path, has none.
+#[tokio::test]
+async fn a_disk_that_took_the_place_of_another_does_not_stand_for_it() {
+    let (home, clock, store) = fresh().await;
+    let (nightly, drawer) = (home.path().join("nightly"), home.path().join("drawer"));
+    let id = store.upload(new(), &b"bytes"[..]).await.unwrap().file_id;
+    let snapshot = back_up(&store, &clock).await;
+    std::fs::rename(&nightly, &drawer).unwrap();
+    delete_and_purge(&store, &[id]).await;
+
+    // As the refusal of an empty directory says.
+    std::fs::create_dir(&nightly).unwrap();
+    std::fs::write(nightly.join("filestore-backup"), "format 1\n").unwrap();
+    clock.advance(Duration::from_secs(1));
+    back_up(&store, &clock).await;
+
+    let found = receipt(&store, id).await;
+    let [here, away] = &found.backups[..] else { panic!("{found:?}") };
+    assert!(here.is_absent() && here.destination_id.is_some() && away.destination_id.is_some());
+    assert!(here.destination_id != away.destination_id);
+    assert_eq!((away.problem, &*away.destination), (Some("unusable"), "nightly"));
+    assert!(!found.is_absent_everywhere());
+    let first = away.destination_id;
+
+    // The disks change places.
+    let other = home.path().join("other");
+    std::fs::rename(&nightly, &other).unwrap();
+    std::fs::rename(&drawer, &nightly).unwrap();
+    let found = receipt(&store, id).await;
+    assert_eq!(found.backups[0].destination_id, first);
+    assert_eq!(found.backups[0].snapshots[0].id, snapshot);
+    assert_eq!(found.backups[1].problem, Some("unusable"));
+
+    // Neither is there: each of them is asked for.
+    std::fs::rename(&nightly, &drawer).unwrap();
+    let found = receipt(&store, id).await;
+    assert!(found.backups.len() == 2 && found.backups.iter().all(|disk| disk.problem.is_some()));
+
+    // The one that is there stays known, the one that was destroyed need not.
+    std::fs::rename(&other, &nightly).unwrap();
+    let refused = store.admin().forget_backups(&nightly, here.destination_id).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    assert_eq!(store.admin().forget_backups(&nightly, first).await.unwrap(), 1);
+    let found = receipt(&store, id).await;
+    assert_eq!(found.backups.len(), 1);
+    assert!(found.is_absent_everywhere());
+    let none = store.admin().forget_backups(&nightly, None).await.unwrap_err();
+    assert_eq!(none.kind(), ErrorKind::NotFound);
+    store.close().await;
+}
+
+/// Earlier versions noted a directory without an id.
+#[tokio::test]
+async fn a_directory_of_an_earlier_version_gets_its_id_with_the_next_snapshot() {
+    let (home, clock, store) = fresh().await;
+    let nightly = home.path().join("nightly");
+    let id = store.upload(new(), &b"bytes"[..]).await.unwrap().file_id;
+    back_up(&store, &clock).await;
+    delete_and_purge(&store, &[id]).await;
+
+    let marker = nightly.join("filestore-backup");
+    std::fs::write(&marker, "format 1\n").unwrap();
+    let name = format!("backup_marked:{}", nightly.display());
+    let noted = [(name.clone(), "1".to_owned())].into();
+    store.inner().metadata.put_settings(noted).await.unwrap();
+    let found = receipt(&store, id).await;
+    assert_eq!((found.backups.len(), found.backups[0].destination_id), (1, None));
+    assert!(!found.backups[0].is_absent() && found.backups[0].problem.is_none());
+
+    clock.advance(Duration::from_secs(1));
+    back_up(&store, &clock).await;
+    let found = receipt(&store, id).await;
+    let given = found.backups[0].destination_id.unwrap().to_string();
+    assert_eq!(std::fs::read_to_string(&marker).unwrap(), format!("format 1\nid {given}\n"));
+    assert_eq!(store.inner().metadata.settings().await.unwrap()[&name], given);
+    assert_eq!(found.backups.len(), 1);
+    store.close().await;
+}
+
 #[tokio::test]
 async fn a_file_that_is_older_than_the_stores_receipts_is_not_said_to_be_absent() {
     let (_home, clock, store) = fresh().await;

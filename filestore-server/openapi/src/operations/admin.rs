@@ -1,13 +1,14 @@
 //! Administration of the whole service.
 
 use filestore_core::api::{
-    AdminProvider, BackupDestination, BackupPruneReport, BackupReport, BackupRestoreReport,
-    BackupVerifyReport, CreateBackup, CreateKey, EraseReceipt, EraseRequest, FsckReport,
-    FsckRunRequest, FsckStatus, KeyReply, MigratePlan, MigrateReport, MigrateRunRequest,
-    MigrateStatus, MigrateStopRequest, MigrateVerifyReport, MigrateVerifyRequest, NewKeyReply,
-    ProviderCheckReport, PruneBackups, PurgeReport, PurgeRunRequest, ReceiptKeyReply,
-    RestoreBackup, RotateKey, SigningSecretReply, Snapshot, StatusReply, SyncQueueReport,
-    SyncQueueRequest, SyncReport, SyncStatusReport, VariantCacheReport, VerifyBackup,
+    AdminProvider, BackupDestination, BackupForgetReport, BackupPruneReport, BackupReport,
+    BackupRestoreReport, BackupVerifyReport, CreateBackup, CreateKey, EraseReceipt, EraseRequest,
+    ForgetBackups, FsckReport, FsckRunRequest, FsckStatus, KeyReply, MigratePlan, MigrateReport,
+    MigrateRunRequest, MigrateStatus, MigrateStopRequest, MigrateVerifyReport,
+    MigrateVerifyRequest, NewKeyReply, ProviderCheckReport, PruneBackups, PurgeReport,
+    PurgeRunRequest, ReceiptKeyReply, RestoreBackup, RotateKey, SigningSecretReply, Snapshot,
+    StatusReply, SyncQueueReport, SyncQueueRequest, SyncReport, SyncStatusReport,
+    VariantCacheReport, VerifyBackup,
 };
 use serde_json::{Value, json};
 
@@ -184,6 +185,14 @@ fn backups() -> Vec<Operation> {
             .says("Remove all but the newest snapshots", LONG_SAID)
             .json(request::<PruneBackups>)
             .replies(200, "What was removed.", reply::<BackupPruneReport>)
+            .refuses([404, 409]),
+        post("/admin/backups/{destination}/forget", "forgetSnapshots")
+            .says(
+                "Forget disks that had snapshots and are gone",
+                "Receipts of purges name such a disk until it is forgotten, as it may have the bytes.",
+            )
+            .optional_json(request::<ForgetBackups>)
+            .replies(200, "How many were forgotten.", reply::<BackupForgetReport>)
             .refuses([404, 409]),
     ]
 }

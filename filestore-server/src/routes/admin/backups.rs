@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use filestore_core::api::{
-    BackupDestination, BackupError, BackupPruneReport, BackupReport, BackupRestoreReport,
-    BackupVerifyReport, CreateBackup, RestoreBackup, Snapshot,
+    BackupDestination, BackupError, BackupForgetReport, BackupPruneReport, BackupReport,
+    BackupRestoreReport, BackupVerifyReport, CreateBackup, RestoreBackup, Snapshot,
 };
 use filestore_core::{
     BackupOptions, Backups, Error, ErrorKind, FileStore, Progress, Result, Selection, SnapshotId,
@@ -52,6 +52,7 @@ enum Run {
     Verify,
     Restore,
     Prune,
+    Forget,
 }
 
 impl std::str::FromStr for Run {
@@ -63,6 +64,7 @@ impl std::str::FromStr for Run {
             "verify" => Self::Verify,
             "restore" => Self::Restore,
             "prune" => Self::Prune,
+            "forget" => Self::Forget,
             _ => return Err(()),
         })
     }
@@ -93,6 +95,7 @@ async fn start(
         Run::Verify => verify(&call, destination, json).await,
         Run::Restore => restore(&call, destination, json).await,
         Run::Prune => prune(&call, destination, json).await,
+        Run::Forget => forget(&call, &destination, json).await,
     }
 }
 
@@ -167,6 +170,14 @@ async fn prune(call: &Arc<Call>, destination: String, json: &[u8]) -> Result<Res
         BackupPruneReport::failed,
     )
     .await
+}
+
+async fn forget(call: &Arc<Call>, destination: &str, json: &[u8]) -> Result<Response, Failure> {
+    let object = Object::parse(json, &["destination_id"])?;
+    let id = object.text("destination_id")?.as_deref().map(str::parse).transpose()?;
+    let admin = call.store().admin();
+    let forgotten = admin.forget_backups(admin.backup_path(destination)?, id).await?;
+    reply::ok(&BackupForgetReport::new(forgotten))
 }
 
 /// Runs work whose failure, once the head of the reply is out, is in its report.

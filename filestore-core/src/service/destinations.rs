@@ -1,0 +1,181 @@
+//! The directories that snapshots were taken to, as the store remembers them.
+//!
+//! # Purpose
+//! Disks are mounted in turn at one path. Only the id in its marker tells which of them stands there, so
+//! that a receipt does not take the absence from one for the absence from the other.
+//!
+//! # Format
+//! A setting for each path lists the ids of the directories that stood there, with commas. Earlier versions
+//! wrote `1`, for a directory without an id; it has the next id that is noted.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::FileStore;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::id::DestinationId;
+use crate::storage::backup::Present;
+
+/// The beginning of the settings that name directories of snapshots; the path follows.
+const MARKED: &str = "backup_marked:";
+
+/// The value for a directory without an id.
+const UNNAMED: &str = "1";
+
+/// The directories of snapshots that stood at one path.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Stood {
+    /// In the order in which they were first seen there.
+    pub(crate) ids: Vec<DestinationId>,
+    has_unnamed: bool,
+}
+
+impl Stood {
+    /// Reads the value of a setting.
+    fn read(value: &str) -> Option<Self> {
+        let mut stood = Self::default();
+        for part in value.split(',').filter(|part| !part.is_empty()) {
+            match part {
+                UNNAMED => stood.has_unnamed = true,
+                id => stood.ids.push(id.parse().ok()?),
+            }
+        }
+        Some(stood)
+    }
+
+    /// Writes the value of a setting.
+    fn to_value(&self) -> String {
+        let unnamed = self.has_unnamed.then(|| UNNAMED.to_owned());
+        let ids = self.ids.iter().map(ToString::to_string);
+        unnamed.into_iter().chain(ids).collect::<Vec<_>>().join(",")
+    }
+
+    /// Tells if none stood there, as far as the store knows.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ids.is_empty() && !self.has_unnamed
+    }
+
+    /// Notes a directory; tells if that is new.
+    fn note(&mut self, id: DestinationId) -> bool {
+        let is_known = self.ids.contains(&id);
+        if !is_known {
+            self.ids.push(id);
+        }
+        std::mem::take(&mut self.has_unnamed) || !is_known
+    }
+
+    /// Forgets a directory, or all of them, but not the one that stands there; returns how many.
+    fn forget(&mut self, id: Option<DestinationId>, present: Present) -> u64 {
+        let before = self.ids.len();
+        self.ids
+            .retain(|known| present == Present::Named(*known) || id.is_some_and(|id| id != *known));
+        let forgotten = (before - self.ids.len()) as u64;
+
+        if id.is_some() || present == Present::Unnamed {
+            return forgotten;
+        }
+        forgotten + u64::from(std::mem::take(&mut self.has_unnamed))
+    }
+}
+
+/// Takes the directories of snapshots out of the settings, by path.
+pub(super) fn all_in(settings: &BTreeMap<String, String>) -> Result<BTreeMap<PathBuf, Stood>> {
+    let named = settings.iter().filter_map(|(name, value)| {
+        let path = name.strip_prefix(MARKED)?;
+        Some((PathBuf::from(path), name, value))
+    });
+    named.map(|(path, name, value)| Ok((path, read(name, value)?))).collect()
+}
+
+/// Returns the path by which a directory is remembered.
+pub(super) fn remembered(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+impl FileStore {
+    /// Returns the directories of snapshots that stood at a path.
+    pub(crate) async fn stood_at(&self, path: &Path) -> Result<Stood> {
+        let name = setting_of(path);
+        let settings = self.inner.metadata.settings().await?;
+        settings.get(&name).map_or_else(|| Ok(Stood::default()), |value| read(&name, value))
+    }
+
+    /// Notes that a directory of snapshots stands at a path, so that it is known again, and receipts look
+    /// for it, whether or not the configuration names it.
+    pub(crate) async fn note_destination_at(&self, path: &Path, id: DestinationId) -> Result<()> {
+        let _changing = self.inner.destinations.lock().await;
+        let mut stood = self.stood_at(path).await?;
+        if stood.note(id) {
+            self.remember(path, &stood).await?;
+        }
+        Ok(())
+    }
+
+    /// Forgets a directory of snapshots that stood at a path, or all of them, but not the one that stands
+    /// there; returns how many. `NotFound` if there is none.
+    pub(crate) async fn forget_destinations_at(
+        &self,
+        path: &Path,
+        id: Option<DestinationId>,
+        present: Present,
+    ) -> Result<u64> {
+        let _changing = self.inner.destinations.lock().await;
+        let mut stood = self.stood_at(path).await?;
+        let forgotten = stood.forget(id, present);
+        if forgotten > 0 {
+            self.remember(path, &stood).await?;
+            return Ok(forgotten);
+        }
+
+        if id.is_some_and(|id| present == Present::Named(id)) {
+            let message = "this destination is there: receipts go on looking at it";
+            return Err(Error::new(ErrorKind::Conflict, message).with_field("destination_id"));
+        }
+        Err(Error::not_found("backup destination that is not there any more"))
+    }
+
+    async fn remember(&self, path: &Path, stood: &Stood) -> Result<()> {
+        let setting = (setting_of(path), stood.to_value());
+        self.inner.metadata.put_settings([setting].into()).await
+    }
+}
+
+fn setting_of(path: &Path) -> String {
+    format!("{MARKED}{}", remembered(path).display())
+}
+
+fn read(name: &str, value: &str) -> Result<Stood> {
+    Stood::read(value).ok_or_else(|| {
+        let message =
+            format!("the database holds a setting of backups that cannot be read: {name}");
+        Error::new(ErrorKind::Unusable, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::clock::Timestamp;
+
+    #[test]
+    fn the_directory_that_stands_there_is_never_forgotten() {
+        let [one, two, three] =
+            [1, 2, 3].map(|millis| DestinationId::generate(Timestamp::from_millis(millis)));
+        let mut stood = Stood::read("1").unwrap();
+        assert!(!stood.is_empty());
+        assert!(stood.note(one) && stood.note(two) && stood.note(three) && !stood.note(two));
+        assert_eq!(Stood::read(&stood.to_value()), Some(stood.clone()));
+
+        assert_eq!(stood.forget(Some(one), Present::Named(one)), 0);
+        assert_eq!(stood.forget(Some(one), Present::Named(two)), 1);
+        assert_eq!(stood.forget(None, Present::Named(two)), 1);
+        assert_eq!(stood.ids, [two]);
+        assert_eq!(stood.forget(None, Present::Nothing), 1);
+        assert!(Stood::read(&stood.to_value()).unwrap().is_empty());
+
+        let mut unnamed = Stood::read("1").unwrap();
+        assert_eq!(unnamed.forget(None, Present::Unnamed), 0);
+        assert_eq!(unnamed.forget(None, Present::Named(one)), 1);
+        assert_eq!(Stood::read("2"), None);
+    }
+}
