@@ -14,7 +14,7 @@ use crate::domain::id::DestinationId;
 
 pub(super) const MARKER: &str = "filestore-backup";
 
-/// What a marker gets its name from, once it is durable.
+/// The name of a marker that is being written.
 const NEW: &str = "filestore-backup.new";
 
 /// The line by which a directory is one of snapshots.
