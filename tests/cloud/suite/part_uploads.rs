@@ -10,7 +10,7 @@ use filestore_core::domain::path::BlobKey;
 use filestore_core::{
     FileStore, FindingKind, FsckMode, FsckOptions, FsckReport, NewBinding, NewUpload, NoProgress,
 };
-use filestore_workspace::Remote;
+use filestore_workspace::{Remote, eventually};
 
 pub(crate) const A_DAY_AND_MORE: Duration = Duration::from_hours(25);
 
@@ -58,6 +58,15 @@ pub(crate) async fn abort_left(store: &FileStore, remote: &Remote) -> u64 {
     store.admin().abort_left_uploads(&remote.config.code, &|| false).await.unwrap()
 }
 
+/// Waits until nothing is listed but the upload of which nobody knows whose it is. A busy cluster may list
+/// an aborted one for a moment.
+async fn only_the_foreign_one_stays(store: &FileStore, remote: &Remote) {
+    eventually("the list of what is unfinished", async || {
+        (unfinished(store, remote).await == ["someone/else's.iso"]).then_some(())
+    })
+    .await;
+}
+
 pub(crate) async fn what_a_killed_process_left_is_aborted_after_a_day(one: &Remote, two: &Remote) {
     let home = tempfile::tempdir().unwrap();
     let clock = ManualClock::at(Timestamp::now());
@@ -90,12 +99,12 @@ pub(crate) async fn what_a_killed_process_left_is_aborted_after_a_day(one: &Remo
     names.sort();
     assert_eq!(names, left);
     assert_eq!(repaired.repaired_by_kind, [(FindingKind::UnfinishedUpload, 4)].into());
-    assert_eq!(unfinished(&store, one).await, ["someone/else's.iso"], "nobody knows whose it is");
+    only_the_foreign_one_stays(&store, one).await;
     assert!(fsck(&store, FsckMode::DryRun).await.is_clean());
 
     one.begin_upload(&left[1]).await;
     clock.advance(A_DAY_AND_MORE);
     assert_eq!(abort_left(&store, one).await, 1);
-    assert_eq!(unfinished(&store, one).await, ["someone/else's.iso"]);
+    only_the_foreign_one_stays(&store, one).await;
     assert_eq!(one.objects().await, [stored.to_string()], "objects stay");
 }
