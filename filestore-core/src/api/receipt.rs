@@ -135,8 +135,8 @@ pub struct AwaitedBlob {
 pub struct BackupLook {
     /// Name of the destination.
     pub destination: String,
-    /// Id of the directory: of the one that stands there, or of one that stood there and could not be
-    /// looked at. Absent if it has none, or is not there.
+    /// Id of the directory that was looked at, or of one that stood there and could not be looked at. Absent
+    /// if no id is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination_id: Option<String>,
     /// Time at which it was looked at.

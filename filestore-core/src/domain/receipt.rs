@@ -184,8 +184,8 @@ pub struct HoldingSnapshot {
 pub struct LookedAt {
     /// The name of the destination in the configuration; [`UNNAMED`] for one that is not in it.
     pub destination: String,
-    /// The id of the directory: of the one that stands there, or of one that stood there and could not be
-    /// looked at. `None` if it has none, or is not there.
+    /// The id of the directory that was looked at, or of one that stood there and could not be looked at.
+    /// `None` if no id is known.
     pub destination_id: Option<DestinationId>,
     /// The instant at which it was looked at.
     pub checked_at: Timestamp,

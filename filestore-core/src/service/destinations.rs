@@ -10,14 +10,25 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use super::FileStore;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::DestinationId;
-use crate::storage::backup::Present;
+use crate::storage::backup::{Present, present_at};
+use crate::tasks;
 
 /// The beginning of the settings that name directories of snapshots; the path follows.
 const MARKED: &str = "backup_marked:";
+
+/// Looks at destinations of backups that run at once.
+pub(super) const LOOKS_AT_ONCE: usize = 4;
+
+/// The longest look at a destination.
+const LOOK_LIMIT: Duration = Duration::from_secs(20);
 
 /// The value for a directory without an id.
 const UNNAMED: &str = "1";
@@ -93,6 +104,28 @@ pub(super) fn remembered(path: &Path) -> PathBuf {
 }
 
 impl FileStore {
+    /// Looks at a directory of snapshots. What does not answer keeps one of [`LOOKS_AT_ONCE`] threads, and
+    /// no caller for longer than [`LOOK_LIMIT`]: then it is `Busy`.
+    pub(crate) async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let turns = Arc::clone(&self.inner.destination_looks);
+        let look = async move {
+            let turn = turns.acquire_owned().await;
+            let turn = turn.map_err(|closed| Error::internal("waiting for a look", closed))?;
+            let look = tasks::blocking(move || {
+                let _turn = turn;
+                look()
+            });
+            look.await.unwrap_or_else(|lost| Err(Error::internal("reading snapshots", lost)))
+        };
+
+        timeout(LOOK_LIMIT, look).await.unwrap_or_else(|_| {
+            Err(Error::new(ErrorKind::Busy, "a destination of backups does not answer"))
+        })
+    }
+
     /// Returns the directories of snapshots that stood at a path.
     pub(crate) async fn stood_at(&self, path: &Path) -> Result<Stood> {
         let name = setting_of(path);
@@ -117,8 +150,9 @@ impl FileStore {
         &self,
         path: &Path,
         id: Option<DestinationId>,
-        present: Present,
     ) -> Result<u64> {
+        let looked = path.to_owned();
+        let present = self.look(move || present_at(&looked)).await?;
         let _changing = self.inner.destinations.lock().await;
         let mut stood = self.stood_at(path).await?;
         let forgotten = stood.forget(id, present);

@@ -189,8 +189,8 @@ pub(crate) struct Inner {
     receipt_keys: tokio::sync::Mutex<()>,
     /// Held while what is remembered of directories of snapshots changes.
     destinations: tokio::sync::Mutex<()>,
-    /// Turns of those that look at destinations of backups for a receipt.
-    receipt_looks: Arc<tokio::sync::Semaphore>,
+    /// Turns of those that look at destinations of backups.
+    destination_looks: Arc<tokio::sync::Semaphore>,
     /// The room for bytes that are staged without a commit.
     staged: Arc<StagedLedger>,
 }

@@ -225,8 +225,8 @@ impl FileStoreBuilder {
                 quota: Arc::new(quota::Ledger::default()),
                 receipt_keys: tokio::sync::Mutex::new(()),
                 destinations: tokio::sync::Mutex::new(()),
-                receipt_looks: Arc::new(tokio::sync::Semaphore::new(
-                    super::receipts::LOOKS_AT_ONCE,
+                destination_looks: Arc::new(tokio::sync::Semaphore::new(
+                    super::destinations::LOOKS_AT_ONCE,
                 )),
                 signing,
                 staged,

@@ -15,10 +15,6 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::time::timeout;
 
 use super::FileStore;
 use super::destinations::{self, Stood};
@@ -38,12 +34,6 @@ const KEY: &str = "receipt_key:";
 
 /// The setting that a migration leaves in a store that had files before it kept receipts.
 const HISTORY_FROM: &str = "receipts_from";
-
-/// Looks at destinations of backups that run at once.
-pub(super) const LOOKS_AT_ONCE: usize = 4;
-
-/// The longest look at a destination.
-const LOOK_LIMIT: Duration = Duration::from_secs(20);
 
 /// Receipts that are forgotten in one transaction.
 const PAGE: usize = 500;
@@ -150,31 +140,13 @@ impl Receipts<'_> {
         let mut all = Vec::new();
         for (name, path, stood) in places {
             let known = if stood.is_empty() { Known::Unused } else { Known::Used };
-            let found = self.look_for(path, digests.clone(), known).await;
+            let digests = digests.clone();
+            let found = self.store.look(move || look_for(&path, &digests, known)).await;
             let mut looked = looked_at(name, inner.now(), found);
             looked.keep_those_of(file);
             all.extend(with_those_away(looked, &stood));
         }
         all
-    }
-
-    /// Looks at one destination. What does not answer keeps one of [`LOOKS_AT_ONCE`] threads, and no
-    /// caller for longer than [`LOOK_LIMIT`].
-    async fn look_for(self, path: PathBuf, digests: Vec<Sha256>, known: Known) -> Result<Found> {
-        let turns = Arc::clone(&self.store.inner.receipt_looks);
-        let look = async move {
-            let turn = turns.acquire_owned().await;
-            let turn = turn.map_err(|closed| Error::internal("waiting for a look", closed))?;
-            let look = tasks::blocking(move || {
-                let _turn = turn;
-                look_for(&path, &digests, known)
-            });
-            look.await.unwrap_or_else(|lost| Err(Error::internal("reading snapshots", lost)))
-        };
-
-        timeout(LOOK_LIMIT, look).await.unwrap_or_else(|_| {
-            Err(Error::new(ErrorKind::Busy, "a destination of backups does not answer"))
-        })
     }
 
     /// Returns the key that signs, made now if there is none.

@@ -6,6 +6,9 @@
 //! same key waits for the same run. A result is published only while its blob is the file's
 //! current one. After the first variant `engine/sketch.rs` makes the placeholder, and a
 //! compare-and-set on the digest notes it in the record.
+//!
+//! Variants of a CLOUD file are made here as well: the picture is fetched into a staged file, compared
+//! with its digest, and unlinked while it is open.
 
 use std::fs::File;
 use std::pin::Pin;

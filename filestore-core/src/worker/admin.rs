@@ -473,7 +473,7 @@ impl<'a> Admin<'a> {
         path: impl AsRef<Path>,
         id: Option<DestinationId>,
     ) -> Result<u64> {
-        self.store.forget_destinations(path.as_ref(), id).await
+        self.store.forget_destinations_at(path.as_ref(), id).await
     }
 
     /// Takes a snapshot of the store while it runs. Until the snapshot is whole, what it names is not

@@ -4,13 +4,12 @@
 //! not mounted and the directory beneath is empty: snapshots do not go to the disk beneath. Its id tells it
 //! from other disks that are mounted at the same path.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::{Backups, blocking};
 use crate::FileStore;
 use crate::domain::error::{Error, Result};
-use crate::domain::id::DestinationId;
-use crate::storage::backup::{BackupDirectory, present_at};
+use crate::storage::backup::BackupDirectory;
 
 impl FileStore {
     /// Opens a destination; see [`Admin::backups`](crate::worker::Admin::backups).
@@ -40,17 +39,5 @@ impl FileStore {
         let (identified, now) = (directory.clone(), self.inner().now());
         let id = blocking("opening snapshots", move || identified.identify(now)).await?;
         self.note_destination_at(directory.path(), id).await
-    }
-
-    /// Forgets directories of snapshots; see
-    /// [`Admin::forget_backups`](crate::worker::Admin::forget_backups).
-    pub(in crate::worker) async fn forget_destinations(
-        &self,
-        path: &Path,
-        id: Option<DestinationId>,
-    ) -> Result<u64> {
-        let looked = path.to_owned();
-        let present = blocking("opening snapshots", move || present_at(&looked)).await?;
-        self.forget_destinations_at(path, id, present).await
     }
 }
