@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::sleep;
 
 use crate::domain::error::Result;
@@ -33,9 +33,16 @@ struct Unknown {
     /// True while somebody asks.
     is_asked: bool,
     is_closed: bool,
+    /// The turns of those writes, which others do not get before their fates are known.
+    turns: Vec<OwnedSemaphorePermit>,
 }
 
 impl Unknown {
+    /// Gives back the turns of writes whose fate is known.
+    fn give_turns_back(&mut self) {
+        self.turns.truncate(self.marks.len());
+    }
+
     /// Tells if there is nothing to wait for up to a number.
     fn is_over(&self, last: i64) -> bool {
         self.is_closed || self.marks.range(..=last).next().is_none()
@@ -59,6 +66,14 @@ impl Fates {
         });
     }
 
+    /// Keeps the turn of a write that was noted until its fate, or that of another one, is known.
+    pub(super) fn keep(&self, turn: OwnedSemaphorePermit) {
+        self.0.send_modify(|unknown| {
+            unknown.turns.push(turn);
+            unknown.give_turns_back();
+        });
+    }
+
     /// Ends all waits: nothing is asked for any more.
     pub(super) fn close(&self) {
         self.0.send_modify(|unknown| unknown.is_closed = true);
@@ -71,6 +86,7 @@ impl Fates {
     fn forget(&self, mark: Mark) {
         self.0.send_modify(|unknown| {
             unknown.marks.remove(&mark.number);
+            unknown.give_turns_back();
         });
     }
 

@@ -129,9 +129,7 @@ impl PostgresMetadata {
         })
         .await?;
 
-        let engine = Engine::new(pool, options, store);
-        opened(limits.opening(), engine.forget_old_marks()).await?;
-        Ok(Self { engine: Arc::new(engine) })
+        Ok(Self { engine: Arc::new(Engine::new(pool, options, store)) })
     }
 }
 

@@ -10,6 +10,10 @@
 //! no statistics yet: just after a table was filled. So sequential scans, bitmaps and sorts are the last
 //! resort of our connections (`enable_… = off`), as `INDEXED BY` says it to SQLite. Compiling a plan
 //! (`jit`) takes longer than running one of ours.
+//!
+//! # Crash safety
+//! A statement of a killed process runs on at the server, and holds its locks. So the server is told to look
+//! for the client meanwhile, and to end the session of one that is gone.
 
 use deadpool_postgres::{
     ClientWrapper, Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime,
@@ -26,6 +30,13 @@ use super::tls;
 
 /// The oldest server that is known to have all that is used here.
 const OLDEST_SERVER: i32 = 140_000;
+
+/// Lets the server notice a client that is gone, also while it works for it. Where its operating system
+/// cannot tell, a statement runs to its end.
+const NOTICE_DEATH: &str =
+    "SET tcp_keepalives_idle TO 10; SET tcp_keepalives_interval TO 5; SET tcp_keepalives_count TO 3;
+     DO $$ BEGIN SET client_connection_check_interval TO '5s';
+     EXCEPTION WHEN invalid_parameter_value THEN NULL; END $$";
 
 const SETTINGS: &str = "SELECT current_setting('server_version_num')::integer,
      current_setting('server_encoding'), current_setting('synchronous_commit'), current_setting('fsync'),
@@ -76,7 +87,8 @@ fn set_up(options: &PostgresOptions) -> String {
          SET lock_timeout TO {lock}; SET idle_in_transaction_session_timeout TO 60000;
          SET default_transaction_isolation TO 'read committed';
          SET jit TO off; SET enable_seqscan TO off; SET enable_bitmapscan TO off; SET enable_sort TO off;
-         SET enable_incremental_sort TO off; SET enable_hashjoin TO off; SET enable_mergejoin TO off"
+         SET enable_incremental_sort TO off; SET enable_hashjoin TO off; SET enable_mergejoin TO off;
+         {NOTICE_DEATH}"
     )
 }
 

@@ -2,8 +2,8 @@
 //!
 //! # Purpose
 //! Uploads of one organization with a quota wait for each other at the server, and changes of one file as
-//! well: each on a connection. So an organization writes on a part of the connections alone, and waits for
-//! that part here, where its waiting costs the others nothing.
+//! well: each on a connection. So an organization has a part of the writes at a time, and waits for that
+//! part here, where its waiting costs the others nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::domain::id::OrganizationId;
 
 use super::fault;
 
-/// The part of an organization: one of so many of the connections.
+/// The part of an organization: one of so many of the writes.
 const PART: usize = 2;
 
 /// The shares of organizations that write at present.
@@ -27,35 +27,48 @@ pub(super) struct Shares {
     size: usize,
     /// The longest wait for a place.
     patience: Duration,
-    in_use: Mutex<HashMap<OrganizationId, Arc<Semaphore>>>,
+    in_use: Mutex<HashMap<OrganizationId, Share>>,
+}
+
+/// The share of one organization.
+struct Share {
+    places: Arc<Semaphore>,
+    /// The number of those that have a place or wait for one.
+    users: usize,
 }
 
 /// A place among the writes of an organization.
 pub(super) struct Place {
     shares: Arc<Shares>,
     organization: OrganizationId,
-    share: Arc<Semaphore>,
+    /// `None` while it is waited for.
     permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Shares {
-    pub(super) fn of(connections: usize, patience: Duration) -> Self {
-        Self { size: connections.div_ceil(PART), patience, in_use: Mutex::default() }
+    pub(super) fn of(writes: usize, patience: Duration) -> Self {
+        Self { size: writes.div_ceil(PART), patience, in_use: Mutex::default() }
     }
 
     /// Waits for a place of `organization`; `Busy` if that takes too long.
     pub(super) async fn enter(self: &Arc<Self>, organization: &OrganizationId) -> Result<Place> {
-        let share = {
-            let mut in_use = self.in_use.lock();
-            let share = in_use.entry(organization.clone());
-            Arc::clone(share.or_insert_with(|| Arc::new(Semaphore::new(self.size))))
-        };
+        let places = self.join(organization);
         let (shares, organization) = (Arc::clone(self), organization.clone());
-        let mut place = Place { shares, organization, share, permit: None };
+        let mut place = Place { shares, organization, permit: None };
 
-        let entered = timeout(self.patience, Arc::clone(&place.share).acquire_owned()).await;
+        let entered = timeout(self.patience, places.acquire_owned()).await;
         place.permit = Some(entered.map_err(|_| fault::busy())?.expect("never closed"));
         Ok(place)
+    }
+
+    /// Counts a user of a share; returns its places.
+    fn join(&self, organization: &OrganizationId) -> Arc<Semaphore> {
+        let mut in_use = self.in_use.lock();
+        let share = in_use
+            .entry(organization.clone())
+            .or_insert_with(|| Share { places: Arc::new(Semaphore::new(self.size)), users: 0 });
+        share.users += 1;
+        Arc::clone(&share.places)
     }
 }
 
@@ -63,8 +76,9 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.permit = None;
         let mut in_use = self.shares.in_use.lock();
-        // Its own reference and that of the map: nobody else writes or waits.
-        if Arc::strong_count(&self.share) == 2 {
+        let Some(share) = in_use.get_mut(&self.organization) else { return };
+        share.users -= 1;
+        if share.users == 0 {
             in_use.remove(&self.organization);
         }
     }
@@ -89,5 +103,28 @@ mod tests {
         let third = shares.enter(&acme).await.unwrap();
         drop((second, third));
         assert!(shares.in_use.lock().is_empty());
+    }
+
+    #[test]
+    fn shares_that_are_left_at_once_are_forgotten() {
+        let shares = Arc::new(Shares::of(4, Duration::from_mins(1)));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        for _ in 0..2000 {
+            let entered = async {
+                let acme = "acme".parse().unwrap();
+                [shares.enter(&acme).await.unwrap(), shares.enter(&acme).await.unwrap()]
+            };
+            let places = runtime.block_on(entered);
+            let start = std::sync::Barrier::new(2);
+            std::thread::scope(|scope| {
+                for place in places {
+                    scope.spawn(|| {
+                        start.wait();
+                        drop(place);
+                    });
+                }
+            });
+            assert!(shares.in_use.lock().is_empty());
+        }
     }
 }

@@ -1,17 +1,19 @@
 //! One connection in the hands of one call.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::Object;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
+use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Statement};
 
 use crate::domain::damage::DamagedRow;
 use crate::domain::id::{OrganizationId, OrganizationNumber, StoreId};
+use crate::tasks;
 
 use super::fault::Fault;
 use super::options::PostgresOptions;
@@ -110,8 +112,9 @@ struct PassedOver {
 
 /// A connection in the hands of one call, within a transaction or without one.
 ///
-/// Dropped within a transaction, or after an answer that did not come, it closes the connection, and the
-/// server rolls back.
+/// Dropped within a transaction, or after an answer that did not come in time, it closes the connection, and
+/// the server rolls back. Dropped by a caller that gave up while it waited for an answer, it keeps the
+/// connection from others until that answer came.
 pub(super) struct Sql {
     /// The connection; `None` once it was given up.
     connection: Option<Object>,
@@ -120,6 +123,8 @@ pub(super) struct Sql {
     /// The longest wait for an answer.
     limit: Mutex<Duration>,
     limits: Limits,
+    /// The number of answers that are waited for.
+    awaited: AtomicUsize,
     /// Set once an answer did not come in time.
     is_silent: AtomicBool,
     /// Set by a refusal after which nothing of the call is to stay.
@@ -135,6 +140,7 @@ impl Sql {
             in_transaction: false,
             limit: Mutex::new(limits.answer),
             limits,
+            awaited: AtomicUsize::new(0),
             is_silent: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
             passed_over: Mutex::default(),
@@ -228,7 +234,12 @@ impl Sql {
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, Fault> {
         let limit = *self.limit.lock();
-        let Ok(answer) = timeout(limit, answer).await else {
+        self.awaited.fetch_add(1, Ordering::Relaxed);
+        let answer = timeout(limit, answer).await;
+
+        // Not where the caller gives up: then it stays awaited.
+        self.awaited.fetch_sub(1, Ordering::Relaxed);
+        let Ok(answer) = answer else {
             self.is_silent.store(true, Ordering::Relaxed);
             return Err(Fault::Silent(limit));
         };
@@ -293,13 +304,33 @@ impl Sql {
 
 impl Drop for Sql {
     fn drop(&mut self) {
-        let is_silent = self.is_silent.load(Ordering::Relaxed);
-        if let Some(connection) = self.connection.take()
-            && (self.in_transaction || is_silent)
-        {
-            // Out of the pool: another call must not get the rest of this transaction, nor wait behind a
-            // statement without an answer.
-            drop(Object::take(connection));
+        let Some(connection) = self.connection.take() else { return };
+        if self.in_transaction || self.is_silent.load(Ordering::Relaxed) {
+            return close(connection);
         }
+        if self.awaited.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+
+        match Handle::try_current() {
+            Ok(_) => drop(tasks::spawn(rest(connection, self.limits.journey))),
+            Err(_) => close(connection),
+        }
+    }
+}
+
+/// Closes a connection, and takes it out of the pool: another call must not get the rest of its transaction,
+/// nor wait behind a statement without an answer.
+fn close(connection: Object) {
+    drop(Object::take(connection));
+}
+
+/// Gives a connection back to the pool once the server has answered all that was sent; closes it if that
+/// takes too long.
+async fn rest(connection: Object, limit: Duration) {
+    // Answers come in the order of the questions.
+    let is_idle = timeout(limit, connection.batch_execute("")).await;
+    if !matches!(is_idle, Ok(Ok(()))) {
+        close(connection);
     }
 }

@@ -17,6 +17,10 @@
 //! The server is told how long a statement and a wait for a lock may take. Each answer also has a limit on
 //! this side (`sql`): a network that is silent ends no call by itself.
 //!
+//! # Capacity
+//! Some connections are left to reads, so that these go on where commits take long. A write of which nobody
+//! knows whether it was committed may still occupy a session at the server, so it counts on among the writes.
+//!
 //! # Cancellation
 //! A write goes on when its caller goes away, to its end: so no write is left open in the middle.
 
@@ -28,9 +32,9 @@ use deadpool_postgres::Pool;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use crate::domain::error::{Error, Result};
+use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{OrganizationId, StoreId};
 use crate::domain::load::QueueLoad;
 use crate::metadata::damaged_rows::DamagedRows;
@@ -53,7 +57,10 @@ const CALLS: usize = 4096;
 /// The most runs of one call.
 const ATTEMPTS: u32 = 6;
 
-/// The pause between two questions for it.
+/// The part of the connections that is left to reads: one of so many.
+const READS: usize = 8;
+
+/// The pause between two questions for the fate of a write.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The mark of a write. Also locks the row, so that a question for its fate waits for its end, and before
@@ -125,6 +132,8 @@ pub(super) struct Engine {
     pool: Pool,
     limits: Limits,
     calls: Arc<Semaphore>,
+    /// The writes that may run at a time.
+    writes: Arc<Semaphore>,
     marks: Marks,
     shares: Arc<Shares>,
     /// The writes of which nobody knows yet whether they were committed.
@@ -135,12 +144,14 @@ pub(super) struct Engine {
 
 impl Engine {
     pub(super) fn new(pool: Pool, options: &PostgresOptions, store: StoreId) -> Self {
+        let writes = most_writes(options.connections);
         Self {
             pool,
             limits: Limits::of(options),
             calls: Arc::new(Semaphore::new(CALLS)),
+            writes: Arc::new(Semaphore::new(writes)),
             marks: Marks::new(),
-            shares: Arc::new(Shares::of(options.connections, options.connect_timeout)),
+            shares: Arc::new(Shares::of(writes, options.connect_timeout)),
             fates: Fates::default(),
             store,
             damaged: DamagedRows::default(),
@@ -228,7 +239,12 @@ impl Engine {
                 Some(organization) => Some(engine.shares.enter(organization).await?),
                 None => None,
             };
+            let turn = engine.turn().await?;
             let outcome = engine.run(doing, Manner::Write, &args, work).await;
+
+            if matches!(&outcome, Err(error) if error.kind() == ErrorKind::OutcomeUnknown) {
+                engine.fates.keep(turn);
+            }
             drop((place, call));
             if outcome.is_err() {
                 engine.ask_for_fates();
@@ -236,6 +252,12 @@ impl Engine {
             outcome
         });
         running.await.unwrap_or_else(|lost| Err(Error::internal(doing, lost)))
+    }
+
+    /// Waits until a write may begin; `Busy` if that takes too long.
+    async fn turn(&self) -> Result<OwnedSemaphorePermit> {
+        let turn = timeout(self.limits.journey, Arc::clone(&self.writes).acquire_owned()).await;
+        turn.map_err(|_| fault::busy())?.map_err(|_| fault::closed())
     }
 
     /// Lets a call in, unless too many run or the engine is closed.
@@ -249,9 +271,13 @@ impl Engine {
         })
     }
 
-    /// Returns how many calls wait for a connection.
+    /// Returns how many calls wait for a connection, or for their turn to have one.
     pub(super) fn load(&self) -> QueueLoad {
-        QueueLoad::new(self.pool.status().waiting, CALLS)
+        let pool = self.pool.status();
+        let (running, working) =
+            (CALLS - self.calls.available_permits(), pool.size.saturating_sub(pool.available));
+        let waiting = if self.pool.is_closed() { 0 } else { running.saturating_sub(working) };
+        QueueLoad::new(waiting, CALLS)
     }
 
     /// Waits for the calls under way, and refuses all others.
@@ -382,7 +408,8 @@ impl Engine {
     async fn fate(&self, mark: Mark) -> Result<(), Fault> {
         let end = Instant::now() + self.limits.fate;
         loop {
-            let unknown = match self.is_committed(mark).await {
+            let asked = timeout_at(end, self.is_committed(mark)).await;
+            let unknown = match asked.unwrap_or(Err(Fault::Silent(self.limits.fate))) {
                 Ok(true) => return Ok(()),
                 Ok(false) => return Err(Fault::RolledBack),
                 Err(fault) => fault.to_string(),
@@ -417,6 +444,11 @@ async fn roll_back(mut sql: Sql, manner: Manner) {
     if sql.batch("ROLLBACK").await.is_ok() {
         sql.has_ended();
     }
+}
+
+/// Returns how many of the connections writes may have.
+fn most_writes(connections: usize) -> usize {
+    connections.saturating_sub(connections.div_ceil(READS)).max(1)
 }
 
 /// Draws a pause before the next run of a call, so that rivals do not meet again.

@@ -53,7 +53,7 @@ impl PostgresMetadata {
             let writers = self
                 .engine
                 .read("looking for earlier writes", &(), |sql, ()| Box::pin(writers(sql)));
-            let Some(writers) = writers.await? else { return Ok(()) };
+            let Some(writers) = writers.await? else { break };
             if began.elapsed() >= limit {
                 return Err(refusal(&writers));
             }
@@ -67,6 +67,10 @@ impl PostgresMetadata {
             }
             sleep(PAUSE).await;
         }
+
+        // Not before: the row of a mark is locked as long as its transaction is open.
+        let marks = self.engine.forget_old_marks();
+        marks.await.map_err(|fault| fault.into_error("forgetting old marks"))
     }
 }
 

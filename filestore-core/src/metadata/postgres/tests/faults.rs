@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::poll_immediate;
 
+use super::super::sql::Lock;
 use super::proxy::{AtCommit, Proxy, SlowCommits};
 use super::*;
 use crate::domain::error::ErrorKind;
@@ -287,6 +288,94 @@ async fn a_start_waits_for_the_writes_of_an_earlier_process() {
     next.await_writers().await.unwrap();
     assert_eq!(get(&next, record.file_id).await.as_deref(), Some(&record));
     assert_eq!(call.await.unwrap().unwrap(), Inserted::Done);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_statement_of_a_process_that_is_gone_keeps_no_start_waiting() {
+    let (before, schema) = fresh();
+    let pool = super::super::pool::pool(&schema.options()).unwrap();
+    let (dying, watcher) = (pool.get().await.unwrap(), pool.get().await.unwrap());
+    let writers = Lock::Writers.number(before.store_id());
+    let begin =
+        format!("BEGIN; SELECT pg_advisory_xact_lock({writers}); SET LOCAL statement_timeout TO 0");
+    dying.batch_execute(&begin).await.unwrap();
+
+    let name = schema.name();
+    let statement = format!("SELECT pg_sleep(3600), '{name}'");
+    let mut long = Box::pin(dying.batch_execute(&statement));
+    let query = "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query = $1";
+    while watcher.query_opt(query, &[&statement]).await.unwrap().is_none() {
+        assert!(poll_immediate(&mut long).await.is_none());
+    }
+    drop(long);
+    drop(deadpool_postgres::Object::take(dying));
+
+    schema.open().await_writers().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commits_that_wait_at_the_server_leave_connections_to_reads() {
+    let (direct, schema) = fresh();
+    let slow = SlowCommits::of(&schema).await;
+    let metadata = Arc::new(PostgresMetadata::open(&hasty(schema.options())).await.unwrap());
+    let records: Vec<_> = (0..20).map(|number| ready(&format!("org{number}"))).collect();
+    let calls: Vec<_> = records
+        .iter()
+        .map(|record| {
+            let (metadata, files) = (Arc::clone(&metadata), insert([record.clone()]));
+            tokio::spawn(async move { metadata.insert_files(files).await })
+        })
+        .collect();
+
+    slow.session().await;
+    let mut reads = 0;
+    while !calls.iter().all(tokio::task::JoinHandle::is_finished) {
+        assert_eq!(get(&*metadata, records[0].file_id).await, None, "not committed yet");
+        reads += 1;
+    }
+    assert!(reads > 0);
+    let mut unknown = Vec::new();
+    for (call, record) in calls.into_iter().zip(records) {
+        match call.await.unwrap().unwrap_err().kind() {
+            ErrorKind::OutcomeUnknown => unknown.push(record),
+            kind => assert_eq!(kind, ErrorKind::Busy),
+        }
+    }
+    assert_eq!(unknown.len(), 7, "an eighth of the connections is left to reads");
+    let error = metadata.insert_files(insert([ready("late")])).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy, "the turns of unknown writes are taken");
+
+    slow.go_on().await;
+    metadata.outcomes_known().await.unwrap();
+    for record in &unknown {
+        assert_eq!(get(&direct, record.file_id).await.as_deref(), Some(record));
+    }
+    for number in 0..10 {
+        put(&*metadata, ready(&format!("next{number}"))).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_read_keeps_nobody_waiting_behind_it() {
+    let (metadata, schema) = fresh();
+    let record = put(&metadata, ready("acme")).await;
+    let (statement_timeout, lock_timeout) = (Duration::from_hours(1), Duration::from_hours(1));
+    let few = PostgresOptions { connections: 2, ..hasty(schema.options()) };
+    let options = PostgresOptions { statement_timeout, lock_timeout, ..few };
+    let small = PostgresMetadata::open(&options).await.unwrap();
+    let pool = super::super::pool::pool(&schema.options()).unwrap();
+    let other = pool.get().await.unwrap();
+    other.batch_execute("BEGIN; LOCK TABLE files IN ACCESS EXCLUSIVE MODE").await.unwrap();
+
+    let read = || small.file(record.file_id, &Scope::All);
+    let both = async { tokio::join!(read(), read()) };
+    let given_up = tokio::time::timeout(Duration::from_millis(500), both).await;
+    assert!(given_up.is_err());
+    let ping = async { while small.ping().await.is_err() {} };
+    let ping = tokio::time::timeout(Duration::from_mins(1), ping).await;
+    ping.expect("not behind the statements that wait for a lock");
+    other.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(get(&small, record.file_id).await.as_deref(), Some(&record));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

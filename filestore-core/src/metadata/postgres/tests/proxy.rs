@@ -150,7 +150,8 @@ impl SlowCommits {
         let name = schema.name().to_owned();
         let lock = format!("pg_advisory_xact_lock(hashtextextended('{name}', 0))");
         schema.run(&format!(
-            "CREATE FUNCTION wait_for_the_test() RETURNS trigger LANGUAGE plpgsql SET lock_timeout TO 0 AS $$ BEGIN
+            "CREATE FUNCTION wait_for_the_test() RETURNS trigger LANGUAGE plpgsql
+             SET lock_timeout TO 0 SET client_connection_check_interval TO 0 AS $$ BEGIN
              PERFORM {lock}; RETURN NULL; END $$;
              CREATE CONSTRAINT TRIGGER wait_for_the_test AFTER INSERT ON files DEFERRABLE INITIALLY DEFERRED
              FOR EACH ROW EXECUTE FUNCTION wait_for_the_test()"

@@ -154,6 +154,7 @@ async fn an_organization_that_waits_for_itself_leaves_connections_to_others() {
         let query = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
              AND ((classid::bigint << 32) | objid::bigint) = $1";
         let mut waiting: i64 = 0;
+        // Half of the writes, which have seven of the eight connections.
         while waiting < 4 {
             waiting = other.query_one(query, &[&lock]).await.unwrap().get(0);
         }
