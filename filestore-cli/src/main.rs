@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 fn main() -> ExitCode {
-    if let Some(code) = filestore_core::launch(std::env::args_os()) {
+    if let Some(code) = filestore_core::variants::launch(std::env::args_os()) {
         return code;
     }
     let cli = args::Cli::parse_checked();

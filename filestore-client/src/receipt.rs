@@ -11,7 +11,7 @@ impl Client {
     /// Asks for the receipt of a purged file: who deleted it, which bytes went from where, and which
     /// backups still have them. [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) until the purge has
     /// ended. The signature is not looked at: `filestore purge receipt --verify` does that, and
-    /// `filestore_core::verify_receipt`.
+    /// `filestore_core::receipts::verify_receipt`.
     ///
     /// ```no_run
     /// # async fn run(client: filestore_client::Client) -> Result<(), Box<dyn std::error::Error>> {

@@ -34,17 +34,19 @@
 //! | for | see |
 //! |---|---|
 //! | everyday work: upload, read, list, variants, delete | [`FileStore`] |
-//! | options | [`FileStoreBuilder`], [`StoreConfig`] |
-//! | uploads in steps, idempotency keys, quotas | [`FileStore::uploads`] |
-//! | URLs that work without a key | [`FileStore::signing`] |
-//! | where an organization's files go | [`FileStore::bindings`] |
-//! | purge, sync, migration, providers, the variant cache | [`FileStore::admin`] |
-//! | keys, for whoever serves a store over a network | [`FileStore::keys`] |
-//! | proof that a purged file is gone | [`FileStore::receipts`], [`verify_receipt`] |
+//! | options | [`FileStoreBuilder`], [`StoreConfig`], [`config`] |
 //! | background work | [`Workers`] |
 //! | what went wrong | [`Error`], [`ErrorKind`] |
+//! | uploads in steps, idempotency keys, quotas | [`FileStore::uploads`], [`uploads`] |
+//! | sheets, sizes, converters | [`FileStore::variant`], [`FileStore::sheet`], [`variants`] |
+//! | URLs that work without a key | [`FileStore::signing`], [`signing`] |
+//! | where an organization's files go | [`FileStore::bindings`], [`bindings`] |
+//! | keys, for whoever serves a store over a network | [`FileStore::keys`], [`keys`] |
+//! | purge, sync, migration, providers, checks, backups | [`FileStore::admin`], [`admin`] |
+//! | proof that a purged file is gone | [`FileStore::receipts`], [`receipts`] |
 //!
-//! All of it is at the root of the crate: `use filestore_core::{...}` is enough.
+//! What everyday work names is at the root of the crate; each other group of calls has its types in a module of
+//! the same name.
 //!
 //! # Features
 //!
@@ -127,77 +129,136 @@ pub mod web {
 #[cfg(feature = "store")]
 pub use self::{
     domain::{
+        clock::{Clock, ManualClock, Timestamp},
+        config::{Durability, Limits, StoreConfig},
+        custom_metadata::CustomMetadata,
+        disposition::Disposition,
+        error::{Details, Error, ErrorKind, Result},
+        id::{BlobId, FileId, OrganizationId, OrganizationNumber, Sha256, SubSystem},
+        lifecycle::FileState,
+        listing::ListFilter,
+        path::BlobKey,
+        provider::{Provider, ProviderCode},
+        record::{Blob, Dimensions, FileRecord, Thumbhash},
+        scope::Scope,
+        status::{Location, PurgeStatus, Status, SyncStatus},
+        usage::{Stored, Usage},
+    },
+    service::{
+        BatchItem, ByteStream, Change, Changed, Edit, FilePage, FileStore, FileStoreBuilder,
+        IfMatch, ListRequest, NewBatch, NewUpload, Opened, Preconditions, Replacement,
+    },
+    storage::DataDir,
+    variant::Fit,
+    worker::Workers,
+};
+
+/// Work for who runs a store: purge, sync, migration, checks, backups, providers, and what their reports say.
+#[cfg(feature = "store")]
+pub mod admin {
+    pub use crate::domain::{
         backlog::{ProviderBacklog, Waiting},
         backup::{
             BackupOptions, BackupReport, BlobFault, BlobProblem, PruneReport, RestoreReport,
             RestoredAs, Selection, SnapshotBytes, SnapshotClouds, SnapshotInfo, VerifyReport,
         },
-        binding::{Binding, BindingChange, NewBinding},
-        clock::{Clock, ManualClock, Timestamp},
-        config::{
-            AnimationLimits, BackupDestination, ConverterConfig, ConverterOutput, Durability,
-            Limits, MetadataPlace, PostgresConfig, ScrubConfig, SigningConfig, StoreConfig,
-            SyncConfig, VariantConfig,
-        },
-        custom_metadata::CustomMetadata,
         damage::{Damage, DamagedRow},
-        disposition::Disposition,
         erasure::{EraseReceipt, ErasedPlace, Removed},
-        error::{Details, Error, ErrorKind, Result},
         fsck::{
             Finding, FindingKind, FindingOutcome, FsckDepth, FsckMode, FsckOptions, FsckReport,
             FsckRunning, FsckStart, FsckStatus, FsckSummary,
         },
-        id::{
-            BlobId, DestinationId, FileId, KeyId, OrganizationId, OrganizationNumber, Sha256,
-            SnapshotId, StoreId, SubSystem,
-        },
-        key::{ApiKey, KeyDigest, KeyScope, KeyScopes, KeySecret, NewKey},
-        lifecycle::FileState,
-        listing::ListFilter,
+        id::{DestinationId, SnapshotId, StoreId},
         load::{Load, QueueLoad, VariantLoad},
         overview::{Advice, DiskSpace, Overview, ProviderStatus, Unfinished},
-        path::BlobKey,
-        provider::{OptionValue, Provider, ProviderCode, ProviderConfig},
         provider_health::{BreakerHealth, BreakerState, ProviderFault, ProviderHealth},
-        receipt::{
-            AwaitedBlob, Content, DeletedBy, HoldingSnapshot, LookedAt, PurgeReceipt, PurgedFile,
-            RemovedBlob,
-        },
-        receipt_key::{ReceiptKeyInfo, SignedReceipt, VerifiedReceipt, verify_receipt},
-        record::{Blob, Dimensions, FileRecord, Thumbhash},
-        reply::StoredReply,
         report::{
             MigrateHolding, MigratePlan, MigrateReport, MigrateRunning, MigrateStatus,
             MigrateVerifyReport, ProviderInfo, PurgeReport, SyncReport, SyncStatusReport,
             WorkFailure,
         },
-        scope::Scope,
-        sheet::{SheetGrid, SheetPlace},
+    };
+    pub use crate::service::{Health, Reloaded};
+    pub use crate::storage::{CheckOutcome, CheckStep, ProviderCheck};
+    pub use crate::variant::CacheReport;
+    pub use crate::worker::{
+        Admin, Backups, CopiedRecords, NoProgress, Progress, copy_records, migrate::MigrateOptions,
+    };
+}
+
+/// Bindings of organizations to providers.
+#[cfg(feature = "store")]
+pub mod bindings {
+    pub use crate::domain::binding::{Binding, BindingChange, NewBinding};
+    pub use crate::service::Bindings;
+}
+
+/// Parts of a [`StoreConfig`].
+#[cfg(feature = "store")]
+pub mod config {
+    pub use crate::domain::{
+        config::{
+            AnimationLimits, BackupDestination, ConverterConfig, ConverterOutput, MetadataPlace,
+            PostgresConfig, ScrubConfig, SigningConfig, SyncConfig, VariantConfig,
+        },
+        provider::{OptionValue, ProviderConfig},
+    };
+    pub use crate::storage::ProviderRegistry;
+}
+
+/// Keys of the API, for whoever serves a store over a network.
+#[cfg(feature = "store")]
+pub mod keys {
+    pub use crate::domain::{
+        id::KeyId,
+        key::{ApiKey, KeyDigest, KeyScope, KeyScopes, KeySecret, NewKey},
+    };
+    pub use crate::service::Keys;
+}
+
+/// Receipts of purges, and what they say.
+#[cfg(feature = "store")]
+pub mod receipts {
+    pub use crate::domain::{
+        receipt::{
+            AwaitedBlob, Content, DeletedBy, HoldingSnapshot, LookedAt, PurgeReceipt, PurgedFile,
+            RemovedBlob,
+        },
+        receipt_key::{ReceiptKeyInfo, SignedReceipt, VerifiedReceipt, verify_receipt},
+    };
+    pub use crate::service::Receipts;
+}
+
+/// URLs that work without a key.
+#[cfg(feature = "store")]
+pub mod signing {
+    pub use crate::domain::{
         signature::{SignedMethod, SigningSecret},
         signed_url::{SignFile, SignUpload, SignedUrl, SigningSecretInfo, UploadPermit},
-        status::{Location, PurgeStatus, Status, SyncStatus},
-        usage::{Stored, Usage},
-    },
-    service::{
-        BatchItem, Bindings, ByteStream, Change, Changed, Edit, FilePage, FileStore,
-        FileStoreBuilder, GivenName, Health, IdempotencyGuard, IfMatch, Keys, ListRequest,
-        NewBatch, NewUpload, Opened, PartHints, PermitGuard, Preconditions, QuotaReservation,
-        Receipts, Reloaded, Replacement, Signing, Uploaded, Uploads, VariantRequest,
-    },
-    storage::{
-        CheckOutcome, CheckStep, DataDir, PresignMethod, ProviderCheck, ProviderRegistry,
-        StagedBlob, StagingWriter,
-    },
-    variant::{
-        CacheReport, Fit, LAUNCHER_ARGUMENT, Motion, Sheet, SheetCell, Variant, VariantKey,
-        VariantSize, launch,
-    },
-    worker::{
-        Admin, Backups, CopiedRecords, NoProgress, Progress, Workers, copy_records,
-        migrate::MigrateOptions,
-    },
-};
+    };
+    pub use crate::service::Signing;
+    pub use crate::storage::PresignMethod;
+}
+
+/// Uploads in steps: receive first, commit later; idempotency keys, quotas.
+#[cfg(feature = "store")]
+pub mod uploads {
+    pub use crate::domain::reply::StoredReply;
+    pub use crate::service::{
+        GivenName, IdempotencyGuard, PartHints, PermitGuard, QuotaReservation, Uploaded, Uploads,
+    };
+    pub use crate::storage::{StagedBlob, StagingWriter};
+}
+
+/// Reduced pictures, sheets of them, and the launcher of converters.
+#[cfg(feature = "store")]
+pub mod variants {
+    pub use crate::domain::sheet::{SheetGrid, SheetPlace};
+    pub use crate::service::VariantRequest;
+    pub use crate::variant::{
+        LAUNCHER_ARGUMENT, Motion, Sheet, SheetCell, Variant, VariantKey, VariantSize, launch,
+    };
+}
 
 /// Compiles the README's example.
 #[cfg(all(doctest, feature = "store"))]

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use filestore_core::admin::{FindingKind, FsckDepth, FsckMode};
 use filestore_core::worker::NoProgress;
-use filestore_core::{FindingKind, FsckDepth, FsckMode};
 use filestore_workspace::fixtures::noise;
 use filestore_workspace::s3::{Fault, Operation};
 use filestore_workspace::{

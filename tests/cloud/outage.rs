@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use filestore_core::bindings::NewBinding;
 use filestore_core::domain::clock::{ManualClock, Timestamp};
 use filestore_core::domain::config::{Durability, StoreConfig};
 use filestore_core::worker::NoProgress;
-use filestore_core::{FileStore, NewBinding, NewUpload, ProviderCode, Scope, Workers};
+use filestore_core::{FileStore, NewUpload, ProviderCode, Scope, Workers};
 use filestore_workspace::{Remote, S3Server};
 
 /// Files that wait: as many as the environment says, or few enough for every run of the tests.

@@ -1,8 +1,9 @@
 //! Unfinished uploads in parts, where the provider does what real ones seldom do.
 
+use filestore_core::admin::{FindingKind, FsckMode};
 use filestore_core::domain::clock::{ManualClock, Timestamp};
 use filestore_core::domain::id::BlobId;
-use filestore_core::{ErrorKind, FindingKind, FsckMode, NewUpload};
+use filestore_core::{ErrorKind, NewUpload};
 use filestore_workspace::s3::{Fault, Operation};
 use filestore_workspace::{Remote, S3Server, eventually};
 

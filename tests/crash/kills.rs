@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use fastrand::Rng;
-use filestore_core::DeletedBy;
+use filestore_core::receipts::DeletedBy;
 use filestore_workspace::directory_in_memory;
 use tempfile::TempDir;
 

@@ -14,10 +14,11 @@ use std::time::Duration;
 
 use clap::Args;
 use fastrand::Rng;
-use filestore_core::{
-    BackupOptions, Backups, ErrorKind, FileId, FileStore, FsckDepth, FsckMode, FsckOptions,
-    MigrateOptions, NewBinding, NewUpload, NoProgress, Result, Scope,
+use filestore_core::admin::{
+    BackupOptions, Backups, FsckDepth, FsckMode, FsckOptions, MigrateOptions, NoProgress,
 };
+use filestore_core::bindings::NewBinding;
+use filestore_core::{ErrorKind, FileId, FileStore, NewUpload, Result, Scope};
 use filestore_server::Config;
 use filestore_workspace::directory_in_memory;
 use tempfile::TempDir;

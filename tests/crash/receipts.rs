@@ -8,11 +8,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitCode;
 
+use filestore_core::receipts::{DeletedBy, SignedReceipt, verify_receipt};
 use filestore_core::tasks::step::Step;
-use filestore_core::{
-    DeletedBy, ErrorKind, FileId, FileStore, ProviderCode, Result, Scope, SignedReceipt,
-    verify_receipt,
-};
+use filestore_core::{ErrorKind, FileId, FileStore, ProviderCode, Result, Scope};
 use filestore_workspace::{directory_in_memory, eventually, http_client, sha256_hex};
 use rusqlite::OpenFlags;
 use rustix::process::Signal;

@@ -7,10 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use filestore_core::admin::{MigrateOptions, NoProgress};
+use filestore_core::bindings::{BindingChange, NewBinding};
 use filestore_core::tasks::step::Step;
+use filestore_core::uploads::GivenName;
 use filestore_core::{
-    BindingChange, ErrorKind, FileId, FileStore, GivenName, MigrateOptions, NewBatch, NewBinding,
-    NewUpload, NoProgress, OrganizationNumber, Result, Scope, StoreConfig,
+    ErrorKind, FileId, FileStore, NewBatch, NewUpload, OrganizationNumber, Result, Scope,
+    StoreConfig,
 };
 use filestore_server::Config;
 

@@ -6,9 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use filestore_core::admin::NoProgress;
+use filestore_core::receipts::DeletedBy;
 use filestore_core::{
-    Clock, DeletedBy, FileRecord, FileStore, ListRequest, ManualClock, NoProgress, ProviderCode,
-    Result, Scope,
+    Clock, FileRecord, FileStore, ListRequest, ManualClock, ProviderCode, Result, Scope,
 };
 use filestore_server::Config;
 

@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use clap::Args;
+use filestore_core::receipts::DeletedBy;
 use filestore_core::tasks::step::Step;
-use filestore_core::{DeletedBy, FileId, FileRecord, Result, Scope};
+use filestore_core::{FileId, FileRecord, Result, Scope};
 use filestore_workspace::directory_in_memory;
 use rustix::process::Signal;
 use tempfile::TempDir;

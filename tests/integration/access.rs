@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use filestore_core::{FileStore, KeyScope, KeySecret, NewKey, NewUpload, Scope};
+use filestore_core::keys::{KeyScope, KeySecret, NewKey};
+use filestore_core::{FileStore, NewUpload, Scope};
 use filestore_server::{Auth, Server, StartError};
 use filestore_workspace::wire::Wire;
 use filestore_workspace::{Call, Form, Reply, TestServer, eventually};

@@ -6,7 +6,7 @@ use filestore_client::ErrorKind;
 use filestore_client::api::{
     CreateBackup, ForgetBackups, PruneBackups, RestoreBackup, VerifyBackup,
 };
-use filestore_core::BackupDestination;
+use filestore_core::config::BackupDestination;
 use filestore_workspace::{TestServer, eventually};
 use serde_json::json;
 use tempfile::TempDir;

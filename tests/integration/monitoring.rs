@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use filestore_core::{KeyScope, NewKey, Scope};
+use filestore_core::Scope;
+use filestore_core::keys::{KeyScope, NewKey};
 use filestore_workspace::wire::Wire;
 use filestore_workspace::{Call, TestServer, eventually};
 use reqwest::Method;

@@ -1,7 +1,9 @@
 //! Receipts of purges over HTTP (reference §4.13).
 
 use filestore_client::Client;
-use filestore_core::{KeyScope, NewKey, Scope, verify_receipt};
+use filestore_core::Scope;
+use filestore_core::keys::{KeyScope, NewKey};
+use filestore_core::receipts::verify_receipt;
 use filestore_workspace::{Reply, TestServer, eventually};
 use serde_json::{Value, json};
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use filestore_core::{KeyScope, NewKey, Scope};
+use filestore_core::Scope;
+use filestore_core::keys::{KeyScope, NewKey};
 use filestore_workspace::{Call, Reply, TestServer, fixtures};
 use futures_util::future::join;
 use image::{DynamicImage, ImageFormat};

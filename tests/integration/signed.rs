@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use filestore_client::api::{Disposition, Fit, SignRequest, SignUploadRequest};
-use filestore_core::{SignedMethod, SigningSecret, Timestamp};
+use filestore_core::Timestamp;
+use filestore_core::signing::{SignedMethod, SigningSecret};
 use filestore_workspace::wire::Wire;
 use filestore_workspace::{Form, Reply, TestServer, eventually, fixtures};
 use reqwest::Method;

@@ -162,7 +162,7 @@ async fn a_migration_through_the_killed_node_stops_and_goes_on() {
     .await;
 }
 
-async fn migrate(server: &TestServer, to: &str) -> filestore_core::MigrateReport {
+async fn migrate(server: &TestServer, to: &str) -> filestore_core::admin::MigrateReport {
     let to: ProviderCode = to.parse().unwrap();
     let options = MigrateOptions::default();
     server

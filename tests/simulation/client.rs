@@ -4,11 +4,14 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use filestore_core::admin::{MigrateOptions, NoProgress};
+use filestore_core::bindings::{BindingChange, NewBinding};
 use filestore_core::storage::{SimulatedProviders, Weather};
 use filestore_core::tasks::simulation;
+use filestore_core::uploads::GivenName;
 use filestore_core::{
-    BindingChange, Clock, Error, ErrorKind, FileId, FileStore, GivenName, MigrateOptions, NewBatch,
-    NewBinding, NewUpload, NoProgress, OrganizationNumber, ProviderCode, Result, Scope,
+    Clock, Error, ErrorKind, FileId, FileStore, NewBatch, NewUpload, OrganizationNumber,
+    ProviderCode, Result, Scope,
 };
 use tokio::time::{sleep, timeout};
 

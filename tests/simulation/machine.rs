@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use filestore_core::admin::NoProgress;
 use filestore_core::tasks::simulation::Simulation;
+use filestore_core::uploads::GivenName;
 use filestore_core::{
-    ErrorKind, FileId, FileStore, GivenName, ListRequest, ManualClock, NewBatch, NewUpload,
-    NoProgress, Result, Scope, StoreConfig, Timestamp,
+    ErrorKind, FileId, FileStore, ListRequest, ManualClock, NewBatch, NewUpload, Result, Scope,
+    StoreConfig, Timestamp,
 };
 use filestore_workspace::directory_in_memory;
 use proptest::prelude::*;

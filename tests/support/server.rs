@@ -37,11 +37,11 @@ fn keep_records_in_postgres(config: &mut Config, dir: &Path) {
         write!(schema, "{byte:02x}").expect("a string takes every write");
     }
 
-    let mut place = filestore_core::PostgresConfig::new(address);
+    let mut place = filestore_core::config::PostgresConfig::new(address);
     place.schema = schema;
     place.connections = 6;
     place.only_server = true;
-    config.store.metadata = filestore_core::MetadataPlace::Postgres(place);
+    config.store.metadata = filestore_core::config::MetadataPlace::Postgres(place);
 }
 
 /// A running server. Dropping it drops the server and removes the directory; [`TestServer::stop`]

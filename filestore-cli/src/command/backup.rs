@@ -5,11 +5,12 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
+use filestore_core::StoreConfig;
+use filestore_core::admin::{Backups, RestoredAs};
 use filestore_core::api::{
     BackupError, BackupFault, BackupForgetReport, BackupPruneReport, BackupReport,
     BackupRestoreReport, BackupVerifyReport, CreateBackup, ForgetBackups, RestoreBackup, Snapshot,
 };
-use filestore_core::{Backups, RestoredAs, StoreConfig};
 
 use crate::args::{BackupCommand, RestoredPart, SnapshotArgs};
 use crate::failure::{Exit, Failure, Result};

@@ -1,7 +1,7 @@
 //! `key`: the keys that callers of a server show.
 
-use filestore_core::KeySecret;
 use filestore_core::api::{ALL_ORGANIZATIONS, CreateKey, KeyReply, NewKeyReply, RotateKey};
+use filestore_core::keys::KeySecret;
 use serde::Serialize;
 
 use crate::args::KeyCommand;

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use filestore_core::{CopiedRecords, MetadataPlace, PostgresConfig, StoreConfig, copy_records};
+use filestore_core::StoreConfig;
+use filestore_core::admin::{CopiedRecords, copy_records};
+use filestore_core::config::{MetadataPlace, PostgresConfig};
 use serde_json::json;
 
 use crate::args::{CopyArgs, MetadataCommand};

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::Path;
 
+use filestore_core::Timestamp;
 use filestore_core::api::{BackupLook, DeletedBy, PurgeReceipt, ReceiptKeyReply};
-use filestore_core::{Timestamp, VerifiedReceipt, verify_receipt};
+use filestore_core::receipts::{VerifiedReceipt, verify_receipt};
 use serde::Serialize;
 
 use crate::failure::{Exit, Failure, Result};

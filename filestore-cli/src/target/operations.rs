@@ -3,7 +3,6 @@
 use std::num::NonZeroUsize;
 
 use async_trait::async_trait;
-use filestore_core::Motion;
 use filestore_core::api::{
     AdminProvider, BackupForgetReport, BackupPruneReport, BackupReport, BackupRestoreReport,
     BackupVerifyReport, BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding,
@@ -14,6 +13,7 @@ use filestore_core::api::{
     SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply,
     SyncReport, SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
 };
+use filestore_core::variants::Motion;
 use tokio::sync::watch;
 
 use super::destination::Destination;

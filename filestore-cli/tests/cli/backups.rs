@@ -87,7 +87,8 @@ fn a_server_writes_only_where_its_configuration_says() {
         let path = config.data_dir.with_extension("backup");
         std::fs::create_dir(&path).unwrap();
         let name = "nightly".to_owned();
-        config.store.backup_destinations = vec![filestore_core::BackupDestination { name, path }];
+        config.store.backup_destinations =
+            vec![filestore_core::config::BackupDestination { name, path }];
     });
     bench.upload("hello.txt", "hello", &[]);
     bench.ok(&["backup", "create", "--to", "nightly"]);

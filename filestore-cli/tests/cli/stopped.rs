@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::Output;
 use std::time::Duration;
 
-use filestore_core::{FileStore, NewUpload, ProviderConfig, Scope, StoreConfig};
+use filestore_core::config::ProviderConfig;
+use filestore_core::{FileStore, NewUpload, Scope, StoreConfig};
 
 use crate::support::{filestore, text};
 

@@ -157,7 +157,8 @@ fn digits(text: &str, count: usize) -> Option<i64> {
 /// ```
 /// use std::time::Duration;
 ///
-/// use filestore_core::{FileStore, ManualClock, NewUpload, NoProgress, Scope, Timestamp};
+/// use filestore_core::admin::NoProgress;
+/// use filestore_core::{FileStore, ManualClock, NewUpload, Scope, Timestamp};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> filestore_core::Result<()> {

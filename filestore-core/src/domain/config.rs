@@ -291,7 +291,7 @@ pub struct VariantConfig {
     pub intermediate_cache_bytes: u64,
     /// Commands that make pictures of what is no picture.
     pub converters: Vec<ConverterConfig>,
-    /// The program that starts converters: one that calls `filestore_core::launch` first of all.
+    /// The program that starts converters: one that calls `filestore_core::variants::launch` first of all.
     pub launcher: Option<PathBuf>,
     /// Bytes of contact sheets kept in memory.
     pub sheet_cache_bytes: u64,

@@ -127,7 +127,7 @@ pub struct VerifiedReceipt {
 /// another key.
 ///
 /// ```
-/// let error = filestore_core::verify_receipt(b"{}", None).unwrap_err();
+/// let error = filestore_core::receipts::verify_receipt(b"{}", None).unwrap_err();
 /// assert_eq!(error.kind(), filestore_core::ErrorKind::MalformedBody);
 /// ```
 pub fn verify_receipt(document: &[u8], public_key: Option<&str>) -> Result<VerifiedReceipt> {

@@ -55,7 +55,8 @@ impl SignedUrl {
 /// ```
 /// use std::time::Duration;
 ///
-/// use filestore_core::{Fit, SignFile};
+/// use filestore_core::signing::SignFile;
+/// use filestore_core::Fit;
 ///
 /// # fn main() -> filestore_core::Result<()> {
 /// let thumbnail = SignFile::variant(200.try_into()?, Fit::Cover);
@@ -145,7 +146,7 @@ impl SignFile {
 /// The one upload that a URL is signed for.
 ///
 /// ```
-/// use filestore_core::SignUpload;
+/// use filestore_core::signing::SignUpload;
 ///
 /// # fn main() -> filestore_core::Result<()> {
 /// let avatar = SignUpload::new("42".parse()?, "avatars".parse()?).max_size(2 << 20).mime_type("image/png");

@@ -10,7 +10,8 @@ use crate::metadata::BindingOutcome;
 /// The bindings of organizations to providers; from [`FileStore::bindings`].
 ///
 /// ```no_run
-/// use filestore_core::{FileStore, NewBinding};
+/// use filestore_core::bindings::NewBinding;
+/// use filestore_core::FileStore;
 ///
 /// # async fn example(store: &FileStore) -> filestore_core::Result<()> {
 /// let new = NewBinding::new(42.try_into()?, "Acme", "s3".parse()?).with_sync();

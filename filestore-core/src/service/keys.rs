@@ -36,7 +36,8 @@ const LONGEST_OVERLAP: Duration = Duration::from_hours(30 * 24);
 /// The keys of a store; from [`FileStore::keys`].
 ///
 /// ```
-/// use filestore_core::{FileStore, KeyScope, NewKey, Scope};
+/// use filestore_core::keys::{KeyScope, NewKey};
+/// use filestore_core::{FileStore, Scope};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> filestore_core::Result<()> {

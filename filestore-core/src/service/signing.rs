@@ -44,7 +44,8 @@ pub(super) struct SigningSecrets {
 /// Signed URLs of a store; from [`FileStore::signing`].
 ///
 /// ```
-/// use filestore_core::{FileStore, Fit, NewUpload, Scope, SignFile, SignedMethod};
+/// use filestore_core::signing::{SignFile, SignedMethod};
+/// use filestore_core::{FileStore, Fit, NewUpload, Scope};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> filestore_core::Result<()> {

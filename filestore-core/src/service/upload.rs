@@ -22,7 +22,8 @@ use crate::storage::{StagedBlob, StagingWriter};
 /// are dropped leave nothing behind.
 ///
 /// ```
-/// use filestore_core::{FileStore, NewUpload, Uploaded};
+/// use filestore_core::uploads::Uploaded;
+/// use filestore_core::{FileStore, NewUpload};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> filestore_core::Result<()> {
@@ -86,7 +87,8 @@ impl FileStore {
     /// reader. The records come in the order of the files.
     ///
     /// ```no_run
-    /// use filestore_core::{FileStore, GivenName, NewBatch};
+    /// use filestore_core::uploads::GivenName;
+    /// use filestore_core::{FileStore, NewBatch};
     ///
     /// # async fn example(store: &FileStore) -> filestore_core::Result<()> {
     /// let batch = NewBatch::new("42".parse()?, "gallery".parse()?);

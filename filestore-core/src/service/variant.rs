@@ -223,7 +223,8 @@ impl FileStore {
 /// queue is full.
 ///
 /// ```no_run
-/// use filestore_core::{FileId, FileStore, Fit, Variant};
+/// use filestore_core::variants::Variant;
+/// use filestore_core::{FileId, FileStore, Fit};
 ///
 /// # async fn example(store: &FileStore, id: FileId) -> filestore_core::Result<()> {
 /// let (record, variant) = store.variant(id, 400).fit(Fit::Inside).await?;
@@ -253,7 +254,7 @@ impl<'a> VariantRequest<'a> {
     }
 
     /// Asks for all frames of an animation, in an animated WebP; a picture that does not move gives its
-    /// still variant. The store makes them if [`animated`](crate::VariantConfig::animated) is set.
+    /// still variant. The store makes them if [`animated`](crate::config::VariantConfig::animated) is set.
     pub fn animated(self) -> Self {
         self.motion(Motion::Animated)
     }

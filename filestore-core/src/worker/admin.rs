@@ -30,7 +30,8 @@ use crate::variant::CacheReport;
 /// database share the work out.
 ///
 /// ```no_run
-/// use filestore_core::{FileStore, NoProgress};
+/// use filestore_core::admin::NoProgress;
+/// use filestore_core::FileStore;
 ///
 /// # async fn example(store: &FileStore) -> filestore_core::Result<()> {
 /// let plan = store.admin().purge_plan().await?;
@@ -144,7 +145,7 @@ impl<'a> Admin<'a> {
     ///
     /// ```no_run
     /// # use std::sync::Arc;
-    /// # use filestore_core::NoProgress;
+    /// # use filestore_core::admin::NoProgress;
     /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
     /// let report = store.admin().sync(Arc::new(NoProgress)).await?;
     /// println!("{} files copied, {} still wait", report.synced, report.waiting);
@@ -234,7 +235,7 @@ impl<'a> Admin<'a> {
     ///
     /// ```no_run
     /// # use std::sync::Arc;
-    /// # use filestore_core::{MigrateOptions, NoProgress};
+    /// # use filestore_core::admin::{MigrateOptions, NoProgress};
     /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
     /// let mut options = MigrateOptions::default();
     /// options.bytes_per_second = Some(10 << 20);
@@ -276,7 +277,7 @@ impl<'a> Admin<'a> {
     ///
     /// ```no_run
     /// # use std::sync::Arc;
-    /// # use filestore_core::NoProgress;
+    /// # use filestore_core::admin::NoProgress;
     /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
     /// let (to, progress) = ("s3".parse()?, Arc::new(NoProgress));
     /// let report = store.admin().migrate_verify(42.try_into()?, &to, progress).await?;
@@ -314,7 +315,7 @@ impl<'a> Admin<'a> {
     /// and providers that the store's owner used.
     ///
     /// ```no_run
-    /// # use filestore_core::{FsckDepth, FsckOptions, NoProgress};
+    /// # use filestore_core::admin::{FsckDepth, FsckOptions, NoProgress};
     /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
     /// let mut options = FsckOptions::default();
     /// options.depth = FsckDepth::Deep;
@@ -370,7 +371,7 @@ impl<'a> Admin<'a> {
     /// `ProviderUnavailable` if this opener does not know the providers that the store's owner used.
     ///
     /// ```no_run
-    /// # use filestore_core::NoProgress;
+    /// # use filestore_core::admin::NoProgress;
     /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
     /// let receipt = store.admin().erase_organization(&"42".parse()?, &|| false, &NoProgress).await?;
     /// assert!(receipt.is_complete, "{:?}", receipt.places);
@@ -486,7 +487,7 @@ impl<'a> Admin<'a> {
     ///
     /// ```no_run
     /// # use std::sync::Arc;
-    /// # use filestore_core::{BackupOptions, Backups, NoProgress};
+    /// # use filestore_core::admin::{BackupOptions, Backups, NoProgress};
     /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
     /// let backups = Backups::create("/mnt/backup/files").await?;
     /// let options = BackupOptions::default();

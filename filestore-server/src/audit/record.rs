@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use filestore_core::KeyScope;
+use filestore_core::keys::KeyScope;
 use serde_json::Value;
 
 use super::{Actor, Entry, Outcome};

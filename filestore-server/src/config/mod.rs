@@ -6,8 +6,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use filestore_core::StoreConfig;
 use filestore_core::config_file::{self, ConfigFileError};
-use filestore_core::{KeyDigest, StoreConfig};
+use filestore_core::keys::KeyDigest;
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -254,8 +255,8 @@ mod tests {
     use super::*;
     use filestore_core::Durability;
     use filestore_core::Fit;
-    use filestore_core::MetadataPlace;
-    use filestore_core::ProviderRegistry;
+    use filestore_core::config::MetadataPlace;
+    use filestore_core::config::ProviderRegistry;
     use filestore_core::config_file;
 
     #[test]

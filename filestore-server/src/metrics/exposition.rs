@@ -1,7 +1,8 @@
 //! The families that describe the store and its listeners.
 
-use filestore_core::{
-    BreakerState, DiskSpace, FsckSummary, Load, ProviderStatus, Timestamp, VariantLoad, Waiting,
+use filestore_core::Timestamp;
+use filestore_core::admin::{
+    BreakerState, DiskSpace, FsckSummary, Load, ProviderStatus, VariantLoad, Waiting,
 };
 
 use super::text::Text;

@@ -6,7 +6,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use filestore_core::{ApiKey, DeletedBy, FileStore, KeyId, OrganizationId, Scope};
+use filestore_core::keys::{ApiKey, KeyId};
+use filestore_core::receipts::DeletedBy;
+use filestore_core::{FileStore, OrganizationId, Scope};
 use http::{HeaderMap, Method};
 
 use super::base::Base;

@@ -3,8 +3,9 @@
 
 use std::str::FromStr;
 
+use filestore_core::uploads::PartHints;
 use filestore_core::web::media;
-use filestore_core::{CustomMetadata, Error, ErrorKind, PartHints, Result};
+use filestore_core::{CustomMetadata, Error, ErrorKind, Result};
 
 use super::call::Call;
 use super::form::Part;

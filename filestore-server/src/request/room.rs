@@ -1,6 +1,7 @@
 //! The room that a request takes of its organization's quota while its bytes arrive.
 
-use filestore_core::{QuotaReservation, Result, StagingWriter};
+use filestore_core::Result;
+use filestore_core::uploads::{QuotaReservation, StagingWriter};
 
 use super::call::Call;
 

@@ -10,9 +10,8 @@
 //! a request acts with that right alone. An upload spends a permit (`used_permits`) in the
 //! transaction that inserts the record, so that neither a race nor a restart gives it away twice.
 
-use filestore_core::{
-    Error, ErrorKind, OrganizationId, Result, SignedMethod, SubSystem, Timestamp, UploadPermit,
-};
+use filestore_core::signing::{SignedMethod, UploadPermit};
+use filestore_core::{Error, ErrorKind, OrganizationId, Result, SubSystem, Timestamp};
 use http::Method;
 
 use super::call::{App, Call, Caller};
@@ -136,7 +135,7 @@ fn incomplete(name: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use filestore_core::SigningSecret;
+    use filestore_core::signing::SigningSecret;
 
     use super::*;
     use crate::routes::table::ROUTES;

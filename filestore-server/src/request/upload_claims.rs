@@ -1,8 +1,7 @@
 //! The claims that an upload holds from the moment its organization is known until its reply.
 
-use filestore_core::{
-    Error, IdempotencyGuard, OrganizationId, PermitGuard, QuotaReservation, Result,
-};
+use filestore_core::uploads::{IdempotencyGuard, PermitGuard, QuotaReservation};
+use filestore_core::{Error, OrganizationId, Result};
 
 use super::call::Call;
 

@@ -6,9 +6,8 @@
 use std::sync::Arc;
 
 use filestore_core::api::{BindingReply, BindingUpdateReply};
-use filestore_core::{
-    BindingChange, Error, ErrorKind, NewBinding, OrganizationNumber, ProviderCode, Result,
-};
+use filestore_core::bindings::{BindingChange, NewBinding};
+use filestore_core::{Error, ErrorKind, OrganizationNumber, ProviderCode, Result};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use filestore_core::api::{SheetCell, SheetMap};
+use filestore_core::variants::{Sheet, VariantSize};
 use filestore_core::web::serving::CSP_SANDBOX;
-use filestore_core::{Error, ErrorKind, FileId, Result, Sheet, VariantSize};
+use filestore_core::{Error, ErrorKind, FileId, Result};
 use http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
     IF_NONE_MATCH, VARY, X_CONTENT_TYPE_OPTIONS,

@@ -4,8 +4,8 @@
 //! access, metrics and the description of the API go by its rows. Tests hold both to one another, and
 //! a handler without a row answers nothing.
 
-use filestore_core::KeyScope;
 use filestore_core::api::PREFIX;
+use filestore_core::keys::KeyScope;
 use http::Method;
 
 use super::path::is_reserved;

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use filestore_core::{FileStore, KeyDigest, KeyScope, NewKey, Scope};
+use filestore_core::keys::{KeyDigest, KeyScope, NewKey};
+use filestore_core::{FileStore, Scope};
 
 use super::StartError;
 use crate::config::{Auth, Config};

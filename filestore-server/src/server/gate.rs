@@ -16,7 +16,8 @@
 //! # Cost
 //! One SHA-256 of a short text and one look-up in memory. No query.
 
-use filestore_core::{ApiKey, Error, ErrorKind, KeyScope};
+use filestore_core::keys::{ApiKey, KeyScope};
+use filestore_core::{Error, ErrorKind};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use std::sync::Arc;

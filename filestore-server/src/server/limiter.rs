@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use filestore_core::KeyId;
+use filestore_core::keys::KeyId;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::{Mutex, RwLock};
 use tokio::time::Instant;

@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use filestore_core::{CheckOutcome, Durability, FileStore, StoreConfig, Workers};
+use filestore_core::admin::CheckOutcome;
+use filestore_core::{Durability, FileStore, StoreConfig, Workers};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;

@@ -1,6 +1,6 @@
 //! Taking a changed configuration into use without a restart.
 
-use filestore_core::ProviderRegistry;
+use filestore_core::config::ProviderRegistry;
 
 use super::{Server, StartError, probe_providers, within_descriptors};
 use crate::config::Config;

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use filestore_core::{FindingKind, FsckDepth, FsckMode, FsckOptions, FsckReport, NoProgress};
+use filestore_core::admin::{
+    FindingKind, FsckDepth, FsckMode, FsckOptions, FsckReport, NoProgress,
+};
 use filestore_workspace::fixtures::noise;
 use filestore_workspace::{Remote, TestServer};
 

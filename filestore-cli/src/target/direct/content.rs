@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use filestore_core::api::{ChangeReply, FileRecord, Fit};
+use filestore_core::uploads::{GivenName, StagedBlob, Uploaded};
+use filestore_core::variants::{Motion, VariantSize};
 use filestore_core::web::media;
 use filestore_core::{
-    self as core, BatchItem, FileId, GivenName, Motion, NewBatch, NewUpload, OrganizationId,
-    Replacement, Scope, Sha256, StagedBlob, SubSystem, Uploaded, VariantSize,
+    self as core, BatchItem, FileId, NewBatch, NewUpload, OrganizationId, Replacement, Scope,
+    Sha256, SubSystem,
 };
 use futures_util::StreamExt;
 use sha2::{Digest, Sha256 as Hasher};
@@ -153,8 +155,10 @@ impl Direct {
         let size = VariantSize::try_from(size)?;
 
         Ok(match self.store.variant(id, size).fit(fit.into()).motion(motion).await? {
-            (_, core::Variant::WebP(bytes)) => Variant { bytes, mime_type: "image/webp".into() },
-            (_, core::Variant::PassThrough { mime }) => {
+            (_, core::variants::Variant::WebP(bytes)) => {
+                Variant { bytes, mime_type: "image/webp".into() }
+            }
+            (_, core::variants::Variant::PassThrough { mime }) => {
                 let bytes = self.store.read(id, &Scope::All).await?;
                 Variant { bytes, mime_type: mime.into() }
             }
@@ -166,7 +170,7 @@ impl Direct {
         ids: &[String],
         size: u32,
         fit: Fit,
-    ) -> Result<Arc<core::Sheet>> {
+    ) -> Result<Arc<core::variants::Sheet>> {
         let ids = ids.iter().map(|id| parse_id(id)).collect::<Result<Vec<_>>>()?;
         let size = VariantSize::try_from(size)?;
         Ok(self.store.sheet(&ids, size, fit.into(), &Scope::All).await?)

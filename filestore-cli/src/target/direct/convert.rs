@@ -1,10 +1,9 @@
 //! Turns requests of the command line and the wire into the core's types.
 
+use filestore_core::admin::{FsckDepth, FsckMode, FsckOptions, FsckStart};
 use filestore_core::api::{CreateBinding, FsckRunRequest, ListQuery, Metadata, UpdateBinding};
-use filestore_core::{
-    self as core, BindingChange, CustomMetadata, FsckDepth, FsckMode, FsckOptions, FsckStart,
-    ListRequest, NewBinding, Sha256, Timestamp,
-};
+use filestore_core::bindings::{BindingChange, NewBinding};
+use filestore_core::{self as core, CustomMetadata, ListRequest, Sha256, Timestamp};
 use serde_json::Value;
 
 use crate::failure::Result;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use filestore_core::admin::{Backups, MigrateOptions, NoProgress};
 use filestore_core::api::{
     AdminProvider, BackupForgetReport, BackupPruneReport, BackupReport, BackupRestoreReport,
     BackupVerifyReport, BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding,
@@ -22,10 +23,9 @@ use filestore_core::api::{
     SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply,
     SyncReport, SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
 };
-use filestore_core::{
-    Backups, FileId, FileStore, KeyId, MigrateOptions, Motion, NoProgress, OrganizationId,
-    ProviderCode, Scope,
-};
+use filestore_core::keys::KeyId;
+use filestore_core::variants::Motion;
+use filestore_core::{FileId, FileStore, OrganizationId, ProviderCode, Scope};
 
 use super::destination::Destination;
 use super::operations::{Stop, Target};

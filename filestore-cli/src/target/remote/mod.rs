@@ -6,7 +6,6 @@ use std::num::NonZeroUsize;
 
 use async_trait::async_trait;
 use filestore_client::{self as client, Client};
-use filestore_core::Motion;
 use filestore_core::api::{
     AdminProvider, BackupForgetReport, BackupPruneReport, BackupReport, BackupRestoreReport,
     BackupVerifyReport, BindingReply, BindingUpdateReply, ChangeReply, CreateBackup, CreateBinding,
@@ -18,6 +17,7 @@ use filestore_core::api::{
     SigningSecretReply, Snapshot, StatusReply, SubSystem, SyncReport, SyncStatusReport,
     UpdateBinding, UsageReply, VariantCacheReport, VerifyBackup,
 };
+use filestore_core::variants::Motion;
 
 use super::destination::{Delivery, Destination};
 use super::item::{Input, Item};

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use filestore_client::Admin;
-use filestore_core::Progress as _;
+use filestore_core::admin::Progress as _;
 use filestore_core::api::{
     FsckReport, FsckRunRequest, MigrateReport, MigrateRunRequest, SyncReport, SyncStatusReport,
 };

@@ -14,7 +14,7 @@
 //! # The way of a file
 //! No decoder knows the bytes, but a command of the configuration takes their type.
 //! `convert/job.rs` copies the blob into a directory of its own, and starts the launcher, which
-//! is our program again (`filestore_core::launch`). It takes from its process what the command
+//! is our program again (`filestore_core::variants::launch`). It takes from its process what the command
 //! does not need, and becomes the command. The output goes to the pipeline like any picture. A
 //! failure is one refusal, remembered for five minutes; at the deadline the whole process group
 //! is killed.
@@ -96,8 +96,7 @@ impl Converters {
             Some(launcher) => launcher.clone(),
             None if config.converters.is_empty() => PathBuf::new(),
             None => {
-                let message =
-                    "converters need a launcher: a program that calls filestore_core::launch";
+                let message = "converters need a launcher: a program that calls filestore_core::variants::launch";
                 return Err(Error::new(ErrorKind::Unusable, message));
             }
         };

@@ -56,7 +56,7 @@ const BATCH: usize = 256;
 /// alone: any other fails with `Locked` meanwhile. Restores go on beside each other.
 ///
 /// ```no_run
-/// use filestore_core::{Backups, NoProgress};
+/// use filestore_core::admin::{Backups, NoProgress};
 ///
 /// # async fn example() -> filestore_core::Result<()> {
 /// let backups = Backups::open("/mnt/backup/files").await?;

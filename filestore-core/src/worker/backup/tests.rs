@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::*;
+use crate::FileStore;
 use crate::domain::backup::{
     BackupOptions, BackupReport, Selection, SnapshotBytes, SnapshotClouds,
 };
@@ -15,7 +16,7 @@ use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
 use crate::domain::status::Location;
 use crate::service::{Change, GivenName, NewBatch, NewUpload, Replacement};
-use crate::{FileStore, NoProgress};
+use crate::worker::progress::NoProgress;
 
 /// A store with a provider beside it, which organization 7 writes through to.
 struct House {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
-use filestore_core::KeyDigest;
+use filestore_core::keys::KeyDigest;
 use filestore_server::{Config, Server, StartError, listen};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::Layer;

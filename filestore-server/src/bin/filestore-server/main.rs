@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    if let Some(code) = filestore_core::launch(std::env::args_os()) {
+    if let Some(code) = filestore_core::variants::launch(std::env::args_os()) {
         return code;
     }
     let args = cli::Args::parse();

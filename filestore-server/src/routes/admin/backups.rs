@@ -3,13 +3,12 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use filestore_core::admin::{BackupOptions, Backups, Progress, Selection, SnapshotId};
 use filestore_core::api::{
     BackupDestination, BackupError, BackupForgetReport, BackupPruneReport, BackupReport,
     BackupRestoreReport, BackupVerifyReport, CreateBackup, RestoreBackup, Snapshot,
 };
-use filestore_core::{
-    BackupOptions, Backups, Error, ErrorKind, FileStore, Progress, Result, Selection, SnapshotId,
-};
+use filestore_core::{Error, ErrorKind, FileStore, Result};
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use warp::reply::Response;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use filestore_core::admin::{FsckDepth, FsckMode, FsckOptions, FsckStart};
 use filestore_core::api::{FsckReport, FsckStatus};
-use filestore_core::{FileStore, FsckDepth, FsckMode, FsckOptions, FsckStart, Result};
+use filestore_core::{FileStore, Result};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 

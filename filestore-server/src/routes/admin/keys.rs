@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filestore_core::api::{CreateKey, KeyReply, NewKeyReply};
-use filestore_core::{Error, KeyId, KeyScope, NewKey, Result};
+use filestore_core::keys::{KeyId, KeyScope, NewKey};
+use filestore_core::{Error, Result};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 

@@ -17,7 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use filestore_core::{Error, Progress, Result};
+use filestore_core::admin::Progress;
+use filestore_core::{Error, Result};
 use futures_util::stream::{self, Stream};
 use serde::Serialize;
 use tokio::sync::oneshot;

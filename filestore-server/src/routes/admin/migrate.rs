@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use filestore_core::admin::MigrateOptions;
 use filestore_core::api::{MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport};
-use filestore_core::{Error, FileStore, MigrateOptions, OrganizationNumber, ProviderCode, Result};
+use filestore_core::{Error, FileStore, OrganizationNumber, ProviderCode, Result};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use filestore_core::api;
+use filestore_core::uploads::{PartHints, StagedBlob, StagingWriter, Uploaded};
 use filestore_core::{
-    BatchItem, CustomMetadata, Error, ErrorKind, Limits, NewBatch, OrganizationId, PartHints,
-    Result, StagedBlob, StagingWriter, SubSystem, Uploaded,
+    BatchItem, CustomMetadata, Error, ErrorKind, Limits, NewBatch, OrganizationId, Result,
+    SubSystem,
 };
 use tokio::task::JoinSet;
 use warp::reply::Response;

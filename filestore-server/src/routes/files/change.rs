@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use filestore_core::api::ChangeReply;
+use filestore_core::uploads::{PartHints, QuotaReservation, StagedBlob};
 use filestore_core::{
-    Change, CustomMetadata, Edit, Error, FileId, PartHints, Preconditions, QuotaReservation,
-    Replacement, Result, StagedBlob,
+    Change, CustomMetadata, Edit, Error, FileId, Preconditions, Replacement, Result,
 };
 use http::HeaderMap;
 use http::header::CONTENT_RANGE;

@@ -9,10 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use filestore_core::signing::PresignMethod;
 use filestore_core::web::serving::{self, Serving};
-use filestore_core::{
-    ByteStream, Disposition, Error, ErrorKind, FileId, FileRecord, Opened, PresignMethod,
-};
+use filestore_core::{ByteStream, Disposition, Error, ErrorKind, FileId, FileRecord, Opened};
 use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use filestore_core::Result;
 use filestore_core::api::{SignRequest, SignUploadRequest, SignedUrlReply};
-use filestore_core::{Result, SignFile, SignUpload, SignedUrl};
+use filestore_core::signing::{SignFile, SignUpload, SignedUrl};
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use filestore_core::api;
+use filestore_core::signing::UploadPermit;
+use filestore_core::uploads::{PartHints, StagedBlob, StoredReply, Uploaded};
 use filestore_core::{
-    CustomMetadata, Error, FileRecord, NewUpload, OrganizationId, PartHints, Result, Sha256,
-    StagedBlob, StoredReply, SubSystem, UploadPermit, Uploaded,
+    CustomMetadata, Error, FileRecord, NewUpload, OrganizationId, Result, Sha256, SubSystem,
 };
 use http::HeaderValue;
 use http::header::{ETAG, LOCATION};

@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use filestore_core::variants::{Motion, Variant, VariantSize};
 use filestore_core::web::serving::CSP_SANDBOX;
-use filestore_core::{Error, ErrorKind, FileRecord, Fit, Motion, Result, Variant, VariantSize};
+use filestore_core::{Error, ErrorKind, FileRecord, Fit, Result};
 use http::header::{
     CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
     X_CONTENT_TYPE_OPTIONS,
