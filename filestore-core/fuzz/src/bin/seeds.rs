@@ -55,7 +55,11 @@ fn animations() -> Vec<Seed> {
     let steps = [
         Step::flat(0, 0, WIDTH, HEIGHT, [220, 30, 30, 255]),
         Step { end: End::Cleared, ..Step::flat(20, 4, 50, 10, [30, 30, 220, 255]) },
-        Step { end: End::Undone, interlaced: true, ..Step::flat(40, 6, 60, 12, [30, 200, 30, 255]) },
+        Step {
+            end: End::Undone,
+            interlaced: true,
+            ..Step::flat(40, 6, 60, 12, [30, 200, 30, 255])
+        },
         Step { replaces: true, ..Step::flat(100, 2, 90, 20, [0, 0, 0, 0]) }.lasting(0),
         Step::flat(10, 10, 9, 9, [240, 240, 240, 255]),
     ];
@@ -90,7 +94,8 @@ fn jpegs() -> Vec<Seed> {
     };
     let grain = photo(WIDTH, HEIGHT);
     let grey: Vec<u8> = grain.chunks(3).map(|pixel| pixel[0]).collect();
-    let inks: Vec<u8> = grain.chunks(3).flat_map(|pixel| [pixel[0], pixel[1], pixel[2], 20]).collect();
+    let inks: Vec<u8> =
+        grain.chunks(3).flat_map(|pixel| [pixel[0], pixel[1], pixel[2], 20]).collect();
     let profile = ColorProfile::new_display_p3().encode().expect("a profile");
     let rgb = JpegColor::Rgb;
     vec![
@@ -122,7 +127,10 @@ fn jpegs() -> Vec<Seed> {
         ("ycck", with(JpegColor::CmykAsYcck, &inks, &|_| {})),
         ("cmyk-plain", flat_jpeg(256, 8, &[10, 200, 100, 3], None)),
         ("exif", with_segment(&with(rgb, &grain, &|_| {}), 0xE1, &exif(6))),
-        ("profile", with(rgb, &grain, &|e| e.add_icc_profile(&profile).expect("a profile that fits"))),
+        (
+            "profile",
+            with(rgb, &grain, &|e| e.add_icc_profile(&profile).expect("a profile that fits")),
+        ),
     ]
 }
 
@@ -138,12 +146,24 @@ fn pngs() -> Vec<Seed> {
     vec![
         ("grey-1", plain(ColorType::Grayscale, BitDepth::One, &vec![0x5A; 27 * rows])),
         ("grey-alpha-8", plain(ColorType::GrayscaleAlpha, BitDepth::Eight, &vec![90; 2 * pixels])),
-        ("grey-alpha-16", plain(ColorType::GrayscaleAlpha, BitDepth::Sixteen, &vec![90; 4 * pixels])),
+        (
+            "grey-alpha-16",
+            plain(ColorType::GrayscaleAlpha, BitDepth::Sixteen, &vec![90; 4 * pixels]),
+        ),
         ("rgb-16", plain(ColorType::Rgb, BitDepth::Sixteen, &vec![90; 6 * pixels])),
         ("rgba-8", plain(ColorType::Rgba, BitDepth::Eight, &vec![90; 4 * pixels])),
-        ("palette-1", png(WIDTH, HEIGHT, ColorType::Indexed, BitDepth::One, &vec![0x5A; 27 * rows], palette)),
-        ("palette-8", png(WIDTH, HEIGHT, ColorType::Indexed, BitDepth::Eight, &vec![1; pixels], palette)),
-        ("exif-text", with_chunk(&with_chunk(&rgb8, *b"eXIf", &exif(5)[6..]), *b"tEXt", b"Author\0me")),
+        (
+            "palette-1",
+            png(WIDTH, HEIGHT, ColorType::Indexed, BitDepth::One, &vec![0x5A; 27 * rows], palette),
+        ),
+        (
+            "palette-8",
+            png(WIDTH, HEIGHT, ColorType::Indexed, BitDepth::Eight, &vec![1; pixels], palette),
+        ),
+        (
+            "exif-text",
+            with_chunk(&with_chunk(&rgb8, *b"eXIf", &exif(5)[6..]), *b"tEXt", b"Author\0me"),
+        ),
         (
             "profile",
             png(WIDTH, HEIGHT, ColorType::Rgb, BitDepth::Eight, &rgb(), |info| {
@@ -160,7 +180,8 @@ fn gifs() -> Vec<Seed> {
     let palette = [RED, GREEN, BLUE, WHITE].concat();
     let make = |screen: (u16, u16), frames: Vec<gif::Frame<'_>>| {
         let mut bytes = Vec::new();
-        let mut encoder = gif::Encoder::new(&mut bytes, screen.0, screen.1, &palette).expect("a GIF");
+        let mut encoder =
+            gif::Encoder::new(&mut bytes, screen.0, screen.1, &palette).expect("a GIF");
         for frame in frames {
             encoder.write_frame(&frame).expect("a frame");
         }
@@ -169,7 +190,8 @@ fn gifs() -> Vec<Seed> {
     };
     let frame = |width: u16, height: u16, seed: u64| {
         let mut random = fastrand::Rng::with_seed(seed);
-        let buffer: Vec<u8> = (0..usize::from(width) * usize::from(height)).map(|_| random.u8(..4)).collect();
+        let buffer: Vec<u8> =
+            (0..usize::from(width) * usize::from(height)).map(|_| random.u8(..4)).collect();
         gif::Frame { width, height, buffer: buffer.into(), ..gif::Frame::default() }
     };
     let transparent = gif::Frame { transparent: Some(2), ..frame(width, height, 1) };
@@ -181,7 +203,14 @@ fn gifs() -> Vec<Seed> {
         dispose: gif::DisposalMethod::Previous,
         ..frame(50, 9, 3)
     };
+    // Says that it has 4 billion pixels.
+    let mut huge = make((width, height), vec![frame(width, height, 4)]);
+    let descriptor = 13
+        + palette.len()
+        + huge[13 + palette.len()..].iter().position(|byte| *byte == 0x2C).expect("a frame");
+    huge[descriptor + 5..][..4].fill(0xFF);
     vec![
+        ("huge-frame", huge),
         ("plain", make((width, height), vec![frame(width, height, 4)])),
         ("transparent", make((width, height), vec![transparent])),
         ("interlaced", make((width, height), vec![interlaced])),
@@ -200,7 +229,10 @@ fn webps() -> Vec<Seed> {
     let frames = [still(&rgb()).encode(30.0).to_vec(), still(&rgb()).encode_lossless().to_vec()];
     vec![
         ("lossy", still(&photo(WIDTH, HEIGHT)).encode(30.0).to_vec()),
-        ("lossless", webp::Encoder::from_rgb(&photo(WIDTH, 4), WIDTH, 4).encode_lossless().to_vec()),
+        (
+            "lossless",
+            webp::Encoder::from_rgb(&photo(WIDTH, 4), WIDTH, 4).encode_lossless().to_vec(),
+        ),
         ("lossless-flat", still(&rgb()).encode_lossless().to_vec()),
         ("lossy-alpha", alpha.encode(50.0).to_vec()),
         ("lossy-simple-filter", lossy_with(|config| config.filter_type = 0)),
@@ -226,12 +258,17 @@ fn bmps() -> Vec<Seed> {
     let stride = |bits: u32| (WIDTH * bits).div_ceil(32) as usize * 4;
     let rows = HEIGHT as usize;
     // Runs of 108 pixels, a literal, a jump, and the end of the picture.
-    let mut runs: Vec<u8> = (0..HEIGHT).flat_map(|row| [108, row as u8 % 4, 108, 1, 0, 0]).collect();
+    let mut runs: Vec<u8> =
+        (0..HEIGHT).flat_map(|row| [108, row as u8 % 4, 108, 1, 0, 0]).collect();
     runs.extend([0, 2, 3, 1, 0, 4, 1, 2, 3, 0, 0, 1]);
-    let masks = [0x00F8_0000u32, 0x0000_FC00, 0x0000_00F8, 0xFF00_0000].map(u32::to_le_bytes).concat();
+    let masks =
+        [0x00F8_0000u32, 0x0000_FC00, 0x0000_00F8, 0xFF00_0000].map(u32::to_le_bytes).concat();
     vec![
         ("rgb-24", encoded(WIDTH, HEIGHT, &rgb(), ImageFormat::Bmp)),
-        ("palette-1", bmp(WIDTH, HEIGHT as i32, 1, 0, &palette[..8], &vec![0x5A; stride(1) * rows])),
+        (
+            "palette-1",
+            bmp(WIDTH, HEIGHT as i32, 1, 0, &palette[..8], &vec![0x5A; stride(1) * rows]),
+        ),
         ("palette-4", bmp(WIDTH, HEIGHT as i32, 4, 0, &palette, &vec![0x12; stride(4) * rows])),
         ("palette-8", bmp(WIDTH, HEIGHT as i32, 8, 0, &palette, &vec![2; stride(8) * rows])),
         ("rle-8", bmp(WIDTH, HEIGHT as i32, 8, 1, &palette, &runs)),
@@ -246,13 +283,20 @@ fn tiffs() -> Vec<Seed> {
     vec![
         ("plain", tiff(WIDTH, HEIGHT, &rgb(), 6)),
         ("lzw", tiff_of::<RGB8>(Compression::Lzw, Predictor::Horizontal, &rgb())),
-        ("deflate", tiff_of::<RGB8>(Compression::Deflate(DeflateLevel::Fast), Predictor::None, &rgb())),
+        (
+            "deflate",
+            tiff_of::<RGB8>(Compression::Deflate(DeflateLevel::Fast), Predictor::None, &rgb()),
+        ),
         ("packbits", tiff_of::<RGB8>(Compression::Packbits, Predictor::None, &rgb())),
         ("rgba", tiff_of::<RGBA8>(Compression::Lzw, Predictor::None, &samples(4))),
         ("cmyk", tiff_of::<CMYK8>(Compression::Lzw, Predictor::None, &samples(4))),
         (
             "grey-16",
-            tiff_of::<Gray16>(Compression::Lzw, Predictor::None, &vec![23_130; (WIDTH * HEIGHT) as usize]),
+            tiff_of::<Gray16>(
+                Compression::Lzw,
+                Predictor::None,
+                &vec![23_130; (WIDTH * HEIGHT) as usize],
+            ),
         ),
         (
             "rgb-float",
@@ -269,7 +313,11 @@ fn samples(channels: u32) -> Vec<u8> {
     vec![90; (channels * WIDTH * HEIGHT) as usize]
 }
 
-fn tiff_of<C: TiffColor>(compression: Compression, predictor: Predictor, data: &[C::Inner]) -> Vec<u8>
+fn tiff_of<C: TiffColor>(
+    compression: Compression,
+    predictor: Predictor,
+    data: &[C::Inner],
+) -> Vec<u8>
 where
     [C::Inner]: TiffValue,
 {

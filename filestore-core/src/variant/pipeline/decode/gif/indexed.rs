@@ -25,6 +25,10 @@ pub(super) fn decode(
     header: &Header,
     wanted: &[Geometry],
 ) -> Option<Decoded> {
+    if !frame_fits(image, header)? {
+        return None;
+    }
+
     let mut options = options();
     options.skip_frame_decoding(true);
     // Compressed, a pixel has twelve bits at most.
@@ -40,10 +44,6 @@ pub(super) fn decode(
     let shared = reader.global_palette().map(<[u8]>::to_vec);
     let frame = reader.read_next_frame().ok()??;
     let count = usize::from(frame.width) * usize::from(frame.height);
-    if frame.width == 0 || 4 * count as u64 > decode_bytes(header, image.len()) / 2 {
-        return None;
-    }
-
     let (literal_bits, data) = frame.buffer.split_first()?;
     let indexes = lzw::decode(data, Dialect::gif(*literal_bits)?, count);
     if indexes.len() < count {
@@ -52,6 +52,15 @@ pub(super) fn decode(
     let colors = colors(frame, frame.palette.as_deref().or(shared.as_deref())?);
     let rows = rows(image, header, wanted, (frame, &indexes, &colors))?;
     Decoded::of_rows(rows, reader.icc_profile().map(<[u8]>::to_vec)).ok()
+}
+
+/// Tells whether memory is meant for the first frame; `None` if there is none. To be asked first: the crate
+/// makes room for the size that a frame says it has before a byte of it came.
+fn frame_fits(image: &ImageFile<'_>, header: &Header) -> Option<bool> {
+    let mut reader = options().read_info(image.reader()).ok()?;
+    let frame = reader.next_frame_info().ok()??;
+    let pixels = u64::from(frame.width) * u64::from(frame.height);
+    Some(frame.width > 0 && 4 * pixels <= decode_bytes(header, image.len()) / 2)
 }
 
 fn colors(frame: &Frame<'_>, palette: &[u8]) -> Colors {

@@ -192,6 +192,15 @@ fn a_gif_whose_screen_has_no_size_is_as_large_as_its_frame() {
     assert!(close(&middle, &[90, 90, 90, 255]), "{middle:?}");
 }
 
+#[test]
+fn a_frame_that_says_it_is_huge_is_refused() {
+    let mut bytes = interlaced_gif(304, |_| 90, 304);
+    let descriptor = 13 + 3 * 256 + 6;
+    assert_eq!(bytes[descriptor], 0x2C);
+    bytes[descriptor + 5..][..4].fill(0xFF);
+    assert_eq!(error(&bytes).kind(), ErrorKind::ImageTooLarge);
+}
+
 /// Puts an extension behind the colours of such a GIF, with `blocks` blocks of 255 bytes of XMP.
 fn with_xmp(gif: &[u8], blocks: usize) -> Vec<u8> {
     let (head, rest) = gif.split_at(13 + 3 * 256);
