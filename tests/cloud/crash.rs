@@ -19,6 +19,16 @@ const DATA_DIR: &str = "FILESTORE_CLOUD_CRASH_DATA";
 const ENDPOINT: &str = "FILESTORE_CLOUD_CRASH_ENDPOINT";
 const ROOT: &str = "FILESTORE_CLOUD_CRASH_ROOT";
 const KEYS: &str = "FILESTORE_CLOUD_CRASH_KEYS";
+const ROLE: &str = "FILESTORE_CLOUD_CRASH_ROLE";
+
+/// The part that the provider has for the server that is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Bindings name it.
+    Provider,
+    /// It has what is LOCAL.
+    Backend,
+}
 
 /// Longer than a request of a process that was killed can be on its way within this machine.
 const GRACE: Duration = Duration::from_secs(2);
@@ -39,6 +49,9 @@ async fn serve_until_killed() {
     provider.code = code.parse().expect("a code");
     // What a kill leaves is waited for as long as an attempt may last.
     (provider.timeout, provider.io_timeout) = (Duration::from_secs(10), Duration::from_secs(3));
+    if given(ROLE) == format!("{:?}", Role::Backend) {
+        provider = provider.as_local_backend();
+    }
 
     let mut config = Config::new("127.0.0.1:0".parse().expect("an address"), data_dir);
     config.store.providers = vec![provider];
@@ -57,7 +70,7 @@ struct Process {
 }
 
 impl Process {
-    fn start(data_dir: &Path, s3: &S3Server, remote: &Remote) -> Self {
+    fn start(data_dir: &Path, s3: &S3Server, remote: &Remote, role: Role) -> Self {
         let OptionValue::Text(root) = &remote.config.options["root"] else {
             panic!("a root is text")
         };
@@ -70,6 +83,7 @@ impl Process {
             .env(ENDPOINT, s3.endpoint())
             .env(ROOT, root)
             .env(KEYS, keys)
+            .env(ROLE, format!("{role:?}"))
             .stdout(Stdio::piped())
             .spawn()
             .expect("it runs");
@@ -129,6 +143,15 @@ async fn load(url: String, organization: &str, seed: u64) -> Known {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_acknowledged_survives_kills_and_nothing_else_is_left_at_the_provider() {
+    survives_kills(Role::Provider).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_acknowledged_survives_kills_and_nothing_else_is_left_at_the_backend() {
+    survives_kills(Role::Backend).await;
+}
+
+async fn survives_kills(role: Role) {
     let seed = std::env::var("FILESTORE_CRASH_SEED")
         .map_or_else(|_| fastrand::u64(..), |text| text.parse().expect("a number"));
     println!("FILESTORE_CRASH_SEED={seed}");
@@ -140,17 +163,17 @@ async fn what_was_acknowledged_survives_kills_and_nothing_else_is_left_at_the_pr
 
     let mut known = Known::new();
     for round in 0..4 {
-        let server = Process::start(&data_dir, &s3, &remote);
-        if round == 0 {
+        let server = Process::start(&data_dir, &s3, &remote, role);
+        if round == 0 && role == Role::Provider {
             bind(&server, &remote).await;
         }
         known.extend(load_until_killed(server, &mut random).await);
     }
     assert!(known.len() > 10, "the load stored only {} files", known.len());
 
-    let server = Process::start(&data_dir, &s3, &remote);
+    let server = Process::start(&data_dir, &s3, &remote, role);
     every_file_rests(&server).await;
-    let mut keys = read_everything(&server, &mut known).await;
+    let mut keys = read_everything(&server, &mut known, role).await;
     assert_eq!(known.keys().collect::<Vec<_>>(), Vec::<&String>::new(), "acknowledged and gone");
 
     keys.sort();
@@ -203,8 +226,8 @@ async fn every_file_rests(server: &Process) {
     .await;
 }
 
-/// Reads every file through its redirect, takes it from `known`, and returns the keys of their objects.
-async fn read_everything(server: &Process, known: &mut Known) -> Vec<String> {
+/// Reads every file as it is served, takes it from `known`, and returns the keys of their objects.
+async fn read_everything(server: &Process, known: &mut Known, role: Role) -> Vec<String> {
     let mut keys = Vec::new();
     for organization in ["7", "8"] {
         let path = format!("/files?organization_id={organization}&limit=1000");
@@ -214,8 +237,12 @@ async fn read_everything(server: &Process, known: &mut Known) -> Vec<String> {
 
         for record in page.items {
             let path = format!("/files/{}", record.file_id);
-            let reply = server.call(Method::GET, &path).send().await.expect(302);
-            let found = Call::bare(Method::GET, reply.only("location")).send().await.expect(200);
+            let reply = server.call(Method::GET, &path).send().await;
+            let found = match role {
+                Role::Provider => Call::bare(Method::GET, reply.expect(302).only("location")),
+                Role::Backend => server.call(Method::GET, &path),
+            };
+            let found = found.send().await.expect(200);
             assert_eq!(sha256_hex(&found.body), record.sha256);
 
             if let Some(sums) = known.remove(&record.file_id) {

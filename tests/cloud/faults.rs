@@ -140,6 +140,30 @@ async fn synced_uploads_wait_for_a_provider_that_is_down() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn uploads_to_a_backend_that_is_down_are_refused_and_nobody_elses() {
+    let (s3, other) = (S3Server::start().await, S3Server::start().await);
+    let backend = Remote::at(&s3).config.as_local_backend();
+    let (server, remote, _) =
+        impatient(&other, |config| config.store.providers.push(backend)).await;
+    let kept = server.upload("kept").org("acme").ok().await;
+    server.bind(8, remote.code(), false).await;
+
+    s3.down().await;
+    server.upload("refused").org("acme").send().await.problem(502, "provider_unavailable");
+    server.content(&kept.file_id).send().await.problem(502, "provider_unavailable");
+    let through = server.upload("through").org("8").ok().await;
+    assert_eq!(read(&server, &through.file_id).await, b"through");
+    assert_eq!(server.staged(), 0);
+
+    s3.up().await;
+    filestore_workspace::eventually("the backend takes files again", async || {
+        (server.upload("again").org("acme").send().await.status == 201).then_some(())
+    })
+    .await;
+    assert_eq!(read(&server, &kept.file_id).await, b"kept");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_files_converge_whatever_goes_wrong_and_no_orphan_is_left() {
     let s3 = S3Server::start().await;
     let (server, remote, neighbour) =

@@ -213,6 +213,7 @@ mod tests {
     use super::*;
     use crate::domain::config::MetadataPlace;
     use crate::domain::provider::OptionValue;
+    use crate::domain::status::Location;
 
     fn read(text: &str) -> Result<StoreConfig, ConfigFileError> {
         StoreConfig::from_toml(text, |name| {
@@ -237,6 +238,25 @@ mod tests {
         assert!(refused.contains("variants.animated_max_bytes"), "{refused}");
         assert!(refused.contains("decode_memory_bytes"), "{refused}");
         assert!(config(true, 2_000_001).is_ok() && config(false, 2_000_000).is_ok());
+    }
+
+    #[test]
+    fn the_backend_of_local_is_one_of_the_providers() {
+        let file = |backend: &str, active: bool| {
+            read(&format!(
+                "[local]\nbackend = \"{backend}\"\n[[providers]]\ncode = \"eu\"\nscheme = \"s3\"\n\
+                 [[providers]]\ncode = \"house\"\nscheme = \"s3\"\nactive = {active}"
+            ))
+        };
+        let config = file("house", true).unwrap();
+        let locations: Vec<_> = config.providers.iter().map(|provider| provider.location).collect();
+        assert_eq!(locations, [Location::Cloud, Location::Local]);
+        for (backend, active, problem) in
+            [("hose", true, "the code of one of the providers"), ("house", false, "active")]
+        {
+            let error = file(backend, active).unwrap_err().to_string();
+            assert!(error.contains("local.backend") && error.contains(problem), "{error}");
+        }
     }
 
     #[test]

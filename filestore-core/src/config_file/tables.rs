@@ -14,7 +14,9 @@ use crate::domain::config::{
     PostgresConfig, ScrubConfig, SigningConfig, StoreConfig, SyncConfig, VariantConfig,
 };
 use crate::domain::fsck::FsckDepth;
+use crate::domain::provider::ProviderConfig;
 use crate::domain::signature::SigningSecret;
+use crate::domain::status::Location;
 use crate::domain::variant::{Fit, VariantSize};
 
 /// The name of the engine in the data directory.
@@ -56,6 +58,7 @@ tables! {
         scrub: ScrubTable,
         signing: SigningTable,
         backup: BackupTable,
+        local: LocalTable,
         providers: Vec<ProviderTable>,
         ..listen,
         ..data_dir,
@@ -80,6 +83,10 @@ tables! {
         schema: String,
         connections: usize,
         only_server: bool,
+    }
+    /// The table `[local]`.
+    LocalTable {
+        backend: String,
     }
     /// The table `[limits]`.
     LimitsTable {
@@ -231,7 +238,24 @@ impl File {
         self.signing.unwrap_or_default().apply(&mut config.signing, env)?;
         config.backup_destinations = self.backup.unwrap_or_default().into_destinations()?;
         config.providers = providers::into_configs(self.providers.unwrap_or_default(), env)?;
+        self.local.unwrap_or_default().apply(&mut config.providers)?;
         Ok(config)
+    }
+}
+
+impl LocalTable {
+    /// Makes the provider that is named the backend of LOCAL.
+    fn apply(self, providers: &mut [ProviderConfig]) -> Result<(), ConfigFileError> {
+        let Some(code) = self.backend else { return Ok(()) };
+        let named = providers.iter_mut().find(|provider| provider.code.as_str() == code);
+        let problem = "must be the code of one of the providers";
+        let named = named.ok_or(ConfigFileError::Value { key: "local.backend", problem })?;
+        if !named.is_active {
+            let problem = "must be a provider that is active";
+            return Err(ConfigFileError::Value { key: "local.backend", problem });
+        }
+        named.location = Location::Local;
+        Ok(())
     }
 }
 

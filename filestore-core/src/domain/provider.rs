@@ -83,6 +83,9 @@ pub struct ProviderConfig {
     /// `true` if the provider takes new files. An inactive one still serves reads, migration and
     /// purge.
     pub is_active: bool,
+    /// The location of its files. [`Location::Local`] for the backend of LOCAL: the place of all files that
+    /// the service serves itself, in the place of the data directory. One provider at most is that.
+    pub location: Location,
     /// The time limit of one attempt of an operation that moves no bytes (a look-up, a signature).
     pub timeout: Duration,
     /// The longest silence of an attempt that moves bytes: no byte sent or received. The time limit of
@@ -107,12 +110,20 @@ impl ProviderConfig {
             scheme: scheme.into(),
             options: BTreeMap::new(),
             is_active: true,
+            location: Location::Cloud,
             timeout: Duration::from_secs(30),
             io_timeout: Duration::from_secs(10),
             retries: 3,
             concurrency: 64,
             min_read_rate: 8 << 10,
         }
+    }
+
+    /// Makes the provider the backend of LOCAL.
+    #[must_use]
+    pub fn as_local_backend(mut self) -> Self {
+        self.location = Location::Local;
+        self
     }
 
     /// Sets an option of the service.
@@ -131,6 +142,7 @@ impl fmt::Debug for ProviderConfig {
             .field("scheme", &self.scheme)
             .field("options", &self.options.keys())
             .field("is_active", &self.is_active)
+            .field("location", &self.location)
             .field("timeout", &self.timeout)
             .field("io_timeout", &self.io_timeout)
             .field("retries", &self.retries)

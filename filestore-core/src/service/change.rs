@@ -36,7 +36,7 @@ use crate::domain::path::BlobKey;
 use crate::domain::receipt::Content;
 use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
-use crate::domain::status::{Location, Status, SyncStatus};
+use crate::domain::status::{Status, SyncStatus};
 use crate::metadata::{BindingSeen, DroppedBlob, Expected, UpdateFile, Updated, Writes};
 use crate::storage::StagedBlob;
 use crate::tasks;
@@ -195,8 +195,8 @@ impl FileStore {
             return Ok(Some(decision.changed(Arc::clone(old))));
         };
 
-        let objects = match (&decision.new, next.state.location()) {
-            (Some(new), Location::Cloud) => {
+        let objects = match &decision.new {
+            Some(new) if !next.blob.provider.is_local() => {
                 let staged = next.blob.key.sibling(new.arrived.blob_id);
                 self.inner.write_through(slice::from_ref(&next), &[staged]).await?
             }
@@ -342,9 +342,10 @@ impl FileStore {
     /// Does what follows the commit of new bytes: their final name, or their end if a provider has
     /// them; the end of the old variants.
     async fn settle_replaced(&self, next: &FileRecord, held: Held) {
-        match next.state.location() {
-            Location::Local => self.inner.publish_soon([next.blob.key.clone()]),
-            Location::Cloud => self.inner.discard(held.ids()).await,
+        if next.blob.provider.is_local() {
+            self.inner.publish_soon([next.blob.key.clone()]);
+        } else {
+            self.inner.discard(held.ids()).await;
         }
         self.forget_variants(next.file_id).await;
     }

@@ -31,7 +31,6 @@ use crate::domain::path::BlobKey;
 use crate::domain::record::FileRecord;
 use crate::domain::reply::StoredReply;
 use crate::domain::signed_url::UploadPermit;
-use crate::domain::status::Location;
 use crate::metadata::{IdempotencyEntry, InsertFiles, Inserted};
 use crate::storage::StagedBlob;
 use crate::tasks;
@@ -146,12 +145,11 @@ impl FileStore {
             None => None,
         };
 
-        let objects = match place.location {
-            Location::Local => self.inner.no_objects(),
-            Location::Cloud => {
-                let staged = files.staged_keys(self.inner.now());
-                self.inner.write_through(&listed, &staged).await?
-            }
+        let objects = if place.provider.is_local() {
+            self.inner.no_objects()
+        } else {
+            let staged = files.staged_keys(self.inner.now());
+            self.inner.write_through(&listed, &staged).await?
         };
 
         let config = self.inner.config();
@@ -218,12 +216,11 @@ impl FileStore {
     /// Does what follows the commit of new files: final names, or the end of the staged bytes whose
     /// objects a provider has; variants in advance.
     async fn settle_new(&self, records: &OneOrMore<FileRecord>, held: Held) {
-        match records.first.state.location() {
-            Location::Local => {
-                let keys = records.iter().map(|record| record.blob.key.clone());
-                self.inner.publish_soon(keys);
-            }
-            Location::Cloud => self.inner.discard(held.ids()).await,
+        if records.first.blob.provider.is_local() {
+            let keys = records.iter().map(|record| record.blob.key.clone());
+            self.inner.publish_soon(keys);
+        } else {
+            self.inner.discard(held.ids()).await;
         }
 
         for record in records.iter() {

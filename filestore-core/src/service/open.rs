@@ -17,12 +17,12 @@ use super::signing::SigningSecrets;
 use super::traffic::Traffic;
 use super::wake::Wake;
 use super::{FileStore, Inner, elsewhere, idempotency, permits, quota, recovery, unflushed};
-use crate::domain::clock::Clock;
+use crate::domain::clock::{Clock, Timestamp};
 use crate::domain::config::{Durability, Limits, MetadataPlace, StoreConfig};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::StoreId;
 use crate::domain::leap::LeapGuard;
-use crate::domain::provider::ProviderConfig;
+use crate::domain::provider::{ProviderCode, ProviderConfig};
 use crate::domain::variant::{Fit, VariantSize};
 use crate::metadata::Metadata;
 use crate::metadata::sqlite::SqliteMetadata;
@@ -188,7 +188,7 @@ impl FileStoreBuilder {
             (metadata, age)
         };
 
-        check_identity(&dir, &*metadata).await?;
+        check_identity(&dir, &*metadata, providers.backend()).await?;
         let standing = last_used::settle(&*metadata, &mut config, opener, age).await?;
 
         let signing = SigningSecrets::load(&*metadata, &config.signing).await?;
@@ -296,27 +296,43 @@ async fn check_unused(dir: &DataDir, metadata: &dyn Metadata) -> Result<()> {
         return Ok(());
     }
 
-    let path = dir.path().to_owned();
-    let dir = dir.clone();
-    let is_unused = tasks::blocking(move || dir.is_unused())
-        .await
-        .map_err(|e| Error::internal("checking the data directory", e))??;
-    if is_unused {
+    if is_unused(dir).await? {
         return Ok(());
     }
     let message = format!(
         "the data directory {} holds the files of another store than the one whose records are in PostgreSQL; \
          `filestore metadata copy` moves its records there",
-        path.display()
+        dir.path().display()
     );
     Err(Error::new(ErrorKind::Unusable, message))
 }
 
+async fn is_unused(dir: &DataDir) -> Result<bool> {
+    let dir = dir.clone();
+    tasks::blocking(move || dir.is_unused())
+        .await
+        .map_err(|e| Error::internal("checking the data directory", e))?
+}
+
+/// Tells whether no record and no dropped blob is in the data directory: a new one can take its place.
+async fn has_nothing(metadata: &dyn Metadata) -> Result<bool> {
+    let local = ProviderCode::local();
+    let ever = Timestamp::from_millis(i64::MAX);
+    Ok(metadata.blobs_at(&local, 1).await?.is_empty()
+        && metadata.due_blobs(&local, ever, 1).await?.is_empty())
+}
+
 /// Checks that directory and database are of one store, and marks a directory that is not marked
 /// yet.
-async fn check_identity(dir: &DataDir, metadata: &dyn Metadata) -> Result<()> {
+async fn check_identity(
+    dir: &DataDir,
+    metadata: &dyn Metadata,
+    backend: Option<&ProviderCode>,
+) -> Result<()> {
     let is_marked = metadata.settings().await?.contains_key(MARKED);
-    let markers = if is_marked { Markers::Required } else { Markers::Expected };
+    let may_be_new =
+        !is_marked || (backend.is_some() && is_unused(dir).await? && has_nothing(metadata).await?);
+    let markers = if may_be_new { Markers::Expected } else { Markers::Required };
 
     let (dir, id) = (dir.clone(), metadata.store_id());
     let are_complete = tasks::blocking(move || dir.check_markers(id, markers))

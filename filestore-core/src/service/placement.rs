@@ -6,7 +6,8 @@
 //! | a CLOUD provider, synced | LOCAL; the sync worker follows |
 //! | a CLOUD provider, not synced | to the provider, before the answer |
 //!
-//! TEMP and THUMBNAIL files are LOCAL whatever the binding.
+//! TEMP and THUMBNAIL files are LOCAL whatever the binding. LOCAL is the data directory, or the backend in its
+//! place, to which blobs go before the answer as well.
 
 use super::Inner;
 use crate::domain::binding::Binding;
@@ -44,10 +45,7 @@ impl Placement {
     /// Returns the id that names the blob: its staged id, or a new one for each object that is
     /// written to a provider.
     pub(super) fn blob_id(&self, staged: BlobId, now: Timestamp) -> BlobId {
-        match self.location {
-            Location::Local => staged,
-            Location::Cloud => BlobId::generate(now),
-        }
+        if self.provider.is_local() { staged } else { BlobId::generate(now) }
     }
 }
 
@@ -84,7 +82,9 @@ impl Inner {
                 self.stores.providers().check_takes_files(&binding.provider)?;
                 (Location::Cloud, binding.provider.clone())
             }
-            None => (Location::Local, ProviderCode::local()),
+            None => {
+                (Location::Local, self.stores.providers().holder_of_new(&ProviderCode::local()))
+            }
         };
 
         let active = active.map(|binding| (binding.provider, binding.sync_enabled));

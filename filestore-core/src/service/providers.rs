@@ -4,7 +4,6 @@ use crate::FileStore;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::provider::{Provider, ProviderCode};
 use crate::domain::report::ProviderInfo;
-use crate::domain::status::Location;
 use crate::storage::ProviderCheck;
 
 /// The kinds of service that the project's tests run against.
@@ -30,11 +29,11 @@ impl FileStore {
         }
     }
 
-    /// Checks a provider of location CLOUD with objects of its own. What is wrong with the provider
+    /// Checks a configured provider with objects of its own. What is wrong with the provider
     /// is in the report; `UnknownProvider` if none has that code, `InvalidField` for `LOCAL`.
     pub(crate) async fn check_provider(&self, code: &str) -> Result<ProviderCheck> {
         let code = self.provider_code(code).map_err(|error| error.with_field("code"))?;
-        if self.providers().location(&code) == Location::Local {
+        if code.is_local() {
             return Err(Error::invalid(
                 "code",
                 "LOCAL is the service's own disk: its health says how it is",
@@ -62,6 +61,7 @@ mod tests {
     use super::*;
     use crate::domain::config::StoreConfig;
     use crate::domain::provider::ProviderConfig;
+    use crate::domain::status::Location;
 
     #[tokio::test]
     async fn every_provider_is_listed_with_its_scheme_and_whether_it_is_tested() {

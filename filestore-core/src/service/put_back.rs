@@ -1,12 +1,14 @@
 //! Putting a file of a snapshot back under its id.
 
+use std::slice;
+
 use super::FileStore;
-use super::placement::MayLeave;
+use super::cloud_write::{Objects, Refusal};
+use super::placement::{MayLeave, Placement};
 use super::quota::{over_file_quota, over_quota};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::BlobId;
 use crate::domain::lifecycle::FileState;
-use crate::domain::provider::ProviderCode;
 use crate::domain::record::FileRecord;
 use crate::domain::status::{Location, Status, SyncStatus};
 use crate::metadata::{BindingSeen, InsertFiles, Inserted};
@@ -25,17 +27,32 @@ impl FileStore {
         let (size_bytes, sha256) = (record.blob.size_bytes, record.blob.sha256);
         let staged = inner.stores.local().stage_all(blob_id, size_bytes, sha256, bytes).await?;
 
+        let staged_key = record.blob.key.sibling(blob_id);
+        let record = self.put_back_as(record, &place, blob_id)?;
+        let objects = if place.provider.is_local() {
+            inner.no_objects()
+        } else {
+            inner.write_through(slice::from_ref(&record), &[staged_key]).await?
+        };
+
         // Kept before the commit is attempted, which goes on by itself from here on.
-        staged.keep();
-        let (store, record) = (self.clone(), self.put_back_as(record, blob_id)?);
-        let inserting = tasks::spawn(async move { store.insert_back(record, place.seen).await });
+        let (staged, store) = (staged.keep(), self.clone());
+        let inserting =
+            tasks::spawn(
+                async move { store.insert_back(record, place.seen, objects, staged).await },
+            );
         inserting.await.map_err(|lost| Error::internal("putting a file back", lost))?
     }
 
-    fn put_back_as(&self, mut record: FileRecord, blob_id: BlobId) -> Result<FileRecord> {
+    fn put_back_as(
+        &self,
+        mut record: FileRecord,
+        place: &Placement,
+        staged: BlobId,
+    ) -> Result<FileRecord> {
         let now = self.inner().now();
-        record.blob.key = record.blob.key.sibling(blob_id);
-        record.blob.provider = ProviderCode::local();
+        record.blob.key = record.blob.key.sibling(place.blob_id(staged, now));
+        record.blob.provider = place.provider.clone();
         record.updated_at = record.updated_at.max(now);
         record.expires_at = None;
 
@@ -53,9 +70,15 @@ impl FileStore {
         Ok(record)
     }
 
-    async fn insert_back(&self, record: FileRecord, binding: BindingSeen) -> Result<()> {
+    async fn insert_back(
+        &self,
+        record: FileRecord,
+        binding: BindingSeen,
+        objects: Objects,
+        staged: BlobId,
+    ) -> Result<()> {
         let inner = self.inner();
-        let key = record.blob.key.clone();
+        let (key, is_on_disk) = (record.blob.key.clone(), record.blob.provider.is_local());
         let config = inner.config();
         let insert = InsertFiles {
             records: vec![record],
@@ -66,9 +89,19 @@ impl FileStore {
             permit: None,
         };
 
-        let refused = match inner.metadata.insert_files(insert).await {
+        let inserted = inner.metadata.insert_files(insert).await;
+        match &inserted {
+            Ok(Inserted::Done) => objects.refer(),
+            refused => objects.withdraw(Refusal::of(refused)).await,
+        }
+
+        let refused = match inserted {
             Ok(Inserted::Done) => {
-                inner.publish_soon([key]);
+                if is_on_disk {
+                    inner.publish_soon([key]);
+                } else {
+                    inner.discard(vec![staged]).await;
+                }
                 inner.wake_sync(&binding);
                 return Ok(());
             }
@@ -80,7 +113,7 @@ impl FileStore {
             ),
             Err(error) => error,
         };
-        inner.discard_uncommitted(vec![key.blob_id()], &refused).await;
+        inner.discard_uncommitted(vec![staged], &refused).await;
         Err(refused)
     }
 }

@@ -35,6 +35,10 @@ impl FileStore {
     pub async fn reload(&self, mut config: StoreConfig) -> Result<Reloaded> {
         config.check().map_err(|error| Error::new(ErrorKind::Unusable, error.to_string()))?;
         let providers = self.providers().changed_to(&config.providers)?;
+        if providers.backend() != self.providers().backend() {
+            let message = "local.backend changes with a restart alone";
+            return Err(Error::new(ErrorKind::Unusable, message).with_field("local.backend"));
+        }
         let waiting = self.inner.keep_fixed(&mut config);
         last_used::change(&*self.inner.metadata, &config).await?;
 

@@ -97,7 +97,7 @@ impl RateLimit {
 }
 
 impl Inner {
-    /// Moves the blob of `record` to `target`, LOCAL or not. `owner` renews the note of the write while
+    /// Moves the blob of `record` to the holder `target`. `owner` renews the note of the write while
     /// the move goes on.
     pub(crate) async fn move_blob(
         self: &Arc<Self>,

@@ -1,7 +1,9 @@
 //! The registry of providers: all there are, those that take new files, those that a binding may
 //! name.
 //!
-//! `LOCAL` is built in and always active. Providers of location CLOUD come from the configuration.
+//! `LOCAL` is built in and always active. Other providers come from the configuration: those of location
+//! CLOUD, and at most one of location LOCAL, its *backend*. A backend has the new blobs that would be in the
+//! data directory without it. No binding names it: who is bound to `LOCAL`, or to nothing, has it.
 //! A registry does not change; a configuration that does makes another one, which shares the providers
 //! that are the same.
 
@@ -90,11 +92,15 @@ impl ProviderRegistry {
                 return Err(cloud::unusable(code, "the code is given to two providers"));
             }
 
+            if config.location == Location::Local && registry.backend().is_some() {
+                return Err(cloud::unusable(code, "LOCAL has another backend already"));
+            }
+
             registry.clouds.insert(code.clone(), self.cloud_for(config)?);
             registry.providers.push(Provider {
                 code: code.clone(),
                 name: config.name.clone(),
-                location: Location::Cloud,
+                location: config.location,
                 is_active: config.is_active,
             });
         }
@@ -115,7 +121,7 @@ impl ProviderRegistry {
         Ok(cloud)
     }
 
-    /// Tells the providers of location CLOUD whose they are: from now on each makes sure that it is
+    /// Tells the configured providers whose they are: from now on each makes sure that it is
     /// the place that the store's records mean, and is marked when it is first used. Those of a later
     /// configuration are told as well.
     pub fn identify(&mut self, id: StoreId, ledger: &Arc<dyn MarkerLedger>) {
@@ -135,13 +141,25 @@ impl ProviderRegistry {
         }
     }
 
-    /// Returns the provider of location CLOUD with that code: `ProviderUnavailable` if none is
-    /// configured, or none any more.
+    /// Returns the backend of `LOCAL`; `None` if that is the data directory.
+    pub fn backend(&self) -> Option<&ProviderCode> {
+        let mut configured = self.providers.iter().filter(|provider| !provider.code.is_local());
+        configured.find(|provider| provider.location == Location::Local).map(|found| &found.code)
+    }
+
+    /// Returns the holder of new blobs of a provider that a binding names: `LOCAL` stands for its backend.
+    pub fn holder_of_new(&self, code: &ProviderCode) -> ProviderCode {
+        let backend = self.backend().filter(|_| code.is_local());
+        backend.unwrap_or(code).clone()
+    }
+
+    /// Returns the configured provider with that code: `ProviderUnavailable` if there is none, or none any
+    /// more.
     pub fn cloud(&self, code: &ProviderCode) -> Result<&Cloud> {
         self.clouds.get(code).ok_or_else(|| not_configured(code))
     }
 
-    /// Describes how every provider of location CLOUD answers, in the order of their codes.
+    /// Describes how every configured provider answers, in the order of their codes.
     pub fn health(&self) -> Vec<ProviderHealth> {
         self.clouds.values().map(Cloud::health).collect()
     }
@@ -163,9 +181,10 @@ impl ProviderRegistry {
         &self.providers
     }
 
-    /// Lists the providers that take new files.
+    /// Lists the providers that take new files, as bindings name them: without a backend of `LOCAL`.
     pub fn active(&self) -> Vec<&Provider> {
-        self.providers.iter().filter(|provider| provider.is_active).collect()
+        let active = self.providers.iter().filter(|provider| provider.is_active);
+        active.filter(|provider| self.backend() != Some(&provider.code)).collect()
     }
 
     /// Returns the provider with that code; `None` if none is configured, or none any more.
@@ -201,7 +220,8 @@ impl ProviderRegistry {
     /// Checks that a binding may name `code`: else [`ErrorKind::UnknownProvider`], which lists the
     /// codes that a binding may name, or [`ErrorKind::ProviderInactive`].
     pub fn check_for_binding(&self, code: &ProviderCode) -> Result<()> {
-        match self.get(code) {
+        let named = self.get(code).filter(|provider| self.backend() != Some(&provider.code));
+        match named {
             Some(provider) if provider.is_active => Ok(()),
             Some(_) => Err(inactive(code).with_field("provider")),
             None => Err(Error::new(
@@ -233,6 +253,34 @@ fn inactive(code: &ProviderCode) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_backend_stands_behind_local_and_no_binding_names_it() {
+        let memory = |code: &str| ProviderConfig::new(code.parse().unwrap(), "memory");
+        let configs = [memory("eu"), memory("house").as_local_backend()];
+        let registry = ProviderRegistry::open(&configs).unwrap();
+        let (local, house, eu) =
+            (ProviderCode::local(), "house".parse().unwrap(), "eu".parse().unwrap());
+        assert_eq!(
+            (registry.backend(), registry.location(&house)),
+            (Some(&house), Location::Local)
+        );
+        assert_eq!(registry.holder_of_new(&local), house);
+        assert_eq!(registry.holder_of_new(&eu), eu);
+
+        registry.check_takes_files(&house).unwrap();
+        registry.check_for_binding(&local).unwrap();
+        let refused = registry.check_for_binding(&house).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::UnknownProvider);
+        assert_eq!(refused.details().allowed, ["LOCAL", "eu"]);
+        assert_eq!(registry.active_clouds(), [eu]);
+
+        let two = [memory("a").as_local_backend(), memory("b").as_local_backend()];
+        let error = ProviderRegistry::open(&two).unwrap_err();
+        assert!(error.to_string().contains("another backend"), "{error}");
+        let without = ProviderRegistry::local_only();
+        assert_eq!((without.backend(), without.holder_of_new(&local)), (None, local));
+    }
 
     fn with_clouds() -> ProviderRegistry {
         let configs = [("s3-eu", true), ("s3-old", false)].map(|(code, is_active)| {

@@ -22,7 +22,6 @@ use super::back_off_from;
 use crate::FileStore;
 use crate::domain::provider::ProviderCode;
 use crate::domain::provider_health::BreakerState;
-use crate::domain::status::Location;
 
 /// Length of a lease. Renewed while its lane works.
 pub(super) const LEASE: Duration = Duration::from_mins(10);
@@ -68,9 +67,8 @@ impl FileStore {
 
     /// Returns true if the provider is known not to answer.
     pub(super) fn is_out(&self, provider: &ProviderCode) -> bool {
-        let is_cloud = self.providers().location(provider) == Location::Cloud;
         let health = self.providers().health_of(provider);
-        is_cloud && health.is_none_or(|health| !health.is_good())
+        !provider.is_local() && health.is_none_or(|health| !health.is_good())
     }
 
     /// Returns the pause after a failure at the provider that followed `attempts` others; the first

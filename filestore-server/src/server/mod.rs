@@ -361,7 +361,8 @@ fn open_audit_log(path: Option<&Path>) -> Result<Audit, StartError> {
 fn probe_providers(store: &FileStore) -> JoinSet<()> {
     let mut probes = JoinSet::new();
 
-    for code in store.providers().active_clouds() {
+    let providers = store.providers();
+    for code in providers.active_clouds().into_iter().chain(providers.backend().cloned()) {
         let store = store.clone();
         probes.spawn(async move {
             match store.admin().check_provider(code.as_str()).await {

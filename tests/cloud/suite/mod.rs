@@ -7,6 +7,7 @@ pub(crate) mod moves;
 pub(crate) mod check;
 pub(crate) mod fsck;
 pub(crate) mod part_uploads;
+pub(crate) mod backend;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,6 +60,12 @@ macro_rules! provider_suite {
             }
             check {
                 a_check_finds_the_provider_sound,
+            }
+            backend {
+                all_that_is_local_goes_to_the_backend,
+                files_go_from_the_backend_to_a_cloud_and_back,
+                files_of_the_data_directory_move_to_a_backend,
+                nobody_names_the_backend,
             }
             fsck {
                 objects_are_checked_in_both_directions,

@@ -12,7 +12,7 @@ use filestore_workspace::{Remote, TestServer, sha256_hex};
 
 use super::{read, serve, sweep_all, sync_all};
 
-async fn migrate(server: &TestServer, to: &str) -> MigrateReport {
+pub(super) async fn migrate(server: &TestServer, to: &str) -> MigrateReport {
     let to: ProviderCode = to.parse().unwrap();
     let options = MigrateOptions::default();
     server

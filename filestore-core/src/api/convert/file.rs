@@ -5,6 +5,10 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::api;
 use crate::domain::record::FileRecord;
+use crate::domain::status::Location;
+
+/// The provider of all that the service serves itself, whatever its backend.
+const LOCAL: &str = "LOCAL";
 
 impl From<&FileRecord> for api::FileRecord {
     fn from(record: &FileRecord) -> Self {
@@ -38,7 +42,10 @@ impl From<&FileRecord> for api::FileRecord {
             updated_at: updated_at.to_string(),
             status: state.status().into(),
             storage_location: state.location().into(),
-            storage_provider: blob.provider.to_string(),
+            storage_provider: match state.location() {
+                Location::Local => LOCAL.to_owned(),
+                Location::Cloud => blob.provider.to_string(),
+            },
             organization_id: organization_id.to_string(),
             sub_system: sub_system.to_string(),
             sha256: blob.sha256.to_hex(),

@@ -29,7 +29,7 @@ pub(super) const LOCAL_KEY: &str =
 const LOCAL_SINCE: &str = concat!(
     "SELECT ",
     columns!(),
-    " FROM files WHERE storage_location = 'LOCAL' AND stored_at >= ?1 AND file_id > ?2 ORDER BY file_id"
+    " FROM files WHERE storage_provider = 'LOCAL' AND stored_at >= ?1 AND file_id > ?2 ORDER BY file_id"
 );
 
 pub(super) const STORED_BYTES: &str =

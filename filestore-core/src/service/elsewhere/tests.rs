@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::domain::config::{Durability, MetadataPlace, PostgresConfig, StoreConfig};
 use crate::domain::error::ErrorKind;
+use crate::domain::provider::ProviderConfig;
 use crate::domain::scope::Scope;
 use crate::metadata::postgres::tests::Schema;
 use crate::metadata::postgres::tests::proxy::{AtCommit, Proxy, SlowCommits};
@@ -53,6 +54,48 @@ async fn a_store_keeps_its_records_in_postgres_and_its_bytes_in_its_directory() 
     assert_eq!(again.inner.metadata.store_id(), id);
     assert_eq!(again.read(record.file_id, &Scope::All).await.unwrap(), "bytes");
     again.close().await;
+}
+
+/// The configuration of a store whose LOCAL files are in `shared`, as on a file system that several machines
+/// mount.
+fn behind(schema: &Schema, shared: &Path) -> StoreConfig {
+    let root = shared.to_str().unwrap();
+    let provider = ProviderConfig::new("house".parse().unwrap(), "fs").with_option("root", root);
+    StoreConfig { providers: vec![provider.as_local_backend()], ..config(schema) }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_a_backend_a_lost_data_directory_loses_nothing() {
+    let (shared, schema) = (tempfile::tempdir().unwrap(), Schema::new());
+    let open = async |dir: &Path| {
+        FileStore::builder(dir).config(behind(&schema, shared.path())).open().await
+    };
+    let lost = tempfile::tempdir().unwrap();
+    let store = open(lost.path()).await.unwrap();
+    let record = store.upload(new(), &b"bytes"[..]).await.unwrap();
+    store.close().await;
+    drop((store, lost));
+
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path()).await.unwrap();
+    assert_eq!(store.read(record.file_id, &Scope::All).await.unwrap(), "bytes");
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_empty_directory_is_refused_while_files_are_in_the_lost_one() {
+    let (shared, schema) = (tempfile::tempdir().unwrap(), Schema::new());
+    let first = tempfile::tempdir().unwrap();
+    let store = open(first.path(), &schema).await.unwrap();
+    store.upload(new(), &b"on the disk"[..]).await.unwrap();
+    store.close().await;
+    drop((store, first));
+
+    let dir = tempfile::tempdir().unwrap();
+    let config = behind(&schema, shared.path());
+    let error = FileStore::builder(dir.path()).config(config).open().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unusable);
+    assert!(error.to_string().contains("store-id"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

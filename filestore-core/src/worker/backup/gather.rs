@@ -168,11 +168,16 @@ impl Gathering {
             }
         }
 
+        let providers = self.store.providers();
+        let is_at_backend =
+            content.sources.iter().any(|source| Some(&source.provider) == providers.backend());
         let is_at_a_provider = content.sources.iter().any(|source| !source.provider.is_local());
         match (is_at_a_provider, self.options.clouds) {
             (false, _) => Ok(outcome),
-            (true, SnapshotClouds::Noted) => Ok(Some(outcome.unwrap_or(Outcome::Elsewhere))),
-            (true, SnapshotClouds::Copied) => Ok(None),
+            (true, SnapshotClouds::Noted) if !is_at_backend => {
+                Ok(Some(outcome.unwrap_or(Outcome::Elsewhere)))
+            }
+            (true, _) => Ok(None),
         }
     }
 

@@ -412,6 +412,30 @@ async fn pruning_keeps_the_newest_and_all_that_they_name() {
 }
 
 #[tokio::test]
+async fn a_snapshot_of_local_files_has_those_at_their_backend() {
+    let home = tempfile::tempdir().unwrap();
+    let providers =
+        providers(home.path()).into_iter().map(ProviderConfig::as_local_backend).collect();
+    let config = StoreConfig { providers, ..StoreConfig::default() };
+    let store = FileStore::builder(home.path().join("data")).config(config).open().await.unwrap();
+    let record = upload(&store, "42", "at the backend").await;
+
+    let backups = Backups::create(home.path().join("backup")).await.unwrap();
+    let options = BackupOptions { clouds: SnapshotClouds::Noted, ..BackupOptions::default() };
+    let report = store.admin().backup(&backups, options, Arc::new(NoProgress)).await.unwrap();
+    assert_eq!((report.snapshot.blobs, report.snapshot.elsewhere), (1, 0));
+    store.close().await;
+
+    let into = home.path().join("copy");
+    let progress = Arc::new(NoProgress);
+    let report = backups.restore(None, &into, RestoredAs::Copy, &[], progress).await.unwrap();
+    assert_eq!((report.restored, report.failed), (1, 0));
+    let copy = FileStore::open(&into).await.unwrap();
+    assert_eq!(text_of(&copy, record.file_id).await.unwrap(), "at the backend");
+    copy.close().await;
+}
+
+#[tokio::test]
 async fn files_at_providers_can_be_left_there() {
     let house = House::new().await;
     let local = upload(&house.store, "42", "local").await;

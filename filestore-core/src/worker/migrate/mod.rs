@@ -55,13 +55,14 @@ impl FileStore {
         to: &ProviderCode,
     ) -> Result<MigratePlan> {
         let organization = self.migration_of(organization, to).await?;
+        let holder = self.providers().holder_of_new(to);
         let mut plan = MigratePlan::new(to.clone());
 
         for holding in self.inner().metadata.holdings(&organization).await? {
             if holding.status != Status::Ready {
                 plan.stay_files += holding.files;
                 plan.stay_bytes += holding.bytes;
-            } else if holding.provider == *to {
+            } else if holding.provider == holder {
                 plan.there_files += holding.files;
                 plan.there_bytes += holding.bytes;
             } else {
@@ -93,11 +94,12 @@ impl FileStore {
         let organization = self.migration_of(number, to).await?;
         self.providers().check_takes_files(to)?;
         let entry = self.inner().migrations.begin(&organization, to)?;
+        let holder = self.providers().holder_of_new(to);
 
         let shared = Arc::clone(entry.progress());
         let stop: &(dyn Fn() -> bool + Sync) = &|| stop() || shared.is_told_to_stop();
 
-        let left = self.elsewhere(&organization, to).await?;
+        let left = self.elsewhere(&organization, &holder).await?;
         progress.accepted();
         progress.start(Some(left.files));
 
@@ -110,6 +112,7 @@ impl FileStore {
             store,
             entry,
             number,
+            holder: holder.clone(),
             owner: owner.clone(),
             limit,
             progress,
@@ -121,7 +124,7 @@ impl FileStore {
         // A copy may take days: while it goes on, its note stays young.
         while_renewing(run.passes(stop), || self.renew_notes(&owner)).await?;
 
-        let left = self.elsewhere(&organization, to).await?;
+        let left = self.elsewhere(&organization, &holder).await?;
         run.report.left_files = left.files;
         run.report.left_bytes = left.bytes;
         run.report.stopped = stop() || run.is_rebound;
@@ -220,10 +223,14 @@ impl FileStore {
         }
     }
 
-    async fn elsewhere(&self, organization: &OrganizationId, to: &ProviderCode) -> Result<Amount> {
+    async fn elsewhere(
+        &self,
+        organization: &OrganizationId,
+        holder: &ProviderCode,
+    ) -> Result<Amount> {
         let mut left = Amount::default();
         for holding in self.inner().metadata.holdings(organization).await? {
-            if holding.status == Status::Ready && holding.provider != *to {
+            if holding.status == Status::Ready && holding.provider != *holder {
                 left.files += holding.files;
                 left.bytes += holding.bytes;
             }
@@ -243,6 +250,8 @@ struct MigrateRun {
     entry: RegisteredMigration,
     /// The organization as its bindings name it.
     number: OrganizationNumber,
+    /// The store that the files are moved to: that of the target.
+    holder: ProviderCode,
     /// The name of the run in the notes of its copies.
     owner: String,
     limit: Option<Arc<RateLimit>>,
@@ -284,8 +293,8 @@ impl MigrateRun {
                 break;
             }
 
-            let page =
-                store.inner().metadata.files_elsewhere(organization, target, after, PAGE).await?;
+            let metadata = &store.inner().metadata;
+            let page = metadata.files_elsewhere(organization, &self.holder, after, PAGE).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.file_id);
 
@@ -314,10 +323,11 @@ impl MigrateRun {
     fn begin(&self, moves: &mut JoinSet<Outcome>, record: FileRecord) {
         let store = self.store.clone();
         let (shared, owner) = (Arc::clone(self.entry.progress()), self.owner.clone());
+        let holder = self.holder.clone();
         let meter = meter(&store, &self.progress).limited(self.limit.clone());
 
         moves.spawn(async move {
-            let moved = store.inner().move_blob(&record, shared.target(), &owner, meter).await;
+            let moved = store.inner().move_blob(&record, &holder, &owner, meter).await;
             if matches!(moved, Ok(Moved::Done)) {
                 store.inner().traffic.add_file();
                 shared.add(record.blob.size_bytes);

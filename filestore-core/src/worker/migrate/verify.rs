@@ -29,6 +29,7 @@ impl FileStore {
         progress: Arc<dyn Progress>,
     ) -> Result<MigrateVerifyReport> {
         let organization = OrganizationId::from(organization);
+        let holder = self.providers().holder_of_new(to);
         let mut report = MigrateVerifyReport::default();
         let mut failures = Failures::of(Audience::Auditor);
 
@@ -37,7 +38,7 @@ impl FileStore {
 
         progress.accepted();
         progress.start(Some(
-            ready.filter(|holding| holding.provider == *to).map(|holding| holding.files).sum(),
+            ready.filter(|holding| holding.provider == holder).map(|holding| holding.files).sum(),
         ));
 
         let filter = ListFilter {
@@ -53,7 +54,7 @@ impl FileStore {
             let page = metadata.list_files(&filter, &Scope::All, after.as_ref(), PAGE).await?;
 
             for record in page.records {
-                if record.blob.provider != *to {
+                if record.blob.provider != holder {
                     report.elsewhere += 1;
                     continue;
                 }
