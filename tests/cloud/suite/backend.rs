@@ -24,9 +24,12 @@ async fn serve_behind(backend: &Remote, others: &[&Remote]) -> TestServer {
 /// Counts the files in a directory and all beneath it, markers left out.
 fn files_in(directory: &Path) -> usize {
     let entries = std::fs::read_dir(directory).unwrap().map(Result::unwrap);
-    let counts = entries.map(|entry| match entry.file_type().unwrap().is_dir() {
-        true => files_in(&entry.path()),
-        false => usize::from(!entry.file_name().to_string_lossy().starts_with('.')),
+    let counts = entries.map(|entry| {
+        if entry.file_type().unwrap().is_dir() {
+            files_in(&entry.path())
+        } else {
+            usize::from(!entry.file_name().to_string_lossy().starts_with('.'))
+        }
     });
     counts.sum()
 }
@@ -127,7 +130,7 @@ pub(crate) async fn files_of_the_data_directory_move_to_a_backend(backend: &Remo
 
     let after = server.upload("after").org("7").ok().await;
     assert_eq!(read_here(&server, &before.file_id).await, b"before");
-    assert_eq!(backend.objects().await, [after.file_path.clone()]);
+    assert_eq!(backend.objects().await, std::slice::from_ref(&after.file_path));
 
     sync_all(&server).await;
     let moved = migrate(&server, "LOCAL").await;
