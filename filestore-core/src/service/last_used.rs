@@ -14,6 +14,7 @@ use super::Inner;
 use crate::domain::config::StoreConfig;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::provider::ProviderCode;
+use crate::domain::status::Location;
 use crate::metadata::Metadata;
 
 type Settings = BTreeMap<String, String>;
@@ -41,7 +42,25 @@ pub(crate) enum Standing {
     Lacking(Vec<ProviderCode>),
 }
 
+/// The place of an opener among those that work on the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Settled {
+    pub(super) standing: Standing,
+    /// The backend of LOCAL that the owner used, if it is not that of the opener.
+    pub(super) missing_backend: Option<ProviderCode>,
+}
+
 impl Inner {
+    /// Fails unless the opener has LOCAL files where the owner has them.
+    pub(super) fn check_backend(&self) -> Result<()> {
+        let Some(backend) = &self.missing_backend else { return Ok(()) };
+        let message = format!(
+            "the store has its LOCAL files at {backend}, which is not the local.backend here; open it with its \
+             configuration"
+        );
+        Err(Error::new(ErrorKind::ProviderUnavailable, message).with_field("config"))
+    }
+
     /// Fails unless the opener of this store knows its owner's lifetimes and providers.
     pub(crate) fn check_standing(&self) -> Result<()> {
         let reason = match &self.standing {
@@ -69,21 +88,32 @@ pub(super) async fn settle(
     config: &mut StoreConfig,
     opener: Opener,
     age: Age,
-) -> Result<Standing> {
+) -> Result<Settled> {
     let recorded = metadata.settings().await?;
     if opener == Opener::Owner || age == Age::New {
         record(metadata, &recorded, config).await?;
-        return Ok(Standing::Full);
+        return Ok(Settled { standing: Standing::Full, missing_backend: None });
     }
 
     if opener == Opener::Follower {
         follow(&recorded, config)?;
     }
-    match providers(&recorded)? {
-        Some(used) => Ok(standing(used, config)),
-        None if opener == Opener::Follower => Ok(Standing::Unknowing),
-        None => Ok(Standing::Full),
-    }
+    let standing = match providers(&recorded)? {
+        Some(used) => standing(used, config),
+        None if opener == Opener::Follower => Standing::Unknowing,
+        None => Standing::Full,
+    };
+    let used = recorded.get(name::LOCAL_BACKEND).filter(|code| !code.is_empty());
+    let missing = used.filter(|code| Some(code.as_str()) != backend(config));
+    let missing_backend = missing.map(|code| code.parse()).transpose();
+    let missing_backend = missing_backend.map_err(|_| inconsistent(name::LOCAL_BACKEND))?;
+    Ok(Settled { standing, missing_backend })
+}
+
+fn backend(config: &StoreConfig) -> Option<&str> {
+    let mut providers = config.providers.iter();
+    let backend = providers.find(|provider| provider.location == Location::Local);
+    backend.map(|provider| provider.code.as_str())
 }
 
 /// The age of a store.
@@ -142,6 +172,7 @@ fn settings_of(config: &StoreConfig) -> Settings {
         (name::QUOTA_FILES, files),
         (name::REQUIRE_BINDING, config.require_binding.to_string()),
         (name::PROVIDERS, providers.join(" ")),
+        (name::LOCAL_BACKEND, backend(config).unwrap_or_default().to_owned()),
     ];
     settings.map(|(name, value)| (name.to_owned(), value)).into()
 }
@@ -202,6 +233,7 @@ mod name {
     pub(super) const QUOTA_FILES: &str = "used.quota_files";
     pub(super) const REQUIRE_BINDING: &str = "used.require_binding";
     pub(super) const PROVIDERS: &str = "used.providers";
+    pub(super) const LOCAL_BACKEND: &str = "used.local_backend";
 }
 
 fn millis(duration: Duration) -> String {
@@ -293,6 +325,31 @@ mod tests {
 
         let store = builder.config(config).as_guest().open().await.unwrap();
         assert_eq!(store.admin().purge(&NoProgress).await.unwrap().purged, 1);
+    }
+
+    #[tokio::test]
+    async fn local_files_are_put_where_the_owner_has_them_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let house = ProviderConfig::new("house".parse().unwrap(), "fs")
+            .with_option("root", dir.path().join("house").display().to_string());
+        let plain = StoreConfig { providers: vec![house.clone()], ..StoreConfig::default() };
+        let config =
+            StoreConfig { providers: vec![house.as_local_backend()], ..StoreConfig::default() };
+        left_by_an_owner(&dir.path().join("data"), config.clone()).await;
+
+        let new = || NewUpload::new("acme".parse().unwrap(), "docs".parse().unwrap());
+        let builder = FileStore::builder(dir.path().join("data"));
+        for lacking in [builder.clone().follow_owner(), builder.clone().config(plain).as_guest()] {
+            let store = lacking.open().await.unwrap();
+            let refused = store.upload(new(), &b"bytes"[..]).await.unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::ProviderUnavailable);
+            assert!(refused.message().contains("LOCAL files at house"), "{refused}");
+            store.close().await;
+        }
+
+        let store = builder.config(config).as_guest().open().await.unwrap();
+        let record = store.upload(new(), &b"bytes"[..]).await.unwrap();
+        assert_eq!(record.blob.provider.as_str(), "house");
     }
 
     #[tokio::test]

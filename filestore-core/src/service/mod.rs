@@ -73,6 +73,7 @@ use crate::domain::damage::Damage;
 use crate::domain::error::Result;
 use crate::domain::id::StoreId;
 use crate::domain::leap::{LeapGuard, Pace};
+use crate::domain::provider::ProviderCode;
 use crate::domain::provider_health::ProviderHealth;
 use crate::metadata::Metadata;
 use crate::storage::{BlobStores, DataDir, ProviderRegistry, StagedLedger};
@@ -177,6 +178,8 @@ pub(crate) struct Inner {
     pub(crate) checks: Checks,
     /// The right of this opener to run the work of the background.
     pub(crate) standing: Standing,
+    /// The backend of LOCAL that the store's owner used, if it is not the one in use here.
+    missing_backend: Option<ProviderCode>,
     /// The beginning of the last flush of everything, where uploads are not flushed one by one.
     flushed_at: Mutex<Option<Instant>>,
     keys: key_ring::KeyRing,

@@ -9,7 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use super::at_work::AtWork;
 use super::checks::Checks;
 use super::key_ring::KeyRing;
-use super::last_used::{self, Age, Opener};
+use super::last_used::{self, Age, Opener, Settled};
 use super::migrations::Migrations;
 use super::provider_identity::MarkedProviders;
 use super::publish::PublishQueue;
@@ -189,7 +189,8 @@ impl FileStoreBuilder {
         };
 
         check_identity(&dir, &*metadata, providers.backend()).await?;
-        let standing = last_used::settle(&*metadata, &mut config, opener, age).await?;
+        let Settled { standing, missing_backend } =
+            last_used::settle(&*metadata, &mut config, opener, age).await?;
 
         let signing = SigningSecrets::load(&*metadata, &config.signing).await?;
         let staged = StagedLedger::new(StagedLimits::from(&config.limits));
@@ -218,6 +219,7 @@ impl FileStoreBuilder {
                 migrations: Migrations::default(),
                 checks: Checks::default(),
                 standing,
+                missing_backend,
                 flushed_at: Mutex::default(),
                 keys,
                 idempotency: Arc::new(idempotency::KeysInUse::default()),

@@ -77,14 +77,12 @@ impl Inner {
             .as_ref()
             .filter(|binding| may_leave == MayLeave::Yes && self.is_written_through(binding));
 
-        let (location, provider) = match through {
-            Some(binding) => {
-                self.stores.providers().check_takes_files(&binding.provider)?;
-                (Location::Cloud, binding.provider.clone())
-            }
-            None => {
-                (Location::Local, self.stores.providers().holder_of_new(&ProviderCode::local()))
-            }
+        let (location, provider) = if let Some(binding) = through {
+            self.stores.providers().check_takes_files(&binding.provider)?;
+            (Location::Cloud, binding.provider.clone())
+        } else {
+            self.check_backend()?;
+            (Location::Local, self.stores.providers().holder_of_new(&ProviderCode::local()))
         };
 
         let active = active.map(|binding| (binding.provider, binding.sync_enabled));
