@@ -38,7 +38,8 @@ pub struct FileRecord {
     /// The object that the application keeps with the file.
     pub metadata: CustomMetadata,
     /// The instant of the last edit, later than that of any edit before it; `None` without one. An edit
-    /// changes name, type or metadata and neither version nor blob.
+    /// changes name, type or metadata and neither version nor blob: a copy to a provider takes long, and must
+    /// neither undo an edit nor be lost to one.
     pub edited_at: Option<Timestamp>,
 }
 

@@ -1,8 +1,9 @@
 //! The index of custom metadata: a row for each member that a listing can ask for.
 //!
 //! A *term* stands for one key with one value. It is a digest, so that a row is small whatever the
-//! members are; a listing compares the members themselves afterwards. Triggers keep the rows equal to
-//! their file in status and deletion, and remove them with it.
+//! members are; a listing compares the members themselves afterwards. Nobody knows the keys beforehand, so
+//! there is no index on JSON expressions. Triggers keep the rows equal to their file in status and deletion,
+//! and remove them with it.
 
 use rusqlite::{Connection, params};
 
