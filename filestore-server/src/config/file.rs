@@ -66,6 +66,7 @@ tables! {
         ..scrub,
         ..signing,
         ..backup,
+        ..local,
         ..providers,
     }
     /// The table `[tls]`: two PEM files.
