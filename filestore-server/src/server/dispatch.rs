@@ -3,6 +3,13 @@
 //! # Order
 //! One Host, the guard (while the server is open), preflights, the signature or the key, the limits, the
 //! routes. Then CORS headers, the id, the counters, the audit log, and the access log at debug level.
+//!
+//! # The way of a request
+//! `routes/table.rs` has a row for its method and path, which says what a key must allow. `gate.rs` digests the
+//! text that the request shows and finds its key in memory, without a query. The key's organizations go along
+//! as the `Caller`, and every look-up takes them. A change of a key is committed, then taken over into memory,
+//! and only then answered. While no key was ever made, and `auth` is not `"keys"`, the gate is open, and
+//! `guard.rs` keeps web pages and proxies out.
 
 use std::convert::Infallible;
 use std::net::IpAddr;

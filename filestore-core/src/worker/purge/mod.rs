@@ -3,6 +3,11 @@
 //! Each holder has a lane of deleted files (`files`) and one of dropped blobs (`dropped`), which no
 //! other holder delays. The background runs each lane by itself; a run that a caller asks for runs
 //! them all beside each other and waits for them.
+//!
+//! # Crash safety
+//! A file is claimed with a lease, from when on it cannot be restored. Its variants go, its blob and those it
+//! dropped; the directories are flushed; only then its record is deleted, in the transaction that writes its
+//! receipt. A crash leaves a claimed record, and its lease ends at the next start.
 
 mod files;
 mod dropped;

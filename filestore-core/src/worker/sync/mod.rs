@@ -4,6 +4,13 @@
 //! lease and copied, several at a time, in the lane of their provider (`lane`); a copy that fails is
 //! attempted again after a growing pause, and after the last attempt the file is FAILED and served
 //! from where it is. What fails because the provider is out counts no attempt.
+//!
+//! # The way of a file
+//! A copy begins with an intent for a new key. The object is put and verified; then the record is flipped to it
+//! in one compare-and-set, which also drops the blob that it had. A migration moves files in the same way, from
+//! wherever they are; what is left to do follows from the records. Without `syncEnabled` nothing comes this
+//! way: staged bytes are written to the provider before the commit, in the request's own future
+//! (`service/cloud_write.rs`).
 
 mod lane;
 #[cfg(test)]
