@@ -45,8 +45,8 @@
 //! | purge, sync, migration, providers, checks, backups | [`FileStore::admin`], [`admin`] |
 //! | proof that a purged file is gone | [`FileStore::receipts`], [`receipts`] |
 //!
-//! What everyday work names is at the root of the crate; each other group of calls has its types in a module of
-//! the same name.
+//! The names of everyday work are at the root of the crate; the types of each other group of calls are in a
+//! module of the same name.
 //!
 //! # Features
 //!

@@ -24,9 +24,9 @@ const ROLE: &str = "FILESTORE_CLOUD_CRASH_ROLE";
 /// The part that the provider has for the server that is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// Bindings name it.
+    /// The provider that bindings name.
     Provider,
-    /// It has what is LOCAL.
+    /// The backend of LOCAL.
     Backend,
 }
 

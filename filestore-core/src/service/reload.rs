@@ -141,6 +141,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_backend_of_local_comes_and_goes_with_a_restart_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path()).await.unwrap();
+        let mut config = with_provider("mem");
+        config.providers[0] = config.providers[0].clone().as_local_backend();
+        let error = store.reload(config).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unusable);
+        assert_eq!(error.details().field.as_deref(), Some("local.backend"));
+
+        let record = store.upload(upload(), &b"bytes"[..]).await.unwrap();
+        assert!(record.blob.provider.is_local());
+        assert_eq!(store.providers().all().len(), 1);
+    }
+
+    #[tokio::test]
     async fn what_cannot_be_used_changes_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let store = FileStore::open(dir.path()).await.unwrap();

@@ -18,6 +18,8 @@ use crate::domain::status::Location;
 use crate::service::{Change, GivenName, NewBatch, NewUpload, Replacement};
 use crate::worker::progress::NoProgress;
 
+mod providers;
+
 /// A store with a provider beside it, which organization 7 writes through to.
 struct House {
     home: tempfile::TempDir,
@@ -408,68 +410,6 @@ async fn pruning_keeps_the_newest_and_all_that_they_name() {
     let again = backups.prune(keep, Arc::new(NoProgress)).await.unwrap();
     assert_eq!(again.blobs_removed, 0);
     drop(backups);
-    house.close().await;
-}
-
-#[tokio::test]
-async fn a_snapshot_of_local_files_has_those_at_their_backend() {
-    let home = tempfile::tempdir().unwrap();
-    let providers =
-        providers(home.path()).into_iter().map(ProviderConfig::as_local_backend).collect();
-    let config = StoreConfig { providers, ..StoreConfig::default() };
-    let store = FileStore::builder(home.path().join("data")).config(config).open().await.unwrap();
-    let record = upload(&store, "42", "at the backend").await;
-
-    let backups = Backups::create(home.path().join("backup")).await.unwrap();
-    let options = BackupOptions { clouds: SnapshotClouds::Noted, ..BackupOptions::default() };
-    let report = store.admin().backup(&backups, options, Arc::new(NoProgress)).await.unwrap();
-    assert_eq!((report.snapshot.blobs, report.snapshot.elsewhere), (1, 0));
-    store.close().await;
-
-    let into = home.path().join("copy");
-    let progress = Arc::new(NoProgress);
-    let report = backups.restore(None, &into, RestoredAs::Copy, &[], progress).await.unwrap();
-    assert_eq!((report.restored, report.failed), (1, 0));
-    let copy = FileStore::open(&into).await.unwrap();
-    assert_eq!(text_of(&copy, record.file_id).await.unwrap(), "at the backend");
-    copy.close().await;
-}
-
-#[tokio::test]
-async fn files_at_providers_can_be_left_there() {
-    let house = House::new().await;
-    let local = upload(&house.store, "42", "local").await;
-    let cloud = upload(&house.store, "7", "cloud").await;
-    let options = BackupOptions { clouds: SnapshotClouds::Noted, ..BackupOptions::default() };
-    let report = house.back_up_as(options).await.unwrap();
-    assert_eq!((report.snapshot.blobs, report.snapshot.elsewhere), (1, 1));
-
-    let (report, restored) = house.restored("copy", RestoredAs::Copy).await;
-    assert_eq!((report.restored, report.failed), (1, 1), "a copy has none of them");
-    assert_eq!(report.faults[0].file_id, Some(cloud.file_id));
-    restored.close().await;
-
-    let (report, restored) = house.restored("original", RestoredAs::Original).await;
-    assert_eq!((report.restored, report.left_at_providers, report.failed), (1, 1, 0));
-    assert_eq!(text_of(&restored, cloud.file_id).await.unwrap(), "cloud");
-    assert_eq!(text_of(&restored, local.file_id).await.unwrap(), "local");
-    restored.close().await;
-    house.close().await;
-}
-
-#[tokio::test]
-async fn what_a_provider_has_lost_comes_back_from_the_snapshot() {
-    let house = House::new().await;
-    let cloud = upload(&house.store, "7", "cloud").await;
-    house.back_up().await;
-    std::fs::remove_file(house.path("disk").join(cloud.blob.key.as_str())).unwrap();
-
-    let (report, restored) = house.restored("original", RestoredAs::Original).await;
-    assert_eq!((report.restored, report.left_at_providers, report.failed), (1, 0, 0));
-    let record = restored.record(cloud.file_id, &Scope::All).await.unwrap();
-    assert_eq!(record.state.location(), Location::Local, "the sync follows");
-    assert_eq!(text_of(&restored, cloud.file_id).await.unwrap(), "cloud");
-    restored.close().await;
     house.close().await;
 }
 
