@@ -8,15 +8,15 @@ use std::sync::Arc;
 use filestore_core::api::{BindingReply, BindingUpdateReply};
 use filestore_core::bindings::{BindingChange, NewBinding};
 use filestore_core::{Error, ErrorKind, OrganizationNumber, ProviderCode, Result};
+use warp::Filter;
 use warp::reply::Response;
-use warp::{Filter, Rejection};
 
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
 use crate::request::incoming::Body;
 use crate::request::json::read_json;
 use crate::request::object::{Object, required};
-use crate::routes::filters::{get, post, put};
+use crate::routes::filters::{Route, any_of, get, post, put};
 
 const KEYS: [&str; 8] = [
     "organizationId",
@@ -30,12 +30,12 @@ const KEYS: [&str; 8] = [
 ];
 
 /// Builds `/organization-storage-bindings`, its `/create` and its `/update`.
-pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+pub(crate) fn routes() -> Route {
     let list = warp::path!("organization-storage-bindings").and(get(list));
     let create = warp::path!("organization-storage-bindings" / "create").and(post(create));
     let update = warp::path!("organization-storage-bindings" / "update").and(put(update));
 
-    list.or(create).unify().or(update).unify()
+    any_of([list.boxed(), create.boxed(), update.boxed()])
 }
 
 async fn list(call: Arc<Call>) -> Result<Response, Failure> {

@@ -7,22 +7,22 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use filestore_core::api::PREFIX;
+use warp::Filter;
 use warp::reply::Response;
-use warp::{Filter, Rejection};
 
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::routes::filters::get;
+use crate::routes::filters::{Route, any_of, get};
 
 const DOCUMENT: &str = include_str!("../../docs/openapi.json");
 const PAGE: &str = include_str!("../../docs/api.html");
 
 /// Builds `/openapi.json` and `/docs`.
-pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+pub(crate) fn routes() -> Route {
     let document = warp::path!("openapi.json").and(get(document));
     let page = warp::path!("docs").and(get(page));
 
-    document.or(page).unify()
+    any_of([document.boxed(), page.boxed()])
 }
 
 async fn document(call: Arc<Call>) -> Result<Response, Failure> {

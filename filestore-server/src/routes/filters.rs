@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use warp::filters::BoxedFilter;
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
@@ -14,6 +15,29 @@ use crate::request::incoming::{Body, body};
 
 /// The value of `Allow` where only reading is possible.
 pub(super) const READ_ONLY: &str = "GET, HEAD";
+
+/// A resource with all its methods.
+pub(super) type Route = BoxedFilter<(Response,)>;
+
+/// A path that extracts one value.
+pub(super) trait At<T>:
+    Filter<Extract = (T,), Error = Rejection> + Clone + Send + Sync + 'static
+{
+}
+
+impl<T, P> At<T> for P where
+    P: Filter<Extract = (T,), Error = Rejection> + Clone + Send + Sync + 'static
+{
+}
+
+/// Tries one resource after the other.
+///
+/// As values of one type: filters within filters have types that grow with each, and the compiler
+/// walks through all of them.
+pub(super) fn any_of<const N: usize>(resources: [Route; N]) -> Route {
+    let joined = resources.into_iter().rev().reduce(|rest, one| one.or(rest).unify().boxed());
+    joined.expect("at least one resource")
+}
 
 /// Extracts the call that the service around the routes has put beside the request.
 pub(super) fn call() -> impl Filter<Extract = (Arc<Call>,), Error = Rejection> + Copy {
@@ -55,6 +79,39 @@ where
         .and(call())
         .then(move |call: Arc<Call>| answer(Arc::clone(&call), handle(call)));
     read.or(not_allowed(READ_ONLY)).unify()
+}
+
+/// Answers GET and HEAD below `path` with `handle`, which gets the segment that `path` extracts, and
+/// every other method with 405.
+pub(super) fn get_at<T, H, F>(path: impl At<T>, handle: H) -> Route
+where
+    T: Send + 'static,
+    H: Fn(Arc<Call>, T) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Response, Failure>> + Send + 'static,
+{
+    let path = path.boxed();
+    let read = path
+        .clone()
+        .and(get_or_head())
+        .and(call())
+        .then(move |at, call: Arc<Call>| answer(Arc::clone(&call), handle(call, at)));
+    read.or(path.and(not_allowed(READ_ONLY)).map(|_, reply| reply)).unify().boxed()
+}
+
+/// Answers POST below `path` with `handle`, which gets the segment that `path` extracts, and every
+/// other method with 405.
+pub(super) fn post_at<T, H, F>(path: impl At<T>, handle: H) -> Route
+where
+    T: Send + 'static,
+    H: Fn(Arc<Call>, T, Body) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Response, Failure>> + Send + 'static,
+{
+    let path = path.boxed();
+    let write =
+        path.clone().and(warp::post()).and(call()).and(body()).then(
+            move |at, call: Arc<Call>, body| answer(Arc::clone(&call), handle(call, at, body)),
+        );
+    write.or(path.and(not_allowed("POST")).map(|_, reply| reply)).unify().boxed()
 }
 
 /// Answers POST with `handle`, every other method with 405.

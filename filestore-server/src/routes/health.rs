@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use filestore_core::api::{FsckSummary, HealthReply, ReadyProvider, ReadyReply};
 use filestore_core::{Location, Result, Scope};
+use warp::Filter;
 use warp::reply::Response;
-use warp::{Filter, Rejection};
 
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::routes::filters::get;
+use crate::routes::filters::{Route, any_of, get};
 
 /// Builds `/health-checks` and `/health-checks/ready`.
-pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+pub(crate) fn routes() -> Route {
     let alive = warp::path!("health-checks").and(get(alive));
     let ready = warp::path!("health-checks" / "ready").and(get(ready));
 
-    alive.or(ready).unify()
+    any_of([alive.boxed(), ready.boxed()])
 }
 
 async fn alive(_: Arc<Call>) -> Result<Response, Failure> {

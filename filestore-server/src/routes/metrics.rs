@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use http::header::ACCEPT;
+use warp::Filter;
 use warp::reply::Response;
-use warp::{Filter, Rejection};
 
 use crate::metrics::Format;
 use crate::reply::{self, Failure};
 use crate::request::call::{App, Call};
-use crate::routes::filters::get;
+use crate::routes::filters::{Route, get};
 
 /// Builds `/metrics`.
-pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    warp::path!("metrics").and(get(metrics))
+pub(crate) fn routes() -> Route {
+    warp::path!("metrics").and(get(metrics)).boxed()
 }
 
 async fn metrics(call: Arc<Call>) -> Result<Response, Failure> {

@@ -19,19 +19,18 @@ pub(crate) mod metrics;
 
 use std::sync::Arc;
 
-use warp::filters::BoxedFilter;
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
 use crate::reply::Failure;
 use crate::request::base::Base;
 use crate::request::call::Call;
-use crate::routes::filters::call;
+use crate::routes::filters::{Route, any_of, call};
 
 /// Builds the whole API, and `/metrics` beside it. It answers every request that carries a [`Call`], and rejects others.
 ///
 /// Paths may start with the base's prefix or not: a proxy in front may strip it or leave it.
-pub(crate) fn routes(base: &Base) -> BoxedFilter<(Response,)> {
+pub(crate) fn routes(base: &Base) -> Route {
     let unknown = call().map(|call: Arc<Call>| Failure::UnknownPath.into_response(&call.id));
     let mut prefix = warp::any().boxed();
     if base.segments().next().is_none() {
@@ -44,41 +43,31 @@ pub(crate) fn routes(base: &Base) -> BoxedFilter<(Response,)> {
 }
 
 /// Joins the API and what is beside it.
-fn all() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    api().or(metrics::routes().boxed()).unify()
+fn all() -> Route {
+    api().or(metrics::routes()).unify().boxed()
 }
 
 /// Joins the resources. `/files/upload` and the like are no file ids.
 ///
-/// Reads of files come first. The others are behind a box, so that the future of a read, which warp
-/// moves a few times, is no larger than a read needs.
+/// Reads of files come first, in a box of their own: they are most of what is asked, and the future of
+/// a read, which warp moves a few times, is no larger than a read needs.
 fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    let reads = files::variant::routes().or(files::content::routes()).unify();
-    let files = files::upload::routes()
-        .or(files::batch::routes())
-        .unify()
-        .or(files::delete::routes())
-        .unify()
-        .or(files::routes())
-        .unify()
-        .or(files::sign::routes())
-        .unify()
-        .or(files::receipt::routes())
-        .unify();
+    let reads = files::variant::routes().or(files::content::routes()).unify().boxed();
+    let rest = any_of([
+        files::upload::routes(),
+        files::batch::routes(),
+        files::delete::routes(),
+        files::routes(),
+        files::sign::routes(),
+        files::receipt::routes(),
+        health::routes(),
+        providers::routes(),
+        bindings::routes(),
+        sheets::routes(),
+        organizations::routes(),
+        description::routes(),
+        admin::routes(),
+    ]);
 
-    let rest = health::routes()
-        .or(providers::routes())
-        .unify()
-        .or(bindings::routes())
-        .unify()
-        .or(sheets::routes())
-        .unify()
-        .or(organizations::routes())
-        .unify()
-        .or(description::routes())
-        .unify()
-        .or(admin::routes())
-        .unify();
-
-    warp::path!("api" / "v1" / ..).and(reads.or(files.or(rest).unify().boxed()).unify())
+    warp::path!("api" / "v1" / ..).and(reads.or(rest).unify())
 }

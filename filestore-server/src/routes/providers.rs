@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use filestore_core::api::ProviderReply;
+use warp::Filter;
 use warp::reply::Response;
-use warp::{Filter, Rejection};
 
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::routes::filters::get;
+use crate::routes::filters::{Route, get};
 
 /// Builds `/storage-providers`.
-pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    warp::path!("storage-providers").and(get(list))
+pub(crate) fn routes() -> Route {
+    warp::path!("storage-providers").and(get(list)).boxed()
 }
 
 async fn list(call: Arc<Call>) -> Result<Response, Failure> {

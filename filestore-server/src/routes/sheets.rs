@@ -11,8 +11,8 @@ use http::header::{
     IF_NONE_MATCH, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue};
+use warp::Filter;
 use warp::reply::Response;
-use warp::{Filter, Rejection};
 
 use crate::http::accept;
 use crate::http::conditional::{Outcome, Validators, evaluate, if_match_holds};
@@ -20,19 +20,14 @@ use crate::http::etag::EntityTag;
 use crate::http::query::Query;
 use crate::reply::{self, Failure, NOSNIFF};
 use crate::request::call::Call;
-use crate::routes::filters::{READ_ONLY, answer, call, get_or_head, not_allowed};
+use crate::routes::filters::{Route, get};
 
 /// The representations of a sheet. Without a preference the first one is sent.
 const TYPES: [&str; 2] = ["image/webp", "application/json"];
 
 /// Builds `/sheets`.
-pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    let path = warp::path!("sheets");
-    let sheet = path
-        .and(get_or_head())
-        .and(call())
-        .then(|call: Arc<Call>| answer(Arc::clone(&call), sheet(call)));
-    sheet.or(path.and(not_allowed(READ_ONLY))).unify()
+pub(crate) fn routes() -> Route {
+    warp::path!("sheets").and(get(sheet)).boxed()
 }
 
 async fn sheet(call: Arc<Call>) -> Result<Response, Failure> {

@@ -106,6 +106,10 @@ fn run_as<P: PixelTrait>(pixels: &Pixels, extent: Extent, wanted: Geometry) -> R
         let mut premultiplied =
             TypedImage::<P>::from_buffer(width, height, &mut bytes).map_err(internal)?;
         MulDiv::new().multiply_alpha_typed(&source, &mut premultiplied).map_err(internal)?;
+
+        // As the same type as below: the resizer's code is built for each type of source.
+        let premultiplied =
+            TypedImageRef::<P>::from_buffer(width, height, &bytes).map_err(internal)?;
         resizer.resize_typed(&premultiplied, &mut target, &options).map_err(internal)?;
         MulDiv::new().divide_alpha_inplace_typed(&mut target).map_err(internal)?;
     } else {

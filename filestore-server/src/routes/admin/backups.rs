@@ -11,37 +11,26 @@ use filestore_core::api::{
 use filestore_core::{Error, ErrorKind, FileStore, Result};
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
+use warp::Filter;
 use warp::reply::Response;
-use warp::{Filter, Rejection};
 
 use super::long_run::{self, Acceptance, Departure};
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::request::incoming::{Body, body};
+use crate::request::incoming::Body;
 use crate::request::json::read_optional_json;
 use crate::request::object::{Object, required};
-use crate::routes::filters::{READ_ONLY, answer, call, get, get_or_head, not_allowed};
+use crate::routes::filters::{Route, any_of, get, get_at, post_at};
 use crate::routes::path::Segment;
 
 /// Builds `/backups`, `/backups/{destination}`, and the runs below it.
-pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+pub(super) fn routes() -> Route {
     let destinations = warp::path!("backups").and(get(destinations));
 
-    let path = warp::path!("backups" / Segment);
-    let list = path.and(get_or_head()).and(call()).then(|destination: Segment, call: Arc<Call>| {
-        answer(Arc::clone(&call), list(destination, call))
-    });
-    let not_get = path.and(not_allowed(READ_ONLY)).map(|_: Segment, reply: Response| reply);
+    let list = get_at(warp::path!("backups" / Segment), list);
+    let path = warp::path!("backups" / Segment / Run).map(|destination, run| (destination, run));
 
-    let path = warp::path!("backups" / Segment / Run);
-    let run = path.and(warp::post()).and(call()).and(body()).then(
-        |destination: Segment, run: Run, call: Arc<Call>, body| {
-            answer(Arc::clone(&call), start(destination, run, call, body))
-        },
-    );
-    let not_post = path.and(not_allowed("POST")).map(|_: Segment, _: Run, reply: Response| reply);
-
-    destinations.or(list).unify().or(not_get).unify().or(run).unify().or(not_post).unify()
+    any_of([destinations.boxed(), list, post_at(path, start)])
 }
 
 /// A run that a path names.
@@ -75,15 +64,14 @@ async fn destinations(call: Arc<Call>) -> Result<Response, Failure> {
     reply::ok(&named.map(|known| BackupDestination::new(&known.name)).collect::<Vec<_>>())
 }
 
-async fn list(destination: Segment, call: Arc<Call>) -> Result<Response, Failure> {
+async fn list(call: Arc<Call>, destination: Segment) -> Result<Response, Failure> {
     let snapshots = open(call.store(), &named(&destination)).await?.list().await?;
     reply::ok(&snapshots.into_iter().map(Snapshot::from).collect::<Vec<_>>())
 }
 
 async fn start(
-    destination: Segment,
-    run: Run,
     call: Arc<Call>,
+    (destination, run): (Segment, Run),
     body: Body,
 ) -> Result<Response, Failure> {
     let json = read_optional_json(&call, body).await?;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use filestore_core::admin::{FsckDepth, FsckMode, FsckOptions, FsckStart};
 use filestore_core::api::{FsckReport, FsckStatus};
 use filestore_core::{FileStore, Result};
+use warp::Filter;
 use warp::reply::Response;
-use warp::{Filter, Rejection};
 
 use super::expect_nothing;
 use super::long_run::{self, Departure};
@@ -16,15 +16,15 @@ use crate::request::call::Call;
 use crate::request::incoming::Body;
 use crate::request::json::read_optional_json;
 use crate::request::object::Object;
-use crate::routes::filters::{get, post};
+use crate::routes::filters::{Route, any_of, get, post};
 
 /// Builds `/fsck/run`, `/stop` and `/status`.
-pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+pub(super) fn routes() -> Route {
     let run = warp::path!("fsck" / "run").and(post(run));
     let stop = warp::path!("fsck" / "stop").and(post(stop));
     let status = warp::path!("fsck" / "status").and(get(status));
 
-    run.or(stop).unify().or(status).unify()
+    any_of([run.boxed(), stop.boxed(), status.boxed()])
 }
 
 async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {

@@ -7,39 +7,32 @@ use std::time::Duration;
 use filestore_core::api::{CreateKey, KeyReply, NewKeyReply};
 use filestore_core::keys::{KeyId, KeyScope, NewKey};
 use filestore_core::{Error, Result};
+use warp::Filter;
 use warp::reply::Response;
-use warp::{Filter, Rejection};
 
 use super::expect_nothing;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::request::incoming::{Body, body};
+use crate::request::incoming::Body;
 use crate::request::json::{read_json, read_optional_json};
 use crate::request::object::{Object, required};
-use crate::routes::filters::{answer, call, get_or_head, not_allowed, with_body};
+use crate::routes::filters::{
+    Route, answer, any_of, call, get_or_head, not_allowed, post_at, with_body,
+};
 use crate::routes::path::Segment;
 
 /// Builds `/keys`, `/keys/{key_id}/rotate` and `/keys/{key_id}/revoke`.
-pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+pub(super) fn routes() -> Route {
     let list =
         get_or_head().and(call()).then(|call: Arc<Call>| answer(Arc::clone(&call), list(call)));
     let create = warp::post().and(with_body(create));
     let all = list.or(create).unify().or(not_allowed("GET, HEAD, POST")).unify();
     let all = warp::path!("keys").and(all);
 
-    let path = warp::path!("keys" / Segment / "rotate");
-    let rotate = path.and(warp::post()).and(call()).and(body()).then(
-        |id: Segment, call: Arc<Call>, body| answer(Arc::clone(&call), rotate(id, call, body)),
-    );
-    let rotate = rotate.or(path.and(not_allowed("POST")).map(|_, reply| reply)).unify();
+    let rotate = post_at(warp::path!("keys" / Segment / "rotate"), rotate);
+    let revoke = post_at(warp::path!("keys" / Segment / "revoke"), revoke);
 
-    let path = warp::path!("keys" / Segment / "revoke");
-    let revoke = path.and(warp::post()).and(call()).and(body()).then(
-        |id: Segment, call: Arc<Call>, body| answer(Arc::clone(&call), revoke(id, call, body)),
-    );
-    let revoke = revoke.or(path.and(not_allowed("POST")).map(|_, reply| reply)).unify();
-
-    all.or(rotate).unify().or(revoke).unify()
+    any_of([all.boxed(), rotate, revoke])
 }
 
 #[expect(clippy::unused_async, reason = "the filters take handlers that may wait")]
@@ -71,7 +64,7 @@ fn requested(json: &[u8]) -> Result<CreateKey> {
     Ok(request)
 }
 
-async fn rotate(id: Segment, call: Arc<Call>, body: Body) -> Result<Response, Failure> {
+async fn rotate(call: Arc<Call>, id: Segment, body: Body) -> Result<Response, Failure> {
     let id = KeyId::from_str(&id.0)?;
     let json = read_optional_json(&call, body).await?;
     let overlap = json.as_deref().map_or(Ok(Duration::ZERO), overlap)?;
@@ -84,7 +77,7 @@ fn overlap(json: &[u8]) -> Result<Duration> {
     Ok(Duration::from_secs(object.count("overlap_s")?.unwrap_or(0)))
 }
 
-async fn revoke(id: Segment, call: Arc<Call>, body: Body) -> Result<Response, Failure> {
+async fn revoke(call: Arc<Call>, id: Segment, body: Body) -> Result<Response, Failure> {
     expect_nothing(&call, body).await?;
     let key = call.store().keys().revoke(id.0.parse()?).await?;
     reply::ok(&KeyReply::from(&key))

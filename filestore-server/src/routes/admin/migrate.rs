@@ -5,8 +5,8 @@ use std::sync::Arc;
 use filestore_core::admin::MigrateOptions;
 use filestore_core::api::{MigratePlan, MigrateReport, MigrateStatus, MigrateVerifyReport};
 use filestore_core::{Error, FileStore, OrganizationNumber, ProviderCode, Result};
+use warp::Filter;
 use warp::reply::Response;
-use warp::{Filter, Rejection};
 
 use super::long_run::{self, Departure};
 use super::organization;
@@ -16,17 +16,17 @@ use crate::request::call::Call;
 use crate::request::incoming::Body;
 use crate::request::json::read_json;
 use crate::request::object::{Object, required};
-use crate::routes::filters::{get, post};
+use crate::routes::filters::{Route, any_of, get, post};
 
 /// Builds `/migrate/plan`, `/run`, `/stop`, `/status` and `/verify`.
-pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+pub(super) fn routes() -> Route {
     let plan = warp::path!("migrate" / "plan").and(get(plan));
     let run = warp::path!("migrate" / "run").and(post(run));
     let stop = warp::path!("migrate" / "stop").and(post(stop));
     let status = warp::path!("migrate" / "status").and(get(status));
     let verify = warp::path!("migrate" / "verify").and(post(verify));
 
-    plan.or(run).unify().or(stop).unify().or(status).unify().or(verify).unify()
+    any_of([plan.boxed(), run.boxed(), stop.boxed(), status.boxed(), verify.boxed()])
 }
 
 async fn plan(call: Arc<Call>) -> Result<Response, Failure> {

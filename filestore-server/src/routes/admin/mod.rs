@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use filestore_core::api::{PurgeReport, PurgeRunRequest, StatusReply, VariantCacheReport};
 use filestore_core::{OrganizationNumber, Result};
+use warp::Filter;
 use warp::reply::Response;
-use warp::{Filter, Rejection};
 
 use self::long_run::Departure;
 use crate::reply::{self, Failure};
@@ -24,40 +24,31 @@ use crate::request::call::Call;
 use crate::request::incoming::Body;
 use crate::request::json::read_optional_json;
 use crate::request::object::{Object, required};
-use crate::routes::filters::{get, post};
+use crate::routes::filters::{Route, any_of, get, post};
 
 /// Builds all resources under `/admin`.
-pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+pub(crate) fn routes() -> Route {
     let purge = warp::path!("purge" / "run").and(post(purge_run));
     let variants = warp::path!("variants" / "status").and(get(variants_status));
     let prune = warp::path!("variants" / "prune").and(post(variants_prune));
 
     let status = warp::path!("status").and(get(status));
 
-    let all = purge
-        .or(sync::routes())
-        .unify()
-        .or(migrate::routes())
-        .unify()
-        .or(fsck::routes())
-        .unify()
-        .or(backups::routes())
-        .unify()
-        .or(organizations::routes())
-        .unify()
-        .or(providers::routes())
-        .unify()
-        .or(signing::routes())
-        .unify()
-        .or(keys::routes())
-        .unify()
-        .or(variants)
-        .unify()
-        .or(prune)
-        .unify()
-        .or(status)
-        .unify();
-    warp::path!("admin" / ..).and(all)
+    let all = any_of([
+        purge.boxed(),
+        sync::routes(),
+        migrate::routes(),
+        fsck::routes(),
+        backups::routes(),
+        organizations::routes(),
+        providers::routes(),
+        signing::routes(),
+        keys::routes(),
+        variants.boxed(),
+        prune.boxed(),
+        status.boxed(),
+    ]);
+    warp::path!("admin" / ..).and(all).boxed()
 }
 
 async fn purge_run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {

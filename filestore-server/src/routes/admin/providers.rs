@@ -4,27 +4,22 @@ use std::sync::Arc;
 
 use filestore_core::api::{AdminProvider, ProviderCheckReport};
 use percent_encoding::percent_decode_str;
+use warp::Filter;
 use warp::reply::Response;
-use warp::{Filter, Rejection};
 
 use super::{expect_nothing, long_run};
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::request::incoming::{Body, body};
-use crate::routes::filters::{answer, call, get, not_allowed};
+use crate::request::incoming::Body;
+use crate::routes::filters::{Route, any_of, get, post_at};
 use crate::routes::path::Segment;
 
 /// Builds `/providers` and `/providers/{code}/check`.
-pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+pub(super) fn routes() -> Route {
     let list = warp::path!("providers").and(get(list));
+    let check = post_at(warp::path!("providers" / Segment / "check"), check);
 
-    let path = warp::path!("providers" / Segment / "check");
-    let check = path.and(warp::post()).and(call()).and(body()).then(
-        |code: Segment, call: Arc<Call>, body| answer(Arc::clone(&call), check(code, call, body)),
-    );
-    let not_post = path.and(not_allowed("POST")).map(|_: Segment, reply: Response| reply);
-
-    list.or(check).unify().or(not_post).unify()
+    any_of([list.boxed(), check])
 }
 
 async fn list(call: Arc<Call>) -> Result<Response, Failure> {
@@ -33,7 +28,7 @@ async fn list(call: Arc<Call>) -> Result<Response, Failure> {
     reply::ok(&shown)
 }
 
-async fn check(code: Segment, call: Arc<Call>, body: Body) -> Result<Response, Failure> {
+async fn check(call: Arc<Call>, code: Segment, body: Body) -> Result<Response, Failure> {
     expect_nothing(&call, body).await?;
     let code = percent_decode_str(&code.0).decode_utf8_lossy().into_owned();
     let store = call.store().clone();

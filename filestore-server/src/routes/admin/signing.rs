@@ -4,32 +4,26 @@
 use std::sync::Arc;
 
 use filestore_core::api::SigningSecretReply;
+use warp::Filter;
 use warp::reply::Response;
-use warp::{Filter, Rejection};
 
 use super::super::path::Segment;
 use super::expect_nothing;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::request::incoming::{Body, body};
+use crate::request::incoming::Body;
 use crate::routes::files::receipt;
-use crate::routes::filters::{answer, call, get, not_allowed, post};
+use crate::routes::filters::{Route, any_of, get, post, post_at};
 
 /// Builds `/signing-secrets`, its `/rotate` and `/{kid}/revoke`, and `/receipt-keys/rotate`.
-pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+pub(super) fn routes() -> Route {
     let list = warp::path!("signing-secrets").and(get(list));
     let rotate = warp::path!("signing-secrets" / "rotate").and(post(rotate));
 
-    let path = warp::path!("signing-secrets" / Segment / "revoke");
-    let revoke = path
-        .and(warp::post())
-        .and(call())
-        .and(body())
-        .then(|kid, call: Arc<Call>, body| answer(Arc::clone(&call), revoke(call, kid, body)));
-    let revoke = revoke.or(path.and(not_allowed("POST")).map(|_, reply| reply)).unify();
+    let revoke = post_at(warp::path!("signing-secrets" / Segment / "revoke"), revoke);
 
     let receipts = warp::path!("receipt-keys" / "rotate").and(post(rotate_receipts));
-    list.or(rotate).unify().or(revoke).unify().or(receipts).unify()
+    any_of([list.boxed(), rotate.boxed(), revoke, receipts.boxed()])
 }
 
 async fn list(call: Arc<Call>) -> Result<Response, Failure> {

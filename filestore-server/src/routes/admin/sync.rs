@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use filestore_core::api::{SyncQueueReport, SyncReport, SyncStatusReport};
 use filestore_core::{OrganizationNumber, Result};
+use warp::Filter;
 use warp::reply::Response;
-use warp::{Filter, Rejection};
 
 use super::long_run::{self, Departure};
 use super::{expect_nothing, organization};
@@ -14,16 +14,16 @@ use crate::request::call::Call;
 use crate::request::incoming::Body;
 use crate::request::json::{read_json, read_optional_json};
 use crate::request::object::Object;
-use crate::routes::filters::{get, post};
+use crate::routes::filters::{Route, any_of, get, post};
 
 /// Builds `/sync/run`, `/enqueue`, `/retry` and `/status`.
-pub(super) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+pub(super) fn routes() -> Route {
     let run = warp::path!("sync" / "run").and(post(run));
     let enqueue = warp::path!("sync" / "enqueue").and(post(enqueue));
     let retry = warp::path!("sync" / "retry").and(post(retry));
     let status = warp::path!("sync" / "status").and(get(status));
 
-    run.or(enqueue).unify().or(retry).unify().or(status).unify()
+    any_of([run.boxed(), enqueue.boxed(), retry.boxed(), status.boxed()])
 }
 
 async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {

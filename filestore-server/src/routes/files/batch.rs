@@ -10,8 +10,8 @@ use filestore_core::{
     SubSystem,
 };
 use tokio::task::JoinSet;
+use warp::Filter;
 use warp::reply::Response;
-use warp::{Filter, Rejection};
 
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
@@ -20,7 +20,7 @@ use crate::request::form::{Part, open_form};
 use crate::request::incoming::Body;
 use crate::request::room::{Incoming, Room};
 use crate::request::upload_claims::UploadClaims;
-use crate::routes::filters::post;
+use crate::routes::filters::{Route, post};
 
 const FIELDS: [&str; 6] = [
     "organization_id",
@@ -39,8 +39,8 @@ const MAX_INDEX: u32 = 9999;
 const FLUSHES: usize = 8;
 
 /// Builds `/files/batch`.
-pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    warp::path!("files" / "batch").and(post(create))
+pub(crate) fn routes() -> Route {
+    warp::path!("files" / "batch").and(post(create)).boxed()
 }
 
 async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {

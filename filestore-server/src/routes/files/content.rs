@@ -30,7 +30,7 @@ use crate::http::query::Query;
 use crate::http::range::ByteRange;
 use crate::reply::{self, Failure, NOSNIFF, cache_control, shared};
 use crate::request::call::Call;
-use crate::routes::filters::{answer, call, get_or_head, not_allowed};
+use crate::routes::filters::{answer, any_of, call, get_or_head, not_allowed};
 
 const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
@@ -47,7 +47,7 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
         .and(call())
         .then(|id, call: Arc<Call>| answer(Arc::clone(&call), super::delete::one(call, id)));
     let rest = path.and(not_allowed("GET, HEAD, DELETE")).map(|_, reply| reply);
-    read.or(delete).unify().or(rest).unify()
+    read.or(any_of([delete.boxed(), rest.boxed()])).unify()
 }
 
 async fn content(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {

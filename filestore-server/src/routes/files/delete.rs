@@ -5,8 +5,8 @@ use std::sync::Arc;
 use filestore_core::api::{DeleteFileResult, DeleteFilesReply, DeleteReply, MAX_DELETED_AT_ONCE};
 use filestore_core::{Error, ErrorKind, FileId, FileRecord, Result};
 use serde_json::{Value, json};
+use warp::Filter;
 use warp::reply::Response;
-use warp::{Filter, Rejection};
 
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
@@ -14,12 +14,12 @@ use crate::request::incoming::Body;
 use crate::request::json::read_json;
 use crate::request::object::{Object, required};
 use crate::request::preconditions::preconditions;
-use crate::routes::filters::post;
+use crate::routes::filters::{Route, post};
 use crate::routes::path::IdSegment;
 
 /// Builds `/files/delete`.
-pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    warp::path!("files" / "delete").and(post(many))
+pub(crate) fn routes() -> Route {
+    warp::path!("files" / "delete").and(post(many)).boxed()
 }
 
 /// Answers DELETE on `/files/{fileId}`.

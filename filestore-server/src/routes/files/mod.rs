@@ -14,14 +14,14 @@ use std::sync::Arc;
 
 use filestore_core::api::{self, ListReply};
 use filestore_core::{Error, FileRecord, ListRequest, Result, Timestamp};
+use warp::Filter;
 use warp::reply::Response;
-use warp::{Filter, Rejection};
 
 use super::path::IdSegment;
 use crate::http::query::Query;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::routes::filters::{READ_ONLY, answer, call, get, get_or_head, not_allowed};
+use crate::routes::filters::{Route, any_of, get, get_at, post_at};
 
 /// The parameters of a listing; the last one is followed by a key.
 const FILTERS: [&str; 11] = [
@@ -42,24 +42,13 @@ const FILTERS: [&str; 11] = [
 const METADATA: &str = "metadata.";
 
 /// Builds `/files`, `/files/{fileId}/info` and `/files/{fileId}/restore`.
-pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+pub(crate) fn routes() -> Route {
     let list = warp::path!("files").and(get(list));
+    let info = get_at(warp::path!("files" / IdSegment / "info"), info);
+    let restore = warp::path!("files" / IdSegment / "restore");
+    let restore = post_at(restore, |call, id, _unread| restore_file(call, id));
 
-    let path = warp::path!("files" / IdSegment / "info");
-    let info = path
-        .and(get_or_head())
-        .and(call())
-        .then(|id, call: Arc<Call>| answer(Arc::clone(&call), info(call, id)));
-    let info = info.or(path.and(not_allowed(READ_ONLY)).map(|_, reply| reply)).unify();
-
-    let path = warp::path!("files" / IdSegment / "restore");
-    let restore = path
-        .and(warp::post())
-        .and(call())
-        .then(|id, call: Arc<Call>| answer(Arc::clone(&call), restore(call, id)));
-    let restore = restore.or(path.and(not_allowed("POST")).map(|_, reply| reply)).unify();
-
-    list.or(info).unify().or(restore).unify()
+    any_of([list.boxed(), info, restore])
 }
 
 async fn list(call: Arc<Call>) -> Result<Response, Failure> {
@@ -110,7 +99,7 @@ async fn info(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
     shown(&record)
 }
 
-async fn restore(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
+async fn restore_file(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
     let record = call.store().restore(id.id()?, &call.caller.scope).await?;
     shown(&record)
 }

@@ -3,25 +3,19 @@
 use std::sync::Arc;
 
 use filestore_core::api::{ReceiptKeyReply, SignedReceipt};
+use warp::Filter;
 use warp::reply::Response;
-use warp::{Filter, Rejection};
 
 use super::super::path::IdSegment;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::routes::filters::{READ_ONLY, answer, call, get, get_or_head, not_allowed};
+use crate::routes::filters::{Route, any_of, get, get_at};
 
 /// Builds `/files/{fileId}/receipt` and `/receipt-keys`.
-pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    let path = warp::path!("files" / IdSegment / "receipt");
-    let receipt = path
-        .and(get_or_head())
-        .and(call())
-        .then(|id, call: Arc<Call>| answer(Arc::clone(&call), receipt(call, id)));
-    let receipt = receipt.or(path.and(not_allowed(READ_ONLY)).map(|_, reply| reply)).unify();
-
+pub(crate) fn routes() -> Route {
+    let receipt = get_at(warp::path!("files" / IdSegment / "receipt"), receipt);
     let keys = warp::path!("receipt-keys").and(get(keys));
-    receipt.or(keys).unify()
+    any_of([receipt, keys.boxed()])
 }
 
 async fn receipt(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {

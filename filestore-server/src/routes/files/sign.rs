@@ -5,16 +5,16 @@ use std::sync::Arc;
 use filestore_core::Result;
 use filestore_core::api::{SignRequest, SignUploadRequest, SignedUrlReply};
 use filestore_core::signing::{SignFile, SignUpload, SignedUrl};
+use warp::Filter;
 use warp::reply::Response;
-use warp::{Filter, Rejection};
 
 use super::super::path::IdSegment;
 use crate::reply::{self, Failure};
 use crate::request::call::Call;
-use crate::request::incoming::{Body, body};
+use crate::request::incoming::Body;
 use crate::request::json::{read_json, read_optional_json};
 use crate::request::object::{Object, required};
-use crate::routes::filters::{answer, call, not_allowed, post};
+use crate::routes::filters::{Route, any_of, post, post_at};
 
 const FILE_KEYS: [&str; 5] = ["size", "fit", "animated", "disposition", "expires_in_s"];
 
@@ -22,17 +22,10 @@ const UPLOAD_KEYS: [&str; 6] =
     ["organization_id", "sub_system", "max_size", "mime_type", "upload_temp", "expires_in_s"];
 
 /// Builds `/files/{fileId}/sign` and `/files/sign-upload`.
-pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
-    let path = warp::path!("files" / IdSegment / "sign");
-    let file = path
-        .and(warp::post())
-        .and(call())
-        .and(body())
-        .then(|id, call: Arc<Call>, body| answer(Arc::clone(&call), sign(call, id, body)));
-    let file = file.or(path.and(not_allowed("POST")).map(|_, reply| reply)).unify();
-
+pub(crate) fn routes() -> Route {
+    let file = post_at(warp::path!("files" / IdSegment / "sign"), sign);
     let upload = warp::path!("files" / "sign-upload").and(post(sign_upload));
-    file.or(upload).unify()
+    any_of([file, upload.boxed()])
 }
 
 async fn sign(call: Arc<Call>, id: IdSegment, body: Body) -> Result<Response, Failure> {

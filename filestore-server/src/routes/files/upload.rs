@@ -10,8 +10,8 @@ use filestore_core::{
 };
 use http::HeaderValue;
 use http::header::{ETAG, LOCATION};
+use warp::Filter;
 use warp::reply::Response;
-use warp::{Filter, Rejection};
 
 use super::change;
 use crate::http::etag::EntityTag;
@@ -23,7 +23,7 @@ use crate::request::incoming::Body;
 use crate::request::room::{Incoming, Room};
 use crate::request::signed::UploadTerms;
 use crate::request::upload_claims::UploadClaims;
-use crate::routes::filters::{not_allowed, with_body};
+use crate::routes::filters::{Route, not_allowed, with_body};
 
 const FIELDS: [&str; 8] = [
     "file",
@@ -37,12 +37,12 @@ const FIELDS: [&str; 8] = [
 ];
 
 /// Builds `/files/upload`.
-pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
+pub(crate) fn routes() -> Route {
     let create = warp::post().and(with_body(create));
     let change = warp::put().and(with_body(change::change));
     let rest = not_allowed("POST, PUT");
 
-    warp::path!("files" / "upload").and(create.or(change).unify().or(rest).unify())
+    warp::path!("files" / "upload").and(create.or(change).unify().or(rest).unify()).boxed()
 }
 
 async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {

@@ -32,7 +32,7 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
         answer(Arc::clone(&call), variant(call, id, width, height))
     });
     let rest = path.and(not_allowed(READ_ONLY)).map(|_, _, _, reply| reply);
-    read.or(rest).unify()
+    read.or(rest.boxed()).unify()
 }
 
 async fn variant(
