@@ -1,7 +1,8 @@
 //! The filters that resources are made of: a method, its handler, and 405 for every other method.
 //!
-//! A resource reads `warp::path!("files" / "batch").and(post(create))`. Handlers answer through
-//! `then`, so that a refusal is a reply at once and a rejection means only "not my path".
+//! A resource reads `warp::path!("files" / "batch").and(post(create))`, and with a segment for its
+//! handler `post_at(warp::path!("files" / IdSegment / "sign"), sign)`. Handlers answer through `then`,
+//! so that a refusal is a reply at once and a rejection means only "not my path".
 
 use std::sync::Arc;
 
@@ -89,7 +90,6 @@ where
     H: Fn(Arc<Call>, T) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Result<Response, Failure>> + Send + 'static,
 {
-    let path = path.boxed();
     let read = path
         .clone()
         .and(get_or_head())

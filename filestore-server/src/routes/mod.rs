@@ -27,7 +27,8 @@ use crate::request::base::Base;
 use crate::request::call::Call;
 use crate::routes::filters::{Route, any_of, call};
 
-/// Builds the whole API, and `/metrics` beside it. It answers every request that carries a [`Call`], and rejects others.
+/// Builds the whole API, and `/metrics` beside it. It answers every request that carries a [`Call`],
+/// and rejects others.
 ///
 /// Paths may start with the base's prefix or not: a proxy in front may strip it or leave it.
 pub(crate) fn routes(base: &Base) -> Route {
@@ -50,14 +51,15 @@ fn all() -> Route {
 /// Joins the resources. `/files/upload` and the like are no file ids.
 ///
 /// Reads of files come first, in a box of their own: they are most of what is asked, and the future of
-/// a read, which warp moves a few times, is no larger than a read needs.
+/// a read, which warp moves a few times, is no larger than a read needs. The others are tried one after
+/// the other, each in a box: what is asked most comes first.
 fn api() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     let reads = files::variant::routes().or(files::content::routes()).unify().boxed();
     let rest = any_of([
+        files::routes(),
         files::upload::routes(),
         files::batch::routes(),
         files::delete::routes(),
-        files::routes(),
         files::sign::routes(),
         files::receipt::routes(),
         health::routes(),

@@ -43,12 +43,12 @@ const METADATA: &str = "metadata.";
 
 /// Builds `/files`, `/files/{fileId}/info` and `/files/{fileId}/restore`.
 pub(crate) fn routes() -> Route {
-    let list = warp::path!("files").and(get(list));
     let info = get_at(warp::path!("files" / IdSegment / "info"), info);
+    let list = warp::path!("files").and(get(list));
     let restore = warp::path!("files" / IdSegment / "restore");
     let restore = post_at(restore, |call, id, _unread| restore_file(call, id));
 
-    any_of([list.boxed(), info, restore])
+    any_of([info, list.boxed(), restore])
 }
 
 async fn list(call: Arc<Call>) -> Result<Response, Failure> {
