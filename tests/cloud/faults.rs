@@ -94,7 +94,7 @@ async fn a_write_through_that_fails_is_502_and_leaves_nothing() {
         std::slice::from_ref(&kept),
         "no record of what was refused"
     );
-    eventually("staging is empty", async || (server.staged() == 0).then_some(())).await;
+    server.wait_for_empty_staging().await;
 
     nothing_is_orphaned(&server, &remote, &[kept]).await;
 }
@@ -153,10 +153,10 @@ async fn uploads_to_a_backend_that_is_down_are_refused_and_nobody_elses() {
     server.content(&kept.file_id).send().await.problem(502, "provider_unavailable");
     let through = server.upload("through").org("8").ok().await;
     assert_eq!(read(&server, &through.file_id).await, b"through");
-    assert_eq!(server.staged(), 0);
+    server.wait_for_empty_staging().await;
 
     s3.up().await;
-    filestore_workspace::eventually("the backend takes files again", async || {
+    eventually("the backend takes files again", async || {
         (server.upload("again").org("acme").send().await.status == 201).then_some(())
     })
     .await;

@@ -7,7 +7,7 @@ use filestore_core::keys::{KeyScope, KeySecret, NewKey};
 use filestore_core::{FileStore, NewUpload, Scope};
 use filestore_server::{Auth, Server, StartError};
 use filestore_workspace::wire::Wire;
-use filestore_workspace::{Call, Form, Reply, TestServer, eventually};
+use filestore_workspace::{Call, Form, Reply, TestServer};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
@@ -339,7 +339,7 @@ async fn an_upload_under_way_ends_with_the_right_to_it() {
     server.store().keys().revoke(key.id).await.unwrap();
     revoked.send(rest_of_revoked).await;
     assert_eq!(revoked.reply().await.status, 401);
-    eventually("an empty staging", async || (server.staged() == 0).then_some(())).await;
+    server.wait_for_empty_staging().await;
 }
 
 #[tokio::test]

@@ -258,7 +258,7 @@ async fn a_body_that_trickles_is_408_though_it_never_stops() {
     }
     let reply = wire.reply().await;
     assert_eq!((reply.status, &reply.json()["code"]), (408, &"body_timeout".into()));
-    eventually("an empty staging", async || (server.staged() == 0).then_some(())).await;
+    server.wait_for_empty_staging().await;
 }
 
 #[tokio::test]

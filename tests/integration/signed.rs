@@ -242,7 +242,7 @@ async fn a_signed_upload_makes_one_file_as_the_signer_said() {
     let server = server.restart().await;
     send(&server, &url, one_file(b"x")).await.problem(409, "signature_used");
     assert_eq!(server.listed_of("42").await.len(), 1);
-    assert_eq!(server.staged(), 0);
+    server.wait_for_empty_staging().await;
 }
 
 #[tokio::test]
@@ -261,7 +261,7 @@ async fn of_uploads_that_race_for_one_url_one_is_stored() {
         }
         assert_eq!(server.listed_of("42").await.len(), round + 1);
     }
-    assert_eq!(server.staged(), 0);
+    server.wait_for_empty_staging().await;
 }
 
 /// Begins an upload to a signed URL and waits until the server has let it in. Returns what is still to be

@@ -12,6 +12,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap};
 use tempfile::TempDir;
 
 use crate::call::{Call, Reply};
+use crate::eventually;
 
 /// Long enough for a loaded machine, short enough to end a test that hangs.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
@@ -241,6 +242,12 @@ impl TestServer {
     /// Counts the files in staging.
     pub fn staged(&self) -> usize {
         crate::files_under(&self.data_dir().join("staging")).len()
+    }
+
+    /// Waits until staging is empty: a blob gets its final name, and bytes that were refused go, a little
+    /// after the reply.
+    pub async fn wait_for_empty_staging(&self) {
+        eventually("an empty staging", async || (self.staged() == 0).then_some(())).await;
     }
 
     /// The ids of all files of an organization, newest first, page by page.

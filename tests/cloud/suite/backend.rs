@@ -35,9 +35,9 @@ fn files_in(directory: &Path) -> usize {
 }
 
 /// Asserts that the data directory has no bytes of files.
-fn holds_no_bytes(server: &TestServer) {
+async fn holds_no_bytes(server: &TestServer) {
     assert_eq!(files_in(&server.data_dir().join("blobs")), 0);
-    assert_eq!(server.staged(), 0);
+    server.wait_for_empty_staging().await;
 }
 
 /// Reads a file that the service serves itself.
@@ -66,7 +66,7 @@ pub(crate) async fn all_that_is_local_goes_to_the_backend(backend: &Remote, _: &
         let bytes = read_here(&server, &record.file_id).await;
         assert_eq!(backend.object(&record.file_path).await, bytes);
     }
-    holds_no_bytes(&server);
+    holds_no_bytes(&server).await;
     assert_eq!(backend.objects().await.len(), 7);
 
     server.change(&temp.file_id).make_thumbnail().send().await.expect(200);
@@ -89,7 +89,7 @@ pub(crate) async fn all_that_is_local_goes_to_the_backend(backend: &Remote, _: &
         server.delete(&record.file_id).await.expect(200);
     }
     sweep_all(&server, &[backend]).await;
-    holds_no_bytes(&server);
+    holds_no_bytes(&server).await;
 }
 
 pub(crate) async fn files_go_from_the_backend_to_a_cloud_and_back(
@@ -119,7 +119,7 @@ pub(crate) async fn files_go_from_the_backend_to_a_cloud_and_back(
     assert_eq!(backend.object(&home.file_path).await, b"travels");
     sweep(&server).await;
     assert_eq!((backend.objects().await.len(), cloud.objects().await.len()), (1, 0));
-    holds_no_bytes(&server);
+    holds_no_bytes(&server).await;
 }
 
 pub(crate) async fn files_of_the_data_directory_move_to_a_backend(backend: &Remote, _: &Remote) {
@@ -136,7 +136,7 @@ pub(crate) async fn files_of_the_data_directory_move_to_a_backend(backend: &Remo
     let moved = migrate(&server, "LOCAL").await;
     assert_eq!((moved.moved_files, moved.left_files, moved.failures), (1, 0, vec![]));
     sweep(&server).await;
-    holds_no_bytes(&server);
+    holds_no_bytes(&server).await;
     for (record, bytes) in [(&before, "before"), (&after, "after")] {
         assert_eq!(read_here(&server, &record.file_id).await, bytes.as_bytes());
     }
