@@ -22,7 +22,7 @@
 
 mod request;
 mod open;
-mod elsewhere;
+mod external_database;
 mod last_used;
 mod reload;
 pub(crate) mod recovery;
@@ -92,7 +92,7 @@ pub use crate::storage::ByteStream;
 pub use bindings::Bindings;
 pub use change::Changed;
 #[cfg(feature = "postgres")]
-pub(crate) use elsewhere::postgres_options;
+pub(crate) use external_database::postgres_options;
 pub use idempotency::IdempotencyGuard;
 pub use keys::Keys;
 pub use listing::{FilePage, ListRequest};

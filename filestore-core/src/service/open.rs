@@ -16,7 +16,9 @@ use super::publish::PublishQueue;
 use super::signing::SigningSecrets;
 use super::traffic::Traffic;
 use super::wake::Wake;
-use super::{FileStore, Inner, elsewhere, idempotency, permits, quota, recovery, unflushed};
+use super::{
+    FileStore, Inner, external_database, idempotency, permits, quota, recovery, unflushed,
+};
 use crate::domain::clock::{Clock, Timestamp};
 use crate::domain::config::{Durability, Limits, MetadataPlace, StoreConfig};
 use crate::domain::error::{Error, ErrorKind, Result};
@@ -183,7 +185,7 @@ impl FileStoreBuilder {
         let (metadata, age) = if let Some(here) = database {
             here
         } else {
-            let (metadata, age) = Box::pin(elsewhere::open(&config, &clock)).await?;
+            let (metadata, age) = Box::pin(external_database::open(&config, &clock)).await?;
             check_unused(&dir, &*metadata).await?;
             (metadata, age)
         };
