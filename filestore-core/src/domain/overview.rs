@@ -243,7 +243,8 @@ impl Overview {
         if let Some(health) = provider.health.as_ref().filter(|health| !health.is_good()) {
             let worst = health.worst();
             let error = worst.last_error.as_ref().map_or("", |fault| &fault.text);
-            let problem = format!("does not answer since {}: {error}", worst.since);
+            let what = if health.is_misplaced { "gets no writes" } else { "does not answer" };
+            let problem = format!("{what} since {}: {error}", worst.since);
             let next = format!("`filestore provider check {code}` says what fails{waiting}");
             return Some(Advice::new(code, problem, next));
         }
@@ -340,6 +341,7 @@ mod tests {
             provider: code.clone(),
             writes: breaker(BreakerState::Closed),
             reads: breaker(BreakerState::Closed),
+            is_misplaced: false,
         };
         ProviderStatus::new(info, true, Some(health), ProviderBacklog::new(code))
     }

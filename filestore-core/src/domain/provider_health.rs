@@ -18,6 +18,9 @@ pub struct ProviderHealth {
     pub writes: BreakerHealth,
     /// The breaker before reads by this service. Redirects to presigned URLs do not pass it.
     pub reads: BreakerHealth,
+    /// True if the provider answers, but is another place than the one that holds the store's files: a
+    /// disk that is not mounted, another bucket. It gets no writes until its marker is there.
+    pub is_misplaced: bool,
 }
 
 /// The state of one circuit breaker.
@@ -114,7 +117,12 @@ mod tests {
     #[test]
     fn the_worse_breaker_is_the_open_one_then_the_older_one() {
         let provider: ProviderCode = "eu".parse().unwrap();
-        let health = |writes, reads| ProviderHealth { provider: provider.clone(), writes, reads };
+        let health = |writes, reads| ProviderHealth {
+            provider: provider.clone(),
+            writes,
+            reads,
+            is_misplaced: false,
+        };
 
         let reads_fail = health(breaker(BreakerState::Closed, 1), breaker(BreakerState::Open, 5));
         assert_eq!(reads_fail.worst(), &reads_fail.reads);

@@ -61,7 +61,7 @@ mod tests {
     use crate::domain::scope::Scope;
     use crate::domain::status::Location;
     use crate::service::NewUpload;
-    use crate::worker::NoProgress;
+    use crate::worker::{NoProgress, Workers};
 
     /// A store beside a directory that stands for a mounted disk. Organization 7 writes through to it,
     /// organization 8 syncs to it.
@@ -184,9 +184,52 @@ mod tests {
         store.delete(deleted, &Scope::All).await.unwrap();
         assert_eq!(store.admin().purge(&NoProgress).await.unwrap().purged, 0);
         says_where(&upload(&store, "7").await.unwrap_err(), "is missing");
+        says_where(&store.read(kept, &Scope::All).await.unwrap_err(), "is missing");
+
+        let advice = store.admin().overview().await.advice();
+        assert!(
+            advice.iter().any(|one| one.about == "disk" && one.problem.contains("is missing")),
+            "{advice:?}"
+        );
+        assert!(store.provider_health()[0].is_misplaced);
 
         house.mount();
         assert_eq!(store.read(kept, &Scope::All).await.unwrap(), "bytes");
+        store.admin().check_provider("disk").await.unwrap();
+        upload(&store, "7").await.unwrap();
+        assert!(store.provider_health()[0].is_good());
+        store.close().await;
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_a_disk_that_is_not_mounted_goes_on_when_it_is() {
+        let (house, store) = House::new().await;
+        let workers = Workers::start(&store);
+        let waits = async |count| {
+            loop {
+                let status = store.admin().sync_status().await.unwrap();
+                if status.pending + status.syncing == count {
+                    return status;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        upload(&store, "8").await.unwrap();
+        waits(0).await;
+
+        house.unmount();
+        for _ in 0..20 {
+            upload(&store, "8").await.unwrap();
+        }
+        while !store.provider_health()[0].is_misplaced {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(waits(20).await.failed, 0);
+
+        house.mount();
+        assert_eq!(waits(0).await.failed, 0);
+        assert!(store.provider_health()[0].is_good());
+        workers.stop(Duration::from_secs(10)).await;
         store.close().await;
     }
 
@@ -210,6 +253,7 @@ mod tests {
 
         house.mount();
         assert_eq!(store.read(id, &Scope::All).await.unwrap(), "bytes");
+        store.admin().check_provider("disk").await.unwrap();
         upload(&store, "7").await.unwrap();
         assert!(house.disk().join(".filestore-store").exists());
         store.close().await;

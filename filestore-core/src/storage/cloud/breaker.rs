@@ -10,6 +10,10 @@
 //! there. [`OPEN_AFTER`] failures without an answer in between open the breaker. What one passing
 //! fault does to many operations at once is mended by their own retries and does not count.
 //!
+//! A provider that answers but is another place than the one that the records mean (see
+//! [`super::marker`]) gets no writes either: that opens the breaker of writes at once, and no answer
+//! closes it before the right marker was read.
+//!
 //! # Locking
 //! One mutex each, held for a few instructions and never across an await.
 
@@ -62,6 +66,8 @@ struct Position {
     pause: Duration,
     /// Count of trials.
     trials: u64,
+    /// What was found in place of the store's marker, until that is read again.
+    misplaced: Option<String>,
 }
 
 /// Permission to ask the provider. One that was the trial and is dropped without an outcome lets
@@ -111,9 +117,13 @@ impl Breakers {
         let now = breaker.clock.now();
         let wait_ms = position.next_trial.as_millis().saturating_sub(now.as_millis());
         let wait_secs = u64::try_from(wait_ms).unwrap_or_default().div_ceil(1000).max(1);
+        if let Some(found) = &position.misplaced {
+            return Error::new(ErrorKind::ProviderUnavailable, found)
+                .with_retry_after_secs(wait_secs);
+        }
+
         let last = position.last_error.as_ref().map_or_else(String::new, |last| last.text.clone());
         let message = format!("the provider does not answer: {}", self.provider);
-
         Error::new(ErrorKind::ProviderUnavailable, message)
             .with_retry_after_secs(wait_secs)
             .with_source(format!("not asked after {} failures: {last}", position.failures))
@@ -132,11 +142,39 @@ impl Breakers {
         let mut position = breaker.position.lock();
 
         position.failures = 0;
-        if position.state != BreakerState::Closed {
-            position.state = BreakerState::Closed;
-            position.since = breaker.clock.now();
-            position.pause = FIRST_PAUSE;
+        if position.state != BreakerState::Closed && position.misplaced.is_none() {
+            position.close(breaker.clock.now());
             tracing::info!(provider = %self.provider, ?direction, "the provider answers again");
+        }
+    }
+
+    /// Takes note that the provider is another place than the one that the records mean, with what was
+    /// found there.
+    pub(super) fn misplaced(&self, found: &str) {
+        let now = self.writes.clock.now();
+        let mut position = self.writes.position.lock();
+
+        if position.misplaced.is_none() {
+            tracing::warn!(provider = %self.provider, found, "the provider gets no writes until its marker is there; that is looked for from time to time");
+        }
+        position.misplaced = Some(found.to_owned());
+        position.last_error = Some(ProviderFault { at: now, text: found.to_owned() });
+        match position.state {
+            BreakerState::Closed => {
+                position.since = now;
+                position.open(now);
+            }
+            BreakerState::HalfOpen => position.try_later(now),
+            BreakerState::Open => {}
+        }
+    }
+
+    /// Takes note that the provider is the place that the records mean.
+    pub(super) fn placed(&self) {
+        let mut position = self.writes.position.lock();
+        if position.misplaced.take().is_some() {
+            position.close(self.writes.clock.now());
+            tracing::info!(provider = %self.provider, "the provider has its marker again");
         }
     }
 
@@ -156,10 +194,7 @@ impl Breakers {
                 let error = position.last_error.as_ref().map(|last| last.text.as_str());
                 tracing::warn!(provider = %self.provider, ?direction, error, "the provider does not answer; it is tried again from time to time");
             }
-            BreakerState::HalfOpen => {
-                position.pause = (position.pause * 2).min(LONGEST_PAUSE);
-                position.open(now);
-            }
+            BreakerState::HalfOpen => position.try_later(now),
             // A late failure of what began earlier.
             BreakerState::Closed | BreakerState::Open => {}
         }
@@ -171,6 +206,7 @@ impl Breakers {
             provider: self.provider.clone(),
             writes: self.writes.health(),
             reads: self.reads.health(),
+            is_misplaced: self.writes.position.lock().misplaced.is_some(),
         }
     }
 
@@ -193,6 +229,7 @@ impl Breaker {
             next_trial: since,
             pause: FIRST_PAUSE,
             trials: 0,
+            misplaced: None,
         };
         Self { clock, position: Mutex::new(position) }
     }
@@ -221,6 +258,18 @@ impl Position {
     fn open(&mut self, now: Timestamp) {
         self.state = BreakerState::Open;
         self.next_trial = now.plus(self.pause);
+    }
+
+    /// Opens again after a trial that failed.
+    fn try_later(&mut self, now: Timestamp) {
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.open(now);
+    }
+
+    fn close(&mut self, now: Timestamp) {
+        self.state = BreakerState::Closed;
+        self.since = now;
+        self.pause = FIRST_PAUSE;
     }
 }
 
@@ -323,6 +372,36 @@ mod tests {
         clock.advance(FIRST_PAUSE);
         drop(breakers.admit(Write).unwrap());
         assert!(breakers.admit(Write).is_ok());
+    }
+
+    #[test]
+    fn another_place_gets_no_writes_whatever_it_answers_until_the_marker_is_read() {
+        let (breakers, clock) = breakers();
+        breakers.misplaced("eu is another place");
+        breakers.answered(Write);
+        assert_eq!(breakers.check(Write).unwrap_err().message(), "eu is another place");
+        assert!(breakers.admit(Read).is_ok(), "what is there is read");
+        let health = breakers.health();
+        assert!(health.is_misplaced && health.writes.state == BreakerState::Open);
+        assert_eq!(health.writes.last_error.unwrap().text, "eu is another place");
+
+        clock.advance(FIRST_PAUSE);
+        let trial = breakers.admit(Write).unwrap();
+        breakers.misplaced("eu is another place");
+        drop(trial);
+        clock.advance(FIRST_PAUSE);
+        assert!(breakers.check(Write).is_err(), "the pause has doubled");
+
+        breakers.placed();
+        assert!(breakers.admit(Write).is_ok() && !breakers.health().is_misplaced);
+    }
+
+    #[test]
+    fn the_right_marker_says_nothing_about_silence() {
+        let (breakers, _clock) = breakers();
+        fail(&breakers, OPEN_AFTER);
+        breakers.placed();
+        assert!(breakers.admit(Write).is_err());
     }
 
     #[test]

@@ -149,6 +149,7 @@ impl Cloud {
             match self.read_marker(Direction::Read).await? {
                 Some(found) => {
                     self.compare_marker(store, &found)?;
+                    self.inner.breakers.placed();
                     Ok(Some(format!("names this store, {}", store.id)))
                 }
                 None if store.ledger.is_marked(self.code()).await? => {
@@ -182,6 +183,7 @@ impl Cloud {
             Some(found) => self.compare_marker(store, &found)?,
             None => self.mark(store, direction).await?,
         }
+        self.inner.breakers.placed();
         self.note_marked(store).await?;
 
         *identity.read_at.lock() = Some(now);
@@ -308,6 +310,7 @@ impl Cloud {
             "the provider {} is not the place where this store keeps its files: {found}",
             self.code()
         );
+        self.inner.breakers.misplaced(&message);
         Error::new(ErrorKind::ProviderUnavailable, message)
     }
 }
