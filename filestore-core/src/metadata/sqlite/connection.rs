@@ -104,6 +104,9 @@ pub(super) fn reader_flags() -> OpenFlags {
 fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     // The writer alone checkpoints, when nobody waits; after an I/O error nobody may.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    // Query planner stability: else a statement whose plan might profit from the value of a parameter, such
+    // as any with a bound LIMIT, is compiled anew for each value. Every plan here is meant for all values.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     // temp_store: the savepoints' journal must not depend on another file system being writable.
     // mmap_size: an I/O error must be an error, not a signal.

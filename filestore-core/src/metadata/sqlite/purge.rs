@@ -28,6 +28,9 @@ pub(super) const EXPIRE: &str =
      WHERE status = 'TEMP' AND purge_status IS NULL AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2)
      RETURNING file_id";
 
+pub(super) const ANY_EXPIRED: &str = "SELECT 1 FROM files INDEXED BY files_expiring
+     WHERE status = 'TEMP' AND purge_status IS NULL AND expires_at <= ?1 LIMIT 1";
+
 pub(super) const UNCLAIMED: &str = concat!(
     "SELECT ",
     columns!(),
@@ -128,6 +131,11 @@ pub(super) fn expire_temp(
         tx.touch(id);
     }
     Ok(expired.len() as u64)
+}
+
+/// Tells if a file has expired. Only reads, so that looking in vain costs the writer nothing.
+pub(super) fn is_any_expired(sql: &Connection, now: Timestamp) -> Result<bool, Fault> {
+    Ok(row::first(sql, ANY_EXPIRED, [now.as_millis()], |_| Ok(()))?.is_some())
 }
 
 /// A deleted row with the instant from which it can be purged, and its attempts.

@@ -16,6 +16,12 @@ use crate::metadata::{DueBlob, Lease, PurgeBacklog, PurgeClaim, Purged, Purges};
 #[async_trait]
 impl Purges for SqliteMetadata {
     async fn expire_temp(&self, now: Timestamp, limit: usize) -> Result<u64> {
+        let looking = self
+            .readers
+            .run("looking for expired files", move |sql| purge::is_any_expired(sql, now));
+        if !looking.await? {
+            return Ok(0);
+        }
         self.writer.run("expiring files", move |tx| purge::expire_temp(tx, now, limit)).await
     }
 

@@ -1,6 +1,6 @@
 //! No listing and no worker's query reads a whole table or sorts.
 
-use rusqlite::{Connection, StatementStatus};
+use rusqlite::{Connection, Statement, StatementStatus};
 
 use super::super::{
     backlog, bindings, damage, dropped, files, holdings, holds, idempotency, inspection, intents,
@@ -57,9 +57,8 @@ fn plan(sql: &Connection, query: &str) -> Vec<String> {
     plan
 }
 
-#[tokio::test]
-async fn no_query_scans_or_sorts() {
-    let (metadata, _directory) = fresh();
+/// Every statement of the workers, and of the use cases that find one row.
+fn statements() -> impl Iterator<Item = &'static str> {
     let fixed = [
         files::BY_ID,
         files::IS_OWNED,
@@ -93,6 +92,7 @@ async fn no_query_scans_or_sorts() {
         purge::FAIL,
         purge::CLEAR_LEASES,
         purge::EXPIRED,
+        purge::ANY_EXPIRED,
         purge::ANY_UNCLAIMED,
         purge::ANY_UNCLAIMED_BEHIND,
         purge::ANY_CLAIMED,
@@ -162,8 +162,13 @@ async fn no_query_scans_or_sorts() {
         files::MOVE,
         terms::FORGET,
     ];
-    let fixed = fixed.into_iter().chain(inspection::QUERIES.iter().copied());
-    let queries: Vec<String> = fixed.map(str::to_owned).chain(listings()).collect();
+    fixed.into_iter().chain(inspection::QUERIES.iter().copied())
+}
+
+#[tokio::test]
+async fn no_query_scans_or_sorts() {
+    let (metadata, _directory) = fresh();
+    let queries: Vec<String> = statements().map(str::to_owned).chain(listings()).collect();
     let plans = move |sql: &Connection| {
         Ok(queries.into_iter().map(|query| (plan(sql, &query), query)).collect::<Vec<_>>())
     };
@@ -174,6 +179,31 @@ async fn no_query_scans_or_sorts() {
             assert!(!step.contains("SCAN") && !step.contains("TEMP B-TREE"), "{step}: {query}");
         }
     }
+}
+
+/// Executes a statement with `value` for every parameter, whatever comes of it.
+fn execute(statement: &mut Statement<'_>, value: i64) {
+    for parameter in 1..=statement.parameter_count() {
+        statement.raw_bind_parameter(parameter, value).unwrap();
+    }
+    let mut rows = statement.raw_query();
+    while rows.next().is_ok_and(|row| row.is_some()) {}
+}
+
+#[tokio::test]
+async fn no_statement_is_prepared_anew_for_other_values() {
+    let (metadata, _directory) = fresh();
+    let preparing = metadata.writer.run("test", |tx| {
+        for query in statements() {
+            let mut statement = tx.sql.prepare_cached(query)?;
+            for value in 1..4 {
+                execute(&mut statement, value);
+            }
+            assert_eq!(statement.get_status(StatementStatus::RePrepare), 0, "{query}");
+        }
+        Ok(())
+    });
+    preparing.await.unwrap();
 }
 
 /// Steps that the statements of a claim have taken on a connection since the last look.
