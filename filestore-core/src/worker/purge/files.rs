@@ -9,6 +9,7 @@
 //! provider comes due in that provider's lane of dropped blobs, and the record waits for it.
 
 use std::iter;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -43,6 +44,8 @@ pub(super) struct FileLane<'a> {
     run: &'a PurgeRun<'a>,
     holder: &'a ProviderCode,
     owner: String,
+    /// True once the owner may have claims in the database.
+    has_claimed: AtomicBool,
 }
 
 /// The report of a lane.
@@ -86,7 +89,7 @@ impl LaneReport {
 
 impl<'a> FileLane<'a> {
     pub(super) fn new(run: &'a PurgeRun<'a>, holder: &'a ProviderCode) -> Self {
-        Self { run, holder, owner: tasks::random_name() }
+        Self { run, holder, owner: tasks::random_name(), has_claimed: AtomicBool::new(false) }
     }
 
     /// Purges what is due at the holder, `budget` files at most.
@@ -94,6 +97,9 @@ impl<'a> FileLane<'a> {
         let mut report = LaneReport::new(self.run);
         let _working = self.run.store.inner().purging.begin();
         let outcome = while_renewing(self.purge(budget, &mut report), || self.renew()).await;
+        if !self.has_claimed.load(Ordering::Relaxed) {
+            return outcome.map(|()| report);
+        }
 
         // What was claimed and not touched; after an error, also what was not finished.
         let released = self.run.store.inner().metadata.release_purges(&self.owner).await;
@@ -137,9 +143,12 @@ impl<'a> FileLane<'a> {
         let now = inner.now();
         let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
         let before = now.minus(inner.config().purge_grace);
-        let claims = inner.metadata.claim_purges(lease, self.holder, before, limit).await?;
+        let claims = inner.metadata.claim_purges(lease, self.holder, before, limit).await;
+        if !matches!(&claims, Ok(none) if none.is_empty()) {
+            self.has_claimed.store(true, Ordering::Relaxed);
+        }
         reached(Step::PurgeClaimed);
-        Ok(claims)
+        claims
     }
 
     /// Removes the bytes of each claim, and its record as soon as they are gone: a file that takes

@@ -32,6 +32,8 @@ pub(super) struct SyncLane {
     progress: Arc<dyn Progress>,
     /// Claims whose copies have not begun.
     claimed: VecDeque<SyncClaim>,
+    /// True once the owner may have claims in the database.
+    has_claimed: bool,
     copies: JoinSet<Copied>,
     wanted: Listener,
     renew_at: Instant,
@@ -67,6 +69,7 @@ impl SyncLane {
             target,
             progress,
             claimed: VecDeque::new(),
+            has_claimed: false,
             copies: JoinSet::new(),
             wanted,
             renew_at: Instant::now() + LEASE / 3,
@@ -82,6 +85,10 @@ impl SyncLane {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<LaneReport> {
         let outcome = self.copy_all(budget, stop).await;
+        if !self.has_claimed {
+            return outcome.map(|()| self.report);
+        }
+
         // What was claimed and not begun; after an error, also what was not finished.
         let released = self.store.inner().metadata.release_syncs(&self.owner).await;
         outcome.and(released)?;
@@ -143,7 +150,9 @@ impl SyncLane {
         let unreadable = self.store.unreadable();
 
         let claims =
-            metadata.claim_syncs(lease, targets, &unreadable, self.last.as_ref(), limit).await?;
+            metadata.claim_syncs(lease, targets, &unreadable, self.last.as_ref(), limit).await;
+        self.has_claimed |= !matches!(&claims, Ok(none) if none.is_empty());
+        let claims = claims?;
         reached(Step::SyncClaimed);
         if let Some(claim) = claims.last() {
             self.last = Some(claim.record.organization_id.clone());
