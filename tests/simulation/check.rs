@@ -7,12 +7,33 @@ use std::time::Duration;
 
 use filestore_core::{Clock, ErrorKind, FileRecord, FileStore, ListRequest, ProviderCode, Scope};
 
+use tokio::time::sleep;
+
 use super::content::Content;
 use super::world::{PROVIDERS, World};
 
-/// Time for the workers to finish: longer than every grace period and lease, and three times as
+/// The most time for the workers to finish: longer than every grace period and lease, and three times as
 /// long as the longest pause after a failure.
-pub(crate) const CALM: Duration = Duration::from_hours(3);
+const CALM: Duration = Duration::from_hours(3);
+
+/// Time between two looks at what waits: longer than the grace period of dropped blobs, which are not
+/// counted before it is over.
+const LOOK: Duration = Duration::from_mins(20);
+
+/// Lets time pass until nothing waits, at two looks in turn, or there was more than enough of it.
+pub(crate) async fn calm(store: &FileStore) {
+    let (mut passed, mut idle_looks) = (Duration::ZERO, 0);
+    while passed < CALM && idle_looks < 2 {
+        sleep(LOOK).await;
+        passed += LOOK;
+        idle_looks = if is_idle(store).await { idle_looks + 1 } else { 0 };
+    }
+}
+
+async fn is_idle(store: &FileStore) -> bool {
+    let plan = store.admin().purge_plan().await.unwrap();
+    store.admin().backlog().await.unwrap().is_empty() && plan.waiting + plan.expired == 0
+}
 
 /// Checks all promises that can be seen from outside.
 pub(crate) async fn everything(world: &World, store: &FileStore, clock: &Clock) {

@@ -81,7 +81,9 @@ fn run(variable: &str, default: Range<u64>, span: Duration) {
                     if seed >= seeds.end {
                         return;
                     }
-                    total.lock().unwrap().add(&simulate(seed, span, Damage::None));
+                    // Not in one expression with the lock, which would keep the other threads out.
+                    let report = simulate(seed, span, Damage::None);
+                    total.lock().unwrap().add(&report);
                 }
             });
         }

@@ -229,7 +229,7 @@ impl World {
             }
 
             store.admin().sync_retry(None).await.unwrap();
-            sleep(check::CALM).await;
+            check::calm(&store).await;
             store.admin().purge(&NoProgress).await.unwrap();
 
             check::everything(self, &store, &clock).await;
