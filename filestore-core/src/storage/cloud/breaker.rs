@@ -206,8 +206,13 @@ impl Breakers {
             provider: self.provider.clone(),
             writes: self.writes.health(),
             reads: self.reads.health(),
-            is_misplaced: self.writes.position.lock().misplaced.is_some(),
+            is_misplaced: self.is_misplaced(),
         }
+    }
+
+    /// Tells whether the provider was another place when its marker was last read.
+    pub(super) fn is_misplaced(&self) -> bool {
+        self.writes.position.lock().misplaced.is_some()
     }
 
     fn of(&self, direction: Direction) -> &Arc<Breaker> {

@@ -175,7 +175,8 @@ impl Cloud {
         let now = self.inner.now.now();
         let is_recent = identity.read_at.lock().is_some_and(|at| now < at.plus(COUNTS_FOR));
         // A disk may have been unmounted a moment ago.
-        if is_recent && self.inner.scheme != Scheme::Fs {
+        let may_change = self.inner.scheme == Scheme::Fs || self.inner.breakers.is_misplaced();
+        if is_recent && !may_change {
             return Ok(());
         }
 

@@ -147,8 +147,9 @@ impl<'a> FileLane<'a> {
         if !matches!(&claims, Ok(none) if none.is_empty()) {
             self.has_claimed.store(true, Ordering::Relaxed);
         }
+        let claims = claims?;
         reached(Step::PurgeClaimed);
-        claims
+        Ok(claims)
     }
 
     /// Removes the bytes of each claim, and its record as soon as they are gone: a file that takes
