@@ -6,7 +6,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use filestore_core::{Clock, ErrorKind, FileRecord, FileStore, ListRequest, ProviderCode, Scope};
-
 use tokio::time::sleep;
 
 use super::content::Content;
