@@ -4,35 +4,19 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::domain::config::{Durability, MetadataPlace, PostgresConfig, StoreConfig};
+use crate::domain::config::{MetadataPlace, StoreConfig};
 use crate::domain::error::ErrorKind;
 use crate::domain::provider::ProviderConfig;
 use crate::domain::scope::Scope;
-use crate::metadata::postgres::tests::Schema;
 use crate::metadata::postgres::tests::proxy::{AtCommit, Proxy, SlowCommits};
+use crate::metadata::postgres::tests::{Schema, store_config_at};
 use crate::service::{FileStore, ListRequest, NewUpload};
 
 /// The data directory of a process that another test kills, and the schema of its records.
 const KILLED: [&str; 2] = ["FILESTORE_TEST_KILLED_DIRECTORY", "FILESTORE_TEST_KILLED_SCHEMA"];
 
-fn config(schema: &Schema) -> StoreConfig {
-    config_at(std::env::var("FILESTORE_TEST_POSTGRES").unwrap(), schema.name())
-}
-
-fn config_at(address: String, schema: &str) -> StoreConfig {
-    let mut place = PostgresConfig::new(address);
-    schema.clone_into(&mut place.schema);
-    place.connections = 4;
-    place.only_server = true;
-    StoreConfig {
-        metadata: MetadataPlace::Postgres(place),
-        durability: Durability::Process,
-        ..StoreConfig::default()
-    }
-}
-
 async fn open(dir: &Path, schema: &Schema) -> crate::domain::error::Result<FileStore> {
-    FileStore::builder(dir).config(config(schema)).open().await
+    FileStore::builder(dir).config(schema.store_config()).open().await
 }
 
 fn new() -> NewUpload {
@@ -61,7 +45,7 @@ async fn a_store_keeps_its_records_in_postgres_and_its_bytes_in_its_directory() 
 fn behind(schema: &Schema, shared: &Path) -> StoreConfig {
     let root = shared.to_str().unwrap();
     let provider = ProviderConfig::new("house".parse().unwrap(), "fs").with_option("root", root);
-    StoreConfig { providers: vec![provider.as_local_backend()], ..config(schema) }
+    StoreConfig { providers: vec![provider.as_local_backend()], ..schema.store_config() }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -128,7 +112,7 @@ async fn another_stores_directory_is_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_private_directory_needs_the_word_that_there_is_no_other_server() {
     let (dir, schema) = (tempfile::tempdir().unwrap(), Schema::new());
-    let mut config = config(&schema);
+    let mut config = schema.store_config();
     let MetadataPlace::Postgres(place) = &mut config.metadata else { panic!("{config:?}") };
     place.only_server = false;
     let error = FileStore::builder(dir.path()).config(config).open().await.unwrap_err();
@@ -153,7 +137,8 @@ async fn uploads_until_the_end() {
     let [dir, schema] = KILLED.map(std::env::var);
     let (Ok(dir), Ok(schema)) = (dir, schema) else { return };
     let address = std::env::var("FILESTORE_TEST_POSTGRES").unwrap();
-    let store = FileStore::builder(dir).config(config_at(address, &schema)).open().await.unwrap();
+    let store =
+        FileStore::builder(dir).config(store_config_at(address, &schema)).open().await.unwrap();
     store.upload(new(), &b"bytes"[..]).await.unwrap();
 }
 
@@ -178,7 +163,7 @@ async fn a_start_waits_for_the_commit_of_a_killed_process() {
 
     let name = schema.name().to_owned();
     let address = std::env::var("FILESTORE_TEST_POSTGRES").unwrap();
-    let config = config_at(format!("{address}?application_name={name}"), &name);
+    let config = store_config_at(format!("{address}?application_name={name}"), &name);
     let opening = FileStore::builder(dir.path()).config(config).open();
     let opening = tokio::spawn(opening);
     while !opening.is_finished() && !slow.is_asked_for(&name).await {
@@ -203,7 +188,7 @@ async fn staged_bytes_stay_until_it_is_known_whether_they_have_a_record() {
     open(dir.path(), &schema).await.unwrap().close().await;
     let slow = SlowCommits::of(&schema).await;
     let proxy = Proxy::before(&schema).await;
-    let config = config_at(proxy.address.clone(), schema.name());
+    let config = store_config_at(proxy.address.clone(), schema.name());
     let store = FileStore::builder(dir.path()).config(config).open().await.unwrap();
 
     proxy.set(AtCommit::CutAtOnce);

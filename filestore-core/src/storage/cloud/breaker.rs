@@ -66,7 +66,7 @@ struct Position {
     pause: Duration,
     /// Count of trials.
     trials: u64,
-    /// What was found in place of the store's marker, until that is read again.
+    /// Finding in place of the store's marker, in words, until the marker is read again.
     misplaced: Option<String>,
 }
 

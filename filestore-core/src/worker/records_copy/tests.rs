@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use super::copying::copy;
 use super::*;
 use crate::domain::binding::{Binding, NewBinding};
-use crate::domain::config::{Durability, MetadataPlace, PostgresConfig};
+use crate::domain::config::Durability;
 use crate::domain::error::{Error, ErrorKind};
 use crate::domain::key::{ApiKey, KeyScope, NewKey};
 use crate::domain::provider::ProviderCode;
@@ -19,18 +19,6 @@ use crate::metadata::copying::Page;
 use crate::metadata::postgres::tests::Schema;
 use crate::service::{FileStore, ListRequest, NewUpload};
 use crate::worker::NoProgress;
-
-fn config(schema: &Schema) -> StoreConfig {
-    let mut place = PostgresConfig::new(std::env::var("FILESTORE_TEST_POSTGRES").unwrap());
-    schema.name().clone_into(&mut place.schema);
-    place.connections = 4;
-    place.only_server = true;
-    StoreConfig {
-        metadata: MetadataPlace::Postgres(place),
-        durability: Durability::Process,
-        ..StoreConfig::default()
-    }
-}
 
 async fn open(dir: &Path, config: StoreConfig) -> Result<FileStore> {
     FileStore::builder(dir).config(config).open().await
@@ -94,7 +82,7 @@ async fn close(store: FileStore) {
 const SHORT: Page = Page { rows: 2, bytes: usize::MAX };
 
 async fn copy_all(dir: &Path, schema: &Schema) -> Result<CopiedRecords> {
-    copy(dir, &config(schema), &NoProgress, SHORT).await
+    copy(dir, &schema.store_config(), &NoProgress, SHORT).await
 }
 
 fn assert_unusable(error: &Error, part: &str) {
@@ -118,7 +106,7 @@ async fn a_store_goes_on_in_postgres_with_all_that_it_had() {
     let error = open_sqlite(dir.path()).await.unwrap_err();
     assert_unusable(&error, "PostgreSQL");
 
-    let store = open(dir.path(), config(&schema)).await.unwrap();
+    let store = open(dir.path(), schema.store_config()).await.unwrap();
     assert_eq!(store.inner().metadata.store_id(), id);
     assert_eq!(shown(&store).await, before);
     for file in before.files.iter().filter(|file| file.state.purge().is_none()) {
@@ -160,7 +148,7 @@ async fn a_copy_that_was_stopped_goes_on_whatever_the_store_did_meanwhile() {
     fill(&store).await;
     close(store).await;
 
-    let config = config(&schema);
+    let config = schema.store_config();
     let stop = StopAfter { rows: AtomicU64::new(6), reached: Notify::new() };
     tokio::select! {
         biased;
@@ -200,11 +188,11 @@ async fn a_stop_before_the_last_step_leaves_it_to_the_next_run() {
         "CREATE TABLE copy_under_way (store_id text NOT NULL); INSERT INTO copy_under_way VALUES ('{id}')"
     ));
     assert_unusable(&open_sqlite(dir.path()).await.unwrap_err(), "PostgreSQL");
-    let error = open(dir.path(), config(&schema)).await.unwrap_err();
+    let error = open(dir.path(), schema.store_config()).await.unwrap_err();
     assert_unusable(&error, "are being copied");
 
     copy_all(dir.path(), &schema).await.unwrap();
-    let store = open(dir.path(), config(&schema)).await.unwrap();
+    let store = open(dir.path(), schema.store_config()).await.unwrap();
     assert_eq!(shown(&store).await, before);
     close(store).await;
 }
@@ -216,7 +204,7 @@ async fn a_schema_in_use_and_a_directory_without_records_are_refused() {
     let error = copy_all(&dir.path().join("none"), &schema).await.unwrap_err();
     assert_unusable(&error, "no data directory");
 
-    close(open(other.path(), config(&schema)).await.unwrap()).await;
+    close(open(other.path(), schema.store_config()).await.unwrap()).await;
     let store = open_sqlite(dir.path()).await.unwrap();
     let error = copy_all(dir.path(), &schema).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
@@ -224,7 +212,7 @@ async fn a_schema_in_use_and_a_directory_without_records_are_refused() {
     let error = copy_all(dir.path(), &schema).await.unwrap_err();
     assert_unusable(&error, "has the records of a store");
     close(open_sqlite(dir.path()).await.unwrap()).await;
-    close(open(other.path(), config(&schema)).await.unwrap()).await;
+    close(open(other.path(), schema.store_config()).await.unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -240,7 +228,7 @@ async fn records_are_copied_once() {
         let error = copy_all(dir.path(), schema).await.unwrap_err();
         assert_unusable(&error, "were copied to PostgreSQL before");
     }
-    let store = open(dir.path(), config(&schema)).await.unwrap();
+    let store = open(dir.path(), schema.store_config()).await.unwrap();
     let later = upload(&store, "42", b"later").await;
     assert_eq!(store.read(later.file_id, &Scope::All).await.unwrap(), "later");
     close(store).await;
@@ -267,10 +255,10 @@ async fn a_server_that_was_started_too_early_is_no_obstacle() {
     let (id, before) = (store.inner().metadata.store_id(), shown(&store).await);
     close(store).await;
 
-    let error = open(dir.path(), config(&schema)).await.unwrap_err();
+    let error = open(dir.path(), schema.store_config()).await.unwrap_err();
     assert_unusable(&error, "metadata copy");
     copy_all(dir.path(), &schema).await.unwrap();
-    let store = open(dir.path(), config(&schema)).await.unwrap();
+    let store = open(dir.path(), schema.store_config()).await.unwrap();
     assert_eq!(store.inner().metadata.store_id(), id);
     assert_eq!(shown(&store).await, before);
     close(store).await;
@@ -280,7 +268,7 @@ async fn a_server_that_was_started_too_early_is_no_obstacle() {
 async fn a_schema_with_records_is_refused_with_what_to_do() {
     let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let schema = Schema::new();
-    let store = open(other.path(), config(&schema)).await.unwrap();
+    let store = open(other.path(), schema.store_config()).await.unwrap();
     upload(&store, "42", b"theirs").await;
     close(store).await;
     close(open_sqlite(dir.path()).await.unwrap()).await;
@@ -288,7 +276,7 @@ async fn a_schema_with_records_is_refused_with_what_to_do() {
     let error = copy_all(dir.path(), &schema).await.unwrap_err();
     assert_unusable(&error, "its table files is not empty");
     assert_unusable(&error, &format!("DROP SCHEMA \"{}\" CASCADE", schema.name()));
-    let store = open(other.path(), config(&schema)).await.unwrap();
+    let store = open(other.path(), schema.store_config()).await.unwrap();
     assert_eq!(shown(&store).await.files.len(), 1);
     close(store).await;
 }
@@ -302,8 +290,8 @@ async fn a_page_ends_with_its_bytes_and_the_copy_goes_on_behind_it() {
     close(store).await;
 
     let page = Page { rows: 1000, bytes: 1 };
-    copy(dir.path(), &config(&schema), &NoProgress, page).await.unwrap();
-    let store = open(dir.path(), config(&schema)).await.unwrap();
+    copy(dir.path(), &schema.store_config(), &NoProgress, page).await.unwrap();
+    let store = open(dir.path(), schema.store_config()).await.unwrap();
     assert_eq!(shown(&store).await, before);
     close(store).await;
 }

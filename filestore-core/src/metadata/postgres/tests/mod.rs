@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 
 use super::{PostgresMetadata, PostgresOptions};
-use crate::domain::config::Durability;
+use crate::domain::config::{Durability, MetadataPlace, PostgresConfig, StoreConfig};
 
 pub(crate) mod proxy;
 mod opening;
@@ -21,6 +21,19 @@ mod contract {
 
 /// The variable with the address of a server for tests, whose user may create schemas.
 const ADDRESS: &str = "FILESTORE_TEST_POSTGRES";
+
+/// Makes the configuration of a store whose records are in a schema of the database at `address`.
+pub(crate) fn store_config_at(address: String, schema: &str) -> StoreConfig {
+    let mut place = PostgresConfig::new(address);
+    schema.clone_into(&mut place.schema);
+    place.connections = 4;
+    place.only_server = true;
+    StoreConfig {
+        metadata: MetadataPlace::Postgres(place),
+        durability: Durability::Process,
+        ..StoreConfig::default()
+    }
+}
 
 /// A schema of a test's own, dropped with it.
 pub(crate) struct Schema(PostgresOptions);
@@ -40,6 +53,11 @@ impl Schema {
 
     pub(crate) fn name(&self) -> &str {
         &self.0.schema
+    }
+
+    /// Makes the configuration of a store whose records are in the schema.
+    pub(crate) fn store_config(&self) -> StoreConfig {
+        store_config_at(std::env::var(ADDRESS).unwrap(), self.name())
     }
 
     pub(super) fn options(&self) -> PostgresOptions {
