@@ -1,4 +1,10 @@
 //! An outage of a day: whatever waited for the provider is done minutes after its end, without hands.
+//!
+//! With as many files as a busy day brings, best in memory:
+//!
+//! ```text
+//! TMPDIR=/dev/shm FILESTORE_OUTAGE_FILES=100000 cargo test --release --test cloud outage_of_a_day -- --nocapture
+//! ```
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,6 +15,7 @@ use filestore_core::domain::config::{Durability, StoreConfig};
 use filestore_core::worker::NoProgress;
 use filestore_core::{FileStore, NewUpload, ProviderCode, Scope, Workers};
 use filestore_workspace::{Remote, S3Server};
+use futures_util::{StreamExt, stream};
 
 /// Time after which nothing waits any more.
 const RECOVERY: Duration = Duration::from_mins(5);
@@ -19,9 +26,16 @@ fn waiting_files() -> usize {
     files.map_or(400, |files| files.parse().expect("FILESTORE_OUTAGE_FILES is a number"))
 }
 
+/// Tells whether the files take time to be copied, and not only to wait.
+fn are_many() -> bool {
+    waiting_files() > 1000
+}
+
 async fn open(home: &std::path::Path, remote: &Remote, clock: &ManualClock) -> FileStore {
     let mut config = StoreConfig::default();
-    config.durability = Durability::Process;
+    if !are_many() {
+        config.durability = Durability::Process;
+    }
     config.blob_grace = Duration::ZERO;
     config.providers = vec![remote.config.clone()];
     FileStore::builder(home).config(config).clock(clock.clock()).open().await.unwrap()
@@ -62,9 +76,8 @@ async fn an_outage_of_a_day_ends_without_hands_minutes_after_the_provider_is_bac
 
     s3.down().await;
     let workers = Workers::start(&store);
-    for _ in 0..waiting_files() {
-        upload(&store, 7).await;
-    }
+    let uploads = (0..waiting_files()).map(|_| upload(&store, 7));
+    stream::iter(uploads).buffer_unordered(16).count().await;
     for &id in &deleted {
         store.delete(id, &Scope::All).await.unwrap();
     }
@@ -87,10 +100,9 @@ async fn an_outage_of_a_day_ends_without_hands_minutes_after_the_provider_is_bac
     };
     // Nothing but the background is at work. A few files wait for pauses alone: the clock is ahead of real
     // time, by as much as the machine has time to look. Many take time to be copied: it follows real time.
-    let is_long = waiting_files() > 1000;
     let mut looked = Instant::now();
     let look = async || {
-        let step = if is_long { looked.elapsed() } else { Duration::from_millis(100) };
+        let step = if are_many() { looked.elapsed() } else { Duration::from_millis(100) };
         looked = Instant::now();
         clock.advance(step);
         all_done().await.then_some(())

@@ -232,8 +232,8 @@ pub(super) async fn settle(sql: &Sql, found: &[Settled]) -> Result<Vec<FileId>, 
     Ok(settled)
 }
 
-/// Finds up to `limit` files to claim that may go to a target and are not at an unreadable provider, a
-/// quarter of the limit of one organization and holder. Only reads.
+/// Finds up to `limit` files to claim that may go to a target and are not at an unreadable provider: first a
+/// quarter of the limit of each organization and holder in turn, then more of those that have more. Only reads.
 pub(super) async fn find_due(
     sql: &Sql,
     (targets, unreadable): (&[ProviderCode], &[ProviderCode]),
@@ -257,18 +257,26 @@ pub(super) async fn find_due(
         .partition(|(organization, _)| after.is_some_and(|after| organization <= after));
     let in_turn: Vec<&Pair> = behind.into_iter().chain(before).collect();
 
-    let share = row::limit(limit.div_ceil(4));
-    for some in in_turn.chunks(PAIRS_AT_ONCE) {
-        let left = limit.saturating_sub(found.len());
-        if left == 0 {
-            break;
+    for share in [limit.div_ceil(4), limit] {
+        for some in in_turn.chunks(PAIRS_AT_ONCE) {
+            if found.len() >= limit {
+                break;
+            }
+            let organizations: Vec<&str> = some.iter().map(|(one, _)| one.as_str()).collect();
+            let holders: Vec<&str> = some.iter().map(|(_, holder)| holder.as_str()).collect();
+            let params: [Param<'_>; 5] = [
+                &organizations,
+                &holders,
+                &now.as_millis(),
+                &row::limit(share),
+                &row::limit(limit),
+            ];
+            let due = texts(sql, DUE, &params).await?;
+            let new: Vec<_> = due.into_iter().filter(|file| !found.contains(file)).collect();
+            found.extend(new);
         }
-        let organizations: Vec<&str> = some.iter().map(|(one, _)| one.as_str()).collect();
-        let holders: Vec<&str> = some.iter().map(|(_, holder)| holder.as_str()).collect();
-        let params: [Param<'_>; 5] =
-            [&organizations, &holders, &now.as_millis(), &share, &row::limit(left)];
-        found.extend(texts(sql, DUE, &params).await?);
     }
+    found.truncate(limit);
     Ok(found)
 }
 

@@ -26,9 +26,12 @@ use super::row::{self, COLUMNS, columns, id};
 use super::writer::WriteTx;
 use super::{bindings, damage, intents};
 
+/// The third value puts the search behind the last row of the pair: with two it would begin at the first, and
+/// pass all that wait.
 pub(super) const NEXT_PAIR: &str =
     "SELECT organization_id, storage_provider FROM files INDEXED BY files_pending
-     WHERE sync_status = 'PENDING' AND purge_status IS NULL AND (organization_id, storage_provider) > (?1, ?2)
+     WHERE sync_status = 'PENDING' AND purge_status IS NULL
+     AND (organization_id, storage_provider, sync_not_before) > (?1, ?2, 9223372036854775807)
      ORDER BY organization_id, storage_provider LIMIT 1";
 
 pub(super) const WAITING: &str = "SELECT file_id FROM files INDEXED BY files_pending
@@ -142,8 +145,8 @@ pub(super) fn settle(tx: &mut WriteTx<'_>, found: &[Settled]) -> Result<Vec<File
     Ok(settled)
 }
 
-/// Finds up to `limit` files to claim that may go to a target and are not at an unreadable provider, a
-/// quarter of the limit of one organization and holder. Only reads.
+/// Finds up to `limit` files to claim that may go to a target and are not at an unreadable provider: first a
+/// quarter of the limit of each organization and holder in turn, then more of those that have more. Only reads.
 pub(super) fn find_due(
     sql: &Connection,
     (targets, unreadable): (&[ProviderCode], &[ProviderCode]),
@@ -158,6 +161,7 @@ pub(super) fn find_due(
     let after = after.map_or("", OrganizationId::as_str);
     let mut pair = next_pair(&snapshot, after, LAST)?;
     let mut wrapped = false;
+    let mut more = Vec::new();
 
     while found.len() < limit {
         let Some((organization, holder)) = pair else {
@@ -174,14 +178,19 @@ pub(super) fn find_due(
 
         let target = damage::pass_over(destination(&snapshot, &organization, &holder))?.flatten();
         if target.is_some_and(|target| targets.contains(&target)) && !unreadable.contains(&holder) {
-            let share = limit.div_ceil(4).min(limit - found.len());
+            let left = limit - found.len();
             let params =
-                params![organization.as_str(), holder.as_str(), now.as_millis(), row::limit(share)];
-            found.extend(file_ids(&snapshot, DUE, params)?);
+                params![organization.as_str(), holder.as_str(), now.as_millis(), row::limit(left)];
+            let mut due = file_ids(&snapshot, DUE, params)?;
+            more.extend(due.drain(due.len().min(limit.div_ceil(4))..));
+            found.extend(due);
         }
 
         pair = next_pair(&snapshot, organization.as_str(), holder.as_str())?;
     }
+
+    more.truncate(limit.saturating_sub(found.len()));
+    found.extend(more);
     Ok(found)
 }
 

@@ -253,6 +253,22 @@ async fn a_start_does_not_pass_the_files_that_are_pending_and_wait_for_nothing()
 }
 
 #[tokio::test]
+async fn the_pairs_that_wait_are_told_without_passing_their_files() {
+    let (metadata, directory) = fresh();
+    multiply(&directory, &put(&metadata, ready("acme")).await);
+
+    let telling = metadata.readers.run("test", |sql| {
+        let (organization, holder) = sync::next_pair(sql, "", "")?.expect("files wait");
+        let next = sync::next_pair(sql, organization.as_str(), holder.as_str())?;
+        let taken = sql.prepare_cached(sync::NEXT_PAIR)?.reset_status(StatementStatus::VmStep);
+        Ok((next, taken))
+    });
+    let (next, steps) = telling.await.unwrap();
+    assert_eq!(next, None);
+    assert!((1..100).contains(&steps), "{steps} steps past 3001 pending files");
+}
+
+#[tokio::test]
 async fn a_claim_during_a_snapshot_does_not_pass_the_files_that_are_held() {
     let (metadata, directory) = fresh();
     let deleted = put_deleted(&metadata, ready("acme"), at(0)).await;
