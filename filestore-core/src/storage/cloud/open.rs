@@ -27,7 +27,7 @@ use super::s3_uploads::S3Uploads;
 use super::threads::Threads;
 use super::turns::Turns;
 use super::uploads::Uploads;
-use super::{Cloud, Inner, Scheme};
+use super::{Cloud, Inner, Scheme, tls};
 use crate::domain::clock::Clock;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::provider::{ProviderCode, ProviderConfig};
@@ -277,7 +277,8 @@ impl Opening<'_> {
     /// timeout, and attempts are repeated.
     fn cloud(self, service: Service) -> Result<Cloud> {
         let config = self.config;
-        let tls = super::tls::client_config()?;
+        let is_remote = !matches!(service.scheme, Scheme::Fs | Scheme::Memory);
+        let tls = if is_remote { tls::client_config()? } else { tls::trusting_nobody()? };
         let clock = Arc::new(RemoteClock::new());
         let keeps_versions = Arc::new(AtomicBool::new(false));
 
@@ -290,7 +291,6 @@ impl Opening<'_> {
         };
         let uploads = self.part_uploads(service.scheme, &observe);
         // Over HTTP the transport times silence; a request may take as long as bytes move.
-        let is_remote = !matches!(service.scheme, Scheme::Fs | Scheme::Memory);
         let io_timeout = if is_remote { LONGEST_REQUEST } else { config.io_timeout };
         let turns = Turns::new(config.concurrency);
         let timeouts = TimeoutLayer::new().with_timeout(config.timeout).with_io_timeout(io_timeout);

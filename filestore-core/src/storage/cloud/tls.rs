@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use rustls::ClientConfig;
 use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::Verifier;
 
 use crate::domain::error::{Error, Result};
@@ -24,6 +24,14 @@ pub(super) fn client_config() -> Result<ClientConfig> {
         .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
+}
+
+/// Prepares TLS that trusts nobody, for providers that are no servers: reads no certificates.
+pub(super) fn trusting_nobody() -> Result<ClientConfig> {
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(unprepared)?;
+    Ok(config.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }
 
 fn unprepared(error: rustls::Error) -> Error {
