@@ -243,7 +243,8 @@ impl Overview {
         if let Some(health) = provider.health.as_ref().filter(|health| !health.is_good()) {
             let worst = health.worst();
             let error = worst.last_error.as_ref().map_or("", |fault| &fault.text);
-            let what = if health.is_misplaced { "gets no writes" } else { "does not answer" };
+            let is_read = health.reads.state == BreakerState::Closed;
+            let what = if is_read { "gets no writes" } else { "does not answer" };
             let problem = format!("{what} since {}: {error}", worst.since);
             let next = format!("`filestore provider check {code}` says what fails{waiting}");
             return Some(Advice::new(code, problem, next));
@@ -395,6 +396,19 @@ mod tests {
             assert_eq!(advice[0].about, about);
             assert!(advice[0].next.contains(next), "{advice:?}");
         }
+    }
+
+    #[test]
+    fn a_provider_that_can_still_be_read_is_not_said_to_be_silent() {
+        let advice = advised(|all| {
+            all.providers[0].health.as_mut().unwrap().writes = breaker(BreakerState::Open);
+        });
+        assert!(advice[0].problem.starts_with("gets no writes since"), "{advice:?}");
+
+        let advice = advised(|all| {
+            all.providers[0].health.as_mut().unwrap().reads = breaker(BreakerState::Open);
+        });
+        assert!(advice[0].problem.starts_with("does not answer since"), "{advice:?}");
     }
 
     #[test]
