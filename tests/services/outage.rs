@@ -1,4 +1,4 @@
-//! A node of the Garage cluster is killed in the middle of the work.
+//! A node of the Garage cluster is killed in the middle of the work, and its neighbours do not notice.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -9,7 +9,9 @@ use filestore_core::domain::provider::ProviderCode;
 use filestore_core::worker::NoProgress;
 use filestore_core::worker::migrate::MigrateOptions;
 use filestore_workspace::fixtures::noise;
-use filestore_workspace::{Remote, TestServer, eventually, eventually_within, sha256_hex};
+use filestore_workspace::{
+    Neighbour, Remote, TestServer, eventually, eventually_within, sha256_hex,
+};
 
 use crate::garage::CLUSTER;
 use crate::suite::{read, serve_with, sweep, sync_all};
@@ -87,8 +89,13 @@ async fn syncs_and_migrations_outlive_a_killed_node() {
 }
 
 async fn a_sync_goes_on_with_the_other_two() {
-    let remote = remote(1);
-    let server = serve_with(&[&remote], |config| config.store.sync.max_attempts = 1000).await;
+    let (remote, neighbour) = (remote(1), Neighbour::start().await);
+    let server = serve_with(&[&remote], |config| {
+        config.store.sync.max_attempts = 1000;
+        config.store.providers.push(neighbour.provider());
+    })
+    .await;
+    neighbour.move_in(&server).await;
     let ids = upload(&server).await;
 
     sync_all(&server).await;
@@ -100,11 +107,11 @@ async fn a_sync_goes_on_with_the_other_two() {
     .await;
     let killed = Killed::now(3);
 
-    eventually_within(Duration::from_mins(3), "all files are there", async || {
+    let arriving = eventually_within(Duration::from_mins(3), "all files are there", async || {
         let status = server.store().admin().sync_status().await.unwrap();
-        (status.synced == FILES).then_some(())
-    })
-    .await;
+        (status.synced >= FILES).then_some(())
+    });
+    neighbour.beside(&server, arriving).await;
     all_are_whole(&server, &ids).await;
     drop(killed);
     server.bind(7, "LOCAL", true).await;
@@ -113,8 +120,10 @@ async fn a_sync_goes_on_with_the_other_two() {
 }
 
 async fn a_migration_through_the_killed_node_stops_and_goes_on() {
-    let remote = remote(2);
-    let server = serve_with(&[&remote], |_| ()).await;
+    let (remote, neighbour) = (remote(2), Neighbour::start().await);
+    let server =
+        serve_with(&[&remote], |config| config.store.providers.push(neighbour.provider())).await;
+    neighbour.move_in(&server).await;
     let ids = upload(&server).await;
 
     // Or the sync worker would take them along.
@@ -131,7 +140,9 @@ async fn a_migration_through_the_killed_node_stops_and_goes_on() {
         killed
     };
 
-    let (first, killed) = tokio::join!(migrate(&server, code), kill);
+    let migrating = async { tokio::join!(migrate(&server, code), kill) };
+    let ((first, killed), _) = neighbour.beside(&server, migrating).await;
+    neighbour.takes_a_turn(&server).await;
     assert!(half_way.load(Ordering::SeqCst));
     assert!(!first.failures.is_empty(), "the node was killed too late to be missed");
     assert_eq!(first.moved_files + first.left_files, FILES);
