@@ -23,6 +23,10 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 /// The time for which a statement waits for another process's lock.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The longest wait of a call for its turn: for a connection to read with, or for a place in the writer's
+/// queue.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Free space in bytes below which the disk is full: the index grows by 32 KiB.
 const SCARCE: u64 = 64 << 10;
 

@@ -137,11 +137,14 @@ pub(super) fn error(class: Class, doing: &str, source: impl Into<Source>) -> Err
         Class::Full => {
             Error::new(ErrorKind::StorageFull, "the storage is full").with_source(source)
         }
-        Class::Busy => Error::new(ErrorKind::Busy, "the database is busy")
-            .with_retry_after_secs(1)
-            .with_source(source),
+        Class::Busy => busy().with_source(source),
         Class::Poison | Class::Other => Error::internal(doing, source),
     }
+}
+
+/// Makes the error of a call that got no turn: nothing of it was done.
+pub(super) fn busy() -> Error {
+    Error::new(ErrorKind::Busy, "the database is busy").with_retry_after_secs(1)
 }
 
 /// Makes the error of every call after [`close`](crate::metadata::Metadata::close).

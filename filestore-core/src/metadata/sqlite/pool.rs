@@ -2,21 +2,22 @@
 //!
 //! # Locking
 //! A reader holds a connection only while it runs on the blocking pool, never across an await. As
-//! many reads run at once as there are connections; more wait as tasks, not as threads.
+//! many reads run at once as there are connections; more wait as tasks, not as threads, and are refused
+//! after [`PATIENCE`].
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use r2d2_sqlite::SqliteConnectionManager;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use crate::domain::error::{Error, Result};
 use crate::tasks;
 
-use super::connection;
+use super::connection::{self, PATIENCE};
 use super::damage;
 use super::fault::{self, Fault, Health};
 
@@ -41,7 +42,7 @@ impl Readers {
 
         let pool = Pool::builder()
             .max_size(u32::try_from(size).unwrap_or(u32::MAX))
-            .connection_timeout(Duration::from_secs(5))
+            .connection_timeout(PATIENCE)
             .max_lifetime(None)
             .idle_timeout(None)
             .test_on_check_out(false)
@@ -60,7 +61,8 @@ impl Readers {
     ) -> Result<T> {
         self.check()?;
 
-        let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| fault::closed())?;
+        let slot = timeout(PATIENCE, Arc::clone(&self.slots).acquire_owned()).await;
+        let slot = slot.map_err(|_| fault::busy())?.map_err(|_| fault::closed())?;
         let pool = self.pool.lock().clone().ok_or_else(fault::closed)?;
         let health = Arc::clone(&self.health);
 
@@ -85,5 +87,30 @@ impl Readers {
     pub(super) fn close(&self) {
         self.slots.close();
         self.pool.lock().take();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::error::ErrorKind;
+
+    /// Reads on an empty database.
+    #[tokio::test(start_paused = true)]
+    async fn a_read_that_finds_no_connection_is_refused_after_a_while() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("metadata.db");
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE t (c)").unwrap();
+
+        let readers = Readers::open(&path, Arc::new(Health::new())).unwrap();
+        let all = u32::try_from(readers.slots.available_permits()).unwrap();
+        let held = Arc::clone(&readers.slots).acquire_many_owned(all).await.unwrap();
+
+        let refused = readers.run("reading", |_| Ok(())).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Busy);
+        assert_eq!(refused.details().retry_after_secs, Some(1));
+
+        drop(held);
+        readers.run("reading", |_| Ok(())).await.unwrap();
     }
 }

@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::timeout;
 
 use crate::domain::error::{Error, Result};
 use crate::domain::id::FileId;
@@ -30,7 +31,7 @@ use crate::tasks;
 use crate::tasks::step::{Step, reached};
 
 use super::cache::{Caches, Touched};
-use super::connection::BUSY_TIMEOUT;
+use super::connection::{BUSY_TIMEOUT, PATIENCE};
 use super::damage;
 use super::fault::{self, Fault, Health, Source};
 use super::room;
@@ -39,7 +40,7 @@ use super::room;
 /// the writer's thread and must not call the engine.
 pub type OnFull = Arc<dyn Fn() + Send + Sync>;
 
-/// Jobs that may wait; then callers do.
+/// Jobs that may wait; then callers do, for [`PATIENCE`].
 const QUEUE: usize = 1024;
 
 /// Jobs that share a commit at most: bounds how long the first one waits.
@@ -161,6 +162,10 @@ impl Writer {
     }
 
     /// Runs `work` in a transaction and returns once it is committed. `work` may run several times.
+    ///
+    /// # Errors
+    /// `Busy` if the queue stays full for [`PATIENCE`]: the job was not queued then. What is queued is
+    /// waited for.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         doing: &'static str,
@@ -168,7 +173,8 @@ impl Writer {
     ) -> Result<T> {
         let (caller, answer) = oneshot::channel();
         let job = Message::Job(Box::new(Task { doing, work, outcome: None, caller }));
-        self.queue().send(job).await.map_err(|_| fault::closed())?;
+        let queued = timeout(PATIENCE, self.queue().send(job)).await;
+        queued.map_err(|_| fault::busy())?.map_err(|_| fault::closed())?;
         // The writer ended in the middle of the job, perhaps after its COMMIT: not to be told as a
         // refusal, after which callers take the bytes away.
         answer.await.unwrap_or_else(|lost| Err(Error::internal(doing, lost)))

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use futures_util::future::{self, FutureExt};
+use futures_util::StreamExt;
+use futures_util::future::{self, BoxFuture, FutureExt};
+use futures_util::stream::FuturesUnordered;
 use rusqlite::{Connection, ffi};
 
 use super::super::cache::Caches;
@@ -67,18 +69,24 @@ impl Bench {
         self.writer.run("putting", move |tx| put(tx, &values)).await
     }
 
+    /// Returns a job that blocks the writer from when it is polled until the sender is dropped.
+    fn block(&self) -> (mpsc::Sender<()>, BoxFuture<'_, Result<()>>) {
+        let (go, gate) = mpsc::channel::<()>();
+        let gate = Mutex::new(gate);
+        let job = self.writer.run("waiting", move |_| {
+            // A second run finds the sender gone.
+            let _ = gate.lock().unwrap().recv();
+            Ok(())
+        });
+        (go, job.boxed())
+    }
+
     /// Runs `jobs` in one group: the first job waits until all the others are queued.
     async fn together<T>(
         &self,
         jobs: impl IntoIterator<Item = impl Future<Output = Result<T>>>,
     ) -> Vec<Result<T>> {
-        let (go, gate) = mpsc::channel::<()>();
-        let gate = Mutex::new(gate);
-        let first = self.writer.run("waiting", move |_| {
-            // A second run finds the sender gone.
-            let _ = gate.lock().unwrap().recv();
-            Ok(())
-        });
+        let (go, first) = self.block();
         let first = future::maybe_done(first);
         tokio::pin!(first);
 
@@ -102,6 +110,30 @@ fn put(tx: &WriteTx<'_>, values: &[i64]) -> Result<(), Fault> {
 
 fn failure(code: i32) -> Fault {
     rusqlite::Error::SqliteFailure(ffi::Error::new(code), None).into()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_finds_no_place_in_the_queue_is_refused_after_a_while() {
+    let bench = bench(None);
+    let (go, mut first) = bench.block();
+    assert!(future::poll_immediate(&mut first).await.is_none());
+
+    let put = async |value| (value, bench.put(&[value]).await);
+    let mut jobs: FuturesUnordered<_> = (0..2000).map(put).collect();
+    let (refused, outcome) = jobs.next().await.unwrap();
+    let outcome = outcome.unwrap_err();
+    assert_eq!(outcome.kind(), ErrorKind::Busy);
+    assert_eq!(outcome.details().retry_after_secs, Some(1));
+
+    drop(go);
+    first.await.unwrap();
+    let mut stored = jobs
+        .filter_map(async |(value, outcome)| outcome.is_ok().then_some(value))
+        .collect::<Vec<i64>>()
+        .await;
+    stored.sort_unstable();
+    assert_eq!(bench.rows(), stored, "what is refused is not done");
+    assert!(!stored.contains(&refused) && !stored.is_empty());
 }
 
 #[tokio::test]
