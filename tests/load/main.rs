@@ -8,12 +8,12 @@
 //! | `memory` | growth of the server's peak resident memory over one 2 GiB upload and download, and over 64 uploads of 64 MiB at once |
 //! | `pictures` | growth of the server's peak resident memory while 64 variants of 50 MP pictures are made at once, against the budget for decoding (`FILESTORE_LOAD_PICTURE` adds a picture of one's own, a progressive JPEG say) |
 //! | `uploads` | 64 KiB uploads, 32 at once, with full durability, as a ratio to write + fsync + rename + directory fsync on the same disk, in turns |
-//! | `slow` | 10,000 idle connections, 1,000 uploads at 1.1 KiB/s, and clients that are slow in every way: what they take, when they are cut, and what others notice |
+//! | `serve` | a small file, a variant, 1 MiB, 64 MiB and a reply of 304 under `wrk -c32`, as ratios to nginx serving the same bytes with sendfile, in turns; a small file with a key to the same without; the 99th percentile at half of the top rate (needs `wrk`, `nginx`, and `oha` for the last; `window=SECS`, `rounds=N`) |
+//! | `slow` | 10,000 idle connections, 1,000 uploads at 1.1 KiB/s, clients that are slow in every way, and as many as there are descriptors: what they take, when they are cut, and what others notice |
 //! | `sync` | a sync of 2,000 files of 64 KiB to Garage, as a ratio to `rclone copy` with as many transfers, in turns (by `tests/services/run`) |
 //! | `sync-memory` | growth of the peak resident memory over such a sync, and over one of two files of 2 GiB (by `tests/services/run`) |
 //! | `migrate` | 10,000 files that move to Garage, back and out again under reads and replaces: failed reads, wrong bytes, orphans (by `tests/services/run`) |
 //! | `neighbours` | what two organizations (LOCAL, a sound provider) notice of a third one whose provider is dead, silent, throttled or rate-limiting: p50 and p99 with the fault to those without, in alternating windows, medians of five (`window=SECS`, `rounds=N`) |
-//! | `variant` | a cached variant under `wrk -c32`, as a ratio to nginx serving the same bytes with sendfile, in turns (needs `wrk` and `nginx`) |
 //!
 //! Figures are ratios within one run: machines differ and are shared. `FILESTORE_LOAD_DIR` names the
 //! directory to work in (default: the system's temporary one; must not be a tmpfs for `uploads`).
@@ -24,9 +24,9 @@ mod neighbours;
 mod server;
 mod memory;
 mod pictures;
+mod serve;
 mod slow;
 mod uploads;
-mod variant;
 
 use std::process::ExitCode;
 
@@ -41,12 +41,12 @@ fn main() -> ExitCode {
         Some("sync") => clouds::sync(),
         Some("sync-memory") => clouds::memory(),
         Some("neighbours") => neighbours::run(),
+        Some("serve") => serve::run(),
         Some("slow") => slow::run(),
         Some("uploads") => uploads::run(),
-        Some("variant") => variant::run(),
         _ => {
             eprintln!(
-                "usage: cargo bench --bench load -- bombs|memory|migrate|neighbours|pictures|slow|sync|sync-memory|uploads|variant"
+                "usage: cargo bench --bench load -- bombs|memory|migrate|neighbours|pictures|serve|slow|sync|sync-memory|uploads"
             );
             return ExitCode::SUCCESS;
         }

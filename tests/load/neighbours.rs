@@ -141,7 +141,7 @@ pub(crate) fn run() -> Outcome {
 }
 
 /// Reads a number that the command line gives as `name=NUMBER`.
-fn option(name: &str) -> Option<u64> {
+pub(crate) fn option(name: &str) -> Option<u64> {
     std::env::args().find_map(|arg| arg.strip_prefix(name)?.parse().ok())
 }
 

@@ -19,10 +19,21 @@ pub(crate) struct Server {
 impl Server {
     /// Starts the binary on a free port, with `config` as its configuration file.
     pub(crate) fn start(config: &str) -> Outcome<Self> {
+        Self::run(Command::new(binary()?), config)
+    }
+
+    /// Starts the binary with so many descriptors at most.
+    pub(crate) fn start_with_descriptors(config: &str, most: u32) -> Outcome<Self> {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &most.to_string()]).arg(binary()?);
+        Self::run(shell, config)
+    }
+
+    fn run(mut program: Command, config: &str) -> Outcome<Self> {
         let dir = work_dir()?;
         let file = dir.path().join("filestore.toml");
         std::fs::write(&file, config)?;
-        let mut child = Command::new(binary()?)
+        let mut child = program
             .args(["--listen", "127.0.0.1:0", "--data-dir"])
             .arg(dir.path().join("data"))
             .arg("--config")

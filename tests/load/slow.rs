@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::{interval, interval_at};
+use tokio::time::{interval, interval_at, timeout};
 
 use super::server::{Connection, Outcome, Server, noise};
 
@@ -26,6 +26,11 @@ const SLOW_OF_A_KIND: usize = 250;
 /// The time in which health has to answer beside slow clients.
 const HEALTH: Duration = Duration::from_millis(50);
 
+/// The descriptors of a server that is to run out of them.
+const DESCRIPTORS: u32 = 256;
+/// The time in which it has to answer once they are free.
+const RECOVERY: Duration = Duration::from_secs(2);
+
 const GET: &[u8] = b"GET /api/v1/health-checks HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 pub(crate) fn run() -> Outcome {
@@ -33,7 +38,8 @@ pub(crate) fn run() -> Outcome {
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     runtime.block_on(async {
         // Each part is measured, whatever the others give.
-        let outcomes = [tricklers().await, idle().await, slow_kinds().await];
+        let outcomes =
+            [tricklers().await, idle().await, slow_kinds().await, descriptors_used_up().await];
         outcomes.into_iter().collect()
     })
 }
@@ -255,6 +261,26 @@ async fn slow_kinds() -> Outcome {
         failed |= open > 0 || worst > HEALTH;
     }
     if failed { Err("slow clients are not cut, or are noticed".into()) } else { Ok(()) }
+}
+
+/// As many connections as the server may have descriptors, and more: once they are gone, it answers.
+async fn descriptors_used_up() -> Outcome {
+    let server = Server::start_with_descriptors("", DESCRIPTORS)?;
+    let mut clients = Vec::new();
+    for index in 0..2 * DESCRIPTORS {
+        clients.push(connect(&server, &format!("127.0.0.{}", 5 + index % 200)).await?);
+    }
+    if timeout(Duration::from_secs(1), health(&server)).await.is_ok() {
+        return Err("the server is not at its limit".into());
+    }
+
+    let open = server.descriptors()?;
+    drop(clients);
+    let took = health(&server).await?;
+    println!(
+        "{open} of {DESCRIPTORS} descriptors in use: health answers {took:.1?} after their end"
+    );
+    if took > RECOVERY { Err("the server does not recover".into()) } else { Ok(()) }
 }
 
 /// Goes on with one byte in each half second, sent or read, for as long as the server lets it.

@@ -152,6 +152,11 @@ impl Activity {
         }
     }
 
+    /// Tests whether the client takes no more of what is written at present.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.stalls.load(Relaxed) % 2 == 1
+    }
+
     /// Records whether the current request has body bytes that the service has not read.
     ///
     /// The bytes before the end of a body were those of the body. Of the next request, some may have
@@ -244,7 +249,7 @@ impl PhaseTimeouts {
         }
 
         match limit(Phase::of(phase), options) {
-            _ if stalls % 2 == 1 => {
+            _ if activity.is_stalled() => {
                 let patience = options.write_idle.min(self.slack.left());
                 self.timer.poll_passed(cx, self.stalls.1 + patience)
             }

@@ -141,6 +141,9 @@ pub(super) async fn run<S, B>(
         }
         Ended::TimedOut => {
             connections.traffic.connection_timed_out();
+            if activity.is_stalled() {
+                connection.into_parts().io.into_inner().stream.reset_on_close();
+            }
             return;
         }
     };

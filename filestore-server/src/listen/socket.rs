@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -106,6 +107,20 @@ impl Stream {
             && let Ok(mut stream) = stream.into_std()
         {
             let _ = stream.write(CROWDED);
+        }
+    }
+
+    /// Makes the close a reset, which throws away what the client has not taken. Else the kernel would go
+    /// on offering it, for minutes, to a client that was cut because it takes nothing.
+    pub(super) fn reset_on_close(&self) {
+        let socket = match self {
+            Self::Tcp(stream) => Some(stream),
+            Self::Tls(connection) => connection.socket(),
+            Self::Unix(_) => None,
+        };
+        if let Some(socket) = socket {
+            // Fails only on a connection that is gone already.
+            let _ = socket2::SockRef::from(socket).set_linger(Some(Duration::ZERO));
         }
     }
 }

@@ -251,8 +251,13 @@ async fn a_client_that_takes_nothing_is_cut_after_the_write_idle_time() {
     client.write_all(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
     server.signals.dropped.notified().await;
     let mut read = Vec::new();
-    let _ = client.read_to_end(&mut read).await;
+    let ended = client.read_to_end(&mut read).await;
     assert!(read.len() < BIG, "the reply arrived whole");
+    assert_eq!(
+        ended.unwrap_err().kind(),
+        io::ErrorKind::ConnectionReset,
+        "the kernel goes on sending"
+    );
 }
 
 #[tokio::test]

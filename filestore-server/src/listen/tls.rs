@@ -154,6 +154,14 @@ impl TlsConnection {
         matches!(self, Self::Open(_))
     }
 
+    /// Returns the socket below, once the handshake is done.
+    pub(super) fn socket(&self) -> Option<&TcpStream> {
+        match self {
+            Self::Open(stream) => Some(stream.get_ref().0),
+            Self::Handshaking(_) | Self::Failed => None,
+        }
+    }
+
     /// Finishes the handshake, and returns the stream of bytes.
     pub(super) fn poll_open(
         &mut self,
