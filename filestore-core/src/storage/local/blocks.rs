@@ -5,38 +5,70 @@
 //! read into: that costs as much as the copy itself. A buffer that was sent goes back here instead.
 //!
 //! # Locking
-//! One mutex, for as long as a pointer is pushed or popped.
+//! One mutex for each length, for as long as a pointer is pushed or popped.
 
 use std::mem;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 
+use super::cached_read::PIECE_BYTES;
 use super::read::READ_BLOCK_BYTES;
 
-/// The most buffers that are kept: 16 MiB in all.
+/// The most buffers of a length that are kept: 20 MiB in all.
 const KEPT: usize = 64;
 
-/// Buffers that nobody reads into or sends from. They belong to the process rather than to a store:
-/// so do the pages that they save.
-static SPARE: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
-
-/// Returns an empty buffer with room for a block.
-pub(super) fn take() -> Vec<u8> {
-    let spare = SPARE.lock().pop();
-    spare.unwrap_or_else(|| Vec::with_capacity(block_bytes()))
+/// Buffers of a length that nobody reads into or sends from. They belong to the process rather than to a
+/// store: so do the pages that they save.
+struct Spare {
+    length: u64,
+    buffers: Mutex<Vec<Vec<u8>>>,
 }
 
-/// Makes bytes whose buffer comes back here when the last clone is dropped.
-pub(super) fn share(buffer: Vec<u8>) -> Bytes {
-    Bytes::from_owner(Block(buffer))
+static SPARE: [Spare; 2] = [Spare::of(PIECE_BYTES), Spare::of(READ_BLOCK_BYTES)];
+
+impl Spare {
+    const fn of(length: u64) -> Self {
+        Self { length, buffers: Mutex::new(Vec::new()) }
+    }
+
+    /// Returns the spare buffers of just that length, if such are kept.
+    fn of_length(length: usize) -> Option<&'static Self> {
+        SPARE.iter().find(|spare| spare.length == length as u64)
+    }
+
+    /// Puts a buffer among the spare ones, unless there are enough of them.
+    fn keep(&self, buffer: Vec<u8>) {
+        let mut buffers = self.buffers.lock();
+        if buffers.len() < KEPT {
+            buffers.push(buffer);
+        }
+    }
 }
 
-fn block_bytes() -> usize {
-    usize::try_from(READ_BLOCK_BYTES).expect("a block fits in memory")
-}
+/// A buffer to read into. One of a usual length comes back here when it, or the last clone of its bytes, is
+/// dropped.
+pub(super) struct Block(Vec<u8>);
 
-struct Block(Vec<u8>);
+impl Block {
+    /// Takes a spare buffer of `length` bytes, or a new one. What is in it is left over from another read.
+    pub(super) fn take(length: usize) -> Self {
+        let spare = Spare::of_length(length).and_then(|spare| spare.buffers.lock().pop());
+        Self(spare.unwrap_or_else(|| vec![0; length]))
+    }
+
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+
+    /// Makes bytes of a buffer that was filled.
+    pub(super) fn share(mut self) -> Bytes {
+        match Spare::of_length(self.0.len()) {
+            Some(_) => Bytes::from_owner(self),
+            None => mem::take(&mut self.0).into(),
+        }
+    }
+}
 
 impl AsRef<[u8]> for Block {
     fn as_ref(&self) -> &[u8] {
@@ -46,15 +78,9 @@ impl AsRef<[u8]> for Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        keep(&mut SPARE.lock(), mem::take(&mut self.0));
-    }
-}
-
-/// Puts a buffer among the spare ones, empty, unless there are enough of them.
-fn keep(spare: &mut Vec<Vec<u8>>, mut buffer: Vec<u8>) {
-    buffer.clear();
-    if spare.len() < KEPT && buffer.capacity() >= block_bytes() {
-        spare.push(buffer);
+        if let Some(spare) = Spare::of_length(self.0.len()) {
+            spare.keep(mem::take(&mut self.0));
+        }
     }
 }
 
@@ -62,35 +88,41 @@ fn keep(spare: &mut Vec<Vec<u8>>, mut buffer: Vec<u8>) {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_buffer_is_kept_empty_if_it_holds_a_block() {
-        let mut spare = Vec::new();
-        let mut buffer = take();
-        buffer.extend_from_slice(b"0123456789");
-        let place = buffer.as_ptr();
+    /// A length that no other test reads.
+    const LENGTH: u64 = READ_BLOCK_BYTES;
 
-        keep(&mut spare, buffer);
-        keep(&mut spare, Vec::new());
-        assert_eq!((spare.len(), spare[0].len(), spare[0].as_ptr()), (1, 0, place));
+    fn spare() -> &'static Spare {
+        &SPARE[1]
+    }
+
+    fn take() -> Block {
+        Block::take(usize::try_from(LENGTH).unwrap())
     }
 
     #[test]
     fn a_buffer_is_not_used_again_before_the_last_bytes_are_dropped() {
-        let mut buffer = take();
-        buffer.extend_from_slice(b"0123456789");
-        let place = buffer.as_ptr();
+        let block = take();
+        let place = block.0.as_ptr();
 
-        let bytes = share(buffer);
+        let bytes = block.share();
+        assert_eq!(bytes.len() as u64, LENGTH);
         let slice = bytes.slice(2..4);
         drop(bytes);
-        assert_eq!(slice, "23");
-        assert!(!SPARE.lock().iter().any(|spare| spare.as_ptr() == place));
+        let is_spare = || spare().buffers.lock().iter().any(|spare| spare.as_ptr() == place);
+        assert_eq!(slice.len(), 2);
+        assert!(!is_spare());
+    }
+
+    #[test]
+    fn buffers_of_other_lengths_are_not_kept() {
+        assert!(Spare::of_length(10).is_none());
+        assert_eq!(Block::take(10).share().len(), 10);
     }
 
     #[test]
     fn no_more_than_so_many_are_kept() {
-        let blocks: Vec<_> = (0..KEPT + 8).map(|_| share(take())).collect();
+        let blocks: Vec<_> = (0..KEPT + 8).map(|_| take().share()).collect();
         drop(blocks);
-        assert!(SPARE.lock().len() <= KEPT);
+        assert!(spare().buffers.lock().len() <= KEPT);
     }
 }

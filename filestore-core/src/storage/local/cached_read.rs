@@ -6,6 +6,12 @@
 //! 5.12; `preadv2` with `RWF_NOWAIT`, 4.14), so such a read is attempted first, and the pool does
 //! the rest. `O_NOATIME` is set because an access time would have to wait for the file system's
 //! journal.
+//!
+//! Larger files are read in pieces of [`PIECE_BYTES`]: what is copied from the kernel is copied back into
+//! a socket at once, while it is still in the processor's own cache.
+
+/// Largest range read this way. A larger one takes so long to copy that others would have to wait.
+pub(super) const PIECE_BYTES: u64 = 64 * 1024;
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::CachedReads;
@@ -18,39 +24,47 @@ mod linux {
     use std::io::IoSliceMut;
     use std::ops::Range;
     use std::os::fd::OwnedFd;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use bytes::Bytes;
     use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, openat2};
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
-    /// Largest range read this way. A larger one takes so long to copy that it belongs on the pool.
-    const LIMIT_BYTES: u64 = 64 * 1024;
+    use super::PIECE_BYTES;
+    use crate::storage::local::blocks::Block;
 
     /// Reads of cached bytes, given up for good where a sandbox or a file system lacks one of the
-    /// calls.
-    #[derive(Default)]
+    /// calls. Clones give up together.
+    #[derive(Clone, Default)]
     pub(in super::super) struct CachedReads {
-        pub(super) is_unsupported: AtomicBool,
+        pub(super) is_unsupported: Arc<AtomicBool>,
     }
 
     impl CachedReads {
-        /// Reads `range` of the file `name`, which has `size_bytes`. `None` if the bytes cannot be
-        /// had at once, for whatever reason: then the pool reads, and finds out.
-        pub(in super::super) fn read(
+        /// Opens the file `name`, which has `size_bytes`. `None` if it cannot be opened at once, for
+        /// whatever reason: then the pool opens it, and finds out.
+        pub(in super::super) fn open(
             &self,
             dir: &File,
             name: &str,
             size_bytes: u64,
-            range: &Range<u64>,
-        ) -> Option<Bytes> {
-            let is_small = range.end.saturating_sub(range.start) <= LIMIT_BYTES;
-            if !is_small || self.is_unsupported.load(Ordering::Relaxed) {
+        ) -> Option<File> {
+            self.attempt(|| open(dir, name, size_bytes))
+        }
+
+        /// Reads `range` of a file, at most [`PIECE_BYTES`]. `None` if the bytes cannot be had at once,
+        /// for whatever reason.
+        pub(in super::super) fn read(&self, file: &File, range: &Range<u64>) -> Option<Bytes> {
+            self.attempt(|| read(file, range))
+        }
+
+        fn attempt<T>(&self, call: impl FnOnce() -> Result<Option<T>, Errno>) -> Option<T> {
+            if self.is_unsupported.load(Ordering::Relaxed) {
                 return None;
             }
-
-            match read_cached(dir, name, size_bytes, range) {
-                Ok(bytes) => bytes,
+            match call() {
+                Ok(answer) => answer,
                 Err(Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::NOTSUP) => {
                     self.is_unsupported.store(true, Ordering::Relaxed);
                     None
@@ -60,25 +74,23 @@ mod linux {
         }
     }
 
-    fn read_cached(
-        dir: &File,
-        name: &str,
-        size_bytes: u64,
-        range: &Range<u64>,
-    ) -> Result<Option<Bytes>, Errno> {
+    fn open(dir: &File, name: &str, size_bytes: u64) -> Result<Option<File>, Errno> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOATIME;
         let file: OwnedFd = openat2(dir, name, flags, Mode::empty(), ResolveFlags::CACHED)?;
-        if u64::try_from(fstat(&file)?.st_size) != Ok(size_bytes) || range.end > size_bytes {
-            return Ok(None);
-        }
-        let Ok(length) = usize::try_from(range.end.saturating_sub(range.start)) else {
+        let is_whole = u64::try_from(fstat(&file)?.st_size) == Ok(size_bytes);
+        Ok(is_whole.then(|| file.into()))
+    }
+
+    fn read(file: &File, range: &Range<u64>) -> Result<Option<Bytes>, Errno> {
+        let length = range.end.saturating_sub(range.start);
+        let Some(length) = usize::try_from(length).ok().filter(|_| length <= PIECE_BYTES) else {
             return Ok(None);
         };
 
-        let mut bytes = vec![0; length];
-        let mut buffers = [IoSliceMut::new(&mut bytes)];
-        let read = preadv2(&file, &mut buffers, range.start, ReadWriteFlags::NOWAIT)?;
-        Ok((read == length).then(|| bytes.into()))
+        let mut block = Block::take(length);
+        let mut buffers = [IoSliceMut::new(block.bytes_mut())];
+        let read = preadv2(file, &mut buffers, range.start, ReadWriteFlags::NOWAIT)?;
+        Ok((read == length).then(|| block.share()))
     }
 }
 
@@ -90,18 +102,17 @@ mod portable {
     use bytes::Bytes;
 
     /// Stand-in for systems without such reads.
-    #[derive(Default)]
+    #[derive(Clone, Default)]
     pub(in super::super) struct CachedReads;
 
     impl CachedReads {
         #[expect(clippy::unused_self, reason = "the signature is the one of Linux")]
-        pub(in super::super) fn read(
-            &self,
-            _: &File,
-            _: &str,
-            _: u64,
-            _: &Range<u64>,
-        ) -> Option<Bytes> {
+        pub(in super::super) fn open(&self, _: &File, _: &str, _: u64) -> Option<File> {
+            None
+        }
+
+        #[expect(clippy::unused_self, reason = "the signature is the one of Linux")]
+        pub(in super::super) fn read(&self, _: &File, _: &Range<u64>) -> Option<Bytes> {
             None
         }
     }
@@ -120,7 +131,8 @@ mod tests {
         let dir = std::fs::File::open(home.path()).unwrap();
         let reads = CachedReads::default();
         // The kernel may decline now and then, and a sandbox for good.
-        let mut attempts = (0..1000).map(|_| reads.read(&dir, "blob", 10, &(2..5)));
+        let read = |name, size, range| reads.read(&reads.open(&dir, name, size)?, &range);
+        let mut attempts = (0..1000).map(|_| read("blob", 10, 2..5));
         match attempts.find(Option::is_some).flatten() {
             Some(bytes) => assert_eq!(bytes, "234"),
             None => {
@@ -131,7 +143,7 @@ mod tests {
             }
         }
         for (name, size, range) in [("blob", 9, 0..9), ("blob", 10, 8..11), ("none", 10, 0..1)] {
-            assert!(reads.read(&dir, name, size, &range).is_none(), "{name} {size} {range:?}");
+            assert!(read(name, size, range.clone()).is_none(), "{name} {size} {range:?}");
         }
     }
 }

@@ -1,10 +1,12 @@
-//! Reading blobs with `pread` in blocks on the blocking pool, never through a memory map, so that a
-//! failing disk is an error and not a signal.
+//! Reading blobs with `pread`, never through a memory map, so that a failing disk is an error and not a
+//! signal: what the kernel has in memory at once ([`cached_read`](super::cached_read)), the rest in blocks on
+//! the blocking pool.
 //!
 //! A blob is looked up under its final name, then under the staged one, then under the final one
 //! again: between the first two look-ups it may have been renamed. Its length has to be the
 //! record's.
 
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -13,12 +15,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
-use rustix::buffer::spare_capacity;
 use rustix::fs::{Mode, OFlags, fstat, openat};
 use rustix::io::{Errno, pread};
 use tokio::task::JoinHandle;
 
-use super::{LocalStore, Shared, blocks, pool};
+use super::blocks::Block;
+use super::cached_read::{CachedReads, PIECE_BYTES};
+use super::pool::{DropOnPool, DropsFiles};
+use super::{LocalStore, Shared, pool};
 use crate::domain::error::{Error, Result};
 use crate::domain::path::BlobKey;
 use crate::storage::BlobRead;
@@ -32,10 +36,28 @@ const READING: &str = "reading a blob";
 const OPENING: &str = "opening a blob";
 
 /// An open blob. The bytes stay readable to their end, also when the blob is removed meanwhile.
-#[derive(Debug)]
 pub struct LocalBlob {
-    file: File,
+    file: OpenFile,
     size_bytes: u64,
+    cached_reads: CachedReads,
+}
+
+/// A file whose close may remove it: it was unlinked meanwhile, and nobody else has it open.
+type OpenFile = DropOnPool<File>;
+
+impl DropsFiles for File {
+    fn drops_files(&self) -> bool {
+        fstat(self).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+}
+
+impl fmt::Debug for LocalBlob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalBlob")
+            .field("file", self.file.get())
+            .field("size_bytes", &self.size_bytes)
+            .finish_non_exhaustive()
+    }
 }
 
 impl LocalStore {
@@ -44,7 +66,7 @@ impl LocalStore {
     pub async fn open_blob(&self, key: &BlobKey, size_bytes: u64) -> Result<Option<LocalBlob>> {
         let (shared, key) = (Arc::clone(&self.shared), key.clone());
         pool::run(OPENING, move || {
-            shared.open(&key)?.map(|file| checked(file, size_bytes)).transpose()
+            shared.open(&key)?.map(|file| shared.checked(file, size_bytes)).transpose()
         })
         .await
     }
@@ -71,15 +93,15 @@ impl LocalStore {
         size_bytes: u64,
         range: Range<u64>,
     ) -> Result<Option<BlobRead>> {
-        if let Some(bytes) = self.shared.read_cached(key, size_bytes, &range) {
-            return Ok(Some(BlobRead::Small(bytes)));
+        if let Some(read) = self.shared.read_cached(key, size_bytes, &range) {
+            return Ok(Some(read));
         }
 
         let (shared, key) = (Arc::clone(&self.shared), key.clone());
         pool::run(READING, move || {
             let Some(file) = shared.open(&key)? else { return Ok(None) };
             if range.end.saturating_sub(range.start) > READ_BLOCK_BYTES {
-                return checked(file, size_bytes).map(BlobRead::File).map(Some);
+                return shared.checked(file, size_bytes).map(BlobRead::File).map(Some);
             }
 
             let bytes = if range == (0..size_bytes) {
@@ -87,8 +109,8 @@ impl LocalStore {
                 shared.in_memory.insert(key.blob_id(), &bytes);
                 bytes
             } else {
-                let blob = checked(file, size_bytes)?;
-                read_exact(&blob.file, &range).map_err(|error| Error::io(READING, error))?
+                let blob = shared.checked(file, size_bytes)?;
+                read_exact(blob.file.get(), &range).map_err(|error| Error::io(READING, error))?
             };
             Ok(Some(BlobRead::Small(bytes)))
         })
@@ -97,18 +119,27 @@ impl LocalStore {
 }
 
 impl Shared {
-    /// Reads `range` of a blob if the bytes can be had at once: from our own memory, or from the
-    /// kernel's.
-    fn read_cached(&self, key: &BlobKey, size_bytes: u64, range: &Range<u64>) -> Option<Bytes> {
+    /// Reads `range` of a blob if the bytes can be had at once, from our own memory or from the kernel's; or
+    /// opens the blob, if that can be done at once, for a large range.
+    fn read_cached(&self, key: &BlobKey, size_bytes: u64, range: &Range<u64>) -> Option<BlobRead> {
         if let Some(bytes) = self.in_memory.get(key.blob_id(), size_bytes) {
-            return slice(&bytes, range);
+            return slice(&bytes, range).map(BlobRead::Small);
         }
 
-        let bytes = self.cached_reads.read(&self.blobs, key.as_str(), size_bytes, range)?;
+        // A range beyond the end is an error, which the pool finds.
+        let file = self.cached_reads.open(&self.blobs, key.as_str(), size_bytes)?;
+        if range.end > size_bytes {
+            return None;
+        }
+        if range.end.saturating_sub(range.start) > PIECE_BYTES {
+            return Some(BlobRead::File(self.blob_of(file, size_bytes)));
+        }
+
+        let bytes = self.cached_reads.read(&file, range)?;
         if *range == (0..size_bytes) {
             self.in_memory.insert(key.blob_id(), &bytes);
         }
-        Some(bytes)
+        Some(BlobRead::Small(bytes))
     }
 
     /// Opens the file under either name of the blob.
@@ -120,6 +151,22 @@ impl Shared {
             return Ok(Some(file));
         }
         open(&self.blobs, key.as_str())
+    }
+
+    /// Compares the length of the file with the recorded one.
+    fn checked(&self, file: File, size_bytes: u64) -> Result<LocalBlob> {
+        let stat = fstat(&file).map_err(|error| Error::io(OPENING, error.into()))?;
+        let found = u64::try_from(stat.st_size).unwrap_or(0);
+        if found == size_bytes {
+            Ok(self.blob_of(file, size_bytes))
+        } else {
+            Err(other_size(size_bytes, found))
+        }
+    }
+
+    fn blob_of(&self, file: File, size_bytes: u64) -> LocalBlob {
+        let cached_reads = self.cached_reads.clone();
+        LocalBlob { file: DropOnPool::new(file), size_bytes, cached_reads }
     }
 }
 
@@ -138,17 +185,6 @@ fn open(dir: &File, name: &str) -> Result<Option<File>> {
     }
 }
 
-/// Compares the length of the file with the recorded one.
-fn checked(file: File, size_bytes: u64) -> Result<LocalBlob> {
-    let stat = fstat(&file).map_err(|error| Error::io(OPENING, error.into()))?;
-    let found = u64::try_from(stat.st_size).unwrap_or(0);
-    if found == size_bytes {
-        Ok(LocalBlob { file, size_bytes })
-    } else {
-        Err(other_size(size_bytes, found))
-    }
-}
-
 fn other_size(recorded: u64, found: u64) -> Error {
     Error::internal(OPENING, format!("{recorded} bytes are recorded, found are {found}"))
 }
@@ -156,16 +192,14 @@ fn other_size(recorded: u64, found: u64) -> Error {
 /// Reads a whole blob. Asking for one byte more than recorded checks the length on the way.
 fn read_whole(file: &File, size_bytes: u64) -> Result<Bytes> {
     let length = usize::try_from(size_bytes).map_err(|error| Error::internal(READING, error))?;
-    let mut bytes = Vec::with_capacity(length + 1);
+    let mut bytes = vec![0; length + 1];
+    let read = fill(file, &mut bytes, 0).map_err(|error| Error::io(READING, error))?;
 
-    // At least one, or the length of an empty blob would not be checked.
-    let wanted = length.max(1);
-    fill(file, &mut bytes, 0, wanted).map_err(|error| Error::io(READING, error))?;
-
-    if bytes.len() as u64 == size_bytes {
+    if read == length {
+        bytes.truncate(length);
         Ok(bytes.into())
     } else {
-        Err(other_size(size_bytes, bytes.len() as u64))
+        Err(other_size(size_bytes, read as u64))
     }
 }
 
@@ -173,32 +207,26 @@ fn read_whole(file: &File, size_bytes: u64) -> Result<Bytes> {
 fn read_exact(file: &File, range: &Range<u64>) -> io::Result<Bytes> {
     let length =
         usize::try_from(range.end.saturating_sub(range.start)).map_err(io::Error::other)?;
-    // A read fills all the room that it finds, so a shorter one takes a buffer of its own.
-    let is_block = length as u64 == READ_BLOCK_BYTES;
-    let mut bytes = if is_block { blocks::take() } else { Vec::with_capacity(length) };
-    fill(file, &mut bytes, range.start, length)?;
-
-    // A buffer may have more room than was asked for.
-    bytes.truncate(length);
-    match bytes.len() == length {
-        true if is_block => Ok(blocks::share(bytes)),
-        true => Ok(bytes.into()),
-        false => Err(io::ErrorKind::UnexpectedEof.into()),
+    let mut block = Block::take(length);
+    if fill(file, block.bytes_mut(), range.start)? < length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
     }
+    Ok(block.share())
 }
 
-/// Reads into the spare capacity until at least `wanted` bytes are there or the file ends.
-fn fill(file: &File, bytes: &mut Vec<u8>, start: u64, wanted: usize) -> io::Result<()> {
-    while bytes.len() < wanted {
-        let offset = start + bytes.len() as u64;
+/// Reads from `start` on until the buffer is full or the file ends. Returns how many bytes.
+fn fill(file: &File, buffer: &mut [u8], start: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
         attempt(Call::Read)?;
-        match pread(file, spare_capacity(bytes), offset) {
+        match pread(file, &mut buffer[filled..], start + filled as u64) {
             Ok(0) => break,
-            Ok(_) | Err(Errno::INTR) => {}
+            Ok(read) => filled += read,
+            Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(())
+    Ok(filled)
 }
 
 impl LocalBlob {
@@ -214,27 +242,62 @@ impl LocalBlob {
 
     /// Returns the file itself.
     pub fn into_file(self) -> File {
-        self.file
+        self.file.take()
     }
 
     /// Reads the whole blob into memory: for blobs that the caller knows to be small enough.
     pub async fn read(self) -> Result<Bytes> {
         pool::run(READING, move || {
-            read_exact(&self.file, &(0..self.size_bytes)).map_err(|error| Error::io(READING, error))
+            read_exact(self.file.get(), &(0..self.size_bytes))
+                .map_err(|error| Error::io(READING, error))
         })
         .await
     }
 
-    /// Streams the bytes of `range` in blocks of [`READ_BLOCK_BYTES`], one of them read ahead. If
-    /// the file turns out to end early, or a read fails, the last item is an error: a stream never
-    /// just ends short.
+    /// Streams the bytes of `range`: in small pieces for as long as the kernel has them in memory, from then
+    /// on in blocks of [`READ_BLOCK_BYTES`], one of them read ahead. If the file turns out to end early, or
+    /// a read fails, the last item is an error: a stream never just ends short.
     pub fn into_stream(
         self,
         range: Range<u64>,
     ) -> impl Stream<Item = Result<Bytes>> + Send + 'static {
-        let first = (range.start < range.end).then(|| Ahead::start(self.file, range));
-        stream::unfold(first, |ahead| async move { Some(ahead?.next().await) })
+        let is_empty = range.start >= range.end;
+        let first = (!is_empty).then_some(Reading::AtOnce(self, range));
+        stream::unfold(first, |reading| async move { Some(reading?.next().await) })
     }
+}
+
+/// A range that is being read.
+enum Reading {
+    /// From the kernel's memory.
+    AtOnce(LocalBlob, Range<u64>),
+    /// By the pool.
+    Ahead(Ahead),
+}
+
+impl Reading {
+    async fn next(self) -> (Result<Bytes>, Option<Self>) {
+        let ahead = match self {
+            Self::AtOnce(blob, rest) => {
+                let (piece, after) = split(&rest, PIECE_BYTES);
+                if let Some(bytes) = blob.cached_reads.read(blob.file.get(), &piece) {
+                    let is_over = after.is_empty();
+                    return (Ok(bytes), (!is_over).then_some(Self::AtOnce(blob, after)));
+                }
+                Ahead::start(blob.into_file(), &rest)
+            }
+            Self::Ahead(ahead) => ahead,
+        };
+
+        let (block, ahead) = ahead.next().await;
+        (block, ahead.map(Self::Ahead))
+    }
+}
+
+/// Splits a range after its first `length` bytes.
+fn split(range: &Range<u64>, length: u64) -> (Range<u64>, Range<u64>) {
+    let middle = range.end.min(range.start.saturating_add(length));
+    (range.start..middle, middle..range.end)
 }
 
 /// A block that is being read. The file travels with the work, so that the pool closes it.
@@ -244,9 +307,8 @@ struct Ahead {
 }
 
 impl Ahead {
-    fn start(file: File, range: Range<u64>) -> Self {
-        let middle = range.end.min(range.start.saturating_add(READ_BLOCK_BYTES));
-        let (block, rest) = (range.start..middle, middle..range.end);
+    fn start(file: File, range: &Range<u64>) -> Self {
+        let (block, rest) = split(range, READ_BLOCK_BYTES);
         let is_last = rest.is_empty();
 
         let block = tasks::blocking(move || {
@@ -259,7 +321,7 @@ impl Ahead {
 
     async fn next(self) -> (Result<Bytes>, Option<Self>) {
         match self.block.await {
-            Ok((Ok(bytes), file)) => (Ok(bytes), file.map(|file| Self::start(file, self.rest))),
+            Ok((Ok(bytes), file)) => (Ok(bytes), file.map(|file| Self::start(file, &self.rest))),
             Ok((Err(error), _)) => (Err(Error::io(READING, error)), None),
             Err(lost) => (Err(Error::internal(READING, lost)), None),
         }
