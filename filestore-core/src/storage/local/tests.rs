@@ -238,6 +238,17 @@ async fn a_reader_finishes_what_is_removed_meanwhile() {
 }
 
 #[tokio::test]
+async fn a_range_beyond_the_end_is_refused_before_a_byte_is_sent() {
+    let home = Home::real();
+    for size in [10_usize, 100_000] {
+        let (key, content) = (fresh_key(), content(size));
+        put(&home.store, &key, &content).await.unwrap();
+        let read = home.store.read(&key, size as u64, 0..size as u64 + 1).await;
+        assert_eq!(read.unwrap_err().kind(), ErrorKind::Internal, "{size}");
+    }
+}
+
+#[tokio::test]
 async fn a_stream_of_a_file_that_ends_early_ends_in_an_error() {
     let home = Home::real();
     let (key, content) = (fresh_key(), content(1_000_000));
