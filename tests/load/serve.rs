@@ -17,17 +17,16 @@ const WINDOW_SECS: u64 = 4;
 /// Connections at once.
 const CONNECTIONS: u32 = 32;
 
-/// What is asked for, of both.
+/// A request that both are asked, and the ratio that is wanted.
 struct Row {
     name: &'static str,
-    /// At nginx.
     theirs: Get,
     ours: Get,
     /// The ratio of our rate to theirs that is wanted.
     wanted: f64,
 }
 
-/// A request that is made again and again.
+/// A request to one of them.
 #[derive(Clone)]
 struct Get {
     url: String,
@@ -123,7 +122,7 @@ pub(crate) fn run() -> Outcome {
     let (theirs, ours) = (rows[0].theirs.unchanged()?, rows[0].ours.unchanged()?);
     rows.insert(2, Row { name: "20 KB, 304", theirs, ours, wanted: 0.6 });
 
-    // With and without keys, beside each other: here "theirs" is the open server.
+    // With and without keys, beside each other: here `theirs` is the open server.
     let url = upload(&closed, &noise_of(20_000))?;
     let header = Some(format!("Authorization: Bearer {}", first_key(&closed)?));
     let ours = Get { url, header, status: 200 };

@@ -108,8 +108,12 @@ async fn a_sync_goes_on_with_the_other_two() {
     let killed = Killed::now(3);
 
     let arriving = eventually_within(Duration::from_mins(3), "all files are there", async || {
-        let status = server.store().admin().sync_status().await.unwrap();
-        (status.synced >= FILES).then_some(())
+        for id in &ids {
+            if server.record(id).await.sync_status != "SYNCED" {
+                return None;
+            }
+        }
+        Some(())
     });
     neighbour.beside(&server, arriving).await;
     all_are_whole(&server, &ids).await;

@@ -95,7 +95,6 @@ mod tests {
     use super::*;
     use crate::domain::error::ErrorKind;
 
-    /// Reads on an empty database.
     #[tokio::test(start_paused = true)]
     async fn a_read_that_finds_no_connection_is_refused_after_a_while() {
         let directory = tempfile::tempdir().unwrap();

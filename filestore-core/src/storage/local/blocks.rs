@@ -88,7 +88,6 @@ impl Drop for Block {
 mod tests {
     use super::*;
 
-    /// A length that no other test reads.
     const LENGTH: u64 = READ_BLOCK_BYTES;
 
     fn spare() -> &'static Spare {
@@ -124,5 +123,11 @@ mod tests {
         let blocks: Vec<_> = (0..KEPT + 8).map(|_| take().share()).collect();
         drop(blocks);
         assert!(spare().buffers.lock().len() <= KEPT);
+
+        let spare = Spare::of(4);
+        for _ in 0..KEPT + 8 {
+            spare.keep(vec![0; 4]);
+        }
+        assert_eq!(spare.buffers.lock().len(), KEPT);
     }
 }
