@@ -26,13 +26,24 @@ impl Dialect {
     }
 }
 
-/// Decodes `data` to at most `most` bytes: fewer if it ends, or makes no sense, before that.
-pub(crate) fn decode(data: &[u8], dialect: Dialect, most: usize) -> Vec<u8> {
+/// The room for the strings of a table, 64 KiB, which need not be cleared for each of many decodes.
+pub(crate) struct Strings(Vec<Place>);
+
+impl Strings {
+    pub(crate) fn new() -> Self {
+        Self(vec![Place::default(); MOST_CODES])
+    }
+}
+
+/// Decodes `data` to at most `most` bytes: fewer if it ends, or makes no sense, before that. What
+/// `strings` holds before does not matter.
+pub(crate) fn decode(data: &[u8], dialect: Dialect, most: usize, strings: &mut Strings) -> Vec<u8> {
+    let strings = &mut strings.0[..];
     match dialect {
         Dialect::Gif { literal_bits } => {
-            Decoder::new(literal_bits.into(), 0, most).run(LowFirst(Source::new(data)))
+            Decoder::new(literal_bits.into(), 0, most, strings).run(LowFirst(Source::new(data)))
         }
-        Dialect::Tiff => Decoder::new(8, 1, most).run(HighFirst(Source::new(data))),
+        Dialect::Tiff => Decoder::new(8, 1, most, strings).run(HighFirst(Source::new(data))),
     }
 }
 
@@ -122,7 +133,7 @@ struct Place {
     length: usize,
 }
 
-struct Decoder {
+struct Decoder<'a> {
     literal_bits: u32,
     /// The codes by which codes become longer too early.
     early: usize,
@@ -130,12 +141,12 @@ struct Decoder {
     /// What is decoded, up to `length`; room for a block behind `most`.
     decoded: Vec<u8>,
     length: usize,
-    strings: Vec<Place>,
+    /// Those of the codes that are known; the others are of before.
+    strings: &'a mut [Place],
 }
 
-impl Decoder {
-    fn new(literal_bits: u32, early: usize, most: usize) -> Self {
-        let strings = vec![Place::default(); MOST_CODES];
+impl<'a> Decoder<'a> {
+    fn new(literal_bits: u32, early: usize, most: usize, strings: &'a mut [Place]) -> Self {
         Self { literal_bits, early, most, decoded: vec![0; most + BLOCK], length: 0, strings }
     }
 
@@ -215,6 +226,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Decodes with a table that is full of nonsense.
+    fn decode(data: &[u8], dialect: Dialect, most: usize) -> Vec<u8> {
+        let mut strings = Strings(vec![Place { start: 1 << 40, length: 1 << 20 }; MOST_CODES]);
+        super::decode(data, dialect, most, &mut strings)
+    }
 
     /// The codes of `data` with the bits of each, as the specifications say. The table is cleared when it
     /// is full, or, if that `is_late`, never.

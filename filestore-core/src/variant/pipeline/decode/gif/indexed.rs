@@ -9,7 +9,7 @@ use super::super::Decoded;
 use super::super::rows::Rows;
 use super::{METADATA_BYTES, PASSES, options};
 use crate::variant::geometry::Geometry;
-use crate::variant::lzw::{self, Dialect};
+use crate::variant::lzw::{self, Dialect, Strings};
 use crate::variant::pipeline::budget::decode_bytes;
 use crate::variant::pipeline::header::Header;
 use crate::variant::pipeline::image_file::ImageFile;
@@ -45,7 +45,7 @@ pub(super) fn decode(
     let frame = reader.read_next_frame().ok()??;
     let count = usize::from(frame.width) * usize::from(frame.height);
     let (literal_bits, data) = frame.buffer.split_first()?;
-    let indexes = lzw::decode(data, Dialect::gif(*literal_bits)?, count);
+    let indexes = lzw::decode(data, Dialect::gif(*literal_bits)?, count, &mut Strings::new());
     if indexes.len() < count {
         return None;
     }

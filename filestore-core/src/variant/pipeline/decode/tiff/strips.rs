@@ -10,7 +10,7 @@ use super::super::Decoded;
 use super::super::rows::Rows;
 use super::{Opened, open};
 use crate::variant::geometry::Geometry;
-use crate::variant::lzw::{self, Dialect};
+use crate::variant::lzw::{self, Dialect, Strings};
 use crate::variant::pipeline::header::{Header, TiffHeader};
 use crate::variant::pipeline::image_file::ImageFile;
 
@@ -34,7 +34,7 @@ pub(super) fn decode(
         return None;
     }
     let mut opened = open(image, header, tiff).ok()?;
-    let strips = Strips::read(&mut opened.decoder, header, tiff)?;
+    let mut strips = Strips::read(&mut opened.decoder, header, tiff)?;
 
     let mut rows: Option<Rows> = None;
     for strip in 0..strips.count {
@@ -72,6 +72,7 @@ struct Lzw {
     offsets: Vec<u64>,
     lengths: Vec<u64>,
     has_differences: bool,
+    strings: Strings,
 }
 
 impl Strips {
@@ -103,14 +104,14 @@ impl Strips {
 
     /// Reads the samples of a strip; `None` if some are missing.
     fn samples<R: Read + Seek>(
-        &self,
+        &mut self,
         decoder: &mut Decoder<R>,
         image: &ImageFile<'_>,
         strip: u32,
     ) -> Option<Vec<u8>> {
         let rows = self.rows.min(self.height - strip * self.rows);
         let bytes = self.row * rows as usize;
-        if let Some(lzw) = &self.lzw {
+        if let Some(lzw) = &mut self.lzw {
             return lzw.samples(image, strip as usize, (bytes, self.row, self.samples));
         }
 
@@ -134,11 +135,12 @@ impl Lzw {
         let lengths = decoder.get_tag_u64_vec(Tag::StripByteCounts)?;
         let is_complete = [&offsets, &lengths].iter().all(|tag| tag.len() == count as usize);
         let has_differences = predictor == DIFFERENCES;
-        Ok(is_complete.then_some(Self { offsets, lengths, has_differences }))
+        let strings = Strings::new();
+        Ok(is_complete.then_some(Self { offsets, lengths, has_differences, strings }))
     }
 
     fn samples(
-        &self,
+        &mut self,
         image: &ImageFile<'_>,
         strip: usize,
         (bytes, row, samples): (usize, usize, usize),
@@ -157,7 +159,7 @@ impl Lzw {
             return None;
         }
 
-        let mut decoded = lzw::decode(&data, Dialect::Tiff, bytes);
+        let mut decoded = lzw::decode(&data, Dialect::Tiff, bytes, &mut self.strings);
         if decoded.len() < bytes {
             return None;
         }
