@@ -1,7 +1,8 @@
 //! A picture that is reduced while its rows come: neither the whole of it is held, nor resized.
 //!
 //! Squares of pixels become their mean, which is as good a source as the whole picture as long as it
-//! has [`ENOUGH`] times the size of what is wanted. The filter of the resize does the rest.
+//! has [`ENOUGH`] times the size of what is wanted. The filter of the resize does the rest. Where a
+//! length is no multiple of a square's side, some squares are a pixel shorter, so that all weigh as much.
 
 use crate::domain::record::Dimensions;
 use crate::variant::geometry::{Extent, Geometry};
@@ -18,6 +19,7 @@ const MOST: u32 = 128;
 struct Span {
     first: u32,
     length: u32,
+    squares: u32,
 }
 
 /// The rows of a picture that is decoded from top to bottom.
@@ -28,8 +30,11 @@ pub(super) struct Rows {
     side: u32,
     columns: Span,
     rows: Span,
-    /// The stored row that comes next.
+    /// The stored row that comes next, and the row of squares that it belongs to.
     next: u32,
+    square: u32,
+    /// The columns of each square.
+    widths: Vec<usize>,
     sums: Sums,
     data: Vec<u8>,
 }
@@ -49,7 +54,7 @@ impl Rows {
         let served = if side == 1 { &[] } else { wanted };
         let columns = served.iter().map(|g| (g.crop.left, g.crop.width, g.target.width));
         let rows = served.iter().map(|g| (g.crop.top, g.crop.height, g.target.height));
-        let (columns, rows) = (span(columns, stored.width), span(rows, stored.height));
+        let (columns, rows) = (span(columns, stored.width, side), span(rows, stored.height, side));
 
         let samples = columns.length as usize * layout.channels();
         let sums = match (side, layout.has_alpha()) {
@@ -57,9 +62,10 @@ impl Rows {
             (_, false) => Sums::Opaque(vec![0; samples]),
             (_, true) => Sums::Alpha(vec![0; samples]),
         };
-        let made = columns.squares(side) as usize * rows.squares(side) as usize;
+        let made = columns.squares as usize * rows.squares as usize;
+        let widths = (0..columns.squares).map(|square| columns.side(square) as usize).collect();
         let data = Vec::with_capacity(made * layout.channels());
-        Self { stored, layout, side, columns, rows, next: 0, sums, data }
+        Self { stored, layout, side, columns, rows, next: 0, square: 0, widths, sums, data }
     }
 
     /// Counts the bytes of a stored row.
@@ -93,33 +99,32 @@ impl Rows {
     }
 
     fn add(&mut self, row: &[u8]) {
-        let at = self.next - self.rows.first;
-        let is_last_of_square = (at + 1).is_multiple_of(self.side) || at + 1 == self.rows.length;
-        let rows = at % self.side + 1;
+        if self.side == 1 {
+            self.data.extend_from_slice(row);
+            return;
+        }
 
-        match &mut self.sums {
-            _ if self.side == 1 => self.data.extend_from_slice(row),
-            Sums::Opaque(sums) => {
+        let rows = self.rows.side(self.square);
+        let is_last_of_square = self.next + 1 == self.rows.first + self.rows.edge(self.square + 1);
+        self.square += u32::from(is_last_of_square);
+        let flush = is_last_of_square.then_some(rows);
+        let (widths, data) = (&self.widths[..], &mut self.data);
+        match (&mut self.sums, self.layout) {
+            (Sums::Opaque(sums), layout) => {
                 for (sum, sample) in sums.iter_mut().zip(row) {
                     *sum += u16::from(*sample);
                 }
-                if is_last_of_square {
-                    let side = self.side as usize;
-                    match self.layout {
-                        Layout::Grey => means::<1>(sums, side, rows, &mut self.data),
-                        Layout::Rgb => means::<3>(sums, side, rows, &mut self.data),
-                        _ => means::<4>(sums, side, rows, &mut self.data),
-                    }
+                match (flush, layout) {
+                    (None, _) => {}
+                    (Some(rows), Layout::Grey) => means::<1>(sums, widths, rows, data),
+                    (Some(rows), Layout::Rgb) => means::<3>(sums, widths, rows, data),
+                    (Some(rows), _) => means::<4>(sums, widths, rows, data),
                 }
             }
-            Sums::Alpha(sums) => {
-                let side = self.side as usize;
-                let flush = is_last_of_square.then_some(rows);
-                match self.layout {
-                    Layout::GreyAlpha => with_alpha::<2>(row, sums, side, flush, &mut self.data),
-                    _ => with_alpha::<4>(row, sums, side, flush, &mut self.data),
-                }
+            (Sums::Alpha(sums), Layout::GreyAlpha) => {
+                with_alpha::<2>(row, sums, widths, flush, data);
             }
+            (Sums::Alpha(sums), _) => with_alpha::<4>(row, sums, widths, flush, data),
         }
     }
 
@@ -131,27 +136,38 @@ impl Rows {
 
         let pixels = Pixels {
             layout: self.layout,
-            width: self.columns.squares(self.side),
-            height: self.rows.squares(self.side),
+            width: self.columns.squares,
+            height: self.rows.squares,
             data: self.data,
         };
         if self.side == 1 {
             return Some(Picture::Whole(pixels));
         }
-        let scale = 1.0 / f64::from(self.side);
         let extent = Extent {
             left: self.columns.first.into(),
             top: self.rows.first.into(),
-            scale_x: scale,
-            scale_y: scale,
+            scale_x: self.columns.scale(),
+            scale_y: self.rows.scale(),
         };
         Some(Picture::Reduced(Reduced { pixels, extent }))
     }
 }
 
 impl Span {
-    fn squares(self, side: u32) -> u32 {
-        self.length.div_ceil(side)
+    /// Returns the pixels that lie before a square.
+    fn edge(self, square: u32) -> u32 {
+        let before = u64::from(square) * u64::from(self.length) / u64::from(self.squares.max(1));
+        u32::try_from(before).unwrap_or(self.length)
+    }
+
+    /// Returns the pixels of a square along this axis.
+    fn side(self, square: u32) -> u32 {
+        self.edge(square + 1) - self.edge(square)
+    }
+
+    /// Returns the squares for each stored pixel.
+    fn scale(self) -> f64 {
+        f64::from(self.squares) / f64::from(self.length)
     }
 }
 
@@ -165,14 +181,15 @@ fn side(wanted: &[Geometry]) -> u32 {
 }
 
 /// Returns the stored pixels that show one of the crops with their margins; each crop is given as
-/// start, length and the length it becomes.
-fn span(crops: impl Iterator<Item = (u32, u32, u32)>, whole: u32) -> Span {
+/// start, length and the length it becomes. Squares are `side` pixels long, or one shorter.
+fn span(crops: impl Iterator<Item = (u32, u32, u32)>, whole: u32, side: u32) -> Span {
     let grown = crops.map(|(start, length, target)| {
         let margin = MARGIN * length.div_ceil(target.max(1));
         (start.saturating_sub(margin), (start + length).saturating_add(margin).min(whole))
     });
     let (first, end) = grown.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or((0, whole));
-    Span { first, length: end - first }
+    let length = end - first;
+    Span { first, length, squares: length.div_ceil(side) }
 }
 
 /// A division by the pixels of a square, rounded to the nearest.
@@ -194,20 +211,24 @@ impl Mean {
     }
 }
 
-/// Appends the means of squares whose `rows` are summed up, and clears the sums.
-fn means<const CHANNELS: usize>(sums: &mut [u16], side: usize, rows: u32, data: &mut Vec<u8>) {
-    let rows = rows as usize;
-    let whole = Mean::of(side * rows);
-    for square in sums.chunks(side * CHANNELS) {
-        let columns = square.as_chunks::<CHANNELS>().0;
+/// Appends the means of squares, which have these `widths` and whose `rows` are summed up, and clears the
+/// sums.
+fn means<const CHANNELS: usize>(sums: &mut [u16], widths: &[usize], rows: u32, data: &mut Vec<u8>) {
+    let mut usual = (0, Mean::of(1));
+    let mut rest = sums.as_chunks::<CHANNELS>().0;
+    for width in widths {
+        let (columns, later) = rest.split_at(*width);
+        rest = later;
         let mut totals = [0u32; CHANNELS];
         for column in columns {
             for (total, sum) in totals.iter_mut().zip(column) {
                 *total += u32::from(*sum);
             }
         }
-        let mean = if columns.len() == side { whole } else { Mean::of(columns.len() * rows) };
-        data.extend_from_slice(&totals.map(|total| mean.of_sum(total)));
+        if usual.0 != *width {
+            usual = (*width, Mean::of(width * rows as usize));
+        }
+        data.extend_from_slice(&totals.map(|total| usual.1.of_sum(total)));
     }
     sums.fill(0);
 }
@@ -217,7 +238,7 @@ fn means<const CHANNELS: usize>(sums: &mut [u16], side: usize, rows: u32, data: 
 fn with_alpha<const CHANNELS: usize>(
     row: &[u8],
     sums: &mut [u32],
-    side: usize,
+    widths: &[usize],
     flush: Option<u32>,
     data: &mut Vec<u8>,
 ) {
@@ -231,7 +252,10 @@ fn with_alpha<const CHANNELS: usize>(
     }
     let Some(rows) = flush else { return };
 
-    for square in sums.chunks(side) {
+    let mut rest = &*sums;
+    for width in widths {
+        let (square, later) = rest.split_at(*width);
+        rest = later;
         let mut totals = [0u32; CHANNELS];
         for column in square {
             for (total, sum) in totals.iter_mut().zip(column) {
@@ -307,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn squares_become_their_mean_also_those_that_the_edge_cuts() {
+    fn squares_become_their_mean_and_differ_by_a_pixel_at_most() {
         let size = Dimensions { width: 67, height: 45 };
         for layout in [Layout::Grey, Layout::GreyAlpha, Layout::Rgb, Layout::Rgba] {
             let data = noise(size, layout);
@@ -324,8 +348,12 @@ mod tests {
 
                 for (at, mean) in means.chunks(layout.channels()).enumerate() {
                     let at = u32::try_from(at).unwrap();
-                    let (left, top) = (at % width * side, at / width * side);
-                    let square = Rectangle { left, top, width: side, height: side };
+                    let (column, row) = (at % width, at / width);
+                    let [left, right] = [column, column + 1].map(|edge| edge * 67 / width);
+                    let [top, bottom] = [row, row + 1].map(|edge| edge * 45 / height);
+                    let (across, down) = (right - left, bottom - top);
+                    assert!(across.abs_diff(side) <= 1 && down.abs_diff(side) <= 1);
+                    let square = Rectangle { left, top, width: across, height: down };
                     for (was, is) in expected(size, layout, &data, square).iter().zip(mean) {
                         assert!(
                             (was - f64::from(*is)).abs() <= 0.51,
@@ -333,6 +361,29 @@ mod tests {
                         );
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_column_and_row_weigh_as_much_as_others() {
+        // One white line, in a picture whose sides are no multiples of the squares'.
+        let size = Dimensions { width: 81, height: 81 };
+        let lines: [fn(u32, u32) -> bool; 4] =
+            [|x, _| x == 80, |_, y| y == 80, |x, _| x == 0, |_, y| y == 0];
+        for target in [1, 2, 4] {
+            for (line, is_light) in lines.iter().enumerate() {
+                let pixels =
+                    (0..81 * 81).map(|at| if is_light(at % 81, at / 81) { 255 } else { 0 });
+                let data: Vec<u8> = pixels.collect();
+                let wanted = geometry((0, 81, target), (0, 81, target));
+                let Picture::Reduced(reduced) = taken(size, Layout::Grey, &data, &[wanted]) else {
+                    panic!("not reduced");
+                };
+                let Pixels { width, height, data, .. } = reduced.pixels;
+                let sum: u32 = data.iter().copied().map(u32::from).sum();
+                let mean = f64::from(sum) / f64::from(width * height);
+                assert!((mean * 81.0 / 255.0 - 1.0).abs() < 0.1, "{target}, line {line}: {mean}");
             }
         }
     }
