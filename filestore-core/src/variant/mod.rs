@@ -10,7 +10,7 @@
 //! | `key`, `sheet` | the identity of a variant and of a contact sheet, their entity tags |
 //! | `geometry`, `pixels` | the words of the stages: rectangles, planes, layouts |
 //! | `jpeg` | a JPEG decoder that decodes no larger and no further than is wanted |
-//! | `webp` | a decoder of lossy WebP that decodes no further than is wanted |
+//! | `webp` | a decoder of WebP stills that decodes no further than is wanted |
 //! | `lzw` | the compression of GIF and of many TIFFs |
 //! | `pipeline` | from an open blob to its variants, stage by stage, on one thread |
 //! | `cache` | results in memory and on disk, and decoded pictures for further sizes |

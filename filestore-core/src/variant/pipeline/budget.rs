@@ -103,8 +103,11 @@ pub(crate) fn decode_bytes(header: &Header, file_bytes: u64) -> u64 {
         Format::WebP(WebPHeader::Lossy { has_alpha }) => {
             webp::memory_needed(header.stored, file_bytes, *has_alpha, &[])
         }
-        // The decoder's pixels and the result; animated ones are composed on a canvas.
-        Format::WebP(WebPHeader::Lossless) => 10 * pixels + file_bytes,
+        // The result, of which with alpha a premultiplied copy stands beside it.
+        Format::WebP(WebPHeader::Lossless) => {
+            8 * pixels + webp::lossless_memory_needed(header.stored, file_bytes)
+        }
+        // The decoder's pixels and the result, composed on a canvas.
         Format::WebP(WebPHeader::Animated) => 16 * pixels + file_bytes,
         Format::Tiff(tiff) => tiff_bytes(*tiff, pixels, file_bytes),
     }

@@ -1,17 +1,12 @@
 //! The plane of alpha beside a lossy picture (RFC 9649, section 2.7.1.2).
 
-use std::io::Cursor;
+use std::ops::ControlFlow;
 
-use image_webp::WebPDecoder;
-
-use super::Dimensions;
+use super::{Dimensions, lossless};
 
 /// The ways of storing the plane.
 const RAW: u8 = 0;
 const LOSSLESS: u8 = 1;
-
-/// The bytes of a VP8L chunk before its data: signature and size.
-const LOSSLESS_HEADER_BYTES: usize = 5;
 
 /// Decodes the plane of a picture of `size`, row by row. Alpha stands before the picture in the
 /// file, so a plane that is cut is not shown: nothing of the picture can be there.
@@ -30,31 +25,12 @@ pub(super) fn decode(chunk: &[u8], size: Dimensions) -> Result<Vec<u8>, &'static
 
 /// Decodes a plane that is stored as the green of a lossless picture without a header.
 fn decode_lossless(data: &[u8], size: Dimensions) -> Result<Vec<u8>, &'static str> {
-    let file = lossless_file(data, size);
-    let mut decoder = WebPDecoder::new(Cursor::new(file)).map_err(|_| "alpha without a picture")?;
-    let mut pixels = vec![0; decoder.output_buffer_size().ok_or("alpha that is too large")?];
-    decoder.read_image(&mut pixels).map_err(|_| "alpha that makes no sense")?;
-
-    let channels = if decoder.has_alpha() { 4 } else { 3 };
-    Ok(pixels.chunks_exact(channels).map(|pixel| pixel[1]).collect())
-}
-
-/// Writes a whole file around a lossless bitstream of `size`.
-fn lossless_file(data: &[u8], size: Dimensions) -> Vec<u8> {
-    let length = (LOSSLESS_HEADER_BYTES + data.len()) as u32;
-    let padding = length % 2;
-    let sides = (size.width - 1) | (size.height - 1) << 14;
-
-    let mut file = Vec::with_capacity(32 + data.len());
-    file.extend_from_slice(b"RIFF");
-    file.extend_from_slice(&(12 + length + padding).to_le_bytes());
-    file.extend_from_slice(b"WEBPVP8L");
-    file.extend_from_slice(&length.to_le_bytes());
-    file.push(0x2F);
-    file.extend_from_slice(&sides.to_le_bytes());
-    file.extend_from_slice(data);
-    file.resize(file.len() + padding as usize, 0);
-    file
+    let mut plane = Vec::with_capacity(size.width as usize * size.height as usize);
+    let rows = lossless::Stream::headless(data, size).rows(|row| {
+        plane.extend(row.iter().map(|pixel| (pixel >> 8) as u8));
+        ControlFlow::Continue(())
+    })?;
+    if rows == size.height { Ok(plane) } else { Err("alpha is cut") }
 }
 
 /// Turns differences into values, by the filter that the header names: 0 none, 1 to the left, 2

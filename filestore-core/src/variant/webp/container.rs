@@ -10,6 +10,10 @@ const CHUNK_BYTES: usize = 8;
 pub(super) struct Chunks<'a> {
     /// The VP8 bitstream.
     pub(super) lossy: Option<&'a [u8]>,
+    /// The VP8L bitstream.
+    pub(super) lossless: Option<&'a [u8]>,
+    /// The features of the file that it names, if it names any.
+    pub(super) features: Option<u8>,
     /// The plane of alpha beside it.
     pub(super) alpha: Option<&'a [u8]>,
     /// The ICC profile.
@@ -31,6 +35,11 @@ impl<'a> Chunks<'a> {
                     chunks.lossy = Some(payload);
                     break;
                 }
+                b"VP8L" => {
+                    chunks.lossless = Some(payload);
+                    break;
+                }
+                b"VP8X" => chunks.features = chunks.features.or(payload.first().copied()),
                 b"ALPH" => chunks.alpha = chunks.alpha.or(Some(payload)),
                 b"ICCP" => chunks.profile = chunks.profile.or(Some(payload)),
                 _ => {}

@@ -3,14 +3,16 @@
 //! # Purpose
 //! image-webp decodes whole pictures with the loop filter, and turns them into RGB, before they are
 //! reduced to a fraction. Here a lossy picture becomes planes that are reduced as they come, each
-//! resized on its own, and RGB only at the target's size, as from our JPEG decoder.
+//! resized on its own, and RGB only at the target's size, as from our JPEG decoder. A lossless one is
+//! given out row by row.
 //!
 //! # The way through the modules
 //! 1. `container` finds the chunks of the file that make a still picture.
 //! 2. `lossy` decodes the VP8 bitstream to planes.
 //! 3. `alpha` decodes the plane of alpha that may stand beside it; `rgba` joins the two.
+//! 4. `lossless` decodes the VP8L bitstream, and alpha that is stored as one.
 //!
-//! Lossless and animated files are image-webp's.
+//! Animated files are image-webp's.
 //!
 //! # Limits
 //! Lenient as browsers are: where the data ends, what came before is given out and named. The loop
@@ -29,7 +31,7 @@
     reason = "measured: the loop over macroblocks must become one function"
 )]
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use crate::domain::record::Dimensions;
 use crate::variant::geometry::{Extent, Geometry};
@@ -37,6 +39,7 @@ use crate::variant::pixels::{Layout, Model, Picture, Pixels, Plane, Planes};
 
 mod container;
 mod lossy;
+mod lossless;
 mod alpha;
 mod rgba;
 
@@ -58,6 +61,24 @@ pub(crate) struct Still {
     /// The stored rows that came, if some of those that are wanted are missing; the missing repeat
     /// their nearest.
     pub(crate) came: Option<Range<u32>>,
+}
+
+/// The bit of a file's features that says that the picture has alpha.
+const HAS_ALPHA: u8 = 0x10;
+
+/// A lossless picture before its first row.
+pub(crate) struct Lossless<'a> {
+    stream: lossless::Stream<'a>,
+    pub(crate) has_alpha: bool,
+}
+
+impl Lossless<'_> {
+    /// Decodes the picture and gives each row to `taken`, its pixels with alpha in the highest byte and
+    /// then red, green and blue, until that breaks off. Returns the number of rows given out: fewer than
+    /// there are if the file was cut or is damaged.
+    pub(crate) fn rows(self, taken: impl FnMut(&[u32]) -> ControlFlow<()>) -> Result<u32, Failure> {
+        self.stream.rows(taken).map_err(Failure::Corrupt)
+    }
 }
 
 /// The reason why a picture was not decoded.
@@ -107,6 +128,18 @@ impl<'a> WebP<'a> {
             return Err(Failure::Late);
         }
         Ok(Still { picture: Picture::Whole(rgba::join(&components, &alpha)), came })
+    }
+
+    /// Opens a lossless picture of `size`.
+    pub(crate) fn lossless(&self, size: Dimensions) -> Result<Lossless<'a>, Failure> {
+        let bytes = self.chunks.lossless.ok_or(Failure::Corrupt("no lossless picture"))?;
+        let stream = lossless::Stream::open(bytes).map_err(Failure::Corrupt)?;
+        if stream.size() != size {
+            return Err(Failure::Corrupt("header and decoder disagree about the size"));
+        }
+        let features = self.chunks.features;
+        let has_alpha = features.map_or(stream.has_alpha, |features| features & HAS_ALPHA != 0);
+        Ok(Lossless { stream, has_alpha })
     }
 
     /// Returns true if there is a lossy picture.
@@ -168,8 +201,15 @@ pub(crate) fn memory_needed(
     let of_row = u64::from(size.width.div_ceil(16)) * 96;
     let pixels = u64::from(size.width) * u64::from(size.height);
     if has_alpha {
-        // The planes; then alpha as image-webp has it, alone, and in the result.
-        return file_bytes + of_row + lossy::most_samples(size, Wanted::Whole) + 9 * pixels;
+        // The planes; then alpha as it is decoded, alone, and in the result.
+        let alpha = lossless::memory_needed(size).max(4 * pixels) + pixels;
+        return file_bytes + of_row + lossy::most_samples(size, Wanted::Whole) + alpha;
     }
     file_bytes + of_row + lossy::most_samples(size, Wanted::Serving(wanted))
+}
+
+/// Estimates the bytes that decoding a lossless picture of `size` holds at most, besides what is made
+/// of its rows.
+pub(crate) fn lossless_memory_needed(size: Dimensions, file_bytes: u64) -> u64 {
+    file_bytes + lossless::memory_needed(size)
 }

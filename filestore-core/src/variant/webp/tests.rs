@@ -38,7 +38,7 @@ pub(super) fn lossy_chunk(file: &[u8]) -> &[u8] {
 }
 
 /// The pixels of a file as image-webp sees them: RGB, or RGBA.
-fn reference(file: &[u8]) -> (Vec<u8>, usize) {
+pub(super) fn reference(file: &[u8]) -> (Vec<u8>, usize) {
     let mut decoder = WebPDecoder::new(Cursor::new(file)).unwrap();
     let mut data = vec![0; decoder.output_buffer_size().unwrap()];
     decoder.read_image(&mut data).unwrap();
@@ -173,7 +173,7 @@ fn chunks_are_found_behind_others_and_when_cut() {
     };
     let file = [
         b"RIFF\0\0\0\0WEBP".to_vec(),
-        chunk(b"VP8X", 10, &[0; 10]),
+        chunk(b"VP8X", 10, &[0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
         chunk(b"ICCP", 3, b"icc\0"),
         chunk(b"JUNK", 1, b"x\0"),
         chunk(b"ALPH", 2, b"al"),
@@ -184,6 +184,7 @@ fn chunks_are_found_behind_others_and_when_cut() {
     assert_eq!(chunks.profile, Some(&b"icc"[..]));
     assert_eq!(chunks.alpha, Some(&b"al"[..]));
     assert_eq!(chunks.lossy, Some(&b"cut"[..]));
+    assert_eq!((chunks.features, chunks.lossless), (Some(0x10), None));
     for length in 0..file.len() {
         Chunks::of(&file[..length]);
     }

@@ -75,11 +75,8 @@ pub(crate) fn decode(
 ) -> Result<Decoded> {
     let decoded = match &header.format {
         Format::Jpeg(jpeg) => jpeg::decode(image, header, *jpeg, wanted),
-        // Its alpha is read by image-webp.
-        Format::WebP(WebPHeader::Lossy { .. }) => {
-            guarded(|| webp::decode_lossy(image, header, wanted))
-                .unwrap_or_else(|panic| Err(corrupt(panic)))
-        }
+        Format::WebP(WebPHeader::Lossy { .. }) => webp::decode_lossy(image, header, wanted),
+        Format::WebP(WebPHeader::Lossless) => webp::decode_lossless(image, header, wanted),
         _ => decode_or_what_came(image, header, wanted),
     };
     // Some decoders take an error of their reader for the end of the file.

@@ -324,6 +324,19 @@ fn what_came_of_a_cut_lossy_webp_is_shown() {
 }
 
 #[test]
+fn what_came_of_a_cut_lossless_webp_is_shown() {
+    let whole = webp(SIDE, SIDE, &photo(SIDE, SIDE), &[]);
+    let good = seen(&whole, "200", Fit::Cover);
+    for percent in [40, 70] {
+        let (rows, off) = compare(&whole[..whole.len() * percent / 100], &good);
+        assert!(rows.len().abs_diff(2 * percent) < 40, "{percent} %: {rows:?}");
+        assert!(rows.iter().copied().eq(0..u32::try_from(rows.len()).unwrap()), "{rows:?}");
+        assert!(off < 60, "{percent} %: {off}");
+    }
+    assert_eq!(error(&whole[..60]).kind(), ErrorKind::CorruptImage, "not a row came");
+}
+
+#[test]
 fn a_read_that_fails_is_never_a_cut_picture() {
     let rgb = photo(SIDE, SIDE);
     for (what, bytes) in [
@@ -371,5 +384,6 @@ pub(super) fn cases() -> Vec<(&'static str, Vec<u8>)> {
         ("interlaced GIF, 20 %", part(&grey, 20)),
         ("BMP, 60 %", part(&bmp, 60)),
         ("lossy WebP, 60 %", part(&lossy_webp(), 60)),
+        ("lossless WebP, 60 %", part(&webp(SIDE, SIDE, &rgb, &[]), 60)),
     ]
 }
