@@ -11,12 +11,17 @@
 //! | `--rounds 7` | turns; the least time of them counts; 0 compares the pictures alone |
 //! | `--parts single,seven,peak` | one variant, all seven sizes, peak memory |
 //! | `--formats original,webp,lossless,png,gif,tiff` | the formats that photographs are converted to for the first part |
+//! | `--likeness dssim` | `none` leaves the likeness out |
+//! | `--server target/release/filestore-server` | the first part over HTTP, one request at a time, each of a file just uploaded |
+//! | `--hundred OUT` | makes a hundred JPEGs of the photographs in a directory, and compares nothing |
 //!
 //! How it is fair: one thread each and no caches; both time themselves, inside their processes,
 //! from the path of the file to the bytes of the WebP in memory; both were warmed up; they take
 //! turns, so that what disturbs the machine disturbs both, and the least of all turns counts.
 //! Besides the time on the clock, the processor time of the whole process is compared.
 
+mod http;
+mod hundred;
 mod ours;
 mod peer;
 mod quality;
@@ -52,6 +57,9 @@ impl Times {
     }
 }
 
+/// The likeness of what was not compared.
+const UNKNOWN: (f64, f64) = (f64::NAN, f64::NAN);
+
 /// One picture to make.
 #[derive(Debug, Clone, Copy)]
 struct Wanted<'a> {
@@ -86,6 +94,17 @@ struct Options {
     rounds: usize,
     parts: Vec<String>,
     formats: Vec<String>,
+    likeness: Likeness,
+    server: Option<PathBuf>,
+    hundred: Option<PathBuf>,
+}
+
+/// How far variants are from their reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Likeness {
+    Dssim,
+    /// Not compared.
+    Unknown,
 }
 
 impl Options {
@@ -106,6 +125,12 @@ impl Options {
             rounds: values(named, "--rounds", "7")[0].parse()?,
             parts: values(named, "--parts", "single,seven,peak"),
             formats: values(named, "--formats", "original"),
+            likeness: match values(named, "--likeness", "dssim")[0].as_str() {
+                "none" => Likeness::Unknown,
+                _ => Likeness::Dssim,
+            },
+            server: path(named, "--server"),
+            hundred: path(named, "--hundred"),
         })
     }
 
@@ -118,6 +143,10 @@ impl Options {
 fn values(named: &[String], name: &str, default: &str) -> Vec<String> {
     let given = named.chunks(2).find(|pair| pair[0] == name).and_then(|pair| pair.get(1));
     given.map_or(default, |value| value).split(',').map(str::to_owned).collect()
+}
+
+fn path(named: &[String], name: &str) -> Option<PathBuf> {
+    Some(&values(named, name, "")[0]).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 fn photographs(directory: &Path) -> Outcome<Vec<PathBuf>> {
@@ -145,6 +174,12 @@ fn compare(options: &Options) -> Outcome {
     let mut sharp = peer::Sharp::start()?;
     println!("sharp {}", sharp.ask(&json!({"op": "version"}))?);
 
+    if let Some(out) = &options.hundred {
+        return hundred::make(&mut sharp, &options.photos, out);
+    }
+    if let Some(program) = &options.server {
+        return over_http(options, &mut sharp, program);
+    }
     if options.has("single") {
         for format in &options.formats {
             let mut table = Table::new(&format!("one variant, from {format}"));
@@ -188,7 +223,10 @@ fn single(
     table: &mut Table,
 ) -> Outcome {
     let facts = sharp.facts(photo)?;
-    let full = reference::Full::decode(sharp, photo, &work.join("full.rgb"))?;
+    let full = match options.likeness {
+        Likeness::Dssim => Some(reference::Full::decode(sharp, photo, &work.join("full.rgb"))?),
+        Likeness::Unknown => None,
+    };
     for &fit in &options.fits {
         for &size in &options.sizes {
             let wanted = Wanted { photo, size, fit };
@@ -212,10 +250,58 @@ fn single(
                 ours: our_times,
                 sharp: sharp_times,
                 bytes: (bytes.len(), theirs.len()),
-                dssim: likeness(work, &full, (size, fit), &bytes, &theirs)?,
+                dssim: match &full {
+                    Some(full) => likeness(work, full, (size, fit), &bytes, &theirs)?,
+                    None => UNKNOWN,
+                },
             });
         }
     }
+    Ok(())
+}
+
+/// Every size and fit of all photographs as clients see them: from the request to the last byte. Our
+/// file is uploaded anew for each request, which is not timed, so that no cache knows it.
+fn over_http(options: &Options, sharp: &mut peer::Sharp, program: &Path) -> Outcome {
+    let ours = http::Server::start(program)?;
+    let (mut us, mut them) = (ours.connect()?, http::Connection::open(sharp.serve()?)?);
+    let mut table = Table::new("one variant over HTTP (both times are on the clock)");
+    for photo in &options.photos {
+        let facts = sharp.facts(photo)?;
+        for &fit in &options.fits {
+            for &size in &options.sizes {
+                let wanted = Wanted { photo, size, fit };
+                let (mut our_times, mut sharp_times) = (Times::NEVER, Times::NEVER);
+                let mut bytes = (0, 0);
+                // The first turn warms up.
+                for turn in 0..=options.rounds {
+                    let id = us.upload(photo)?;
+                    let (our_turn, ours) = us.get(&http::our_path(&id, wanted))?;
+                    let (sharp_turn, theirs) = them.get(&http::sharp_path(wanted))?;
+                    bytes = (ours, theirs);
+                    if turn > 0 {
+                        our_times = our_times.least(our_turn);
+                        sharp_times = sharp_times.least(sharp_turn);
+                    }
+                }
+                let size = size.pixels();
+                let photo = report::name(photo);
+                let facts = facts.clone();
+                let dssim = UNKNOWN;
+                table.add(Row {
+                    photo,
+                    facts,
+                    size,
+                    fit,
+                    ours: our_times,
+                    sharp: sharp_times,
+                    bytes,
+                    dssim,
+                });
+            }
+        }
+    }
+    table.summary();
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! sharp's side: a node process that is kept and asked line by line.
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -66,6 +67,13 @@ impl Sharp {
         Ok(times(&answer))
     }
 
+    /// Serves variants over HTTP from now on, and returns where.
+    pub(crate) fn serve(&mut self) -> Outcome<SocketAddr> {
+        let answer = self.ask(&json!({"op": "serve", "quality": QUALITY}))?;
+        let port = answer["port"].as_u64().ok_or("no port")?;
+        Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, u16::try_from(port)?)))
+    }
+
     /// By how much the first variant of this process raised its peak of resident memory.
     pub(crate) fn peak_kib(&mut self, wanted: Wanted<'_>) -> Outcome<u64> {
         Ok(self.ask(&request("peak", wanted))?["grown_kib"].as_u64().ok_or("no peak")?)
@@ -84,8 +92,9 @@ impl Sharp {
 
 impl Drop for Sharp {
     fn drop(&mut self) {
-        // The end of its input ends it.
+        // The end of its input ends it, unless it serves.
         self.requests = None;
+        let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }

@@ -6,6 +6,7 @@
 // COMPARE_SHARP names the directory whose node_modules holds sharp.
 
 import { createRequire } from 'node:module';
+import { createServer } from 'node:http';
 import { createInterface } from 'node:readline';
 import { readFileSync, writeFileSync } from 'node:fs';
 
@@ -79,9 +80,29 @@ const answers = {
     return { progressive: !!isProgressive, sampling: chromaSubsampling ?? '-', ...autoOrient };
   },
 
-  // The whole picture, upright, in sRGB, three bytes a pixel: what the reference is made from.
-  async pixels({ path, out }) {
-    const raw = sharp(path).rotate().removeAlpha().toColourspace('srgb').raw();
+  // Variants over HTTP, by the path of the photograph.
+  async serve({ quality }) {
+    const server = createServer(async (request, response) => {
+      const { pathname, searchParams } = new URL(request.url, 'http://localhost');
+      const path = decodeURIComponent(pathname);
+      const made = await encoded({ path, fit: searchParams.get('fit'), quality }, Number(searchParams.get('size')));
+      response.writeHead(200, { 'Content-Type': 'image/webp', 'Content-Length': made.length });
+      response.end(made);
+    });
+    // One connection is kept for all.
+    server.keepAliveTimeout = 0;
+    await new Promise((listening) => server.listen(0, '127.0.0.1', listening));
+    return { port: server.address().port };
+  },
+
+  // The picture, whole or of so many megapixels, upright, in sRGB, three bytes a pixel: what the reference
+  // and the hundred JPEGs are made from.
+  async pixels({ path, out, megapixels }) {
+    let raw = sharp(path).rotate().removeAlpha().toColourspace('srgb').raw();
+    if (megapixels) {
+      const { width, height } = (await sharp(path).metadata()).autoOrient;
+      raw = raw.resize({ width: Math.floor(Math.sqrt((megapixels * 1e6 * width) / height)) });
+    }
     const { data, info } = await raw.toBuffer({ resolveWithObject: true });
     if (info.channels !== 3) throw new Error(`${path} has ${info.channels} channels`);
     writeFileSync(out, data);
