@@ -18,6 +18,7 @@ pub(super) struct Directory {
     /// The meaning of the samples, and the place where it stands.
     pub(super) photometric: Option<(u64, Place)>,
     pub(super) planar_configuration: Option<u64>,
+    pub(super) fill_order: Option<u64>,
     /// The meaning of the first sample that the colours do not need.
     pub(super) extra_samples: Option<u64>,
     pub(super) ink_set: Option<u64>,
@@ -151,6 +152,7 @@ impl<R: Read + Seek> Ordered<'_, R> {
             257 => Some(&mut directory.height),
             258 => Some(&mut directory.bits_per_sample),
             259 => Some(&mut directory.compression),
+            266 => Some(&mut directory.fill_order),
             273 => Some(&mut directory.strip_offset),
             274 => Some(&mut directory.orientation),
             277 => Some(&mut directory.samples_per_pixel),

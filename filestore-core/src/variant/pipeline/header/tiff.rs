@@ -120,7 +120,9 @@ fn tiff_header(directory: &ifd::Directory) -> TiffHeader {
 
     let is_jpeg = directory.compression == Some(JPEG);
     let model = photometric.and_then(|value| model(value, directory, is_jpeg));
-    let model = model.filter(|model| samples >= model.samples());
+    // Samples shorter than a byte begin in its lowest bit then, which the decoder does not know.
+    let is_reversed = bits < 8 && directory.fill_order == Some(2);
+    let model = model.filter(|model| samples >= model.samples() && !is_reversed);
     let is_planar = samples > 1 && directory.planar_configuration == Some(2);
     TiffHeader {
         model,

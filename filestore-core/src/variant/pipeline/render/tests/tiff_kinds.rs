@@ -20,6 +20,7 @@ struct Kind {
     palette: Vec<u16>,
     ink_set: Option<u16>,
     compression: u16,
+    fill_order: Option<u16>,
     big_endian: bool,
     /// The tag StripByteCounts says 0.
     no_length: bool,
@@ -37,6 +38,7 @@ fn kind(photometric: u16, samples: u16) -> Kind {
         palette: Vec::new(),
         ink_set: None,
         compression: 1,
+        fill_order: None,
         big_endian: false,
         no_length: false,
     }
@@ -72,6 +74,10 @@ impl Kind {
             (284, 3, 1, shorts(&[self.planar])),
             (317, 3, 1, shorts(&[self.predictor])),
         ];
+        if let Some(order) = self.fill_order {
+            // Tags stand in their order.
+            tags.insert(5, (266, 3, 1, shorts(&[order])));
+        }
         let mut some = |tag, values: &[u16]| {
             if !values.is_empty() {
                 tags.push((tag, 3, u32::try_from(values.len()).unwrap(), shorts(values)));
@@ -229,6 +235,14 @@ fn an_unsupported_kind_is_not_called_corrupt() {
         ("CCITT G3", Kind { compression: 3, bits: 1, ..kind(0, 1) }.write(&[0; 99])),
         ("JPEG of the old kind", Kind { compression: 6, ..kind(6, 3) }.write(&flat(&[9; 3]))),
         ("Zstandard", Kind { compression: 50_000, ..kind(2, 3) }.write(&[0; 99])),
+        (
+            "bits from the lowest on",
+            Kind { bits: 1, fill_order: Some(2), ..kind(0, 1) }.write(&[0; 38 * 300]),
+        ),
+        (
+            "CCITT G4 with bits from the lowest on",
+            Kind { compression: 4, bits: 1, fill_order: Some(2), ..kind(0, 1) }.write(&[0xFF; 38]),
+        ),
         ("12 bits", Kind { bits: 12, ..kind(1, 1) }.write(&vec![0; 450 * 300])),
     ] {
         let error = error(&bytes);
