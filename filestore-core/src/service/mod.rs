@@ -61,6 +61,8 @@ pub(crate) mod checks;
 mod traffic;
 pub(crate) mod wake;
 pub(crate) mod at_work;
+pub(crate) mod under_way;
+mod secrets;
 
 use std::sync::Arc;
 
@@ -108,6 +110,7 @@ pub use request::{
     BatchItem, Change, Edit, GivenName, IfMatch, NewBatch, NewUpload, PartHints, Preconditions,
     Replacement, Uploaded,
 };
+pub use secrets::Recency;
 pub use signing::Signing;
 pub use upload::Uploads;
 pub use variant::VariantRequest;
@@ -183,6 +186,8 @@ pub(crate) struct Inner {
     /// The beginning of the last flush of everything, where uploads are not flushed one by one.
     flushed_at: Mutex<Option<Instant>>,
     keys: key_ring::KeyRing,
+    /// The version of `keys` and `signing`, where other servers may change them.
+    loaded_secrets: secrets::LoadedSecrets,
     idempotency: Arc<idempotency::KeysInUse>,
     permits: Arc<permits::PermitsInUse>,
     quota: Arc<quota::Ledger>,

@@ -6,7 +6,7 @@ use tokio_postgres::Client;
 
 use super::super::{
     backlog, bindings, copying, damage, dropped, erasure, files, holdings, holds, idempotency,
-    inspection, intents, keys, listing, purge, receipts, signing, sync, terms,
+    inspection, intents, keys, listing, purge, receipts, servers, signing, sync, terms,
 };
 use super::*;
 use crate::domain::listing::ListFilter;
@@ -141,6 +141,21 @@ async fn no_query_scans() {
         dropped::FAIL,
         dropped::HASTEN,
         dropped::END_WAITS,
+        dropped::CLAIMABLE,
+        dropped::CLAIM,
+        dropped::RENEW,
+        dropped::RELEASE,
+        dropped::CLEAR_LEASES,
+        dropped::STILL,
+        servers::IS_MEMBER,
+        servers::STILL_GONE,
+        servers::END_PURGES,
+        servers::END_SYNCS,
+        servers::END_DROPPED,
+        servers::END_NOTES,
+        servers::END_ENTRIES,
+        servers::ENTER,
+        servers::LEAVE,
         receipts::NOTE_DROPPED,
         receipts::KEEP,
         receipts::ONE,
@@ -215,6 +230,7 @@ async fn listings_and_claims_come_in_the_order_of_their_index() {
         receipts::FORGET,
         receipts::FORGET_BLOBS,
         dropped::DUE,
+        dropped::CLAIMABLE,
         sync::WAITING,
         sync::RETRY,
         holdings::ELSEWHERE,
