@@ -5,6 +5,7 @@ use tokio::time::Instant;
 
 use crate::domain::clock::Timestamp;
 use crate::domain::error::Result;
+use crate::domain::id::FileId;
 use crate::tasks;
 
 /// The processes that may work on the store at the same time.
@@ -63,6 +64,18 @@ pub trait Servers: Send + Sync + 'static {
     async fn leave(&self, name: &str, owner: &str) -> Result<()> {
         let _ = (name, owner);
         Ok(())
+    }
+
+    /// Lists files that have not the content any more of which a blob was found absent later than `after`: those
+    /// of at least `limit` blobs, if there are so many. Returns the instant to go on after as well; `None` at the
+    /// end. Nothing where no other process removes blobs.
+    async fn contents_removed(
+        &self,
+        after: Timestamp,
+        limit: usize,
+    ) -> Result<(Vec<FileId>, Option<Timestamp>)> {
+        let _ = (after, limit);
+        Ok((Vec::new(), None))
     }
 
     /// Returns the version of the secrets as far as it is known; `None` if no other process can change them.

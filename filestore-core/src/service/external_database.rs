@@ -73,9 +73,9 @@ fn has_backend(config: &StoreConfig) -> bool {
 #[cfg(feature = "postgres")]
 fn private_directory(fact: &str) -> Error {
     let message = format!(
-        "{fact}, which other servers cannot read: set local.backend to a provider that all servers share, and \
-         move what is in the directory there with `filestore metadata copy`; or set postgres.only_server to true if \
-         there are no other servers"
+        "{fact}, which other servers cannot read: set local.backend to a provider that all servers share, and move \
+         what is in the directory there (`filestore migrate run --org N --to LOCAL`); or set postgres.only_server to \
+         true if there are no other servers"
     );
     Error::new(ErrorKind::Unusable, message).with_field("postgres.only_server")
 }

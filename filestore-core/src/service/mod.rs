@@ -195,6 +195,8 @@ pub(crate) struct Inner {
     signing: signing::SigningSecrets,
     /// Lets one change of the keys that sign receipts run at a time.
     receipt_keys: tokio::sync::Mutex<()>,
+    /// The instant up to which it is known what other servers have removed; `None` before the first look.
+    pub(crate) removals_seen: tokio::sync::Mutex<Option<Timestamp>>,
     /// Held while what is remembered of directories of snapshots changes.
     destinations: tokio::sync::Mutex<()>,
     /// Turns of those that look at destinations of backups.

@@ -231,6 +231,7 @@ impl FileStoreBuilder {
                 permits: Arc::new(permits::PermitsInUse::default()),
                 quota: Arc::new(quota::Ledger::default()),
                 receipt_keys: tokio::sync::Mutex::new(()),
+                removals_seen: tokio::sync::Mutex::default(),
                 destinations: tokio::sync::Mutex::new(()),
                 destination_looks: Arc::new(tokio::sync::Semaphore::new(
                     super::destinations::LOOKS_AT_ONCE,

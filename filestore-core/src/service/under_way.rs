@@ -31,6 +31,8 @@ pub(crate) struct Entry {
     metadata: Arc<dyn Metadata>,
     name: String,
     owner: String,
+    /// True from before it is made until it is certain that it was not.
+    may_be_there: bool,
 }
 
 impl std::fmt::Debug for Entry {
@@ -57,16 +59,17 @@ impl Inner {
 
         let owner = self.metadata.run_name();
         // Before the answer: a caller that goes away while it waits leaves no entry.
-        let entry = Entry { metadata: Arc::clone(&self.metadata), name, owner };
-        let is_entered = self.metadata.enter(&entry.name, &entry.owner).await?;
-        Ok(if is_entered { Entered::Alone(Some(entry)) } else { Entered::Elsewhere })
+        let mut entry =
+            Entry { metadata: Arc::clone(&self.metadata), name, owner, may_be_there: true };
+        entry.may_be_there = self.metadata.enter(&entry.name, &entry.owner).await?;
+        Ok(if entry.may_be_there { Entered::Alone(Some(entry)) } else { Entered::Elsewhere })
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
         // Without a runtime the process ends, and so does the entry.
-        if Handle::try_current().is_ok() {
+        if self.may_be_there && Handle::try_current().is_ok() {
             let (name, owner) = (std::mem::take(&mut self.name), std::mem::take(&mut self.owner));
             tasks::spawn(end(Arc::clone(&self.metadata), name, owner));
         }

@@ -1,5 +1,5 @@
 //! Upkeep: renames that failed after their commit, the reserve file, writes to providers that broke off, what
-//! servers left that are gone, forgotten idempotency keys, spent permits and retired secrets of signed URLs, old receipts, and files that
+//! servers left that are gone, variants of what other servers removed, forgotten idempotency keys, spent permits and retired secrets of signed URLs, old receipts, and files that
 //! no upload flushed.
 
 use std::time::Duration;
@@ -27,6 +27,7 @@ impl FileStore {
             outcome = outcome.and(self.forget_receipts().await);
         }
         outcome = outcome.and(end_gone(self).await);
+        outcome = outcome.and(self.forget_removed_elsewhere().await);
         outcome = outcome.and(self.forget_idempotency().await);
         outcome.and(unflushed::flush(self).await)
     }

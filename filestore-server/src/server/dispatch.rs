@@ -108,10 +108,11 @@ struct Begun<F> {
 
 /// Looks at a request with what is in memory.
 fn first_look(call: &mut Call, parts: &Parts) -> FirstLook {
-    let needs_present = call.route.is_some_and(|route| route.need == Need::ServiceAdmin);
+    let need = call.route.map(|route| route.need);
     let store = &call.app.store;
-    let shares = store.shares_secrets();
-    if shares && (needs_present || !store.has_recent_secrets()) {
+    // Whoever asks whether this process lives is answered also while the database is away.
+    let shares = need != Some(Need::Nothing) && store.shares_secrets();
+    if shares && (need == Some(Need::ServiceAdmin) || !store.has_recent_secrets()) {
         return FirstLook::AskFirst;
     }
 

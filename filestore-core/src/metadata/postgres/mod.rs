@@ -57,6 +57,8 @@ mod fault;
 mod sql;
 mod shares;
 mod servers;
+mod leftovers;
+mod entries;
 mod watch;
 mod join;
 mod transaction;

@@ -75,11 +75,19 @@ pub(super) fn start(
 impl Watch {
     /// Watches, on one connection after the other, until another process has the name of this server.
     async fn go_on(self) {
+        let mut is_said = false;
         while !*self.member.is_succeeded.borrow() {
-            if let Err(fault) = self.on_a_connection().await {
+            let began = Instant::now();
+            let Err(fault) = self.on_a_connection().await else { continue };
+            // Once for each outage, however long.
+            is_said &= began.elapsed() < self.options.connect_timeout * 2;
+            if is_said {
+                tracing::debug!(%fault, "the watch of the database broke off again");
+            } else {
                 tracing::warn!(%fault, "the watch of the database broke off, and begins anew");
-                sleep(PAUSE).await;
             }
+            is_said = true;
+            sleep(PAUSE).await;
         }
     }
 

@@ -4,7 +4,8 @@ use async_trait::async_trait;
 
 use crate::domain::clock::Timestamp;
 use crate::domain::error::Result;
-use crate::metadata::postgres::{PostgresMetadata, servers};
+use crate::domain::id::FileId;
+use crate::metadata::postgres::{PostgresMetadata, entries, leftovers, receipts, servers};
 use crate::metadata::{Company, SecretsVersion, Servers};
 use crate::tasks;
 
@@ -26,7 +27,7 @@ impl Servers for PostgresMetadata {
         let earlier = (member.prefix(), not_before);
         self.engine
             .write("ending what an earlier process left", earlier, |sql, (prefix, not_before)| {
-                Box::pin(servers::end_earlier(sql, prefix, *not_before))
+                Box::pin(leftovers::end_earlier(sql, prefix, *not_before))
             })
             .await
     }
@@ -37,7 +38,7 @@ impl Servers for PostgresMetadata {
         let gone = self
             .engine
             .read("looking for servers that are gone", &wanted, |sql, (name, gone_after)| {
-                Box::pin(servers::gone(sql, name, *gone_after))
+                Box::pin(leftovers::gone(sql, name, *gone_after))
             })
             .await?;
 
@@ -50,7 +51,7 @@ impl Servers for PostgresMetadata {
                     "ending what a server left",
                     left,
                     |sql, (server, gone_after, not_before)| {
-                        Box::pin(servers::end_one(sql, server, *gone_after, *not_before))
+                        Box::pin(leftovers::end_one(sql, server, *gone_after, *not_before))
                     },
                 )
                 .await?;
@@ -64,7 +65,7 @@ impl Servers for PostgresMetadata {
         let entry = (name.to_owned(), owner.to_owned(), member.gone_after);
         self.engine
             .write("entering work", entry, |sql, (name, owner, gone_after)| {
-                Box::pin(servers::enter(sql, name, owner, *gone_after))
+                Box::pin(entries::enter(sql, name, owner, *gone_after))
             })
             .await
     }
@@ -75,7 +76,19 @@ impl Servers for PostgresMetadata {
         }
         self.engine
             .write("ending an entry", (name.to_owned(), owner.to_owned()), |sql, (name, owner)| {
-                Box::pin(servers::leave(sql, name, owner))
+                Box::pin(entries::leave(sql, name, owner))
+            })
+            .await
+    }
+
+    async fn contents_removed(
+        &self,
+        after: Timestamp,
+        limit: usize,
+    ) -> Result<(Vec<FileId>, Option<Timestamp>)> {
+        self.engine
+            .read("listing removed contents", &(after, limit), |sql, &(after, limit)| {
+                Box::pin(receipts::contents_removed(sql, after, limit))
             })
             .await
     }

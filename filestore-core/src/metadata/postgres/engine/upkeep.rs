@@ -11,7 +11,7 @@ use crate::domain::id::StoreId;
 use crate::domain::load::QueueLoad;
 use crate::metadata::Upkeep;
 use crate::metadata::postgres::{
-    PostgresMetadata, dropped, holds, purge, servers, settings, sync, waits,
+    PostgresMetadata, dropped, entries, holds, purge, settings, sync, waits,
 };
 
 #[async_trait]
@@ -46,7 +46,7 @@ impl Upkeep for PostgresMetadata {
                     purge::clear_leases(sql).await?;
                     dropped::clear_leases(sql).await?;
                     holds::clear(sql).await?;
-                    servers::clear(sql).await?;
+                    entries::clear(sql).await?;
                     sync::clear_leases(sql).await
                 })
             })

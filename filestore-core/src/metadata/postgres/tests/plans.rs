@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use tokio_postgres::Client;
 
 use super::super::{
-    backlog, bindings, copying, damage, dropped, erasure, files, holdings, holds, idempotency,
-    inspection, intents, keys, listing, purge, receipts, servers, signing, sync, terms,
+    backlog, bindings, copying, damage, dropped, entries, erasure, files, holdings, holds,
+    idempotency, inspection, intents, keys, leftovers, listing, purge, receipts, servers, signing,
+    sync, terms,
 };
 use super::*;
 use crate::domain::listing::ListFilter;
@@ -148,14 +149,14 @@ async fn no_query_scans() {
         dropped::CLEAR_LEASES,
         dropped::STILL,
         servers::IS_MEMBER,
-        servers::STILL_GONE,
-        servers::END_PURGES,
-        servers::END_SYNCS,
-        servers::END_DROPPED,
-        servers::END_NOTES,
-        servers::END_ENTRIES,
-        servers::ENTER,
-        servers::LEAVE,
+        leftovers::STILL_GONE,
+        leftovers::END_PURGES,
+        leftovers::END_SYNCS,
+        leftovers::END_DROPPED,
+        leftovers::END_NOTES,
+        leftovers::END_ENTRIES,
+        entries::ENTER,
+        entries::LEAVE,
         receipts::NOTE_DROPPED,
         receipts::KEEP,
         receipts::ONE,
@@ -165,6 +166,7 @@ async fn no_query_scans() {
         receipts::NOTED,
         receipts::FORGET,
         receipts::FORGET_BLOBS,
+        receipts::ABSENT_SINCE,
         sync::PAIRS,
         sync::WAITING,
         sync::SETTLE,
@@ -229,6 +231,7 @@ async fn listings_and_claims_come_in_the_order_of_their_index() {
         receipts::REMOVED,
         receipts::FORGET,
         receipts::FORGET_BLOBS,
+        receipts::ABSENT_SINCE,
         dropped::DUE,
         dropped::CLAIMABLE,
         sync::WAITING,
