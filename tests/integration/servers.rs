@@ -15,7 +15,7 @@ async fn what_one_server_has_answered_every_other_one_shows_at_once() {
     let [one, two, three] = &servers.all[..] else { panic!("three") };
     for round in 0..3 {
         let text = format!("round {round}");
-        let id = one.upload(&text).ok().await.file_id.to_string();
+        let id = one.upload(&text).ok().await.file_id;
         for server in [two, three] {
             assert_eq!(server.content(&id).send().await.expect(200).body, text);
         }
@@ -88,7 +88,7 @@ async fn the_first_key_closes_every_server_within_a_second() {
 async fn a_url_that_one_server_has_signed_every_other_one_serves_at_once() {
     let Some(servers) = Servers::start(2).await else { return };
     let [one, other] = &servers.all[..] else { panic!("two") };
-    let id = one.upload("bytes").ok().await.file_id.to_string();
+    let id = one.upload("bytes").ok().await.file_id;
     let signed = one.client().sign(&id, &SignRequest::content()).await.expect("a URL");
     let path = signed.url.strip_prefix(&one.url("")).expect("a URL of the server");
     assert_eq!(other.get(path).send().await.expect(200).body, "bytes");
@@ -116,7 +116,7 @@ async fn variants_of_a_file_that_another_server_purged_are_removed() {
     let Some(servers) = Servers::start(2).await else { return };
     let [one, other] = &servers.all[..] else { panic!("two") };
     let picture = fixtures::jpeg(600, 400);
-    let id = one.upload(picture).name("a.jpg").ok().await.file_id.to_string();
+    let id = one.upload(picture).name("a.jpg").ok().await.file_id;
     other.variant(&id, 200).send().await.expect(200);
     other.store().upkeep().await.expect("a first look");
     assert!(other.store().admin().variant_cache().await.disk_entries > 0);

@@ -52,20 +52,19 @@ type Owners<'o> = (&'o str, &'o str);
 /// Ends what earlier epochs of a server left. No other process has the name.
 pub(super) async fn end_earlier(
     sql: &Sql,
-    prefix: &str,
+    (server, epoch): (&str, i64),
     not_before: Timestamp,
 ) -> Result<(), Fault> {
-    let (name, epoch) = split(prefix);
-    let (first, last) = (format!("{name}."), format!("{name}/"));
-    let behind = format!("{name}.{epoch}/");
-    end(sql, (&first, prefix), not_before).await?;
+    let (first, last) = all_of(server);
+    let (present, behind) = (format!("{server}.{epoch}."), format!("{server}.{epoch}/"));
+    end(sql, (&first, &present), not_before).await?;
     end(sql, (&behind, &last), not_before).await
 }
 
-/// Splits the beginning of names of runs into the server's name and its epoch.
-fn split(prefix: &str) -> (&str, &str) {
-    let (name, rest) = prefix.split_once('.').expect("a dot behind the name");
-    (name, rest.strip_suffix('.').unwrap_or(rest))
+/// Returns the bounds of the names that all runs of a server have, in all its epochs.
+fn all_of(server: &str) -> (String, String) {
+    // The character behind the dot.
+    (format!("{server}."), format!("{server}/"))
 }
 
 /// Lists the servers that are gone.
@@ -96,7 +95,7 @@ pub(super) async fn end_one(
         return Ok(false);
     }
 
-    let (first, last) = (format!("{server}."), format!("{server}/"));
+    let (first, last) = all_of(server);
     end(sql, (&first, &last), not_before).await?;
     sql.execute(FORGET, &[&server]).await?;
     Ok(true)

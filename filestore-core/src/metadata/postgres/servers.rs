@@ -118,7 +118,7 @@ impl Member {
     }
 
     /// Returns the beginning of the names of this server's runs.
-    pub(super) fn prefix(&self) -> String {
+    fn prefix(&self) -> String {
         format!("{}.{}.", self.name(), self.epoch())
     }
 

@@ -24,10 +24,10 @@ impl Servers for PostgresMetadata {
 
     async fn end_earlier(&self, not_before: Timestamp) -> Result<()> {
         let Some(member) = self.engine.member() else { return Ok(()) };
-        let earlier = (member.prefix(), not_before);
+        let earlier = (member.name().to_owned(), member.epoch(), not_before);
         self.engine
-            .write("ending what an earlier process left", earlier, |sql, (prefix, not_before)| {
-                Box::pin(leftovers::end_earlier(sql, prefix, *not_before))
+            .write("ending what an earlier process left", earlier, |sql, (name, epoch, until)| {
+                Box::pin(leftovers::end_earlier(sql, (name, *epoch), *until))
             })
             .await
     }
