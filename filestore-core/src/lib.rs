@@ -213,7 +213,7 @@ pub mod keys {
         id::KeyId,
         key::{ApiKey, KeyDigest, KeyScope, KeyScopes, KeySecret, NewKey},
     };
-    pub use crate::service::Keys;
+    pub use crate::service::{Keys, Recency};
 }
 
 /// Receipts of purges, and what they say.

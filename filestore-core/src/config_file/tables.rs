@@ -83,6 +83,7 @@ tables! {
         schema: String,
         connections: usize,
         only_server: bool,
+        server_timeout_secs: u32,
     }
     /// The table `[local]`.
     LocalTable {
@@ -296,6 +297,7 @@ impl PostgresTable {
         put(&mut config.schema, self.schema);
         put(&mut config.connections, self.connections);
         put(&mut config.only_server, self.only_server);
+        put_secs(&mut config.server_timeout, self.server_timeout_secs);
         Ok(MetadataPlace::Postgres(config))
     }
 }

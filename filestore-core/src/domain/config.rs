@@ -43,9 +43,12 @@ pub struct PostgresConfig {
     pub schema: String,
     /// The most connections at a time.
     pub connections: usize,
-    /// `true`: no other process uses the database. A store whose bytes are in a private directory can be
-    /// opened only so.
+    /// `true`: no other server uses the database. A store whose bytes are in a private directory can be
+    /// opened only so. While such a server lives no other one may join it.
     pub only_server: bool,
+    /// The time after which a server that was not seen is taken for gone, and others end what it left: its
+    /// leases, and the objects that it was writing.
+    pub server_timeout: Duration,
 }
 
 impl PostgresConfig {
@@ -57,6 +60,7 @@ impl PostgresConfig {
             schema: "filestore".to_owned(),
             connections: 16,
             only_server: false,
+            server_timeout: Duration::from_secs(30),
         }
     }
 }
@@ -67,6 +71,7 @@ impl fmt::Debug for PostgresConfig {
             .field("schema", &self.schema)
             .field("connections", &self.connections)
             .field("only_server", &self.only_server)
+            .field("server_timeout", &self.server_timeout)
             .finish_non_exhaustive()
     }
 }

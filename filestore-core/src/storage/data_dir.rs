@@ -8,6 +8,7 @@
 //! variants/           a cache; may be deleted at any time
 //! damaged/            blobs that did not survive a power cut, by id; only with `durability = "process"`
 //! store-id            the id of the store, see `identity`
+//! server-id           the name of the server, where several share a database
 //! reserve             space kept for deletes on a full disk
 //! admin.sock          the administration of a running server
 //! ```
