@@ -17,7 +17,7 @@ async fn with_destination() -> (TestServer, TempDir) {
     let path = home.path().join("nightly");
     std::fs::create_dir(&path).unwrap();
     let server = TestServer::start_with_sqlite(|config| {
-        let destination = BackupDestination { name: "nightly".to_owned(), path };
+        let destination = BackupDestination::new("nightly", path);
         config.store.backup_destinations.push(destination);
         config.store.purge_grace = Duration::ZERO;
     });

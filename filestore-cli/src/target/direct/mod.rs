@@ -365,12 +365,12 @@ impl Target for Direct {
     ) -> Result<BackupForgetReport> {
         let id = request.destination_id.as_deref().map(str::parse).transpose()?;
         let admin = self.store.admin();
-        let path = if is_directory(destination) {
-            PathBuf::from(destination)
+        let place = if is_directory(destination) {
+            BackupPlace::from(destination)
         } else {
-            admin.backup_path(destination)?
+            admin.backup_place(destination)?
         };
-        Ok(BackupForgetReport::new(admin.forget_backups(path, id).await?))
+        Ok(BackupForgetReport::new(admin.forget_backups(place, id).await?))
     }
 
     async fn sync_status(&self) -> Result<SyncStatusReport> {

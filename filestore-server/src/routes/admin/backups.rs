@@ -163,7 +163,7 @@ async fn forget(call: &Arc<Call>, destination: &str, json: &[u8]) -> Result<Resp
     let object = Object::parse(json, &["destination_id"])?;
     let id = object.text("destination_id")?.as_deref().map(str::parse).transpose()?;
     let admin = call.store().admin();
-    let forgotten = admin.forget_backups(admin.backup_path(destination)?, id).await?;
+    let forgotten = admin.forget_backups(admin.backup_place(destination)?, id).await?;
     reply::ok(&BackupForgetReport::new(forgotten))
 }
 
