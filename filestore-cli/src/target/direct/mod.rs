@@ -7,7 +7,6 @@ mod content;
 mod convert;
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +22,7 @@ use filestore_core::api::{
     SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply,
     SyncReport, SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
 };
+use filestore_core::config::BackupPlace;
 use filestore_core::keys::KeyId;
 use filestore_core::variants::Motion;
 use filestore_core::{FileId, FileStore, OrganizationId, ProviderCode, Scope};

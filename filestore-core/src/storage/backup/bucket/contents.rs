@@ -22,7 +22,7 @@ use crate::storage::{ByteStream, LocalStore};
 use crate::tasks::step::{Step, reached};
 
 /// Contents of a batch that are dealt with at once.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 4;
 
 /// Directories whose listings are kept: contents come in the order of their digests, several batches at once.
 const SHARDS_KEPT: usize = 16;

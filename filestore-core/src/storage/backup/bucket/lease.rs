@@ -58,7 +58,7 @@ static OWN: Mutex<BTreeSet<SnapshotId>> = Mutex::new(BTreeSet::new());
 /// The lease of a run, until it is dropped.
 pub(super) struct Lease {
     held: Arc<Held>,
-    renewing: AbortHandle,
+    renewing: Option<AbortHandle>,
     /// True if contents of runs that broke off may be counted on.
     pub(super) may_adopt: bool,
     /// The time of the provider when the lease was taken, where it tells that.
@@ -71,8 +71,9 @@ struct Held {
     beat: tokio::sync::Mutex<Beat>,
 }
 
-/// The last beat that was stored; `None` once the lease is released.
+/// The last beat that was stored.
 struct Beat {
+    /// `None` once the lease has ended.
     name: Option<BeatName>,
     /// The time before it was sent, by a clock that never leaps and by one that goes on in a sleep.
     sent_at: (Instant, Timestamp),
@@ -88,28 +89,21 @@ impl Lease {
     /// Takes the lease of a run. `Locked` while another run excludes this one.
     pub(super) async fn take(cloud: &Cloud, claim: RunClaim) -> Result<Self> {
         let name = BeatName { run: claim.id, kind: claim.kind, store: claim.store, number: 0 };
-        let held = Held {
-            cloud: cloud.clone(),
-            run: claim.id,
-            beat: tokio::sync::Mutex::new(Beat::sent(None)),
-        };
-        let held = Arc::new(held);
+        let beat = tokio::sync::Mutex::new(Beat::sent(name));
+        let held = Arc::new(Held { cloud: cloud.clone(), run: claim.id, beat });
         OWN.lock().insert(claim.id);
-        if let Err(error) = held.store(name).await {
-            OWN.lock().remove(&claim.id);
-            return Err(error);
-        }
-        reached(Step::DestinationClaimed);
+        // From now on the beat is removed whatever happens, also if it comes late.
+        let mut lease = Self { held, renewing: None, may_adopt: false, taken_at: None };
 
-        let renewing = tasks::spawn(Arc::clone(&held).renew_for_ever()).abort_handle();
-        let mut lease = Self { held, renewing, may_adopt: false, taken_at: None };
-        match lease.meet_others(claim).await {
-            Ok(()) => Ok(lease),
-            Err(error) => {
-                lease.release().await;
-                Err(error)
-            }
+        lease.held.put(name).await?;
+        reached(Step::DestinationClaimed);
+        let renewing = tasks::spawn(Arc::clone(&lease.held).renew_for_ever());
+        lease.renewing = Some(renewing.abort_handle());
+        let met = lease.meet_others(claim).await;
+        if met.is_err() {
+            lease.release().await;
         }
+        met.map(|()| lease)
     }
 
     /// Makes sure that no other run may have taken this one for dead.
@@ -131,8 +125,9 @@ impl Lease {
 
     /// Ends the lease.
     pub(super) async fn release(&self) {
-        self.renewing.abort();
         self.held.end().await;
+        // Not before: a beat that is on its way would come late.
+        self.renewing.iter().for_each(AbortHandle::abort);
     }
 
     /// Looks at the other runs: refuses to go on beside one that excludes this one, and takes note of those
@@ -177,18 +172,20 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.renewing.abort();
         OWN.lock().remove(&self.held.run);
         if Handle::try_current().is_ok() {
-            let held = Arc::clone(&self.held);
-            tasks::spawn(async move { held.end().await });
+            let (held, renewing) = (Arc::clone(&self.held), self.renewing.take());
+            tasks::spawn(async move {
+                held.end().await;
+                renewing.iter().for_each(AbortHandle::abort);
+            });
         }
     }
 }
 
 impl Beat {
-    fn sent(name: Option<BeatName>) -> Self {
-        Self { name, sent_at: (Instant::now(), Clock::system().now()) }
+    fn sent(name: BeatName) -> Self {
+        Self { name: Some(name), sent_at: (Instant::now(), Clock::system().now()) }
     }
 
     fn is_counted_on(&self) -> bool {
@@ -198,31 +195,34 @@ impl Beat {
 }
 
 impl Held {
-    /// Stores a beat, then removes the one before.
-    async fn store(&self, name: BeatName) -> Result<()> {
+    async fn put(&self, name: BeatName) -> Result<()> {
+        self.cloud.put_text(&name.object(), "a run is under way\n".to_owned()).await
+    }
+
+    /// Stores the next beat, then removes the one before; false once the lease has ended, or another run has
+    /// taken this one for dead, and must not be told otherwise.
+    async fn renew(&self) -> Result<bool> {
         let mut beat = self.beat.lock().await;
-        let sent = Beat::sent(Some(name));
-        self.cloud.put_text(&name.object(), "a run is under way\n".to_owned()).await?;
-        let before = std::mem::replace(&mut *beat, sent).name;
-        if let Some(before) = before {
-            self.cloud.remove_object(&before.object()).await?;
+        let Some(last) = beat.name else { return Ok(false) };
+        if self.cloud.object_size(&last.object()).await?.is_none() {
+            return Ok(false);
         }
-        Ok(())
+
+        let next = BeatName { number: last.number + 1, ..last };
+        let sent = Beat::sent(next);
+        self.put(next).await?;
+        *beat = sent;
+        self.cloud.remove_object(&last.object()).await?;
+        Ok(true)
     }
 
     async fn renew_for_ever(self: Arc<Self>) {
         let mut pause = PAUSE;
         loop {
             sleep(pause).await;
-            let Some(last) = self.beat.lock().await.name else { return };
-            // Gone: another run has taken this one for dead, and must not be told otherwise.
-            if matches!(self.cloud.object_size(&last.object()).await, Ok(None)) {
-                return;
-            }
-
-            let next = BeatName { number: last.number + 1, ..last };
-            pause = match self.store(next).await {
-                Ok(()) => PAUSE,
+            pause = match self.renew().await {
+                Ok(true) => PAUSE,
+                Ok(false) => return,
                 Err(error) => {
                     tracing::warn!(error = %error.chain(), "the lease of a backup's run could not be renewed");
                     PAUSE_AFTER_FAILURE
