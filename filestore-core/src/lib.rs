@@ -198,8 +198,8 @@ pub mod bindings {
 pub mod config {
     pub use crate::domain::{
         config::{
-            AnimationLimits, BackupDestination, ConverterConfig, ConverterOutput, MetadataPlace,
-            PostgresConfig, ScrubConfig, SigningConfig, SyncConfig, VariantConfig,
+            AnimationLimits, BackupDestination, BackupPlace, ConverterConfig, ConverterOutput,
+            MetadataPlace, PostgresConfig, ScrubConfig, SigningConfig, SyncConfig, VariantConfig,
         },
         provider::{OptionValue, ProviderConfig},
     };
