@@ -133,7 +133,7 @@ fn a_provider_takes_snapshots_and_gives_them_back_where_there_is_no_store_any_mo
     let root = bench.path("bucket").display().to_string();
     bench.write(
         "filestore.toml",
-        &format!(
+        format!(
             "[[providers]]\ncode = \"bucket\"\nscheme = \"fs\"\noptions.root = {root:?}\n\
              [[backup.destinations]]\nname = \"offsite\"\nprovider = \"bucket\"\n"
         ),
