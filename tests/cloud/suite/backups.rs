@@ -120,7 +120,10 @@ pub(crate) async fn two_snapshots_at_once_and_what_a_killed_run_left(one: &Remot
     let keep = NonZeroUsize::new(1).unwrap();
     backups.prune(keep, Arc::new(NoProgress)).await.unwrap();
     let left = parts(one, "snapshots").await;
-    let manifest = left.iter().find(|name| name.ends_with(".jsonl")).expect("a manifest");
+    let manifest = left
+        .iter()
+        .find(|name| name.rsplit_once('.').is_some_and(|(_, kind)| kind == "jsonl"))
+        .expect("a manifest");
     one.remove(manifest).await;
     assert!(backups.list().await.unwrap().is_empty());
     let taken_up = back_up(&first).await;
