@@ -198,8 +198,8 @@ pub mod bindings {
 pub mod config {
     pub use crate::domain::{
         config::{
-            AnimationLimits, BackupDestination, ConverterConfig, ConverterOutput, MetadataPlace,
-            PostgresConfig, ScrubConfig, SigningConfig, SyncConfig, VariantConfig,
+            AnimationLimits, BackupDestination, BackupPlace, ConverterConfig, ConverterOutput,
+            MetadataPlace, PostgresConfig, ScrubConfig, SigningConfig, SyncConfig, VariantConfig,
         },
         provider::{OptionValue, ProviderConfig},
     };
@@ -213,7 +213,7 @@ pub mod keys {
         id::KeyId,
         key::{ApiKey, KeyDigest, KeyScope, KeyScopes, KeySecret, NewKey},
     };
-    pub use crate::service::Keys;
+    pub use crate::service::{Keys, Recency};
 }
 
 /// Receipts of purges, and what they say.

@@ -158,20 +158,21 @@ async fn waiting_files_settle_when_there_is_nowhere_to_go() {
 async fn an_idempotent_upload_is_done_once() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path()).await;
-    let keyed = |name| {
+    let keyed = async |name| {
         let mut upload = new(name);
-        upload.idempotency =
-            Some(store.uploads().begin_idempotent(&"acme".parse().unwrap(), "", "key-1").unwrap());
+        upload.idempotency = Some(
+            store.uploads().begin_idempotent(&"acme".parse().unwrap(), "", "key-1").await.unwrap(),
+        );
         upload
     };
-    let first = store.upload(keyed("a.txt"), &b"bytes"[..]).await.unwrap();
-    let again = store.upload(keyed("a.txt"), &b"bytes"[..]).await.unwrap();
+    let first = store.upload(keyed("a.txt").await, &b"bytes"[..]).await.unwrap();
+    let again = store.upload(keyed("a.txt").await, &b"bytes"[..]).await.unwrap();
     assert_eq!(first.file_id, again.file_id);
-    let other = store.upload(keyed("a.txt"), &b"other"[..]).await.unwrap_err();
+    let other = store.upload(keyed("a.txt").await, &b"other"[..]).await.unwrap_err();
     assert_eq!(other.kind(), ErrorKind::IdempotencyMismatch);
-    let held = keyed("b.txt");
+    let held = keyed("b.txt").await;
     let refused =
-        store.uploads().begin_idempotent(&"acme".parse().unwrap(), "", "key-1").unwrap_err();
+        store.uploads().begin_idempotent(&"acme".parse().unwrap(), "", "key-1").await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::IdempotencyInProgress);
     drop(held);
 }

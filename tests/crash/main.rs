@@ -28,6 +28,7 @@
 //! `--without fsync`, `staging` or `bytes-first` takes that part of the protocol away (a build with
 //! the feature `sabotage`): the run must fail then, or it proves nothing.
 
+mod backups;
 mod child;
 mod content;
 mod crowd;

@@ -17,6 +17,7 @@ use filestore_core::{
 };
 use filestore_server::Config;
 
+use crate::backups;
 use crate::child::{ATTIC, configuration};
 use crate::content::{self, Tag};
 use crate::oracle::{Entry, Oracle};
@@ -40,13 +41,15 @@ pub(crate) enum Scenario {
     Through,
     Sync,
     Migrate,
+    /// Snapshots to a directory and to a provider, and their end.
+    Backup,
     /// A pause, in which the background does its part.
     Linger,
 }
 
 impl Scenario {
     /// All but the one that the others begin with.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Fresh,
         Self::Start,
         Self::Upload,
@@ -56,6 +59,7 @@ impl Scenario {
         Self::Through,
         Self::Sync,
         Self::Migrate,
+        Self::Backup,
         Self::Linger,
     ];
 
@@ -89,6 +93,7 @@ const QUOTA_BYTES: u64 = 3 << 20;
 pub(crate) async fn live(options: Options) -> ExitCode {
     let Options { scenario, home, sabotage } = options;
     let oracle = Oracle::open(home.join("oracle.log"));
+    backups::prepare(&home);
     sabotage.arm();
 
     let store = match open(&home).await {
@@ -115,6 +120,7 @@ pub(crate) async fn live(options: Options) -> ExitCode {
 pub(crate) async fn open(home: &Path) -> Result<FileStore> {
     let mut config = Config::load(configuration(home)).expect("a good configuration").store;
     with_haste(&mut config);
+    backups::configure(&mut config, home);
     FileStore::builder(home.join("data")).config(config).open().await
 }
 
@@ -141,6 +147,7 @@ impl Life {
             Scenario::Through => self.write_through().await,
             Scenario::Sync => self.sync().await,
             Scenario::Migrate => self.migrate().await,
+            Scenario::Backup => self.back_up().await,
             Scenario::Linger => self.linger().await,
         }
     }
@@ -242,6 +249,16 @@ impl Life {
             self.store.admin().purge(&NoProgress).await?;
         }
         Ok(())
+    }
+
+    async fn back_up(&self) -> Result<()> {
+        backups::take(&self.store).await?;
+        let id = self.named("purged").await?;
+        self.delete(id).await?;
+        self.store.admin().purge(&NoProgress).await?;
+        self.upload("acme", "saved", Kept::Ready).await?;
+        backups::take(&self.store).await?;
+        backups::prune(&self.store).await
     }
 
     /// Waits until the background has done its part of an upload; not for ever, as that may fail.

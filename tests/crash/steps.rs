@@ -21,6 +21,7 @@ use filestore_workspace::directory_in_memory;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
+use crate::backups;
 use crate::child::{Deadline, configuration};
 use crate::content;
 use crate::oracle::{Oracle, Presence, State};
@@ -188,7 +189,10 @@ impl Bases {
         }
         let name = case.step.split(':').next().expect("a step has a name").to_owned();
 
-        let findings = compare(home.path()).await;
+        let mut findings = compare(home.path()).await;
+        if case.scenario == Scenario::Backup {
+            findings.add(backups::check(home.path()).await);
+        }
         tally.add("kills", 1);
         note(&format!("{case:?}, after {name}"), &findings, tally);
         Some(name)

@@ -6,7 +6,7 @@ use filestore_client::ErrorKind;
 use filestore_client::api::{
     CreateBackup, ForgetBackups, PruneBackups, RestoreBackup, VerifyBackup,
 };
-use filestore_core::config::BackupDestination;
+use filestore_core::config::{BackupDestination, ProviderConfig};
 use filestore_workspace::{TestServer, eventually};
 use serde_json::json;
 use tempfile::TempDir;
@@ -17,7 +17,7 @@ async fn with_destination() -> (TestServer, TempDir) {
     let path = home.path().join("nightly");
     std::fs::create_dir(&path).unwrap();
     let server = TestServer::start_with_sqlite(|config| {
-        let destination = BackupDestination { name: "nightly".to_owned(), path };
+        let destination = BackupDestination::new("nightly", path);
         config.store.backup_destinations.push(destination);
         config.store.purge_grace = Duration::ZERO;
     });
@@ -128,5 +128,79 @@ async fn what_is_wrong_with_a_backup_request_is_named() {
     assert_eq!(wrong.problem(405, "method_not_allowed").allowed, ["POST"]);
     let unknown = server.post("/api/v1/admin/backups/nightly/destroy").send().await;
     unknown.problem(404, "not_found");
+    server.stop().await;
+}
+
+/// A server with the destinations `near`, at a provider in the directory, and `dead`, at one that nobody runs.
+async fn with_providers(home: &std::path::Path) -> TestServer {
+    let code = |code: &str| code.parse::<filestore_core::ProviderCode>().unwrap();
+    let root = home.join("bucket").display().to_string();
+    let near = ProviderConfig::new(code("bucket"), "fs").with_option("root", root);
+    let options = [
+        ("endpoint", "http://127.0.0.1:9"),
+        ("region", "nowhere"),
+        ("bucket", "none"),
+        ("access_key_id", "id"),
+        ("secret_access_key", "hushhush"),
+    ];
+    let dead = ProviderConfig::new(code("gone"), "s3").with_option("disable_config_load", "true");
+    let mut dead = options.into_iter().fold(dead, |dead, (key, text)| dead.with_option(key, text));
+    dead.retries = 0;
+
+    TestServer::start_with_sqlite(|config| {
+        config.store.providers = vec![near, dead];
+        config.check_providers = false;
+        config.store.backup_destinations = vec![
+            BackupDestination::new("near", code("bucket")),
+            BackupDestination::new("dead", code("gone")),
+        ];
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_prune_at_a_provider_is_a_conflict_while_a_snapshot_is_made_there() {
+    let home = tempfile::tempdir().unwrap();
+    let server = with_providers(home.path()).await;
+    server.upload("hello").org("42").send().await.expect(201);
+    let client = server.client();
+    let admin = client.admin();
+    let made = admin.backup_create("near", &CreateBackup::default()).await.unwrap();
+    assert_eq!((made.copied, made.error), (1, None));
+
+    // Another machine's.
+    let runs = home.path().join("bucket/.filestore-backup/runs");
+    std::fs::create_dir_all(&runs).unwrap();
+    let beat = runs.join("01ARZ3NDEKTSV4RRFFQ69G5FAV.create.-.0");
+    std::fs::write(&beat, "a run is under way\n").unwrap();
+    let keep = PruneBackups::new(1);
+    let refused = admin.backup_prune("near", &keep).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    assert!(refused.to_string().contains("a snapshot is being made"), "{refused}");
+    let again = admin.backup_create("near", &CreateBackup::default()).await.unwrap();
+    assert_eq!((again.copied, again.reused, again.error), (0, 1, None), "snapshots go on");
+
+    std::fs::remove_file(beat).unwrap();
+    let pruned = admin.backup_prune("near", &keep).await.unwrap();
+    assert_eq!((pruned.removed.len(), pruned.kept.len(), pruned.error), (1, 1, None));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_destination_at_a_dead_provider_fails_clearly_and_stops_nobody_else() {
+    let home = tempfile::tempdir().unwrap();
+    let server = with_providers(home.path()).await;
+    server.upload("hello").org("42").send().await.expect(201);
+    for _ in 0..4 {
+        let reply = server.post("/api/v1/admin/backups/dead/create").send().await;
+        let problem = reply.any_problem(502);
+        assert!(!format!("{problem:?}").contains("hushhush"), "{problem:?}");
+    }
+    server.get("/api/v1/admin/backups/dead").send().await.any_problem(502);
+
+    server.upload("after").org("42").send().await.expect(201);
+    let client = server.client();
+    let made = client.admin().backup_create("near", &CreateBackup::default()).await.unwrap();
+    assert_eq!((made.copied, made.error), (2, None));
     server.stop().await;
 }

@@ -41,3 +41,5 @@ mod cors;
 mod sheet;
 mod signed;
 mod story;
+#[cfg(feature = "postgres")]
+mod servers;

@@ -41,6 +41,8 @@ pub(crate) struct Report {
     reads: u64,
     files: u64,
     events: u64,
+    /// The simulated time, that of the calm included.
+    simulated: Duration,
     pub(crate) digest: String,
 }
 
@@ -54,15 +56,17 @@ impl Report {
         self.reads += other.reads;
         self.files += other.files;
         self.events += other.events;
+        self.simulated += other.simulated;
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { seeds, lives, calls, refused, given_up, reads, files, events, .. } = self;
+        let hours = self.simulated.as_secs() / 3600;
         write!(
             f,
-            "{seeds} seeds, {lives} lives of the process, {calls} calls ({refused} refused, \
+            "{seeds} seeds, {hours} hours with the calm after each, {lives} lives of the process, {calls} calls ({refused} refused, \
              {given_up} given up, {reads} reads), {files} files, {events} events: 0 violations"
         )
     }
@@ -96,6 +100,7 @@ pub(crate) fn simulate(seed: u64, span: Duration, damage: Damage) -> Report {
     world.calm();
 
     let (events, digest) = simulation.digest();
+    let simulated = (world.now.as_millis() - BEGIN.as_millis()).unsigned_abs();
     let model = world.model.into_inner();
     drop(named);
     Report {
@@ -107,6 +112,7 @@ pub(crate) fn simulate(seed: u64, span: Duration, damage: Damage) -> Report {
         reads: model.reads,
         files: model.files.len() as u64,
         events,
+        simulated: Duration::from_millis(simulated),
         digest,
     }
 }
@@ -235,6 +241,7 @@ impl World {
             check::everything(self, &store, &clock).await;
             workers.stop(Duration::from_mins(1)).await;
             store.close().await;
+            self.now = clock.now();
         });
     }
 

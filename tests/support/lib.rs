@@ -42,6 +42,8 @@ pub use http::http_client;
 pub use neighbour::Neighbour;
 pub use remote::Remote;
 pub use s3::S3Server;
+#[cfg(feature = "postgres")]
+pub use server::Servers;
 pub use server::TestServer;
 
 /// The SHA-256 of `bytes` as the API shows it: 64 lower-case hexadecimal digits.

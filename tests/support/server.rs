@@ -31,7 +31,12 @@ fn adjusted(adjust: impl FnOnce(&mut Config)) -> Config {
 fn keep_records_in_postgres(config: &mut Config, dir: &Path) {
     use std::fmt::Write as _;
 
+    use filestore_core::config::MetadataPlace;
+
     let Ok(address) = std::env::var("FILESTORE_TEST_POSTGRES") else { return };
+    if config.store.metadata != MetadataPlace::Sqlite {
+        return;
+    }
     let name = dir.file_name().expect("a temporary directory has a name");
     let mut schema = format!("http_{}_", std::process::id());
     for byte in name.as_encoded_bytes() {
@@ -42,7 +47,41 @@ fn keep_records_in_postgres(config: &mut Config, dir: &Path) {
     place.schema = schema;
     place.connections = 6;
     place.only_server = true;
-    config.store.metadata = filestore_core::config::MetadataPlace::Postgres(place);
+    config.store.metadata = MetadataPlace::Postgres(place);
+}
+
+/// Servers that share their records and their files, each with a data directory of its own.
+#[cfg(feature = "postgres")]
+pub struct Servers {
+    /// The servers.
+    pub all: Vec<TestServer>,
+    _shared: TempDir,
+}
+
+#[cfg(feature = "postgres")]
+impl Servers {
+    /// Starts so many servers beside the PostgreSQL server of `FILESTORE_TEST_POSTGRES`; `None` without one.
+    pub async fn start(number: usize) -> Option<Self> {
+        use filestore_core::config::ProviderConfig;
+
+        std::env::var("FILESTORE_TEST_POSTGRES").ok()?;
+        let shared = tempfile::tempdir().expect("a temporary directory");
+        let mut all = Vec::new();
+        for _ in 0..number {
+            let server = TestServer::start_with(|config| {
+                keep_records_in_postgres(config, shared.path());
+                let place = &mut config.store.metadata;
+                if let filestore_core::config::MetadataPlace::Postgres(place) = place {
+                    place.only_server = false;
+                }
+                let root = shared.path().to_str().expect("a temporary directory is plain text");
+                let house = ProviderConfig::new("house".parse().expect("a code"), "fs");
+                config.store.providers = vec![house.with_option("root", root).as_local_backend()];
+            });
+            all.push(server.await);
+        }
+        Some(Self { all, _shared: shared })
+    }
 }
 
 /// A running server. Dropping it drops the server and removes the directory; [`TestServer::stop`]

@@ -53,7 +53,7 @@ pub(crate) enum BackupCommand {
         #[arg(long, value_name = "NUMBER")]
         keep: NonZeroUsize,
     },
-    /// Forget disks that had snapshots and are gone, so that receipts do not name them any more
+    /// Forget disks and buckets that had snapshots and are gone, so that receipts do not name them
     #[command(after_help = examples::BACKUP_FORGET)]
     Forget {
         /// A directory, with a slash in it, or a destination of the server's configuration

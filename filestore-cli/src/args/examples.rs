@@ -437,8 +437,9 @@ What an earlier snapshot in the same place has is not copied again. Each snapsho
 itself or absent; a run that was stopped goes on where it was when it is started again.
 
 A destination with a slash in it is a directory of this machine, and needs --data-dir. One
-without is a name that the server's configuration gives ([[backup.destinations]]). A snapshot
-holds the secrets of the store: keep it as you keep the data directory.
+without is a name that the server's configuration gives ([[backup.destinations]]): of a directory,
+or of a provider, such as a bucket. A snapshot holds the secrets of the store: keep it as you keep
+the data directory.
 
 Examples:
   filestore --data-dir /var/lib/filestore backup create --to /mnt/backup/files
@@ -467,7 +468,8 @@ Examples:
 pub(super) const BACKUP_RESTORE: &str = "\
 With --all the directory that --data-dir names becomes a store: a copy with an id of its own,
 whose files are all on its disk. With --replace it is the store that was backed up: it keeps its
-id, and files at providers stay there, each read and compared (--config names the providers).
+id, and files at providers stay there, each read and compared (--config names the providers, and
+the destination, if that is no directory).
 
 With --org or --file, files that the store has not any more come back under their ids; those
 that it has are left as they are. Every file is compared with its SHA-256 on the way.
@@ -476,6 +478,8 @@ Examples:
   filestore --data-dir /var/lib/restored backup restore --all --from /mnt/backup/files
   filestore --data-dir /var/lib/filestore --config /etc/filestore.toml \\
       backup restore --all --replace --from /mnt/backup/files
+  filestore --data-dir /var/lib/restored --config /etc/filestore.toml \\
+      backup restore --all --from offsite
   filestore backup restore --org 42 --from nightly
   filestore backup restore --file 01JD8QZ4T6X3M2V9B7K5N1R0CE --from nightly";
 
@@ -495,8 +499,8 @@ Examples:
   filestore backup prune --from nightly --keep 14";
 
 pub(super) const BACKUP_FORGET: &str = "\
-A receipt of a purge names each disk that had snapshots and cannot be looked at, as it may have
-the bytes. Forget a disk when it was destroyed, or nothing is left on it. The one that is there is
+A receipt of a purge names each disk or bucket that had snapshots and cannot be looked at, as it may
+have the bytes. Forget one when it was destroyed, or nothing is left on it. The one that is there is
 not forgotten.
 
 Examples:

@@ -2,52 +2,111 @@
 
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use filestore_core::StoreConfig;
 use filestore_core::admin::{Backups, RestoredAs};
 use filestore_core::api::{
     BackupError, BackupFault, BackupForgetReport, BackupPruneReport, BackupReport,
     BackupRestoreReport, BackupVerifyReport, CreateBackup, ForgetBackups, RestoreBackup, Snapshot,
 };
+use filestore_core::config::{BackupPlace, ProviderConfig};
+use filestore_core::{DataDir, StoreConfig};
 
 use crate::args::{BackupCommand, RestoredPart, SnapshotArgs};
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Align, Output, Table, counted, plain, size, when};
 use crate::target::{Address, Target};
 
-/// Carries out what needs no store: reading and pruning a directory of snapshots, and restoring all of
-/// one. `None` for the rest.
+/// Carries out what needs no store: reading and pruning snapshots, and restoring all of one. `None` for the
+/// rest.
 pub(super) async fn without_store(
     command: &BackupCommand,
     address: &Address,
     out: Output,
 ) -> Result<Option<Exit>> {
+    if let BackupCommand::Restore { snapshot, what: RestoredPart { all: true, .. }, replace } =
+        command
+    {
+        return restore_all(snapshot, address, *replace, out).await.map(Some);
+    }
+    let (BackupCommand::List { from }
+    | BackupCommand::Verify(SnapshotArgs { from, .. })
+    | BackupCommand::Prune { from, .. }) = command
+    else {
+        return Ok(None);
+    };
+    let Some(place) = place_without_store(from, address)? else { return Ok(None) };
+
     let exit = match command {
-        BackupCommand::List { from } if is_directory(from) => {
-            list(&local_list(from).await.map_err(|e| cannot_list(e, from))?, out)?
-        }
-        BackupCommand::Verify(SnapshotArgs { from, snapshot }) if is_directory(from) => {
+        BackupCommand::Verify(SnapshotArgs { snapshot, .. }) => {
             let meter = out.count_meter("verifying");
-            let backups = Backups::open(from).await?;
+            let backups = place.open().await?;
             let id = snapshot.as_deref().map(str::parse).transpose()?;
             let verified = backups.verify(id, Arc::new(meter.clone())).await;
             drop(meter);
             verify(&verified.map_err(Failure::from).map_err(cannot_verify)?.into(), out)?
         }
-        BackupCommand::Prune { from, keep } if is_directory(from) => {
+        BackupCommand::Prune { keep, .. } => {
             let meter = out.count_meter("removing");
-            let pruned = Backups::open(from).await?.prune(*keep, Arc::new(meter.clone())).await;
+            let pruned = place.open().await?.prune(*keep, Arc::new(meter.clone())).await;
             drop(meter);
             prune(&pruned.map_err(Failure::from).map_err(cannot_prune)?.into(), out)?
         }
-        BackupCommand::Restore { snapshot, what: RestoredPart { all: true, .. }, replace } => {
-            restore_all(snapshot, address, *replace, out).await?
-        }
-        _ => return Ok(None),
+        _ => list(&listed(&place).await.map_err(|e| cannot_list(e, from))?, out)?,
     };
     Ok(Some(exit))
+}
+
+/// A place of snapshots that is opened without a store.
+enum SnapshotPlace {
+    Directory(PathBuf),
+    Provider(ProviderConfig),
+}
+
+impl SnapshotPlace {
+    /// Finds a destination: a directory, or one that the configuration names.
+    fn find(from: &str, config: &StoreConfig) -> Result<Self> {
+        if is_directory(from) {
+            return Ok(Self::Directory(from.into()));
+        }
+        let destinations = &config.backup_destinations;
+        let Some(named) = destinations.iter().find(|named| named.name == from) else {
+            let problem = format!("the configuration names no backup destination {}", plain(from));
+            return Err(Failure::refused(problem).hint(
+                "name one of [[backup.destinations]] in the file of --config, or a directory with a slash in it",
+            ));
+        };
+        let code = match &named.place {
+            BackupPlace::Directory(path) => return Ok(Self::Directory(path.clone())),
+            BackupPlace::Provider(code) => code,
+        };
+        let provider = config.providers.iter().find(|provider| provider.code == *code);
+        provider.cloned().map(Self::Provider).ok_or_else(|| {
+            Failure::failed(format!("the provider is not configured: {code}")).hint("see --config")
+        })
+    }
+
+    async fn open(&self) -> Result<Backups> {
+        Ok(match self {
+            Self::Directory(path) => Backups::open(path).await?,
+            Self::Provider(provider) => Backups::at_provider(provider).await?,
+        })
+    }
+}
+
+/// Finds a place that is read without a store: a directory, or a destination of the configuration where there
+/// is no data directory. `None` where a store is to be asked.
+fn place_without_store(from: &str, address: &Address) -> Result<Option<SnapshotPlace>> {
+    if is_directory(from) {
+        return Ok(Some(SnapshotPlace::Directory(from.into())));
+    }
+    match address {
+        Address::Directory { path, config: Some(config) } if !DataDir::exists(path) => {
+            SnapshotPlace::find(from, &configured(Some(config))?).map(Some)
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Tells a directory of this machine from a destination of the server's configuration.
@@ -55,8 +114,8 @@ pub(crate) fn is_directory(destination: &str) -> bool {
     destination.contains('/')
 }
 
-async fn local_list(from: &str) -> Result<Vec<Snapshot>> {
-    let snapshots = Backups::open(from).await?.list().await?;
+async fn listed(place: &SnapshotPlace) -> Result<Vec<Snapshot>> {
+    let snapshots = place.open().await?.list().await?;
     Ok(snapshots.into_iter().map(Into::into).collect())
 }
 
@@ -71,15 +130,12 @@ async fn restore_all(
         return Err(Failure::failed("--all restores into a directory, which --data-dir names")
             .hint("give --data-dir an empty directory, or a name that does not exist yet"));
     };
-    if !is_directory(from) {
-        return Err(Failure::failed("--all reads a directory of this machine, with a slash in it")
-            .hint("give --from the path of the destination"));
-    }
-
-    let providers = configured(config.as_deref())?.providers;
+    let config = configured(config.as_deref())?;
+    let place = SnapshotPlace::find(from, &config)?;
+    let providers = config.providers;
     let restored_as = if replaces { RestoredAs::Original } else { RestoredAs::Copy };
     let meter = out.count_meter("restoring");
-    let backups = Backups::open(from).await?;
+    let backups = place.open().await?;
     let id = snapshot.as_deref().map(str::parse).transpose()?;
     let progress = Arc::new(meter.clone());
     let restored = backups.restore(id, path, restored_as, &providers, progress).await;

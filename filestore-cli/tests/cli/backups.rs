@@ -86,9 +86,8 @@ fn a_server_writes_only_where_its_configuration_says() {
     let bench = Bench::with(Way::Url, |config| {
         let path = config.data_dir.with_extension("backup");
         std::fs::create_dir(&path).unwrap();
-        let name = "nightly".to_owned();
         config.store.backup_destinations =
-            vec![filestore_core::config::BackupDestination { name, path }];
+            vec![filestore_core::config::BackupDestination::new("nightly", path)];
     });
     bench.upload("hello.txt", "hello", &[]);
     bench.ok(&["backup", "create", "--to", "nightly"]);
@@ -124,4 +123,47 @@ fn a_disk_that_is_gone_is_forgotten_and_one_that_is_there_is_not() {
     assert_eq!(bench.ok(&["backup", "forget", "--from", &backup]), "forgot 1 disk\n");
     let gone = bench.ok(&["purge", "receipt", &id]);
     assert!(gone.contains("absent everywhere: yes"), "{gone}");
+}
+
+#[test]
+fn a_provider_takes_snapshots_and_gives_them_back_where_there_is_no_store_any_more() {
+    let bench = Bench::new(Way::Direct);
+    let id = bench.upload("hello.txt", "hello", &[]);
+    let config = bench.path("filestore.toml").display().to_string();
+    let root = bench.path("bucket").display().to_string();
+    bench.write(
+        "filestore.toml",
+        format!(
+            "[[providers]]\ncode = \"bucket\"\nscheme = \"fs\"\noptions.root = {root:?}\n\
+             [[backup.destinations]]\nname = \"offsite\"\nprovider = \"bucket\"\n"
+        ),
+    );
+
+    let made = bench.ok(&["--config", &config, "backup", "create", "--to", "offsite"]);
+    assert!(made.contains("copied 1 (5 B), 0 there already"), "{made}");
+    let linked =
+        bench.run(&["--config", &config, "backup", "create", "--to", "offsite", "--hard-links"]);
+    let said = String::from_utf8(linked.stderr).unwrap();
+    assert!(linked.status.code() == Some(1) && said.contains("cannot share files"), "{said}");
+
+    // Another machine, which has the configuration.
+    let copy = Bench::new(Way::Direct);
+    let listed = copy.ok(&["--config", &config, "backup", "list", "--from", "offsite"]);
+    assert_eq!(listed.lines().count(), 2, "{listed}");
+    let verified = copy.ok(&["--config", &config, "backup", "verify", "--from", "offsite"]);
+    assert!(verified.contains("0 missing, 0 wrong"), "{verified}");
+    let unknown = copy.run(&["--config", &config, "backup", "restore", "--all", "--from", "away"]);
+    assert_eq!(unknown.status.code(), Some(1));
+    let restored =
+        copy.ok(&["--config", &config, "backup", "restore", "--all", "--from", "offsite"]);
+    assert_eq!(restored, "restored 1 file (5 B), 0 failed\n");
+    assert_eq!(copy.ok(&["get", &id, "-o", "-"]), "hello");
+
+    bench.ok(&["--config", &config, "delete", &id]);
+    bench.ok(&["--config", &config, "purge", "run"]);
+    bench.ok(&["--config", &config, "backup", "restore", "--file", &id, "--from", "offsite"]);
+    assert_eq!(bench.ok(&["get", &id, "-o", "-"]), "hello");
+    let pruned =
+        bench.ok(&["--config", &config, "backup", "prune", "--from", "offsite", "--keep", "1"]);
+    assert_eq!(pruned, "removed 0 snapshots, 0 contents (0 B); 1 kept\n");
 }

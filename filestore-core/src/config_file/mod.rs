@@ -5,6 +5,7 @@
 //! providers' options may name environment variables, `${NAME}`; errors never show such a value.
 
 mod tables;
+mod backup;
 mod providers;
 
 use std::path::{Path, PathBuf};

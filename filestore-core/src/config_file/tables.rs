@@ -10,8 +10,8 @@ use serde::de::IgnoredAny;
 use super::ConfigFileError;
 use super::providers::{self, OptionInFile};
 use crate::domain::config::{
-    BackupDestination, ConverterConfig, ConverterOutput, Durability, Limits, MetadataPlace,
-    PostgresConfig, ScrubConfig, SigningConfig, StoreConfig, SyncConfig, VariantConfig,
+    ConverterConfig, ConverterOutput, Durability, Limits, MetadataPlace, PostgresConfig,
+    ScrubConfig, SigningConfig, StoreConfig, SyncConfig, VariantConfig,
 };
 use crate::domain::fsck::FsckDepth;
 use crate::domain::provider::ProviderConfig;
@@ -83,6 +83,7 @@ tables! {
         schema: String,
         connections: usize,
         only_server: bool,
+        server_timeout_secs: u32,
     }
     /// The table `[local]`.
     LocalTable {
@@ -179,6 +180,7 @@ tables! {
     DestinationTable {
         name: String,
         path: PathBuf,
+        provider: String,
     }
     /// One table of `[[providers]]`.
     ProviderTable {
@@ -236,8 +238,9 @@ impl File {
         self.scrub.unwrap_or_default().apply(&mut config.scrub);
 
         self.signing.unwrap_or_default().apply(&mut config.signing, env)?;
-        config.backup_destinations = self.backup.unwrap_or_default().into_destinations()?;
         config.providers = providers::into_configs(self.providers.unwrap_or_default(), env)?;
+        config.backup_destinations =
+            self.backup.unwrap_or_default().into_destinations(&config.providers)?;
         self.local.unwrap_or_default().apply(&mut config.providers)?;
         Ok(config)
     }
@@ -296,6 +299,7 @@ impl PostgresTable {
         put(&mut config.schema, self.schema);
         put(&mut config.connections, self.connections);
         put(&mut config.only_server, self.only_server);
+        put_secs(&mut config.server_timeout, self.server_timeout_secs);
         Ok(MetadataPlace::Postgres(config))
     }
 }
@@ -360,41 +364,6 @@ impl SigningTable {
         }
         Ok(())
     }
-}
-
-impl BackupTable {
-    /// Reads the destinations: each has a name of its own, and a path that does not depend on where the
-    /// process was started.
-    fn into_destinations(self) -> Result<Vec<BackupDestination>, ConfigFileError> {
-        let mut destinations: Vec<BackupDestination> = Vec::new();
-        for table in self.destinations.unwrap_or_default() {
-            let name = table.name.filter(|name| is_destination_name(name)).ok_or({
-                ConfigFileError::Value {
-                    key: "backup.destinations.name",
-                    problem: "must be given, 1 to 64 characters of A-Z a-z 0-9 _ -",
-                }
-            })?;
-            let path = table.path.filter(|path| path.is_absolute()).ok_or({
-                ConfigFileError::Value {
-                    key: "backup.destinations.path",
-                    problem: "must be given, an absolute path",
-                }
-            })?;
-            if destinations.iter().any(|other| other.name == name) {
-                return Err(ConfigFileError::Value {
-                    key: "backup.destinations.name",
-                    problem: "must be another for each destination",
-                });
-            }
-            destinations.push(BackupDestination { name, path });
-        }
-        Ok(destinations)
-    }
-}
-
-fn is_destination_name(name: &str) -> bool {
-    (1..=64).contains(&name.len())
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
 impl SecretTable {

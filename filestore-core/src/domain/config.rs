@@ -1,11 +1,11 @@
 //! The configuration of the core, with its defaults.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::fsck::FsckDepth;
-use super::provider::ProviderConfig;
+use super::provider::{ProviderCode, ProviderConfig};
 use super::signature::SigningSecret;
 use super::variant::{Fit, VariantSize};
 
@@ -43,9 +43,12 @@ pub struct PostgresConfig {
     pub schema: String,
     /// The most connections at a time.
     pub connections: usize,
-    /// `true`: no other process uses the database. A store whose bytes are in a private directory can be
-    /// opened only so.
+    /// `true`: no other server uses the database. A store whose bytes are in a private directory can be
+    /// opened only so. While such a server lives no other one may join it.
     pub only_server: bool,
+    /// The time after which a server that was not seen is taken for gone, and others end what it left: its
+    /// leases, and the objects that it was writing.
+    pub server_timeout: Duration,
 }
 
 impl PostgresConfig {
@@ -57,6 +60,7 @@ impl PostgresConfig {
             schema: "filestore".to_owned(),
             connections: 16,
             only_server: false,
+            server_timeout: Duration::from_secs(30),
         }
     }
 }
@@ -67,6 +71,7 @@ impl fmt::Debug for PostgresConfig {
             .field("schema", &self.schema)
             .field("connections", &self.connections)
             .field("only_server", &self.only_server)
+            .field("server_timeout", &self.server_timeout)
             .finish_non_exhaustive()
     }
 }
@@ -146,13 +151,63 @@ impl Default for StoreConfig {
     }
 }
 
-/// A place for snapshots.
+/// A place for snapshots, by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackupDestination {
     /// The name by which callers ask for it.
     pub name: String,
-    /// The directory.
-    pub path: PathBuf,
+    /// The place.
+    pub place: BackupPlace,
+}
+
+impl BackupDestination {
+    /// Names a directory, or a provider of the configuration.
+    pub fn new(name: impl Into<String>, place: impl Into<BackupPlace>) -> Self {
+        Self { name: name.into(), place: place.into() }
+    }
+}
+
+/// A place for snapshots.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BackupPlace {
+    /// A directory of this machine.
+    Directory(PathBuf),
+    /// A provider of the configuration, which may hold files as well.
+    Provider(ProviderCode),
+}
+
+impl From<PathBuf> for BackupPlace {
+    fn from(path: PathBuf) -> Self {
+        Self::Directory(path)
+    }
+}
+
+impl From<&Path> for BackupPlace {
+    fn from(path: &Path) -> Self {
+        Self::Directory(path.to_owned())
+    }
+}
+
+impl From<&str> for BackupPlace {
+    /// Makes the place of a directory.
+    fn from(path: &str) -> Self {
+        Self::Directory(path.into())
+    }
+}
+
+impl From<ProviderCode> for BackupPlace {
+    fn from(code: ProviderCode) -> Self {
+        Self::Provider(code)
+    }
+}
+
+impl fmt::Display for BackupPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directory(path) => write!(f, "{}", path.display()),
+            Self::Provider(code) => write!(f, "the provider {code}"),
+        }
+    }
 }
 
 /// Limits of an upload.

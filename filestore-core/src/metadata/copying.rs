@@ -1,7 +1,8 @@
 //! The tables of a store, as one engine hands them to another: row by row, as they are stored.
 //!
 //! # Not here
-//! Totals, which triggers keep; holds, which end with the process that took them; marks of commits.
+//! Totals, which triggers keep; holds, which end with the process that took them; marks of commits; servers, and
+//! what they have under way.
 
 /// A value in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -26,6 +26,7 @@ mod syncs;
 mod intents;
 mod signatures;
 mod holds;
+mod servers;
 mod upkeep;
 mod inspection;
 mod stored;
@@ -49,6 +50,7 @@ pub use inspection::{
 pub use intents::Intents;
 pub use keys::Keys;
 pub use purges::Purges;
+pub use servers::{Company, SecretsVersion, Servers};
 pub use signatures::Signatures;
 pub use syncs::Syncs;
 pub use types::{
@@ -59,7 +61,7 @@ pub use types::{
 };
 pub use upkeep::Upkeep;
 
-/// All that a store needs of a database, in ten groups.
+/// All that a store needs of a database, in eleven groups.
 ///
 /// | group | methods |
 /// |---|---|
@@ -71,14 +73,25 @@ pub use upkeep::Upkeep;
 /// | [`Intents`] | objects on their way to a provider, and the holders of files |
 /// | [`Signatures`] | secrets that sign URLs, signed uploads that were made |
 /// | [`Holds`] | what snapshots under way keep from being removed |
+/// | [`Servers`] | who else works on the database: what is left of those that are gone, what one does at a time |
 /// | [`Upkeep`] | settings, health and closing |
 /// | [`Inspection`] | what checks of the store ask |
 ///
 /// # Claims
 /// A claim carries a [`Lease`]: until it ends no other run gets the same row, and after it the row can
-/// be claimed again. Its owner tells runs apart; a call of another owner changes nothing.
+/// be claimed again. Its owner tells runs apart ([`Servers::run_name`]); a call of another owner changes nothing.
 pub trait Metadata:
-    Files + Bindings + Keys + Purges + Syncs + Intents + Signatures + Holds + Upkeep + Inspection
+    Files
+    + Bindings
+    + Keys
+    + Purges
+    + Syncs
+    + Intents
+    + Signatures
+    + Holds
+    + Servers
+    + Upkeep
+    + Inspection
 {
 }
 
@@ -91,6 +104,7 @@ impl<E> Metadata for E where
         + Intents
         + Signatures
         + Holds
+        + Servers
         + Upkeep
         + Inspection
 {

@@ -73,8 +73,7 @@ pub trait Purges: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Vec<ProviderBacklog>>;
 
-    /// Lists up to `limit` dropped blobs of `holder` with `not_before` ≤ `now`, oldest first. Removal
-    /// is idempotent, so they need no lease.
+    /// Lists up to `limit` dropped blobs of `holder` with `not_before` ≤ `now`, oldest first.
     async fn due_blobs(
         &self,
         holder: &ProviderCode,
@@ -82,10 +81,33 @@ pub trait Purges: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<DueBlob>>;
 
+    /// Claims up to `limit` dropped blobs that [`due_blobs`](Self::due_blobs) lists. Removal is idempotent: an
+    /// engine that one process has for itself need not keep the claim.
+    async fn claim_blobs(
+        &self,
+        lease: Lease<'_>,
+        holder: &ProviderCode,
+        limit: usize,
+    ) -> Result<Vec<DueBlob>> {
+        self.due_blobs(holder, lease.now, limit).await
+    }
+
+    /// Makes the leases of dropped blobs of `owner` last until `lease_until`.
+    async fn renew_blobs(&self, owner: &str, lease_until: Timestamp) -> Result<()> {
+        let _ = (owner, lease_until);
+        Ok(())
+    }
+
+    /// Releases all dropped blobs that `owner` has claimed: they are due at once.
+    async fn release_blobs(&self, owner: &str) -> Result<()> {
+        let _ = owner;
+        Ok(())
+    }
+
     /// Forgets dropped blobs whose bytes are confirmed absent, and notes it for the receipts. Those still within their grace period
     /// stay, and come due once more at its end: a delayed write may land until then. A purge that
-    /// waits for one of the blobs goes on. A blob that another run has finished meanwhile is passed over,
-    /// also if a later one has got its id.
+    /// waits for one of the blobs goes on. A blob that another run has finished or claimed meanwhile is passed
+    /// over, also if a later one has got its id.
     async fn finish_blobs(&self, blobs: &[DueBlob], now: Timestamp) -> Result<()>;
 
     /// Ends the waits after failures of up to `limit` purges, dropped blobs and copies each of
@@ -93,6 +115,6 @@ pub trait Purges: Send + Sync + 'static {
     async fn end_waits(&self, provider: &ProviderCode, now: Timestamp, limit: usize)
     -> Result<u64>;
 
-    /// Postpones a dropped blob after a failed removal, unless another run has finished it.
+    /// Postpones a dropped blob after a failed removal, unless another run has finished or claimed it.
     async fn postpone_blob(&self, blob: &DueBlob, retry_at: Timestamp) -> Result<()>;
 }

@@ -316,6 +316,8 @@ pub struct DueBlob {
     pub blob: DroppedBlob,
     /// The number of failed removals so far.
     pub attempts: u32,
+    /// The run that has claimed the blob, where the engine keeps claims.
+    pub owner: Option<String>,
 }
 
 /// A file claimed for a copy to its organization's provider.
@@ -385,7 +387,7 @@ pub struct WriteIntent {
     /// The instant of the intent.
     pub begun_at: Timestamp,
     /// The run that writes the object and renews the intent; `None` for a request, which ends within
-    /// its deadline.
+    /// its deadline. The note ends with the server of either.
     pub owner: Option<String>,
 }
 

@@ -31,8 +31,8 @@ pub trait Upkeep: Send + Sync + 'static {
     /// settings stay. The name `store_id` is refused.
     async fn put_settings(&self, values: BTreeMap<String, String>) -> Result<()>;
 
-    /// Ends all leases and holds, and SYNCING files are PENDING again: at start, when no other process
-    /// can have one.
+    /// Ends all leases, holds and entries, and SYNCING files are PENDING again: at start, when no other process
+    /// can have one ([`Servers::company`](super::Servers::company)).
     async fn clear_leases(&self) -> Result<()>;
 
     /// Makes failed purges and syncs wait no longer than until `retries`, and dropped blobs no longer

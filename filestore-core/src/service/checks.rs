@@ -1,4 +1,5 @@
-//! The register of checks under way: one at a time.
+//! The register of checks under way: one at a time on this server. Of several servers one runs the check that was
+//! asked for, and one the scrub, which may be another (`under_way`).
 //!
 //! # Locking
 //! `turn` is held for a whole check, and `running` for a few instructions. A check that is asked for
@@ -10,6 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 
+use super::Inner;
+use super::under_way::{Entered, Entry};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::fsck::FsckRunning;
 use crate::metadata::CheckName;
@@ -41,6 +44,7 @@ pub(crate) struct CheckProgress {
 pub(crate) struct RegisteredCheck {
     register: Arc<Register>,
     progress: Arc<CheckProgress>,
+    entry: Option<Entry>,
     _wish: Option<Wish>,
     _turn: OwnedMutexGuard<()>,
 }
@@ -57,7 +61,7 @@ impl Drop for Wish {
 impl Checks {
     /// Enters a check that was asked for. `Conflict` while another one is under way; a scrub is told to
     /// stop.
-    pub(crate) async fn begin_asked(&self) -> Result<RegisteredCheck> {
+    async fn begin_asked(&self) -> Result<RegisteredCheck> {
         let register = &self.0;
         if register.is_asked.swap(true, Ordering::AcqRel) {
             return Err(Error::new(ErrorKind::Conflict, "a check of the store is under way"));
@@ -70,7 +74,7 @@ impl Checks {
     }
 
     /// Enters a scrub; `None` while another check is under way.
-    pub(crate) fn begin_scrub(&self) -> Option<RegisteredCheck> {
+    fn begin_scrub(&self) -> Option<RegisteredCheck> {
         if self.0.is_asked.load(Ordering::Acquire) {
             return None;
         }
@@ -94,7 +98,8 @@ impl Checks {
             is_told_to_stop: AtomicBool::new(false),
         });
         *self.0.running.lock() = Some(Arc::clone(&progress));
-        RegisteredCheck { register: Arc::clone(&self.0), progress, _wish: wish, _turn: turn }
+        let register = Arc::clone(&self.0);
+        RegisteredCheck { register, progress, entry: None, _wish: wish, _turn: turn }
     }
 
     /// Describes the check under way, if there is one.
@@ -108,6 +113,32 @@ impl Checks {
         let Some(progress) = &*running else { return false };
         progress.is_told_to_stop.store(true, Ordering::Relaxed);
         true
+    }
+}
+
+impl Inner {
+    /// Enters a check that was asked for, for this server and all others. `Conflict` while another one is under
+    /// way on any.
+    pub(crate) async fn begin_asked_check(&self) -> Result<RegisteredCheck> {
+        let mut check = self.checks.begin_asked().await?;
+        match self.enter("check".to_owned()).await? {
+            Entered::Alone(entry) => check.entry = entry,
+            Entered::Elsewhere => {
+                let message = "a check of the store is under way on another server";
+                return Err(Error::new(ErrorKind::Conflict, message));
+            }
+        }
+        Ok(check)
+    }
+
+    /// Enters a scrub; `None` while another check is under way here, or a scrub on another server.
+    pub(crate) async fn begin_scrub(&self) -> Result<Option<RegisteredCheck>> {
+        let Some(mut check) = self.checks.begin_scrub() else { return Ok(None) };
+        match self.enter("scrub".to_owned()).await? {
+            Entered::Alone(entry) => check.entry = entry,
+            Entered::Elsewhere => return Ok(None),
+        }
+        Ok(Some(check))
     }
 }
 

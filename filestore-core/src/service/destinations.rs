@@ -1,28 +1,34 @@
-//! The directories that snapshots were taken to, as the store remembers them.
+//! The destinations that snapshots were taken to, as the store remembers them.
 //!
 //! # Purpose
-//! Disks are mounted in turn at one path. Only the id in its marker tells which of them stands there, so
-//! that a receipt does not take the absence from one for the absence from the other.
+//! Disks are mounted in turn at one path, and a provider's code may come to mean another bucket. Only the id
+//! in its marker tells which of them stands there, so that a receipt does not take the absence from one for
+//! the absence from the other.
 //!
 //! # Format
-//! A setting for each path lists the ids of the directories that stood there, with commas. Earlier versions
-//! wrote `1`, for a directory without an id; it has the next id that is noted.
+//! A setting for each path, or for `provider:` and a code, lists the ids of the destinations that stood there,
+//! with commas. Earlier versions wrote `1`, for a directory without an id; it has the next id that is noted.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
 
 use super::FileStore;
+use crate::domain::config::BackupPlace;
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::id::DestinationId;
-use crate::storage::backup::{Present, present_at};
+use crate::domain::id::{DestinationId, Sha256};
+use crate::domain::provider::ProviderCode;
+use crate::storage::backup::{
+    Known, LookedFor, Present, look_for, look_for_at, present_at, present_at_provider,
+};
 use crate::tasks;
 
-/// The beginning of the settings that name directories of snapshots; the path follows.
+/// The beginning of the settings that name destinations; the path follows, or the word for providers and a code.
 const MARKED: &str = "backup_marked:";
+const PROVIDER: &str = "provider:";
 
 /// Looks at destinations of backups that run at once.
 pub(super) const LOOKS_AT_ONCE: usize = 4;
@@ -89,18 +95,30 @@ impl Stood {
     }
 }
 
-/// Takes the directories of snapshots out of the settings, by path.
-pub(super) fn all_in(settings: &BTreeMap<String, String>) -> Result<BTreeMap<PathBuf, Stood>> {
+/// Takes the destinations out of the settings, by their places.
+pub(super) fn all_in(settings: &BTreeMap<String, String>) -> Result<BTreeMap<BackupPlace, Stood>> {
     let named = settings.iter().filter_map(|(name, value)| {
-        let path = name.strip_prefix(MARKED)?;
-        Some((PathBuf::from(path), name, value))
+        let text = name.strip_prefix(MARKED)?;
+        Some((place_of(text, name), name, value))
     });
-    named.map(|(path, name, value)| Ok((path, read(name, value)?))).collect()
+    named.map(|(place, name, value)| Ok((place?, read(name, value)?))).collect()
 }
 
-/// Returns the path by which a directory is remembered.
-pub(super) fn remembered(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+fn place_of(text: &str, name: &str) -> Result<BackupPlace> {
+    match text.strip_prefix(PROVIDER) {
+        Some(code) => code.parse().map(BackupPlace::Provider).map_err(|_| unreadable(name)),
+        None => Ok(Path::new(text).into()),
+    }
+}
+
+/// Returns the place by which a destination is remembered.
+pub(super) fn remembered(place: &BackupPlace) -> BackupPlace {
+    match place {
+        BackupPlace::Directory(path) => {
+            std::path::absolute(path).unwrap_or_else(|_| path.clone()).into()
+        }
+        BackupPlace::Provider(_) => place.clone(),
+    }
 }
 
 impl FileStore {
@@ -121,25 +139,27 @@ impl FileStore {
             look.await.unwrap_or_else(|lost| Err(Error::internal("reading snapshots", lost)))
         };
 
-        timeout(LOOK_LIMIT, look).await.unwrap_or_else(|_| {
-            Err(Error::new(ErrorKind::Busy, "a destination of backups does not answer"))
-        })
+        within_limit(look).await
     }
 
     /// Returns the directories of snapshots that stood at a path.
-    pub(crate) async fn stood_at(&self, path: &Path) -> Result<Stood> {
-        let name = setting_of(path);
+    pub(crate) async fn stood_at(&self, place: &BackupPlace) -> Result<Stood> {
+        let name = setting_of(place);
         let settings = self.inner.metadata.settings().await?;
         settings.get(&name).map_or_else(|| Ok(Stood::default()), |value| read(&name, value))
     }
 
     /// Notes that a directory of snapshots stands at a path, so that it is known again, and receipts look
     /// for it, whether or not the configuration names it.
-    pub(crate) async fn note_destination_at(&self, path: &Path, id: DestinationId) -> Result<()> {
+    pub(crate) async fn note_destination_at(
+        &self,
+        place: &BackupPlace,
+        id: DestinationId,
+    ) -> Result<()> {
         let _changing = self.inner.destinations.lock().await;
-        let mut stood = self.stood_at(path).await?;
+        let mut stood = self.stood_at(place).await?;
         if stood.note(id) {
-            self.remember(path, &stood).await?;
+            self.remember(place, &stood).await?;
         }
         Ok(())
     }
@@ -148,16 +168,21 @@ impl FileStore {
     /// there; returns how many. `NotFound` if there is none.
     pub(crate) async fn forget_destinations_at(
         &self,
-        path: &Path,
+        place: &BackupPlace,
         id: Option<DestinationId>,
     ) -> Result<u64> {
-        let looked = path.to_owned();
-        let present = self.look(move || present_at(&looked)).await?;
+        let present = match place {
+            BackupPlace::Directory(path) => {
+                let looked = path.clone();
+                self.look(move || present_at(&looked)).await?
+            }
+            BackupPlace::Provider(code) => self.present_at_provider(code).await?,
+        };
         let _changing = self.inner.destinations.lock().await;
-        let mut stood = self.stood_at(path).await?;
+        let mut stood = self.stood_at(place).await?;
         let forgotten = stood.forget(id, present);
         if forgotten > 0 {
-            self.remember(path, &stood).await?;
+            self.remember(place, &stood).await?;
             return Ok(forgotten);
         }
 
@@ -168,22 +193,61 @@ impl FileStore {
         Err(Error::not_found("backup destination that is not there any more"))
     }
 
-    async fn remember(&self, path: &Path, stood: &Stood) -> Result<()> {
-        let setting = (setting_of(path), stood.to_value());
+    /// Tells what a provider has. One that is gone from the configuration has nothing here.
+    async fn present_at_provider(&self, code: &ProviderCode) -> Result<Present> {
+        let providers = self.providers();
+        match providers.cloud(code) {
+            Ok(cloud) => within_limit(present_at_provider(cloud)).await,
+            Err(_) => Ok(Present::Nothing),
+        }
+    }
+
+    /// Looks for contents in a destination.
+    pub(super) async fn look_in(
+        &self,
+        place: &BackupPlace,
+        digests: Vec<Sha256>,
+        known: Known,
+    ) -> Result<LookedFor> {
+        match place {
+            BackupPlace::Directory(path) => {
+                let path = path.clone();
+                self.look(move || look_for(&path, &digests, known)).await
+            }
+            BackupPlace::Provider(code) => {
+                let providers = self.providers();
+                within_limit(look_for_at(providers.cloud(code)?, &digests, known)).await
+            }
+        }
+    }
+
+    async fn remember(&self, place: &BackupPlace, stood: &Stood) -> Result<()> {
+        let setting = (setting_of(place), stood.to_value());
         self.inner.metadata.put_settings([setting].into()).await
     }
 }
 
-fn setting_of(path: &Path) -> String {
-    format!("{MARKED}{}", remembered(path).display())
+fn setting_of(place: &BackupPlace) -> String {
+    match remembered(place) {
+        BackupPlace::Directory(path) => format!("{MARKED}{}", path.display()),
+        BackupPlace::Provider(code) => format!("{MARKED}{PROVIDER}{code}"),
+    }
+}
+
+/// Waits for a look no longer than [`LOOK_LIMIT`]: then it is `Busy`.
+async fn within_limit<T>(look: impl Future<Output = Result<T>>) -> Result<T> {
+    timeout(LOOK_LIMIT, look).await.unwrap_or_else(|_| {
+        Err(Error::new(ErrorKind::Busy, "a destination of backups does not answer"))
+    })
 }
 
 fn read(name: &str, value: &str) -> Result<Stood> {
-    Stood::read(value).ok_or_else(|| {
-        let message =
-            format!("the database holds a setting of backups that cannot be read: {name}");
-        Error::new(ErrorKind::Unusable, message)
-    })
+    Stood::read(value).ok_or_else(|| unreadable(name))
+}
+
+fn unreadable(name: &str) -> Error {
+    let message = format!("the database holds a setting of backups that cannot be read: {name}");
+    Error::new(ErrorKind::Unusable, message)
 }
 
 #[cfg(test)]

@@ -3,42 +3,81 @@
 use std::sync::Arc;
 
 use super::last_used::Age;
+#[cfg(feature = "postgres")]
+use super::open::has_nothing;
 use crate::domain::clock::Clock;
 #[cfg(feature = "postgres")]
 use crate::domain::config::PostgresConfig;
 use crate::domain::config::StoreConfig;
-use crate::domain::error::Result;
+use crate::domain::error::{Error, ErrorKind, Result};
+#[cfg(feature = "postgres")]
+use crate::domain::status::Location;
 use crate::metadata::Metadata;
 #[cfg(feature = "postgres")]
 use crate::metadata::postgres::PostgresOptions;
-
-/// Opens the database that the configuration names.
-///
-/// The bytes are in a directory that other servers do not see. So another server that used the same records
-/// would take every file of this one for lost: the configuration must say that there is none.
+use crate::storage::DataDir;
 #[cfg(feature = "postgres")]
-pub(super) async fn open(config: &StoreConfig, clock: &Clock) -> Result<(Arc<dyn Metadata>, Age)> {
+use crate::tasks;
+
+/// Opens the database that the configuration names, and joins the servers that use it.
+///
+/// Bytes in a private directory are lost for other servers, which would take every file of this one for
+/// damaged: so the configuration must name a backend that all share, or say that there is no other server.
+#[cfg(feature = "postgres")]
+pub(super) async fn open(
+    config: &StoreConfig,
+    clock: &Clock,
+    dir: &DataDir,
+) -> Result<(Arc<dyn Metadata>, Age)> {
     use crate::domain::config::MetadataPlace;
-    use crate::domain::error::{Error, ErrorKind};
     use crate::domain::id::StoreId;
-    use crate::metadata::Upkeep as _;
-    use crate::metadata::postgres::PostgresMetadata;
+    use crate::metadata::postgres::{PostgresMetadata, ServerIdentity};
+    use crate::metadata::{Company, Servers as _, Upkeep as _};
 
     let MetadataPlace::Postgres(place) = &config.metadata else {
         unreachable!("a database in the directory was opened with the directory");
     };
-    if !place.only_server {
-        let message = "the records are in PostgreSQL and the files in a private directory, which other servers cannot \
-                       read: set postgres.only_server to true if there are none";
-        return Err(Error::new(ErrorKind::Unusable, message).with_field("postgres.only_server"));
+    if !place.only_server && !has_backend(config) {
+        return Err(private_directory(
+            "the records are in PostgreSQL and the files in a private directory",
+        ));
     }
 
-    let options = postgres_options(config, place)?;
+    let options = postgres_options(config, place)?.watched();
     let fresh = StoreId::generate(clock.now());
     let metadata = PostgresMetadata::open_known_as(fresh, &options).await?;
-    metadata.await_writers().await?;
     let age = if metadata.store_id() == fresh { Age::New } else { Age::Old };
+    if !place.only_server {
+        metadata.check_clock(|| clock.now().as_millis()).await?;
+        if !has_nothing(&metadata).await? {
+            return Err(private_directory("some of the files are still in a private directory"));
+        }
+    }
+
+    let dir = dir.clone();
+    let name = tasks::blocking(move || dir.server_name()).await;
+    let name = name.map_err(|lost| Error::internal("naming the server", lost))??;
+    metadata.await_writers(&name).await?;
+    metadata.join(ServerIdentity { name, is_only: place.only_server }).await?;
+    if metadata.company() == Company::Others {
+        tracing::info!("this server shares its database and its files with others");
+    }
     Ok((Arc::new(metadata), age))
+}
+
+#[cfg(feature = "postgres")]
+fn has_backend(config: &StoreConfig) -> bool {
+    config.providers.iter().any(|provider| provider.location == Location::Local)
+}
+
+#[cfg(feature = "postgres")]
+fn private_directory(fact: &str) -> Error {
+    let message = format!(
+        "{fact}, which other servers cannot read: set local.backend to a provider that all servers share, and move \
+         what is in the directory there (`filestore migrate run --org N --to LOCAL`); or set postgres.only_server to \
+         true if there are no other servers"
+    );
+    Error::new(ErrorKind::Unusable, message).with_field("postgres.only_server")
 }
 
 /// Describes the database that a configuration names to the engine.
@@ -50,6 +89,7 @@ pub(crate) fn postgres_options(
     let options = PostgresOptions::new(&place.address)?
         .with_schema(&place.schema)
         .with_connections(place.connections)
+        .with_server_timeout(place.server_timeout)
         .with_durability(config.durability);
     Ok(match &place.password {
         Some(password) => options.with_password(password),
@@ -60,9 +100,11 @@ pub(crate) fn postgres_options(
 /// Refuses: the program was built without the engine.
 #[cfg(not(feature = "postgres"))]
 #[expect(clippy::unused_async, reason = "its twin waits")]
-pub(super) async fn open(_: &StoreConfig, _: &Clock) -> Result<(Arc<dyn Metadata>, Age)> {
-    use crate::domain::error::{Error, ErrorKind};
-
+pub(super) async fn open(
+    _: &StoreConfig,
+    _: &Clock,
+    _: &DataDir,
+) -> Result<(Arc<dyn Metadata>, Age)> {
     let message =
         "the records are in PostgreSQL, and this program was built without the feature postgres";
     Err(Error::new(ErrorKind::Unusable, message).with_field("metadata"))

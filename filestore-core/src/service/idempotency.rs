@@ -1,7 +1,8 @@
 //! Idempotency keys: a request that is sent twice is done once.
 //!
 //! A key is scoped to the caller and the organization. While a request runs its key is held in
-//! memory ([`IdempotencyGuard`]); its reply is committed in the same transaction as its records.
+//! memory, and by an entry for other servers ([`IdempotencyGuard`]); its reply is committed in the same
+//! transaction as its records.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256 as Hasher};
 
 use super::FileStore;
+use super::under_way::{Entered, Entry};
 use super::upload::Uploads;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::OrganizationId;
@@ -28,6 +30,7 @@ pub struct IdempotencyGuard {
     running: Arc<KeysInUse>,
     pub(super) organization: OrganizationId,
     pub(super) key: String,
+    entry: Option<Entry>,
 }
 
 impl Drop for IdempotencyGuard {
@@ -44,7 +47,7 @@ impl Uploads<'_> {
     ///
     /// `IdempotencyInProgress` while a request with the same key runs; `InvalidField` for a key
     /// that is empty, longer than 255 bytes or not printable ASCII.
-    pub fn begin_idempotent(
+    pub async fn begin_idempotent(
         self,
         organization: &OrganizationId,
         caller: &str,
@@ -64,19 +67,29 @@ impl Uploads<'_> {
         let key = format!("{caller}\n{key}");
         let running = &self.store.inner.idempotency;
         if !running.0.lock().insert((organization.clone(), key.clone())) {
-            return Err(Error::new(
-                ErrorKind::IdempotencyInProgress,
-                "a request with this idempotency key still runs",
-            )
-            .with_retry_after_secs(1));
+            return Err(in_progress());
         }
 
-        Ok(IdempotencyGuard {
+        let mut guard = IdempotencyGuard {
             running: Arc::clone(running),
             organization: organization.clone(),
             key,
-        })
+            entry: None,
+        };
+        let name = format!("idempotency {organization} {}", guard.key);
+        match self.store.inner.enter(name).await? {
+            Entered::Alone(entry) => guard.entry = entry,
+            // The other one may have come to its end: then there is a reply to give again.
+            Entered::Elsewhere if self.is_repeated(&guard).await? => {}
+            Entered::Elsewhere => return Err(in_progress()),
+        }
+        Ok(guard)
     }
+}
+
+fn in_progress() -> Error {
+    let message = "a request with this idempotency key still runs";
+    Error::new(ErrorKind::IdempotencyInProgress, message).with_retry_after_secs(1)
 }
 
 impl Uploads<'_> {

@@ -3,7 +3,8 @@
 //! # Purpose
 //! All keys are in memory as well as in the database, by the digest of their text: a request is let in
 //! without a query. A change is committed first, then taken over into memory, before its caller hears
-//! of it: a key that is reported as revoked is refused already.
+//! of it: a key that is reported as revoked is refused already. What other servers change is taken over by its
+//! version (`secrets`).
 //!
 //! # Locking
 //! Changes take turns ([`KeyRing::changing`]), so that memory follows them in the order of their
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::key_ring::KeyRing;
+use super::secrets::Recency;
 use super::{FileStore, Inner};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::KeyId;
@@ -92,7 +94,14 @@ impl Keys<'_> {
         if self.exist() {
             return Ok(None);
         }
-        self.insert(new, digest).await.map(Some)
+        match self.insert(new, digest).await {
+            // Another server that starts with the same configuration came first.
+            Err(_) if self.store.inner.metadata.has_keys().await? => {
+                self.store.refresh_secrets(Recency::Present).await?;
+                Ok(None)
+            }
+            made => made.map(Some),
+        }
     }
 
     /// Lists all keys, newest first: also those that are revoked or have expired, until others take

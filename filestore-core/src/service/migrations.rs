@@ -1,4 +1,5 @@
-//! The register of migrations under way: at most one for an organization.
+//! The register of migrations under way on this server: at most one for an organization. Other servers know of
+//! one by its entry (`under_way`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use super::Inner;
+use super::under_way::{Entered, Entry};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::OrganizationId;
 use crate::domain::provider::ProviderCode;
@@ -30,19 +33,19 @@ pub(crate) struct RegisteredMigration {
     all: Migrations,
     organization: OrganizationId,
     progress: Arc<MigrationProgress>,
+    entry: Option<Entry>,
 }
 
 impl Migrations {
     /// Enters a migration of `organization` to `target`. `Conflict` while another one is under way.
-    pub(crate) fn begin(
+    fn begin(
         &self,
         organization: &OrganizationId,
         target: &ProviderCode,
     ) -> Result<RegisteredMigration> {
         let mut entries = self.0.lock();
         if entries.contains_key(organization) {
-            let message = format!("a migration of organization {organization} is under way");
-            return Err(Error::new(ErrorKind::Conflict, message).with_field("organization"));
+            return Err(under_way(organization, ""));
         }
 
         let progress = Arc::new(MigrationProgress {
@@ -53,7 +56,8 @@ impl Migrations {
         });
         entries.insert(organization.clone(), Arc::clone(&progress));
 
-        Ok(RegisteredMigration { all: self.clone(), organization: organization.clone(), progress })
+        let organization = organization.clone();
+        Ok(RegisteredMigration { all: self.clone(), organization, progress, entry: None })
     }
 
     /// Reports how far the migration of `organization` has come, if one is under way.
@@ -84,6 +88,27 @@ impl Migrations {
             progress.stop();
         }
     }
+}
+
+impl Inner {
+    /// Enters a migration for this server and all others. `Conflict` while another one is under way on any.
+    pub(crate) async fn begin_migration(
+        &self,
+        organization: &OrganizationId,
+        target: &ProviderCode,
+    ) -> Result<RegisteredMigration> {
+        let mut registered = self.migrations.begin(organization, target)?;
+        match self.enter(format!("migration {organization}")).await? {
+            Entered::Alone(entry) => registered.entry = entry,
+            Entered::Elsewhere => return Err(under_way(organization, " on another server")),
+        }
+        Ok(registered)
+    }
+}
+
+fn under_way(organization: &OrganizationId, place: &str) -> Error {
+    let message = format!("a migration of organization {organization} is under way{place}");
+    Error::new(ErrorKind::Conflict, message).with_field("organization")
 }
 
 impl MigrationProgress {

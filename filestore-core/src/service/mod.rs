@@ -61,6 +61,8 @@ pub(crate) mod checks;
 mod traffic;
 pub(crate) mod wake;
 pub(crate) mod at_work;
+pub(crate) mod under_way;
+mod secrets;
 
 use std::sync::Arc;
 
@@ -108,6 +110,7 @@ pub use request::{
     BatchItem, Change, Edit, GivenName, IfMatch, NewBatch, NewUpload, PartHints, Preconditions,
     Replacement, Uploaded,
 };
+pub use secrets::Recency;
 pub use signing::Signing;
 pub use upload::Uploads;
 pub use variant::VariantRequest;
@@ -183,6 +186,8 @@ pub(crate) struct Inner {
     /// The beginning of the last flush of everything, where uploads are not flushed one by one.
     flushed_at: Mutex<Option<Instant>>,
     keys: key_ring::KeyRing,
+    /// The version of `keys` and `signing`, where other servers may change them.
+    loaded_secrets: secrets::LoadedSecrets,
     idempotency: Arc<idempotency::KeysInUse>,
     permits: Arc<permits::PermitsInUse>,
     quota: Arc<quota::Ledger>,
@@ -190,6 +195,8 @@ pub(crate) struct Inner {
     signing: signing::SigningSecrets,
     /// Lets one change of the keys that sign receipts run at a time.
     receipt_keys: tokio::sync::Mutex<()>,
+    /// The instant up to which it is known what other servers have removed; `None` before the first look.
+    pub(crate) removals_seen: tokio::sync::Mutex<Option<Timestamp>>,
     /// Held while what is remembered of directories of snapshots changes.
     destinations: tokio::sync::Mutex<()>,
     /// Turns of those that look at destinations of backups.

@@ -13,6 +13,7 @@ use super::last_used::{self, Age, Opener, Settled};
 use super::migrations::Migrations;
 use super::provider_identity::MarkedProviders;
 use super::publish::PublishQueue;
+use super::secrets::LoadedSecrets;
 use super::signing::SigningSecrets;
 use super::traffic::Traffic;
 use super::wake::Wake;
@@ -185,7 +186,7 @@ impl FileStoreBuilder {
         let (metadata, age) = if let Some(here) = database {
             here
         } else {
-            let (metadata, age) = Box::pin(external_database::open(&config, &clock)).await?;
+            let (metadata, age) = Box::pin(external_database::open(&config, &clock, &dir)).await?;
             check_unused(&dir, &*metadata).await?;
             (metadata, age)
         };
@@ -194,6 +195,7 @@ impl FileStoreBuilder {
         let Settled { standing, missing_backend } =
             last_used::settle(&*metadata, &mut config, opener, age).await?;
 
+        let loaded_secrets = LoadedSecrets::before_reading(&*metadata).await?;
         let signing = SigningSecrets::load(&*metadata, &config.signing).await?;
         let staged = StagedLedger::new(StagedLimits::from(&config.limits));
         let ledger = MarkedProviders::ledger(Arc::clone(&metadata));
@@ -224,10 +226,12 @@ impl FileStoreBuilder {
                 missing_backend,
                 flushed_at: Mutex::default(),
                 keys,
+                loaded_secrets,
                 idempotency: Arc::new(idempotency::KeysInUse::default()),
                 permits: Arc::new(permits::PermitsInUse::default()),
                 quota: Arc::new(quota::Ledger::default()),
                 receipt_keys: tokio::sync::Mutex::new(()),
+                removals_seen: tokio::sync::Mutex::default(),
                 destinations: tokio::sync::Mutex::new(()),
                 destination_looks: Arc::new(tokio::sync::Semaphore::new(
                     super::destinations::LOOKS_AT_ONCE,
@@ -319,7 +323,7 @@ async fn is_unused(dir: &DataDir) -> Result<bool> {
 }
 
 /// Tells whether no record and no dropped blob is in the data directory: a new one can take its place.
-async fn has_nothing(metadata: &dyn Metadata) -> Result<bool> {
+pub(super) async fn has_nothing(metadata: &dyn Metadata) -> Result<bool> {
     let local = ProviderCode::local();
     let ever = Timestamp::from_millis(i64::MAX);
     Ok(metadata.blobs_at(&local, 1).await?.is_empty()

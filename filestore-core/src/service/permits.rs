@@ -1,7 +1,7 @@
 //! Permits of signed uploads that run now.
 //!
-//! A permit is spent by the commit of its upload. Until then it is held in memory ([`PermitGuard`]), so
-//! that one signed URL never buys more than one staged file at a time.
+//! A permit is spent by the commit of its upload. Until then it is held in memory, and by an entry for other
+//! servers ([`PermitGuard`]), so that one signed URL never buys more than one staged file at a time.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::signing::{Signing, permit_spent};
+use super::under_way::{Entered, Entry};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::signed_url::UploadPermit;
 
@@ -21,6 +22,7 @@ pub(super) struct PermitsInUse(Mutex<HashSet<String>>);
 pub struct PermitGuard {
     running: Arc<PermitsInUse>,
     nonce: String,
+    entry: Option<Entry>,
 }
 
 impl Drop for PermitGuard {
@@ -38,14 +40,24 @@ impl Signing<'_> {
         let inner = &self.store.inner;
         let running = &inner.permits;
         if !running.0.lock().insert(permit.nonce.clone()) {
-            let message = "an upload with this signed URL still runs: each is good for one file";
-            return Err(Error::new(ErrorKind::SignatureUsed, message).with_retry_after_secs(1));
+            return Err(in_use());
         }
 
-        let guard = PermitGuard { running: Arc::clone(running), nonce: permit.nonce.clone() };
+        let nonce = permit.nonce.clone();
+        let mut guard = PermitGuard { running: Arc::clone(running), nonce, entry: None };
+        let entered = inner.enter(format!("permit {}", permit.nonce)).await?;
         if inner.metadata.is_permit_used(&permit.nonce).await? {
             return Err(permit_spent());
         }
+        match entered {
+            Entered::Alone(entry) => guard.entry = entry,
+            Entered::Elsewhere => return Err(in_use()),
+        }
         Ok(guard)
     }
+}
+
+fn in_use() -> Error {
+    let message = "an upload with this signed URL still runs: each is good for one file";
+    Error::new(ErrorKind::SignatureUsed, message).with_retry_after_secs(1)
 }

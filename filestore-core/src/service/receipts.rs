@@ -14,19 +14,18 @@
 //! `receipt_keys` lets one change of the keys run at a time. Nothing is cached: receipts are rare.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use super::FileStore;
 use super::destinations::{self, Stood};
 use crate::domain::clock::Timestamp;
-use crate::domain::config::BackupDestination;
+use crate::domain::config::{BackupDestination, BackupPlace};
 use crate::domain::erasure::ErasedPlace;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{FileId, Sha256};
 use crate::domain::receipt::{HoldingSnapshot, LookedAt, PurgeReceipt, PurgedFile, UNNAMED};
 use crate::domain::receipt_key::{ReceiptKey, ReceiptKeyInfo, SignedReceipt};
 use crate::domain::scope::Scope;
-use crate::storage::backup::{Found, Known, look_for};
+use crate::storage::backup::{Known, LookedFor};
 use crate::tasks;
 
 /// The beginning of the settings that hold keys; the public key follows.
@@ -121,7 +120,7 @@ impl Receipts<'_> {
     async fn look_at_backups(
         self,
         file: &PurgedFile,
-        mut used: BTreeMap<PathBuf, Stood>,
+        mut used: BTreeMap<BackupPlace, Stood>,
     ) -> Vec<LookedAt> {
         let inner = &self.store.inner;
         let contents = file.removed.iter().filter_map(|blob| blob.content);
@@ -129,19 +128,18 @@ impl Receipts<'_> {
 
         let named = inner.config().backup_destinations.clone().into_iter();
         let mut places: Vec<_> = named
-            .map(|BackupDestination { name, path }| {
-                let stood = used.remove(&destinations::remembered(&path)).unwrap_or_default();
-                (name, path, stood)
+            .map(|BackupDestination { name, place }| {
+                let stood = used.remove(&destinations::remembered(&place)).unwrap_or_default();
+                (name, place, stood)
             })
             .collect();
         let unnamed = used.into_iter().filter(|(_, stood)| !stood.is_empty());
-        places.extend(unnamed.map(|(path, stood)| (UNNAMED.to_owned(), path, stood)));
+        places.extend(unnamed.map(|(place, stood)| (UNNAMED.to_owned(), place, stood)));
 
         let mut all = Vec::new();
-        for (name, path, stood) in places {
+        for (name, place, stood) in places {
             let known = if stood.is_empty() { Known::Unused } else { Known::Used };
-            let digests = digests.clone();
-            let found = self.store.look(move || look_for(&path, &digests, known)).await;
+            let found = self.store.look_in(&place, digests.clone(), known).await;
             let mut looked = looked_at(name, inner.now(), found);
             looked.keep_those_of(file);
             all.extend(with_those_away(looked, &stood));
@@ -221,7 +219,7 @@ fn with_those_away(looked: LookedAt, stood: &Stood) -> Vec<LookedAt> {
 }
 
 /// Describes a destination. Callers are told a code, and the log why: the reason names paths.
-fn looked_at(destination: String, checked_at: Timestamp, found: Result<Found>) -> LookedAt {
+fn looked_at(destination: String, checked_at: Timestamp, found: Result<LookedFor>) -> LookedAt {
     let mut described = LookedAt {
         destination,
         destination_id: None,

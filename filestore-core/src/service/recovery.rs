@@ -3,6 +3,10 @@
 //! Only staging is looked at, so it takes as long as the crash left uploads, not as the store has
 //! files. A staged blob with a record is renamed forward; one without never had an answer and goes.
 //! Running it again, or crashing in it, changes nothing.
+//!
+//! # Several servers
+//! Staging is this server's own. Of leases and noted writes only those are ended that an earlier process of this
+//! server left, or a server that is gone ([`Company`]).
 
 use std::time::Duration;
 
@@ -11,6 +15,7 @@ use crate::domain::clock::Timestamp;
 use crate::domain::error::Result;
 use crate::domain::id::BlobId;
 use crate::domain::path::BlobKey;
+use crate::metadata::Company;
 use crate::tasks::step::{Step, reached};
 
 use super::Inner;
@@ -43,6 +48,14 @@ pub(crate) async fn recover(store: &FileStore) -> Result<()> {
         tracing::info!(forward, undone, "recovered staged uploads");
     }
 
+    match inner.metadata.company() {
+        Company::Alone => end_everything(store).await,
+        Company::Others => end_left(store).await,
+    }
+}
+
+/// Ends what any earlier process left: no other one uses the store.
+async fn end_everything(store: &FileStore) -> Result<()> {
     // All of them, also those of a clock that was ahead: nobody is left who writes.
     withdraw_stale_writes(store, Timestamp::from_millis(i64::MAX)).await;
     reached(Step::StaleWritesWithdrawn);
@@ -56,6 +69,23 @@ pub(crate) async fn recover(store: &FileStore) -> Result<()> {
         }
         outcome => outcome,
     }
+}
+
+/// Ends what earlier processes of this server left, and servers that are gone.
+async fn end_left(store: &FileStore) -> Result<()> {
+    let inner = store.inner();
+    inner.metadata.end_earlier(inner.now().plus(inner.late_write_grace(None))).await?;
+    end_gone(store).await
+}
+
+/// Ends what servers left that are gone.
+pub(crate) async fn end_gone(store: &FileStore) -> Result<()> {
+    let inner = store.inner();
+    let gone = inner.metadata.end_gone(inner.now().plus(inner.late_write_grace(None))).await?;
+    if gone > 0 {
+        tracing::info!(gone, "ended what servers had under way that are gone");
+    }
+    Ok(())
 }
 
 /// Looks the staged blobs of a page up. A blob whose record is damaged is unknown: it stays in staging,

@@ -38,7 +38,7 @@ use crate::tasks;
 pub(super) struct SigningSecrets {
     configured: Vec<SigningSecret>,
     stored: RwLock<Arc<[StoredSecret]>>,
-    changing: Mutex<()>,
+    pub(super) changing: Mutex<()>,
 }
 
 /// Signed URLs of a store; from [`FileStore::signing`].
@@ -244,7 +244,8 @@ impl SigningSecrets {
         Ok(secrets)
     }
 
-    async fn refresh(&self, metadata: &dyn Metadata) -> Result<()> {
+    /// Reads all stored secrets anew. The caller holds `changing`, or opens the store.
+    pub(super) async fn refresh(&self, metadata: &dyn Metadata) -> Result<()> {
         let stored = metadata.signing_secrets().await?;
         *self.stored.write() = stored.into();
         Ok(())

@@ -6,8 +6,10 @@
 //! blobs/<key>         blobs under their final names
 //! staging/<blob id>   blobs that are being received, or not renamed yet
 //! variants/           a cache; may be deleted at any time
+//! scratch/            copies of the database on their way to a provider, or from one
 //! damaged/            blobs that did not survive a power cut, by id; only with `durability = "process"`
 //! store-id            the id of the store, see `identity`
+//! server-id           the name of the server, where several share a database
 //! reserve             space kept for deletes on a full disk
 //! admin.sock          the administration of a running server
 //! ```
@@ -72,6 +74,14 @@ impl DataDir {
         }
         let dir = Self { held: Arc::new(Held { path, _lock: lock }) };
 
+        // A process that was killed left it.
+        match fs::remove_dir_all(dir.scratch()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(unusable(dir.path(), error));
+            }
+            _ => {}
+        }
+
         for part in [dir.blobs(), dir.staging(), dir.variants()] {
             create_with_parents(&part).map_err(|error| unusable(dir.path(), error))?;
         }
@@ -112,6 +122,11 @@ impl DataDir {
     /// Returns the path of the directory that converters work in.
     pub fn converters(&self) -> PathBuf {
         self.path().join("converters")
+    }
+
+    /// Returns the path of files that no later process needs. The directory is made when it is needed.
+    pub fn scratch(&self) -> PathBuf {
+        self.path().join("scratch")
     }
 
     /// Returns the path of the variant cache, an existing directory.

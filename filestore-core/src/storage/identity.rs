@@ -3,6 +3,7 @@
 //! ```text
 //! store-id         the id of the store, as the database has it
 //! blobs/.store-id  the same, as `blobs/` may be a disk of its own that is not mounted
+//! server-id        the name of the server that works in the directory, where several share a database
 //! ```
 //!
 //! # Purpose
@@ -20,12 +21,15 @@ use std::path::{Path, PathBuf};
 use super::data_dir::DataDir;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::StoreId;
+use crate::tasks;
 use crate::tasks::step::{Step, reached};
 
 const MARKER: &str = "store-id";
 
 /// No organization's directory begins with a dot.
 const BLOBS_MARKER: &str = ".store-id";
+
+const SERVER: &str = "server-id";
 
 /// The part that markers had in earlier openings of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,10 +100,32 @@ impl DataDir {
                 Some(text) if text == id.to_string() => {}
                 Some(text) => return Err(foreign(&marker, &text, id)),
                 None if markers == Markers::Required => return Err(missing(&marker, id)),
-                None => are_complete &= write_if_room(&marker, id)?,
+                None => are_complete &= write_if_room(&marker, &id.to_string())?,
             }
         }
         Ok(are_complete)
+    }
+
+    /// Returns the name of the server that works in the directory, which it keeps from one start to the next:
+    /// so a start knows what the one before left. Where the disk is full the name is good for this once. Blocks.
+    ///
+    /// [`ErrorKind::Unusable`] if the file that holds the name has something else.
+    pub fn server_name(&self) -> Result<String> {
+        let place = self.path().join(SERVER);
+        let Some(name) = read(&place)? else {
+            let name = tasks::random_name();
+            write_if_room(&place, &name)?;
+            return Ok(name);
+        };
+
+        if (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            return Ok(name);
+        }
+        let message = format!(
+            "the file {} holds no name of a server: remove it, and a new one is made",
+            place.display()
+        );
+        Err(Error::new(ErrorKind::Unusable, message))
     }
 
     fn without_database(&self) -> Error {
@@ -141,18 +167,18 @@ fn read(marker: &Path) -> Result<Option<String>> {
 }
 
 /// Writes a marker; false if the disk is full.
-fn write_if_room(marker: &Path, id: StoreId) -> Result<bool> {
+fn write_if_room(marker: &Path, id: &str) -> Result<bool> {
     match write(marker, id) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::StorageFull => {
-            tracing::warn!(marker = %marker.display(), "the disk is full: the store is not marked yet");
+            tracing::warn!(marker = %marker.display(), "the disk is full: the directory is not marked yet");
             Ok(false)
         }
         Err(error) => Err(failed(marker, error)),
     }
 }
 
-fn write(marker: &Path, id: StoreId) -> io::Result<()> {
+fn write(marker: &Path, id: &str) -> io::Result<()> {
     let mut unfinished = PathBuf::from(marker);
     unfinished.set_extension("new");
     let mut file =

@@ -109,6 +109,20 @@ steps! {
     CopyStaged,
     /// A record refers to a copy elsewhere.
     CopyReferred,
+    /// A run has claimed a destination of backups that is a provider.
+    DestinationClaimed,
+    /// The place of a snapshot is made, and nothing is in there.
+    SnapshotBegun,
+    /// A destination of backups has a content.
+    ContentTaken,
+    /// A destination of backups that is a provider has the copy of the database.
+    DatabaseTaken,
+    /// The manifest of a snapshot has its name.
+    SnapshotFinished,
+    /// The manifest of a snapshot is removed, and the rest is not.
+    SnapshotUnnamed,
+    /// A content that no snapshot holds is removed.
+    ContentSwept,
 }
 
 /// A kind of call to the operating system that a failing or full disk refuses.

@@ -1,6 +1,5 @@
 //! Administration: purge, sync, migration, providers, the variant cache.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::backup::Backups;
@@ -10,6 +9,7 @@ use super::run::Runs;
 use crate::FileStore;
 use crate::domain::backlog::ProviderBacklog;
 use crate::domain::backup::{BackupOptions, BackupReport, RestoreReport, Selection};
+use crate::domain::config::BackupPlace;
 use crate::domain::erasure::EraseReceipt;
 use crate::domain::error::Result;
 use crate::domain::fsck::{FsckMode, FsckOptions, FsckReport, FsckStatus};
@@ -445,20 +445,21 @@ impl<'a> Admin<'a> {
     }
 
     /// Opens the snapshots in a destination that the configuration names. `NotFound` lists the names that
-    /// there are; `Unusable` for a directory that is not there, or was opened before and does not show it
-    /// any more: its disk may not be mounted.
+    /// there are; `Unusable` for a directory that is not there, or a place that was opened before and does not
+    /// show it any more: its disk may not be mounted, its bucket another. `ProviderUnavailable` for a provider
+    /// that does not answer.
     pub async fn backups(self, destination: &str) -> Result<Backups> {
         self.store.destination(destination).await
     }
 
-    /// Returns the path of a destination that the configuration names. `NotFound` for another name.
-    pub fn backup_path(self, destination: &str) -> Result<PathBuf> {
-        self.store.destination_path(destination)
+    /// Returns the place of a destination that the configuration names. `NotFound` for another name.
+    pub fn backup_place(self, destination: &str) -> Result<BackupPlace> {
+        self.store.destination_place(destination)
     }
 
-    /// Forgets a directory of snapshots that stood at `path`, or all of them, but not the one that stands there;
-    /// returns how many. Receipts of purges go on naming a directory that cannot be looked at, as it may have
-    /// the bytes, until it is forgotten: when its disk was destroyed, or nothing is left on it.
+    /// Forgets a destination that stood at `place`, or all of them, but not the one that stands there;
+    /// returns how many. Receipts of purges go on naming a destination that cannot be looked at, as it may have
+    /// the bytes, until it is forgotten: when its disk or bucket was destroyed, or nothing is left there.
     ///
     /// `NotFound` if there is none, `Conflict` for the one that stands there.
     ///
@@ -471,10 +472,10 @@ impl<'a> Admin<'a> {
     /// ```
     pub async fn forget_backups(
         self,
-        path: impl AsRef<Path>,
+        place: impl Into<BackupPlace>,
         id: Option<DestinationId>,
     ) -> Result<u64> {
-        self.store.forget_destinations_at(path.as_ref(), id).await
+        self.store.forget_destinations_at(&place.into(), id).await
     }
 
     /// Takes a snapshot of the store while it runs. Until the snapshot is whole, what it names is not

@@ -21,7 +21,11 @@ impl FileStore {
         if config.period.is_zero() || !self.is_scrub_due(config).await? {
             return Ok(());
         }
-        let Some(entry) = self.inner().checks.begin_scrub() else { return Ok(()) };
+        let Some(entry) = self.inner().begin_scrub().await? else { return Ok(()) };
+        // Another server may have come to the end of one since.
+        if !self.is_scrub_due(config).await? {
+            return Ok(());
+        }
 
         let options = FsckOptions {
             depth: config.depth,

@@ -1,5 +1,5 @@
-//! Upkeep: renames that failed after their commit, the reserve file, writes to providers that broke off,
-//! forgotten idempotency keys, spent permits and retired secrets of signed URLs, old receipts, and files that
+//! Upkeep: renames that failed after their commit, the reserve file, writes to providers that broke off, what
+//! servers left that are gone, variants of what other servers removed, forgotten idempotency keys, spent permits and retired secrets of signed URLs, old receipts, and files that
 //! no upload flushed.
 
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::FileStore;
 use crate::domain::error::Result;
 use crate::domain::path::BlobKey;
-use crate::service::recovery::withdraw_stale_writes;
+use crate::service::recovery::{end_gone, withdraw_stale_writes};
 use crate::service::unflushed;
 
 /// Age from which a write counts as broken off without a word.
@@ -26,6 +26,8 @@ impl FileStore {
             outcome = outcome.and(self.forget_signatures().await);
             outcome = outcome.and(self.forget_receipts().await);
         }
+        outcome = outcome.and(end_gone(self).await);
+        outcome = outcome.and(self.forget_removed_elsewhere().await);
         outcome = outcome.and(self.forget_idempotency().await);
         outcome.and(unflushed::flush(self).await)
     }

@@ -257,9 +257,21 @@ impl PhaseTimeouts {
             None => Poll::Pending,
         }
     }
-}
 
-impl PhaseTimeouts {
+    /// Returns ready when the client has its whole reply and has sent nothing for [`Options::rest`]. Must be
+    /// polled after [`Self::poll_timed_out`].
+    pub(super) fn poll_rested(
+        &mut self,
+        cx: &mut Context<'_>,
+        activity: &Activity,
+        options: &Options,
+    ) -> Poll<()> {
+        if Phase::of(self.phase.0) != Phase::Idle || activity.is_stalled() {
+            return Poll::Pending;
+        }
+        self.timer.poll_passed(cx, self.phase.1 + options.rest)
+    }
+
     /// Counts the stall that is over, if there was one, and the bytes that were written meanwhile.
     fn count_stall(&mut self, now: Instant, activity: &Activity) {
         if self.stalls.0 % 2 == 1 {

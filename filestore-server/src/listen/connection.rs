@@ -74,7 +74,7 @@ impl Drop for Registered<'_> {
     }
 }
 
-/// The end of a connection.
+/// The end of a connection, or of its time with hyper.
 enum Ended {
     /// By HTTP's rules: replies are flushed and FIN is sent.
     Closed,
@@ -82,6 +82,8 @@ enum Ended {
     Failed(hyper::Error),
     /// The client was too slow.
     TimedOut,
+    /// Not ended: the client has sent nothing for a while, and may send another request.
+    Resting,
 }
 
 /// The longest time of reading what is left of a stranger's request.
@@ -92,6 +94,10 @@ const BRIEF_DRAIN: Duration = Duration::from_secs(1);
 const BRIEF_DRAIN_BYTES: usize = 256 << 10;
 
 /// Serves the requests of one connection.
+///
+/// hyper keeps two buffers of 8 KiB for each of its connections. So it gets this one when the first byte is
+/// there, and gives it back when the client has sent nothing for [`Options::rest`]. Meanwhile a connection is
+/// little more than its socket.
 pub(super) async fn run<S, B>(
     stream: Stream,
     peer: Peer,
@@ -107,34 +113,29 @@ pub(super) async fn run<S, B>(
     let activity = Arc::new(Activity::new(Arc::clone(&connections.traffic)));
     let _registered = connections.register(&activity);
 
-    let service = WatchedService { service, peer, activity: activity.clone() };
-    let socket = TokioIo::new(WatchedSocket { stream, activity: activity.clone() });
-
-    let mut connection = builder(&options).serve_connection(socket, service);
+    let mut service = WatchedService { service, peer, activity: activity.clone() };
+    let mut socket = WatchedSocket::new(stream, activity.clone());
     let mut timeouts = PhaseTimeouts::new(&options);
-    let mut told = false;
 
-    let ended = poll_fn(|cx| {
-        loop {
-            if !told && (activity.poll_stopping(cx) || activity.is_half_closed()) {
-                told = true;
-                Pin::new(&mut connection).graceful_shutdown();
-            }
-
-            if let Poll::Ready(ended) = Pin::new(&mut connection).poll(cx) {
-                return Poll::Ready(ended.map_or_else(Ended::Failed, |()| Ended::Closed));
-            }
-            if told || !activity.is_half_closed() {
-                break;
-            }
+    let ended = loop {
+        if wait_for_bytes(&mut socket, &mut timeouts, &activity, &options).await.is_err() {
+            break Ended::TimedOut;
         }
 
-        timeouts.poll_timed_out(cx, &activity, &options).map(|()| Ended::TimedOut)
-    })
-    .await;
+        let mut connection =
+            Box::new(builder(&options).serve_connection(TokioIo::new(socket), service));
+        let ended = attend(&mut connection, &mut timeouts, &activity, &options).await;
+
+        let parts = connection.into_parts();
+        (socket, service) = (parts.io.into_inner(), parts.service);
+        if !matches!(ended, Ended::Resting) {
+            break ended;
+        }
+        socket.put_back(parts.read_buf);
+    };
 
     let refused = match ended {
-        Ended::Closed => false,
+        Ended::Closed | Ended::Resting => false,
         Ended::Failed(error) => {
             tracing::debug!(%error, ?peer, "a connection failed");
             error.is_parse()
@@ -142,7 +143,7 @@ pub(super) async fn run<S, B>(
         Ended::TimedOut => {
             connections.traffic.connection_timed_out();
             if activity.is_stalled() {
-                connection.into_parts().io.into_inner().stream.reset_on_close();
+                socket.stream.reset_on_close();
             }
             return;
         }
@@ -154,8 +155,67 @@ pub(super) async fn run<S, B>(
             options.drain = options.drain.min(BRIEF_DRAIN);
             options.drain_bytes = options.drain_bytes.min(BRIEF_DRAIN_BYTES);
         }
-        drain(connection.into_parts().io.into_inner().stream, &options).await;
+        drain(socket.stream, &options).await;
     }
+}
+
+/// The client's time is up.
+struct TimedOut;
+
+/// Waits until there is something to do for hyper: bytes or the end of the client's, or a stop.
+async fn wait_for_bytes(
+    socket: &mut WatchedSocket,
+    timeouts: &mut PhaseTimeouts,
+    activity: &Activity,
+    options: &Options,
+) -> Result<(), TimedOut> {
+    poll_fn(|cx| {
+        if activity.poll_stopping(cx) || socket.stream.poll_readable(cx).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        timeouts.poll_timed_out(cx, activity, options).map(|()| Err(TimedOut))
+    })
+    .await
+}
+
+/// Lets hyper serve requests until the connection ends or rests.
+async fn attend<S, B>(
+    connection: &mut http1::Connection<TokioIo<WatchedSocket>, WatchedService<S>>,
+    timeouts: &mut PhaseTimeouts,
+    activity: &Activity,
+    options: &Options,
+) -> Ended
+where
+    S: Service<Request<RequestBody>, Response = Response<B>>,
+    S::Error: Into<BoxError>,
+    B: Body + 'static,
+    B::Error: Into<BoxError>,
+{
+    let mut told = false;
+    poll_fn(|cx| {
+        loop {
+            if !told && (activity.poll_stopping(cx) || activity.is_half_closed()) {
+                told = true;
+                Pin::new(&mut *connection).graceful_shutdown();
+            }
+
+            if let Poll::Ready(ended) = Pin::new(&mut *connection).poll(cx) {
+                return Poll::Ready(ended.map_or_else(Ended::Failed, |()| Ended::Closed));
+            }
+            if told || !activity.is_half_closed() {
+                break;
+            }
+        }
+
+        if timeouts.poll_timed_out(cx, activity, options).is_ready() {
+            return Poll::Ready(Ended::TimedOut);
+        }
+        if told {
+            return Poll::Pending;
+        }
+        timeouts.poll_rested(cx, activity, options).map(|()| Ended::Resting)
+    })
+    .await
 }
 
 fn builder(options: &Options) -> http1::Builder {

@@ -14,6 +14,7 @@
 //!   that the client reads the reply instead of a reset;
 //! - a client that goes away while its request is worked on cancels the request, at once or, where only
 //!   its FIN tells, after [`Options::half_closed`];
+//! - a connection that waits for a request holds no buffers;
 //! - stopping closes idle connections at once and lets running requests finish for a while.
 //!
 //! A client's silence within a body is not limited here, but where the body is read
@@ -80,6 +81,8 @@ pub struct Options {
     pub header: Duration,
     /// The longest wait for the next request on a connection that has had one.
     pub keep_alive_idle: Duration,
+    /// The silence after a reply upon which a connection gives back its buffers, until the next request.
+    pub rest: Duration,
     /// The longest wait for a client that takes no byte of its reply.
     pub write_idle: Duration,
     /// The least rate at which a client takes its reply. Only time in which the client makes the server
@@ -109,6 +112,7 @@ impl Default for Options {
             first_byte: Duration::from_secs(30),
             header: Duration::from_secs(10),
             keep_alive_idle: Duration::from_secs(75),
+            rest: Duration::from_millis(100),
             write_idle: Duration::from_mins(1),
             least_rate: LeastRate::default(),
             drain: Duration::from_secs(5),

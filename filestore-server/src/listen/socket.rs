@@ -110,6 +110,20 @@ impl Stream {
         }
     }
 
+    /// Returns ready when a read may find something: bytes, the end or an error. Meanwhile what was written
+    /// goes on its way.
+    ///
+    /// Beneath TLS, bytes that were decrypted and not read are not seen: read until nothing comes before.
+    pub(super) fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let readable = match self {
+            Self::Tcp(stream) => stream.poll_read_ready(cx),
+            Self::Tls(connection) => connection.poll_readable(cx),
+            Self::Unix(stream) => stream.poll_read_ready(cx),
+        };
+        // The read will meet the error as well.
+        readable.map(drop)
+    }
+
     /// Makes the close a reset, which throws away what the client has not taken. Else the kernel would go
     /// on offering it, for minutes, to a client that was cut because it takes nothing.
     pub(super) fn reset_on_close(&self) {

@@ -37,6 +37,7 @@ fn generous() -> Options {
         first_byte: hour,
         header: hour,
         keep_alive_idle: hour,
+        rest: hour,
         write_idle: hour,
         half_closed: hour,
         drain: hour,
@@ -125,6 +126,7 @@ async fn answer(request: Request<RequestBody>, signals: Arc<Signals>) -> Result<
             });
             Response::new(BodyExt::boxed(StreamBody::new(stream::iter(chunks))))
         }
+        "/whole" => reply(StatusCode::OK, vec![7; BIG]),
         "/fails" => {
             let chunks = [Ok(Frame::data(Bytes::from("half"))), Err(io::Error::other("disk"))];
             Response::new(BodyExt::boxed(StreamBody::new(stream::iter(chunks))))
@@ -207,6 +209,81 @@ async fn an_idle_connection_outlives_the_times_for_headers_and_first_bytes() {
         assert!(one_reply(&mut client).await.ends_with("ok"));
         assert!(timeout(SHORT * 3, client.read(&mut [0; 1])).await.is_err(), "closed too early");
     }
+}
+
+/// Options with which a connection rests as soon as it may.
+fn restless() -> Options {
+    Options { rest: Duration::ZERO, ..generous() }
+}
+
+#[tokio::test]
+async fn a_connection_that_rests_serves_the_next_request() {
+    let server = Server::start(restless()).await;
+    let mut client = server.connect().await;
+    for path in ["/", "/x"] {
+        client
+            .write_all(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes())
+            .await
+            .unwrap();
+        assert!(one_reply(&mut client).await.ends_with("ok"));
+        assert!(timeout(SHORT, client.read(&mut [0; 1])).await.is_err(), "closed too early");
+    }
+}
+
+#[tokio::test]
+async fn the_start_of_a_request_is_kept_while_its_connection_rests() {
+    let server = Server::start(restless()).await;
+    let mut client = server.connect().await;
+
+    // The start of the second request comes with the end of the first one's body.
+    let head = b"POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n";
+    client.write_all(head).await.unwrap();
+    server.signals.begun.notified().await;
+    client.write_all(b"bodyGET / HT").await.unwrap();
+    assert!(one_reply(&mut client).await.ends_with('4'));
+    assert!(timeout(SHORT, client.read(&mut [0; 1])).await.is_err(), "closed too early");
+
+    client.write_all(b"TP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    assert!(one_reply(&mut client).await.ends_with("ok"));
+}
+
+#[tokio::test]
+async fn a_connection_that_rests_is_closed_after_the_idle_time_and_by_a_stop() {
+    let server = Server::start(Options { keep_alive_idle: SHORT, ..restless() }).await;
+    let mut client = server.connect().await;
+    client.write_all(GET).await.unwrap();
+    let start = Instant::now();
+    assert!(rest(&mut client).await.ends_with("\r\n\r\nok"));
+    assert!(start.elapsed() >= SHORT);
+
+    let server = Server::start(restless()).await;
+    let mut client = server.connect().await;
+    client.write_all(GET).await.unwrap();
+    one_reply(&mut client).await;
+    assert!(timeout(SHORT, client.read(&mut [0; 1])).await.is_err(), "closed too early");
+    server.stop.send(()).unwrap();
+    assert_eq!(rest(&mut client).await, "");
+    assert_eq!(server.stopped.await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_connection_rests_after_its_reply_is_taken_and_not_before() {
+    let server = Server::start(restless()).await;
+    let mut client = server.connect().await;
+    client.write_all(b"GET /whole HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(client.read_u8().await.unwrap());
+    }
+    let mut body = vec![0; BIG];
+    timeout(Duration::from_mins(1), client.read_exact(&mut body))
+        .await
+        .expect("all of it")
+        .unwrap();
+
+    client.write_all(GET).await.unwrap();
+    assert!(one_reply(&mut client).await.ends_with("ok"));
 }
 
 #[tokio::test]

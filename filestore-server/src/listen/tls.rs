@@ -28,6 +28,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use thiserror::Error;
+use tokio::io::AsyncWrite as _;
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, TlsAcceptor};
@@ -159,6 +160,22 @@ impl TlsConnection {
         match self {
             Self::Open(stream) => Some(stream.get_ref().0),
             Self::Handshaking(_) | Self::Failed => None,
+        }
+    }
+
+    /// Returns ready when the socket below has something to read, and flushes meanwhile.
+    pub(super) fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Handshaking(accept) => match accept.get_ref() {
+                Some(socket) => socket.poll_read_ready(cx),
+                None => Poll::Ready(Ok(())),
+            },
+            Self::Open(stream) => {
+                // An error shows in the next write or read.
+                let _ = Pin::new(&mut *stream).poll_flush(cx);
+                stream.get_ref().0.poll_read_ready(cx)
+            }
+            Self::Failed => Poll::Ready(Ok(())),
         }
     }
 

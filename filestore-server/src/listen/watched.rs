@@ -20,7 +20,21 @@ use super::socket::{Peer, Stream};
 /// The socket of one connection.
 pub(super) struct WatchedSocket {
     pub(super) stream: Stream,
-    pub(super) activity: Arc<Activity>,
+    activity: Arc<Activity>,
+    /// Bytes that were read, and are to be read again before those of the stream.
+    ahead: Bytes,
+}
+
+impl WatchedSocket {
+    /// Watches a stream of which nothing was read.
+    pub(super) fn new(stream: Stream, activity: Arc<Activity>) -> Self {
+        Self { stream, activity, ahead: Bytes::new() }
+    }
+
+    /// Puts bytes back that were read of the stream and not used.
+    pub(super) fn put_back(&mut self, unused: Bytes) {
+        self.ahead = unused;
+    }
 }
 
 impl AsyncRead for WatchedSocket {
@@ -30,6 +44,11 @@ impl AsyncRead for WatchedSocket {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if !this.ahead.is_empty() {
+            let again = this.ahead.split_to(buf.remaining().min(this.ahead.len()));
+            buf.put_slice(&again);
+            return Poll::Ready(Ok(()));
+        }
         let before = buf.filled().len();
 
         let read = Pin::new(&mut this.stream).poll_read(cx, buf);

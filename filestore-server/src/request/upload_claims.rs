@@ -38,9 +38,10 @@ impl UploadClaims {
 
         let store = call.store();
         let caller = call.caller.idempotency_scope();
-        let idempotency = idempotency_key(call)?
-            .map(|key| store.uploads().begin_idempotent(organization, &caller, key))
-            .transpose()?;
+        let idempotency = match idempotency_key(call)? {
+            Some(key) => Some(store.uploads().begin_idempotent(organization, &caller, key).await?),
+            None => None,
+        };
         let is_repeated = match &idempotency {
             Some(guard) => store.uploads().is_repeated(guard).await?,
             None => false,

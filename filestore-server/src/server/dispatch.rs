@@ -10,12 +10,19 @@
 //! as the `Caller`, and every look-up takes them. A change of a key is committed, then taken over into memory,
 //! and only then answered. While no key was ever made, and `auth` is not `"keys"`, the gate is open, and
 //! `guard.rs` keeps web pages and proxies out.
+//!
+//! # Several servers
+//! What is in memory may be older than what another server has committed (`Recency`). A request that could be
+//! wronged by that waits for a look at the database: where memory is older than a second, where the caller's key
+//! or signature is not known here, and where keys themselves are administrated.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use filestore_core::ErrorKind;
+use filestore_core::keys::Recency;
 use http::header::HOST;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Version};
@@ -32,6 +39,7 @@ use crate::http::trace::TraceParent;
 use crate::listen::{BriefDrain, Peer, RequestBody};
 use crate::reply::{Failure, RequestId, Unfinished, X_REQUEST_ID};
 use crate::request::call::{App, Call, Caller, Proof};
+use crate::routes::table::Need;
 use crate::routes::{routes, table};
 
 /// Makes the API as hyper's service.
@@ -50,21 +58,16 @@ pub(super) fn service(
         let began = Instant::now();
         let (mut parts, body) = request.into_parts();
         let mut call = call_of(&app, &mut parts);
-        let admitted = admit(&mut call, &parts);
-        let call = Arc::new(call);
-        let unanswered = Unanswered(Some(Arc::clone(&call)));
-        let entry = LogEntry::of(&parts);
-        parts.extensions.insert(Arc::clone(&call));
-
-        let reply = match admitted {
-            Ok(Admission::Routed(admitted)) => {
-                Reply::Routed(admitted, routes.call(Request::from_parts(parts, body)))
-            }
-            Ok(Admission::Preflight(reply)) => Reply::Ready(reply),
-            Err(refusal) => Reply::Ready(turned_away(refusal, &call)),
+        let way = match first_look(&mut call, &parts) {
+            FirstLook::Enough(admitted) => Way::Now(begin(admitted, call, parts, body, &routes)),
+            FirstLook::AskFirst => Way::Later(Box::pin(ask(call, parts, body, routes.clone()))),
         };
 
         async move {
+            let Begun { call, unanswered, entry, reply } = match way {
+                Way::Now(begun) => begun,
+                Way::Later(asking) => asking.await,
+            };
             let mut response = match reply {
                 Reply::Routed(admitted, reply) => admitted.mark(reply.await?),
                 Reply::Ready(reply) => reply,
@@ -77,6 +80,92 @@ pub(super) fn service(
             Ok(response)
         }
     })
+}
+
+/// The way of a request to its reply.
+enum Way<N, L> {
+    /// At once.
+    Now(N),
+    /// After a question to the database.
+    Later(L),
+}
+
+/// The result of a look at a request with what is in memory.
+enum FirstLook {
+    /// The request is let in or refused.
+    Enough(Result<Admission, Failure>),
+    /// Another server may have changed what the answer depends on.
+    AskFirst,
+}
+
+/// A request on its way, with the reply that is being made.
+struct Begun<F> {
+    call: Arc<Call>,
+    unanswered: Unanswered,
+    entry: Option<LogEntry>,
+    reply: Reply<F>,
+}
+
+/// Looks at a request with what is in memory.
+fn first_look(call: &mut Call, parts: &Parts) -> FirstLook {
+    let need = call.route.map(|route| route.need);
+    let store = &call.app.store;
+    // Whoever asks whether this process lives is answered also while the database is away.
+    let shares = need != Some(Need::Nothing) && store.shares_secrets();
+    if shares && (need == Some(Need::ServiceAdmin) || !store.has_recent_secrets()) {
+        return FirstLook::AskFirst;
+    }
+
+    let admitted = admit(call, parts);
+    let is_unknown = matches!(
+        &admitted,
+        Err(Failure::Core(error))
+            if matches!(error.kind(), ErrorKind::Unauthorized | ErrorKind::SignatureInvalid)
+    );
+    if shares && is_unknown && gate::shows_a_right(call) {
+        FirstLook::AskFirst
+    } else {
+        FirstLook::Enough(admitted)
+    }
+}
+
+/// Takes over what other servers have changed, and begins then.
+async fn ask<R>(mut call: Call, parts: Parts, body: RequestBody, routes: R) -> Begun<R::Future>
+where
+    R: Service<Request<RequestBody>>,
+{
+    let refreshed = call.app.store.refresh_secrets(Recency::Present).await;
+    let admitted = match refreshed {
+        Ok(()) => admit(&mut call, &parts),
+        Err(error) => Err(error.into()),
+    };
+    begin(admitted, call, parts, body, &routes)
+}
+
+/// Begins to make the reply.
+fn begin<R>(
+    admitted: Result<Admission, Failure>,
+    call: Call,
+    mut parts: Parts,
+    body: RequestBody,
+    routes: &R,
+) -> Begun<R::Future>
+where
+    R: Service<Request<RequestBody>>,
+{
+    let call = Arc::new(call);
+    let unanswered = Unanswered(Some(Arc::clone(&call)));
+    let entry = LogEntry::of(&parts);
+    parts.extensions.insert(Arc::clone(&call));
+
+    let reply = match admitted {
+        Ok(Admission::Routed(admitted)) => {
+            Reply::Routed(admitted, routes.call(Request::from_parts(parts, body)))
+        }
+        Ok(Admission::Preflight(reply)) => Reply::Ready(reply),
+        Err(refusal) => Reply::Ready(turned_away(refusal, &call)),
+    };
+    Begun { call, unanswered, entry, reply }
 }
 
 /// A request without a reply so far. A client that goes away takes the future of the reply with it, but

@@ -16,7 +16,7 @@
 //! # Cost
 //! One SHA-256 of a short text and one look-up in memory. No query.
 
-use filestore_core::keys::{ApiKey, KeyScope};
+use filestore_core::keys::{ApiKey, KeyScope, Recency};
 use filestore_core::{Error, ErrorKind};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -53,10 +53,12 @@ impl Call {
     /// Checks that the right by which the request was let in still holds: `Unauthorized` for a key that
     /// was revoked, rotated or has expired since, or where the first key was made since;
     /// `SignatureInvalid` for a signed URL whose secret was revoked. Call it immediately before the
-    /// commit of bytes that took their time to arrive. Answered from memory.
+    /// commit of bytes that took their time to arrive. Answered from memory, unless that is older than a second
+    /// and another server may have changed it.
     ///
     /// The end of a signed URL is not looked at: the upload began in time.
-    pub(crate) fn recheck(&self) -> Result<(), Error> {
+    pub(crate) async fn recheck(&self) -> Result<(), Error> {
+        self.store().refresh_secrets(Recency::Second).await?;
         if let Some(terms) = self.upload_terms() {
             return self.store().signing().expect_known(&terms.kid);
         }
@@ -69,6 +71,11 @@ impl Call {
 fn key_of(call: &Call) -> Result<Arc<ApiKey>, Error> {
     let key = call.store().keys().authenticate(bearer(&call.headers)?);
     key.ok_or_else(|| unauthorized("the key is not known, is revoked or has expired"))
+}
+
+/// Tells whether the request shows a key or a signature, good or not.
+pub(super) fn shows_a_right(call: &Call) -> bool {
+    call.query.contains("sig") || bearer(&call.headers).is_ok()
 }
 
 /// Tests whether callers need a key.

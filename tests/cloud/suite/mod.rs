@@ -6,6 +6,7 @@ pub(crate) mod reads;
 pub(crate) mod moves;
 pub(crate) mod check;
 pub(crate) mod fsck;
+pub(crate) mod backups;
 pub(crate) mod part_uploads;
 pub(crate) mod backend;
 
@@ -70,6 +71,11 @@ macro_rules! provider_suite {
             fsck {
                 objects_are_checked_in_both_directions,
                 an_organization_is_erased_at_its_provider,
+            }
+            backups {
+                a_snapshot_is_made_verified_restored_and_pruned,
+                two_snapshots_at_once_and_what_a_killed_run_left,
+                files_at_one_provider_are_saved_at_another,
             }
         }
     };

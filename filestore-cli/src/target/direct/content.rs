@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use filestore_core::api::{ChangeReply, FileRecord, Fit};
-use filestore_core::uploads::{GivenName, StagedBlob, Uploaded};
+use filestore_core::uploads::{GivenName, IdempotencyGuard, StagedBlob, Uploaded};
 use filestore_core::variants::{Motion, VariantSize};
 use filestore_core::web::media;
 use filestore_core::{
@@ -32,10 +32,7 @@ const PIECE_BYTES: usize = 256 << 10;
 impl Direct {
     pub(super) async fn upload_one(&self, upload: Upload, meter: &Meter) -> Result<Acknowledged> {
         let (organization_id, sub_system) = parse_place(&upload.place)?;
-        let guard = upload
-            .idempotency_key
-            .map(|key| self.store.uploads().begin_idempotent(&organization_id, "", &key))
-            .transpose()?;
+        let guard = self.begin_idempotent(&organization_id, upload.idempotency_key).await?;
 
         let mut new = NewUpload::new(organization_id, sub_system);
         new.sha256 = upload.sha256.map(|hex| hex.parse::<Sha256>()).transpose()?;
@@ -56,12 +53,19 @@ impl Direct {
         Ok(Acknowledged { record, is_replay })
     }
 
+    async fn begin_idempotent(
+        &self,
+        organization: &OrganizationId,
+        key: Option<String>,
+    ) -> Result<Option<IdempotencyGuard>> {
+        let Some(key) = key else { return Ok(None) };
+        let guard = self.store.uploads().begin_idempotent(organization, "", &key).await?;
+        Ok(Some(guard))
+    }
+
     pub(super) async fn upload_all(&self, batch: Batch, meter: &Meter) -> Result<Vec<FileRecord>> {
         let (organization_id, sub_system) = parse_place(&batch.place)?;
-        let idempotency = batch
-            .idempotency_key
-            .map(|key| self.store.uploads().begin_idempotent(&organization_id, "", &key))
-            .transpose()?;
+        let idempotency = self.begin_idempotent(&organization_id, batch.idempotency_key).await?;
 
         let mut items = Vec::with_capacity(batch.items.len());
         for (index, item) in (0..).zip(&batch.items) {

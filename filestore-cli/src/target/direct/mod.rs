@@ -7,7 +7,6 @@ mod content;
 mod convert;
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +22,7 @@ use filestore_core::api::{
     SignUploadRequest, SignedReceipt, SignedUrlReply, SigningSecretReply, Snapshot, StatusReply,
     SyncReport, SyncStatusReport, UpdateBinding, UsageReply, VariantCacheReport,
 };
+use filestore_core::config::BackupPlace;
 use filestore_core::keys::KeyId;
 use filestore_core::variants::Motion;
 use filestore_core::{FileId, FileStore, OrganizationId, ProviderCode, Scope};
@@ -365,12 +365,12 @@ impl Target for Direct {
     ) -> Result<BackupForgetReport> {
         let id = request.destination_id.as_deref().map(str::parse).transpose()?;
         let admin = self.store.admin();
-        let path = if is_directory(destination) {
-            PathBuf::from(destination)
+        let place = if is_directory(destination) {
+            BackupPlace::from(destination)
         } else {
-            admin.backup_path(destination)?
+            admin.backup_place(destination)?
         };
-        Ok(BackupForgetReport::new(admin.forget_backups(path, id).await?))
+        Ok(BackupForgetReport::new(admin.forget_backups(place, id).await?))
     }
 
     async fn sync_status(&self) -> Result<SyncStatusReport> {

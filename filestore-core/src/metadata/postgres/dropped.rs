@@ -2,14 +2,19 @@
 //! grace period.
 //!
 //! A row whose bytes are gone before the end of its grace period (`kept_until`) stays until then as
-//! absent, and is removed once more: a write that was delayed may have landed meanwhile.
+//! absent, and is removed once more: a write that was delayed may have landed meanwhile. So a run whose lease
+//! has ended finishes nothing: its look at the provider may be older than that end.
+//!
+//! # Locking
+//! Runs of several servers claim at the same time, and pass over each other's rows. A claimed row has an owner,
+//! and is not due before the end of its lease.
 
 use tokio_postgres::Row;
 
 use crate::domain::clock::Timestamp;
 use crate::domain::id::FileId;
 use crate::domain::provider::ProviderCode;
-use crate::metadata::{DroppedBlob, DueBlob};
+use crate::metadata::{DroppedBlob, DueBlob, Lease};
 
 use super::fault::{Fault, Source};
 use super::row::{self, id};
@@ -33,6 +38,29 @@ pub(super) const DUE: &str = concat!(
      ORDER BY not_before LIMIT $3 OFFSET $4"
 );
 
+pub(super) const CLAIMABLE: &str = concat!(
+    "SELECT ",
+    columns!(),
+    ", attempts FROM blob_gc WHERE storage_provider = $1 AND not_before <= $2
+     ORDER BY not_before LIMIT $3 OFFSET $4 FOR UPDATE SKIP LOCKED"
+);
+
+/// The rows are locked by the claim.
+pub(super) const CLAIM: &str = "UPDATE blob_gc SET owner = $2, not_before = $3 WHERE id = ANY ($1)";
+
+pub(super) const RENEW: &str = "UPDATE blob_gc SET not_before = $2 WHERE owner = $1";
+
+pub(super) const RELEASE: &str = "UPDATE blob_gc SET owner = NULL, not_before = 0 WHERE owner = $1";
+
+pub(super) const CLEAR_LEASES: &str =
+    "UPDATE blob_gc SET owner = NULL, not_before = 0 WHERE owner IS NOT NULL";
+
+/// Of the blobs that a run looked at, those that are still its own, or nobody's as they were then.
+pub(super) const STILL: &str =
+    "SELECT b.id FROM unnest($1::bigint[], $2::text[]) AS seen (id, owner)
+     JOIN blob_gc AS b ON b.id = seen.id WHERE b.owner IS NOT DISTINCT FROM seen.owner
+     ORDER BY b.id FOR UPDATE OF b";
+
 pub(super) const COUNT_DUE: &str =
     "SELECT count(*) FROM blob_gc WHERE storage_provider = $1 AND not_before <= $2";
 
@@ -48,17 +76,21 @@ pub(super) const FILES: &str = "SELECT DISTINCT file_id FROM blob_gc WHERE id = 
 
 pub(super) const FINISH: &str = "DELETE FROM blob_gc WHERE id = ANY ($1) AND kept_until <= $2";
 
-pub(super) const NOTE_ABSENCE: &str = "UPDATE blob_gc SET is_absent = true, not_before = kept_until, attempts = 0 WHERE id = ANY ($1)";
+pub(super) const NOTE_ABSENCE: &str = "UPDATE blob_gc
+     SET is_absent = true, not_before = kept_until, attempts = 0, owner = NULL WHERE id = ANY ($1)";
 
 pub(super) const FAIL: &str =
-    "UPDATE blob_gc SET not_before = $2, attempts = attempts + 1 WHERE id = $1";
+    "UPDATE blob_gc SET not_before = $2, attempts = attempts + 1, owner = NULL
+     WHERE id = $1 AND owner IS NOT DISTINCT FROM $3";
 
-pub(super) const HASTEN: &str = "UPDATE blob_gc SET not_before = least(not_before, $3)
+/// One that is claimed is being removed.
+pub(super) const HASTEN: &str = "UPDATE blob_gc
+     SET not_before = CASE WHEN owner IS NULL THEN least(not_before, $3) ELSE not_before END
      WHERE file_id = $1 AND NOT is_absent AND storage_provider NOT IN ('LOCAL', $2)";
 
 pub(super) const END_WAITS: &str = "WITH waiting AS MATERIALIZED (
-     SELECT id FROM blob_gc WHERE attempts > 0 AND storage_provider = $1 AND not_before > $2 LIMIT $3
-     FOR UPDATE SKIP LOCKED)
+     SELECT id FROM blob_gc WHERE attempts > 0 AND storage_provider = $1 AND not_before > $2
+     AND owner IS NULL LIMIT $3 FOR UPDATE SKIP LOCKED)
      UPDATE blob_gc SET not_before = $2 FROM waiting WHERE blob_gc.id = waiting.id";
 
 pub(super) async fn put(sql: &Sql, blob: &DroppedBlob) -> Result<(), Fault> {
@@ -70,9 +102,61 @@ pub(super) async fn put(sql: &Sql, blob: &DroppedBlob) -> Result<(), Fault> {
     sql.execute(PUT, &[&file_id, &provider, &key, &not_before, &digest, &size]).await.map(drop)
 }
 
-/// Lists up to `limit` blobs that are due. Damaged ones are passed over, and others take their places.
+/// Lists up to `limit` blobs that are due.
 pub(super) async fn due(
     sql: &Sql,
+    holder: &ProviderCode,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<DueBlob>, Fault> {
+    list(sql, DUE, holder, now, limit).await
+}
+
+/// Tells whether a blob of the holder is due.
+pub(super) async fn is_any_due(
+    sql: &Sql,
+    holder: &ProviderCode,
+    now: Timestamp,
+) -> Result<bool, Fault> {
+    Ok(!due(sql, holder, now, 1).await?.is_empty())
+}
+
+/// Claims up to `limit` blobs that are due.
+pub(super) async fn claim(
+    sql: &Sql,
+    lease: Lease<'_>,
+    holder: &ProviderCode,
+    limit: usize,
+) -> Result<Vec<DueBlob>, Fault> {
+    let mut claimed = list(sql, CLAIMABLE, holder, lease.now, limit).await?;
+    let ids: Vec<i64> = claimed.iter().map(|due| due.id).collect();
+    sql.execute(CLAIM, &[&ids, &lease.owner, &lease.until.as_millis()]).await?;
+
+    for due in &mut claimed {
+        due.owner = Some(lease.owner.to_owned());
+    }
+    Ok(claimed)
+}
+
+/// Makes the leases of an owner last until an instant.
+pub(super) async fn renew(sql: &Sql, owner: &str, until: Timestamp) -> Result<(), Fault> {
+    sql.execute(RENEW, &[&owner, &until.as_millis()]).await.map(drop)
+}
+
+/// Releases the claims of an owner.
+pub(super) async fn release(sql: &Sql, owner: &str) -> Result<(), Fault> {
+    sql.execute(RELEASE, &[&owner]).await.map(drop)
+}
+
+/// Releases every claim of every owner.
+pub(super) async fn clear_leases(sql: &Sql) -> Result<(), Fault> {
+    sql.execute(CLEAR_LEASES, &[]).await.map(drop)
+}
+
+/// Lists blobs by a query for those that are due. Damaged ones are passed over, and others take their places.
+async fn list(
+    sql: &Sql,
+    query: &str,
     holder: &ProviderCode,
     now: Timestamp,
     limit: usize,
@@ -86,13 +170,14 @@ pub(super) async fn due(
         let wanted = limit - due.len();
         let rows = sql
             .rows(
-                DUE,
+                query,
                 &[&holder.as_str(), &now.as_millis(), &row::limit(wanted), &row::limit(looked_at)],
             )
             .await?;
         for row in &rows {
             let read = blob(row).and_then(|blob| {
-                Ok(DueBlob { blob, id: row.try_get(6)?, attempts: row::attempts(row, 7)? })
+                let attempts = row::attempts(row, 7)?;
+                Ok(DueBlob { blob, id: row.try_get(6)?, attempts, owner: None })
             });
             due.extend(sql.pass_over(read)?);
         }
@@ -144,22 +229,31 @@ pub(super) async fn hasten(
 /// receipts. A purge that waits for one of them goes on.
 /// No id is given twice, so that a run that comes late finishes no other blob.
 pub(super) async fn finish(sql: &Sql, blobs: &[DueBlob], now: Timestamp) -> Result<(), Fault> {
-    let ids: Vec<i64> = blobs.iter().map(|due| due.id).collect();
+    let seen: Vec<i64> = blobs.iter().map(|due| due.id).collect();
     let mut files = Vec::new();
-    for row in sql.rows(FILES, &[&ids]).await? {
+    for row in sql.rows(FILES, &[&seen]).await? {
         files.push(row.try_get(0)?);
     }
     // Before their blobs, as everybody else does.
     purge::lock(sql, &files).await?;
 
+    let ids = still(sql, blobs).await?;
     receipts::note_dropped(sql, &ids, now).await?;
     sql.execute(FINISH, &[&ids, &now.as_millis()]).await?;
     sql.execute(NOTE_ABSENCE, &[&ids]).await?;
     purge::go_on(sql, &files).await
 }
 
-pub(super) async fn postpone(sql: &Sql, id: i64, retry_at: Timestamp) -> Result<(), Fault> {
-    sql.execute(FAIL, &[&id, &retry_at.as_millis()]).await.map(drop)
+/// Returns the ids of the blobs that no other run has claimed or finished.
+async fn still(sql: &Sql, blobs: &[DueBlob]) -> Result<Vec<i64>, Fault> {
+    let ids: Vec<i64> = blobs.iter().map(|due| due.id).collect();
+    let owners: Vec<Option<&str>> = blobs.iter().map(|due| due.owner.as_deref()).collect();
+    let rows = sql.rows(STILL, &[&ids, &owners]).await?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}
+
+pub(super) async fn postpone(sql: &Sql, blob: &DueBlob, retry_at: Timestamp) -> Result<(), Fault> {
+    sql.execute(FAIL, &[&blob.id, &retry_at.as_millis(), &blob.owner]).await.map(drop)
 }
 
 /// Ends the waits of up to `limit` blobs of `holder` whose removal failed; returns how many.

@@ -2,7 +2,7 @@
 //!
 //! | class | cause | to the caller | then |
 //! |---|---|---|---|
-//! | [`Class::Again`] | a deadlock, a serialization failure, a connection lost before COMMIT, a transaction found rolled back | `Busy`, nothing was committed | tried again a few times |
+//! | [`Class::Again`] | a deadlock, a serialization failure, a connection lost before COMMIT, a transaction found rolled back, a server that was taken for gone | `Busy`, nothing was committed | tried again a few times |
 //! | [`Class::Busy`] | no connection, no answer, a timeout of a statement or a lock, a server that starts, stops or only reads | `Busy`, nothing was committed | – |
 //! | [`Class::Full`] | no space on the server's disk | `DatabaseFull`, nothing was committed | – |
 //! | [`Class::Refused`] | settings of the server with which the promises cannot be kept, a wrong password, a standby | `Busy`, nothing was committed; at opening `Unusable` | – |
@@ -56,6 +56,9 @@ pub(super) enum Fault {
     /// The state from which the change was decided has changed meanwhile: to be decided again.
     #[error("another change came first")]
     Overtaken,
+    /// This server was taken for gone, and others have what it had under way.
+    #[error("this server was not seen for a while, and was taken for gone")]
+    Outlived,
     /// The server cannot be used as it is.
     #[error("{0}")]
     Refused(String),
@@ -98,7 +101,7 @@ impl Fault {
                 }
             }
             Self::NoConnection(_) | Self::Silent(_) => Class::Busy,
-            Self::RolledBack | Self::Overtaken => Class::Again,
+            Self::RolledBack | Self::Overtaken | Self::Outlived => Class::Again,
             Self::Unknown(_) => Class::Unknown,
             Self::Refused(_) => Class::Refused,
             Self::Row { .. } | Self::Record { .. } | Self::Range(_) => Class::Other,

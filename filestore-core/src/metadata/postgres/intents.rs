@@ -41,12 +41,18 @@ pub(super) const ANY_OLD: &str =
 /// Renewed notes are as young as if their writes had begun just now.
 pub(super) const RENEW: &str = "UPDATE write_intents SET begun_at = $2 WHERE owner = $1";
 
-pub(super) async fn begin(sql: &Sql, intents: &[WriteIntent]) -> Result<(), Fault> {
+/// Notes objects. Notes without a run get `request` as their owner, if there is one.
+pub(super) async fn begin(
+    sql: &Sql,
+    intents: &[WriteIntent],
+    request: Option<&str>,
+) -> Result<(), Fault> {
     let keys: Vec<&str> = intents.iter().map(|intent| intent.key.as_str()).collect();
     let providers: Vec<&str> = intents.iter().map(|intent| intent.provider.as_str()).collect();
     let files: Vec<String> = intents.iter().map(|intent| id(intent.file_id)).collect();
     let begun_at: Vec<i64> = intents.iter().map(|intent| intent.begun_at.as_millis()).collect();
-    let owners: Vec<Option<&str>> = intents.iter().map(|intent| intent.owner.as_deref()).collect();
+    let owners: Vec<Option<&str>> =
+        intents.iter().map(|intent| intent.owner.as_deref().or(request)).collect();
     sql.execute(BEGIN, &[&keys, &providers, &files, &begun_at, &owners]).await.map(drop)
 }
 

@@ -17,9 +17,15 @@
 //! [`Durability::Process`]; one whose database a power cut may destroy always. A failover to a standby that had not all of the log loses what it
 //! had not: for [`Durability::Full`] across failovers, replication must be synchronous.
 //!
+//! # Several servers
+//! A server joins the others before it begins anything; `servers` says who lives, what is ended of one that does
+//! not, and what keeps one that slept from changing anything.
+//!
 //! # Caches
-//! [`Files::cached_file`] answers nothing: a record in memory would have to be forgotten when another
-//! server changes it. Servers that tell each other (LISTEN, NOTIFY) are a later step.
+//! [`Files::cached_file`] answers nothing, and a binding is read each time: a record in memory would have to be
+//! forgotten on all servers before a change of it is acknowledged. The keys and the secrets that sign URLs are
+//! in memory all the same, by their version (`watch`): what is known of it is a second old at the most, or it is
+//! asked for.
 //!
 //! # Not here
 //! [`Holds::snapshot_to`]: PostgreSQL has backups of its own.
@@ -50,6 +56,11 @@ mod pool;
 mod fault;
 mod sql;
 mod shares;
+mod servers;
+mod leftovers;
+mod entries;
+mod watch;
+mod join;
 mod transaction;
 mod fates;
 mod writers;
@@ -82,6 +93,7 @@ mod engine;
 pub(crate) mod tests;
 
 pub use options::PostgresOptions;
+pub(crate) use servers::ServerIdentity;
 
 use fault::Fault;
 use sql::Limits;
@@ -94,6 +106,7 @@ const MIGRATION: Duration = Duration::from_hours(24);
 /// Metadata in a PostgreSQL database. See the module.
 pub struct PostgresMetadata {
     engine: Arc<Engine>,
+    options: PostgresOptions,
 }
 
 impl PostgresMetadata {
@@ -129,7 +142,7 @@ impl PostgresMetadata {
         })
         .await?;
 
-        Ok(Self { engine: Arc::new(Engine::new(pool, options, store)) })
+        Ok(Self { engine: Arc::new(Engine::new(pool, options, store)), options: options.clone() })
     }
 }
 

@@ -13,6 +13,9 @@ use crate::domain::error::{Error, ErrorKind, Result};
 /// The schema that a store has unless it is told another one.
 const SCHEMA: &str = "filestore";
 
+/// The shortest time after which a server may be taken for gone: it says twice a second that it is there.
+const SHORTEST_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Parameters of an address that are ours to understand: tokio-postgres knows no other modes than
 /// libpq's three oldest, and no files of certificates.
 const SSL_MODE: &str = "sslmode";
@@ -35,6 +38,10 @@ pub struct PostgresOptions {
     pub lock_timeout: Duration,
     /// The longest wait for a connection.
     pub connect_timeout: Duration,
+    /// The time after which a server that was not seen is taken for gone, and others end what it left.
+    pub server_timeout: Duration,
+    /// True if one of the connections is that of a watch (`watch`).
+    pub(super) is_watched: bool,
     /// The survival of acknowledged commits. With [`Durability::Full`] a server whose `synchronous_commit`
     /// is off is refused; with any one whose `fsync` or `full_page_writes` is off.
     pub durability: Durability,
@@ -86,6 +93,8 @@ impl PostgresOptions {
             statement_timeout: Duration::from_secs(30),
             lock_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(5),
+            server_timeout: Duration::from_secs(30),
+            is_watched: false,
             durability: Durability::Full,
         })
     }
@@ -118,6 +127,25 @@ impl PostgresOptions {
         self
     }
 
+    /// Sets the time after which a server that was not seen is taken for gone.
+    #[must_use]
+    pub fn with_server_timeout(mut self, timeout: Duration) -> Self {
+        self.server_timeout = timeout;
+        self
+    }
+
+    /// Leaves one of the connections to a watch.
+    #[must_use]
+    pub(crate) fn watched(mut self) -> Self {
+        self.is_watched = true;
+        self
+    }
+
+    /// Returns the most connections that calls have.
+    pub(super) fn pooled(&self) -> usize {
+        self.connections - usize::from(self.is_watched)
+    }
+
     /// Returns the number of hosts that are tried for a connection.
     pub(super) fn hosts(&self) -> u32 {
         u32::try_from(self.server.get_hosts().len()).unwrap_or(1).max(1)
@@ -137,6 +165,10 @@ impl PostgresOptions {
         if self.connections < 2 {
             let message = "the engine needs at least 2 connections";
             return Err(Error::new(ErrorKind::Unusable, message).with_field("connections"));
+        }
+        if self.server_timeout < SHORTEST_TIMEOUT {
+            let message = "a server is taken for gone after 2 seconds at the earliest";
+            return Err(Error::new(ErrorKind::Unusable, message).with_field("server_timeout"));
         }
         Ok(())
     }
@@ -248,5 +280,6 @@ mod tests {
             assert!(options().with_schema(bad).check().is_err(), "{bad}");
         }
         assert!(options().with_connections(1).check().is_err());
+        assert!(options().with_server_timeout(Duration::from_secs(1)).check().is_err());
     }
 }

@@ -64,7 +64,7 @@ pub(super) fn pool(options: &PostgresOptions) -> Result<Pool> {
     // Each host of several may be one that does not answer.
     let patience = options.connect_timeout;
     Pool::builder(Manager::from_config(server, tls, recycling))
-        .max_size(options.connections)
+        .max_size(options.pooled())
         .wait_timeout(Some(patience))
         .create_timeout(Some(patience * options.hosts()))
         .recycle_timeout(Some(patience))

@@ -85,6 +85,12 @@ pub(super) const SPARE_BLOBS: &str = "WITH old AS MATERIALIZED (
      AND removed_blobs.storage_provider = old.storage_provider AND removed_blobs.blob_key = old.blob_key
      AND EXISTS (SELECT 1 FROM files WHERE files.file_id = old.file_id)";
 
+/// Blobs that were found absent, with whether their file has their content no more: one that was moved has it
+/// still. All of one instant come together.
+pub(super) const ABSENT_SINCE: &str = "SELECT r.file_id, r.noted_at, NOT EXISTS (
+     SELECT 1 FROM files WHERE files.file_id = r.file_id AND files.sha256 = r.sha256)
+     FROM removed_blobs AS r WHERE r.noted_at > $1 ORDER BY r.noted_at FETCH FIRST ($2) ROWS WITH TIES";
+
 /// Notes the blobs of files whose receipts were written now.
 pub(super) async fn note(sql: &Sql, gone: &[&Purged], now: Timestamp) -> Result<(), Fault> {
     let named = || gone.iter().flat_map(|one| one.removed.iter().map(|blob| (one.file_id, blob)));
@@ -145,6 +151,28 @@ pub(super) async fn forget(sql: &Sql, before: Timestamp, limit: usize) -> Result
     let rest = rows - i64::try_from(spared).unwrap_or(rows);
     let blobs = spared + sql.execute(FORGET_BLOBS, &[&before, &rest]).await?;
     Ok(receipts.max(blobs))
+}
+
+/// Lists the files that have not the content any more of which a blob was found absent after an instant; see
+/// [`Servers::contents_removed`](crate::metadata::Servers::contents_removed).
+pub(super) async fn contents_removed(
+    sql: &Sql,
+    after: Timestamp,
+    limit: usize,
+) -> Result<(Vec<FileId>, Option<Timestamp>), Fault> {
+    let rows = sql.rows(ABSENT_SINCE, &[&after.as_millis(), &row::limit(limit)]).await?;
+    let (mut files, mut last) = (Vec::new(), after);
+    for row in &rows {
+        last = Timestamp::from_millis(row.try_get(1)?);
+        let is_gone: bool = row.try_get(2)?;
+        if is_gone {
+            // The id of a damaged row has no variants.
+            files.extend(row::parse::<FileId>(row, 0).ok());
+        }
+    }
+    files.dedup();
+    let next = (rows.len() >= limit).then_some(last);
+    Ok((files, next))
 }
 
 /// The columns of a content: digest and size, both there or both not.

@@ -81,8 +81,12 @@ pub(super) enum Lock<'l> {
     Holds,
     /// The number of keys.
     Keys,
-    /// All that write. Taken first, and shared, by each write.
+    /// All that write without having joined the servers of the store. Taken first, and shared, by each write.
     Writers,
+    /// All that one server writes. Taken first, and shared, by each write.
+    WritersOf(&'l str),
+    /// The servers of the store.
+    Servers,
 }
 
 impl Lock<'_> {
@@ -96,6 +100,8 @@ impl Lock<'_> {
             Self::Holds => "holds".to_owned(),
             Self::Keys => "keys".to_owned(),
             Self::Writers => "writers".to_owned(),
+            Self::WritersOf(server) => format!("writers of {server}"),
+            Self::Servers => "servers".to_owned(),
         };
         let digest = Sha256::digest(format!("filestore {store} {name}"));
         i64::from_be_bytes(*digest.first_chunk().expect("a SHA-256 has 32 bytes"))

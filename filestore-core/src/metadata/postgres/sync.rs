@@ -346,7 +346,7 @@ async fn note(sql: &Sql, claims: &[SyncClaim], lease: Lease<'_>) -> Result<(), F
         owner: Some(lease.owner.to_owned()),
     };
     let intents: Vec<_> = claims.iter().map(intent).collect();
-    intents::begin(sql, &intents).await
+    intents::begin(sql, &intents, None).await
 }
 
 /// Makes the leases of an owner last until the end of `lease`, and its notes as young as it.

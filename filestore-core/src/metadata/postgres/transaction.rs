@@ -9,9 +9,10 @@
 //! the numbers of transactions of which nothing was flushed to others.) The caller waits a while for that
 //! answer; without one the fate is asked for in the background (`fates`).
 //!
-//! A write holds a lock of the store from before its first change until its end, shared with all others:
-//! the next process waits until it can have that lock alone (`writers`), as a COMMIT of a killed process
-//! may still be under way at the server.
+//! A write holds a lock of its server from before its first change until its end, shared with all others of it:
+//! the next process of the server waits until it can have that lock alone (`writers`), as a COMMIT of a killed
+//! process may still be under way at the database. Once it has the lock it looks whether the server is
+//! still one of those of the store (`servers`).
 //!
 //! # Deadlines
 //! The server is told how long a statement and a wait for a lock may take. Each answer also has a limit on
@@ -24,11 +25,11 @@
 //! # Cancellation
 //! A write goes on when its caller goes away, to its end: so no write is left open in the middle.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use deadpool_postgres::Pool;
+use deadpool_postgres::{Object, Pool};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
@@ -44,8 +45,10 @@ use super::fates::Fates;
 use super::fault::{self, Class, Fault};
 use super::options::PostgresOptions;
 use super::pool;
+use super::servers::{self, Member};
 use super::shares::Shares;
 use super::sql::{Limits, Lock, Param, Sql};
+use super::watch::Watching;
 
 /// The work of a call: a plain function of the connection and the call's arguments, as it may run several
 /// times.
@@ -136,6 +139,8 @@ pub(super) struct Engine {
     writes: Arc<Semaphore>,
     marks: Marks,
     shares: Arc<Shares>,
+    /// The server that this engine is, with its watch; none before it has joined the others.
+    joined: OnceLock<(Arc<Member>, Watching)>,
     /// The writes of which nobody knows yet whether they were committed.
     pub(super) fates: Fates,
     pub(super) store: StoreId,
@@ -144,7 +149,7 @@ pub(super) struct Engine {
 
 impl Engine {
     pub(super) fn new(pool: Pool, options: &PostgresOptions, store: StoreId) -> Self {
-        let writes = most_writes(options.connections);
+        let writes = most_writes(options.pooled());
         Self {
             pool,
             limits: Limits::of(options),
@@ -152,16 +157,31 @@ impl Engine {
             writes: Arc::new(Semaphore::new(writes)),
             marks: Marks::new(),
             shares: Arc::new(Shares::of(writes, options.connect_timeout)),
+            joined: OnceLock::new(),
             fates: Fates::default(),
             store,
             damaged: DamagedRows::default(),
         }
     }
 
+    /// Returns the server that this engine is, once it has joined the others.
+    pub(super) fn member(&self) -> Option<&Arc<Member>> {
+        self.joined.get().map(|(member, _)| member)
+    }
+
+    /// Notes that this engine has joined the servers of its store. A second call changes nothing.
+    pub(super) fn has_joined(&self, member: Arc<Member>, watching: Watching) {
+        let _ = self.joined.set((member, watching));
+    }
+
     /// Takes a connection out of the pool.
+    pub(super) async fn connection(&self) -> Result<Object, Fault> {
+        pool::get(&self.pool, self.limits).await
+    }
+
+    /// Takes a connection out of the pool, for a call.
     async fn connect(&self) -> Result<Sql, Fault> {
-        let connection = pool::get(&self.pool, self.limits).await?;
-        Ok(Sql::new(connection, self.store, self.limits))
+        Ok(Sql::new(self.connection().await?, self.store, self.limits))
     }
 
     /// Forgets the marks of servers that are gone.
@@ -288,8 +308,20 @@ impl Engine {
             all.forget();
         }
         self.calls.close();
+        self.part().await;
         self.pool.close();
         self.fates.close();
+    }
+
+    /// Says that this server is gone, so that others need not wait to find out.
+    async fn part(&self) {
+        let Some((member, watching)) = self.joined.get() else { return };
+        watching.stop();
+        let parted = async { member.part(&*self.connection().await?).await };
+        let parted = timeout(self.limits.journey, parted).await;
+        if let Err(fault) = parted.unwrap_or(Err(Fault::Silent(self.limits.journey))) {
+            tracing::debug!(%fault, "the other servers find out by themselves that this one is gone");
+        }
     }
 
     /// Runs a call, again where a fault passes by itself.
@@ -351,13 +383,24 @@ impl Engine {
             return sql.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await;
         };
 
-        // Both at once: one journey to the server.
+        let member = self.member();
+        let lock = member.map_or(Lock::Writers, |member| member.lock()).number(self.store);
+        let params: [Param<'_>; 4] = [&self.marks.server, &slot, &number, &lock];
         let statement = sql.prepare(MARK).await?;
-        let writers = Lock::Writers.number(self.store);
-        let params: [Param<'_>; 4] = [&self.marks.server, &slot, &number, &writers];
-        let (began, connection) = (sql.batch("BEGIN"), sql.connection());
-        let marked = sql.answered(connection.execute(&statement, &params));
-        futures_util::future::try_join(began, marked).await.map(drop)
+        let sql = &*sql;
+        let begun = async {
+            let (began, connection) = (sql.batch("BEGIN"), sql.connection());
+            let marked = sql.answered(connection.execute(&statement, &params));
+            futures_util::future::try_join(began, marked).await.map(drop)
+        };
+
+        // All at once: one journey to the server.
+        match member {
+            Some(member) => {
+                futures_util::future::try_join(begun, is_member(sql, member)).await.map(drop)
+            }
+            None => begun.await,
+        }
     }
 
     /// Works within what has begun, and ends it.
@@ -434,6 +477,16 @@ impl Engine {
     pub(super) fn give_back(&self, mark: Mark) {
         self.marks.give_back(mark);
     }
+}
+
+/// Fails if the server of a write was taken for gone. Sent behind the statement that waits for the lock of the
+/// server's writes: so it sees what whoever had that lock before has committed.
+async fn is_member(sql: &Sql, member: &Member) -> Result<(), Fault> {
+    if sql.exists(servers::IS_MEMBER, &[&member.name(), &member.epoch()]).await? {
+        return Ok(());
+    }
+    member.look.notify_one();
+    Err(Fault::Outlived)
 }
 
 /// Rolls back. If that cannot be done, the connection is closed, which does it as well.

@@ -3,8 +3,9 @@
 //! # Crash safety
 //! A process that was killed may leave a transaction at the server: a COMMIT on its way through the
 //! network, or one that waits there for a lock or a standby. Until its end nobody can tell which staged
-//! bytes have a record. Each write holds a lock of the store (`transaction`), and had it before the first
+//! bytes have a record. Each write holds a lock of its server (`transaction`), and had it before the first
 //! statement whose answer it waited for: once the lock can be had alone, what a dead process began is over.
+//! Programs from before servers had names hold a lock of the whole store, which nobody else takes.
 //!
 //! # Locking
 //! The lock is tried, and not waited for: whoever waits for it alone keeps all other servers from writing.
@@ -30,29 +31,29 @@ const PAUSE: Duration = Duration::from_millis(100);
 const SAY_AGAIN: Duration = Duration::from_secs(10);
 
 /// Released at the end of the statement.
-const TRY: &str = "SELECT pg_try_advisory_xact_lock($1)";
+const TRY: &str = "SELECT pg_try_advisory_xact_lock($1) AND pg_try_advisory_xact_lock($2)";
 
 /// The sessions that hold the lock.
 const HOLDERS: &str =
     "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-     AND ((classid::bigint << 32) | objid::bigint) = $1 AND pid <> pg_backend_pid() ORDER BY pid";
+     AND ((classid::bigint << 32) | objid::bigint) IN ($1, $2) AND pid <> pg_backend_pid() ORDER BY pid";
 
 impl PostgresMetadata {
-    /// Waits for the transactions of an earlier process, before what it committed is read. The caller
-    /// holds the data directory: no other process of the store begins one. Fails with
+    /// Waits for the transactions of an earlier process of `server`, before what it committed is read. The
+    /// caller holds its data directory: no other process of the server begins one. Fails with
     /// [`ErrorKind::Unusable`] if they do not end.
-    pub(crate) async fn await_writers(&self) -> Result<()> {
-        self.await_writers_for(WITHIN).await
+    pub(crate) async fn await_writers(&self, server: &str) -> Result<()> {
+        self.await_writers_for(server, WITHIN).await
     }
 
-    pub(super) async fn await_writers_for(&self, limit: Duration) -> Result<()> {
+    pub(super) async fn await_writers_for(&self, server: &str, limit: Duration) -> Result<()> {
         let began = Instant::now();
         let mut said: Option<Instant> = None;
         loop {
-            let writers = self
-                .engine
-                .read("looking for earlier writes", &(), |sql, ()| Box::pin(writers(sql)));
+            let writers = self.engine.read("looking for earlier writes", &server, |sql, server| {
+                Box::pin(writers(sql, server))
+            });
             let Some(writers) = writers.await? else { break };
             if began.elapsed() >= limit {
                 return Err(refusal(&writers));
@@ -75,15 +76,15 @@ impl PostgresMetadata {
 }
 
 /// Returns the sessions that write; `None` if there is none.
-async fn writers(sql: &Sql) -> Result<Option<Vec<i32>>, Fault> {
-    let number = Lock::Writers.number(sql.store());
-    let row = sql.first(TRY, &[&number]).await?;
+async fn writers(sql: &Sql, server: &str) -> Result<Option<Vec<i32>>, Fault> {
+    let numbers = [Lock::Writers, Lock::WritersOf(server)].map(|lock| lock.number(sql.store()));
+    let row = sql.first(TRY, &[&numbers[0], &numbers[1]]).await?;
     let is_free: bool = row.map(|row| row.try_get(0)).transpose()?.unwrap_or_default();
     if is_free {
         return Ok(None);
     }
 
-    let holders = sql.rows(HOLDERS, &[&number]).await?;
+    let holders = sql.rows(HOLDERS, &[&numbers[0], &numbers[1]]).await?;
     let pids: Result<Vec<i32>, _> = holders.iter().map(|row| row.try_get(0)).collect();
     Ok(Some(pids?))
 }

@@ -88,7 +88,7 @@ pub(super) fn due(
 
     let params = params![holder.as_str(), now.as_millis()];
     row::collect_up_to(limit, sql, DUE, params, |row| {
-        Ok(DueBlob { blob: blob(row)?, id: row.get(6)?, attempts: row.get(7)? })
+        Ok(DueBlob { blob: blob(row)?, id: row.get(6)?, attempts: row.get(7)?, owner: None })
     })
 }
 

@@ -12,6 +12,8 @@ use crate::metadata::postgres::tests::proxy::{AtCommit, Proxy, SlowCommits};
 use crate::metadata::postgres::tests::{Schema, store_config_at};
 use crate::service::{FileStore, ListRequest, NewUpload};
 
+mod several;
+
 /// The data directory of a process that another test kills, and the schema of its records.
 const KILLED: [&str; 2] = ["FILESTORE_TEST_KILLED_DIRECTORY", "FILESTORE_TEST_KILLED_SCHEMA"];
 

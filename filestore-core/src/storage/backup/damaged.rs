@@ -16,7 +16,7 @@ const SETTING_ASIDE: &str = "setting damaged bytes aside";
 impl BackupDirectory {
     /// Takes a content out of those that count, durably, and keeps its bytes beside them: the next
     /// snapshot takes the content anew. Returns false if there is none.
-    pub fn set_aside(&self, sha256: Sha256) -> Result<bool> {
+    pub(super) fn move_aside(&self, sha256: Sha256) -> Result<bool> {
         let (from, aside) = (self.blob_path(sha256), self.damaged_path());
         make_directory(&aside)?;
 

@@ -9,12 +9,14 @@ use std::sync::Arc;
 use rustix::fs::{FlockOperation, flock};
 
 use super::copy::{self, Copying};
+use super::destination::Draft;
 use super::manifest::Manifest;
 use super::marker::{self, MARKER};
 use super::runs::{Claim, Runs, Sharing};
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{DestinationId, Sha256, SnapshotId};
+use crate::tasks::step::{Step, reached};
 
 const LOCK: &str = "filestore-backup.lock";
 pub(super) const BLOBS: &str = "blobs";
@@ -48,7 +50,7 @@ struct Locked {
 
 /// A content that lies in the directory, by its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Presence {
+pub(super) enum Presence {
     /// The file has no name outside of the directory.
     Owned,
     /// The file has other names: its bytes are those of a file of the store, or of another copy.
@@ -133,7 +135,7 @@ impl BackupDirectory {
 
     /// Claims the directory for a run, which works on the clone that is returned: until the last clone of
     /// that is gone, no other run has the directory, unless both only read. `Locked` while one has it.
-    pub fn claim(&self, sharing: Sharing) -> Result<Self> {
+    pub(super) fn claimed(&self, sharing: Sharing) -> Result<Self> {
         let claim = Claim::take(&self.held.runs, sharing, self.path())?;
         Ok(Self { held: Arc::clone(&self.held), _claim: Some(Arc::new(claim)) })
     }
@@ -144,7 +146,7 @@ impl BackupDirectory {
     }
 
     /// Returns the id of the directory, which one that has none yet gets now, durably.
-    pub fn identify(&self, now: Timestamp) -> Result<DestinationId> {
+    pub(super) fn identified(&self, now: Timestamp) -> Result<DestinationId> {
         if let Some(id) = marker::read_id(self.path())? {
             return Ok(id);
         }
@@ -154,12 +156,12 @@ impl BackupDirectory {
     }
 
     /// Lists the finished snapshots, the oldest first.
-    pub fn snapshots(&self) -> Result<Vec<SnapshotId>> {
+    pub(super) fn finished(&self) -> Result<Vec<SnapshotId>> {
         Ok(self.all()?.into_iter().filter(|id| self.manifest_path(*id).is_file()).collect())
     }
 
     /// Lists the snapshots that are not whole: what broke off, or is being removed.
-    pub fn unfinished(&self) -> Result<Vec<SnapshotId>> {
+    pub(super) fn unfinished(&self) -> Result<Vec<SnapshotId>> {
         Ok(self.all()?.into_iter().filter(|id| !self.manifest_path(*id).is_file()).collect())
     }
 
@@ -179,24 +181,22 @@ impl BackupDirectory {
     }
 
     /// Begins a snapshot: makes its directory.
-    pub fn begin(&self, id: SnapshotId) -> Result<()> {
-        make_directory(&self.snapshot_path(id))
+    pub(super) fn make(&self, id: SnapshotId) -> Result<Draft> {
+        let path = self.snapshot_path(id);
+        make_directory(&path)?;
+        let (database, manifest) = (path.join(DATABASE), path.join(UNFINISHED_MANIFEST));
+        reached(Step::SnapshotBegun);
+        Ok(Draft { id, database, manifest, _scratch: None })
     }
 
     /// Returns the path of the snapshot's copy of the database.
-    pub fn database(&self, id: SnapshotId) -> PathBuf {
+    pub(super) fn database(&self, id: SnapshotId) -> PathBuf {
         self.snapshot_path(id).join(DATABASE)
-    }
-
-    /// Makes the file of the snapshot's manifest, which has not got its name yet.
-    pub fn new_manifest(&self, id: SnapshotId) -> Result<File> {
-        let path = self.snapshot_path(id).join(UNFINISHED_MANIFEST);
-        new_file(&path).map_err(|error| full(Error::io(BACKING_UP, error)))
     }
 
     /// Gives the manifest its name: from now on the snapshot is there. Everything that it names was
     /// flushed before, and is with this.
-    pub fn finish(&self, id: SnapshotId, manifest: &File) -> Result<()> {
+    pub(super) fn name(&self, id: SnapshotId, manifest: &File) -> Result<()> {
         let directory = self.snapshot_path(id);
         let finished = self
             .flush()
@@ -205,7 +205,9 @@ impl BackupDirectory {
                 fs::rename(directory.join(UNFINISHED_MANIFEST), directory.join(MANIFEST))
             })
             .and_then(|()| File::open(&directory)?.sync_all());
-        finished.map_err(|error| full(Error::io(BACKING_UP, error)))
+        finished.map_err(|error| full(Error::io(BACKING_UP, error)))?;
+        reached(Step::SnapshotFinished);
+        Ok(())
     }
 
     /// Flushes all that was written into the directory since it was opened: with one call for its whole
@@ -229,7 +231,7 @@ impl BackupDirectory {
     }
 
     /// Opens the manifest of a finished snapshot. `NotFound` if there is none.
-    pub fn manifest(&self, id: SnapshotId) -> Result<Manifest> {
+    pub(super) fn open_manifest(&self, id: SnapshotId) -> Result<Manifest> {
         match File::open(self.manifest_path(id)) {
             Ok(file) => Manifest::open(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -241,17 +243,20 @@ impl BackupDirectory {
 
     /// Removes a snapshot durably, its manifest first: what is left after a crash is no snapshot. Its
     /// bytes stay until they are swept.
-    pub fn remove(&self, id: SnapshotId) -> Result<()> {
+    pub(super) fn unname(&self, id: SnapshotId) -> Result<()> {
         let directory = self.snapshot_path(id);
         let removed = remove_if_there(&self.manifest_path(id))
             .and_then(|()| File::open(&directory)?.sync_all())
-            .and_then(|()| fs::remove_dir_all(&directory))
+            .and_then(|()| {
+                reached(Step::SnapshotUnnamed);
+                fs::remove_dir_all(&directory)
+            })
             .and_then(|()| File::open(self.path().join(SNAPSHOTS))?.sync_all());
         removed.map_err(|error| Error::io("removing a snapshot", error))
     }
 
     /// Looks for something of that size under a digest.
-    pub fn find(&self, expected: Copying) -> Option<Presence> {
+    pub(super) fn look(&self, expected: Copying) -> Option<Presence> {
         let found = fs::metadata(self.blob_path(expected.sha256)).ok()?;
         if found.len() != expected.size_bytes {
             return None;
@@ -260,7 +265,11 @@ impl BackupDirectory {
     }
 
     /// Reads what the directory has under a digest, from the disk; `None` if there is nothing.
-    pub fn read_blob(&self, sha256: Sha256, buffer: &mut Vec<u8>) -> Result<Option<Copying>> {
+    pub(super) fn read_blob(
+        &self,
+        sha256: Sha256,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<Copying>> {
         match self.open_blob(sha256)? {
             Some(file) => copy::digest_of_disk(&file, buffer)
                 .map(Some)
@@ -270,7 +279,7 @@ impl BackupDirectory {
     }
 
     /// Opens the bytes of a digest; `None` if there are none.
-    pub fn open_blob(&self, sha256: Sha256) -> Result<Option<File>> {
+    pub(super) fn open_blob(&self, sha256: Sha256) -> Result<Option<File>> {
         match File::open(self.blob_path(sha256)) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -278,13 +287,13 @@ impl BackupDirectory {
         }
     }
 
-    /// Digests the snapshot's copy of the database. No connection to it is open.
-    pub fn read_database(&self, id: SnapshotId) -> Result<Copying> {
-        let file = File::open(self.database(id)).map_err(|error| Error::io(READING, error))?;
-        if SYNCS_EACH {
-            file.sync_all().map_err(|error| Error::io(BACKING_UP, error))?;
+    /// Opens the snapshot's copy of the database; `None` if it is missing.
+    pub(super) fn open_copy(&self, id: SnapshotId) -> Result<Option<File>> {
+        match File::open(self.database(id)) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io(READING, error)),
         }
-        copy::digest_of_disk(&file, &mut Vec::new()).map_err(|error| Error::io(READING, error))
     }
 
     pub(super) fn blobs_path(&self) -> PathBuf {

@@ -15,13 +15,14 @@ use super::copy::{self, CopyError, Copying};
 use super::directory::{BACKING_UP, BackupDirectory, SYNCS_EACH, full, new_file, remove_if_there};
 use crate::domain::error::{Error, Result};
 use crate::domain::id::Sha256;
+use crate::tasks::step::{Step, reached};
 
 /// Extension of bytes that are to replace those of the same digest.
 pub(super) const INCOMING: &str = "new";
 
 /// The outcome for a file that was to be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub(super) enum Taken {
     /// The directory has its bytes.
     Whole,
     /// The bytes are not those expected; the directory has none of them.
@@ -32,7 +33,7 @@ pub enum Taken {
 
 /// A content that comes piece by piece.
 #[derive(Debug)]
-pub struct BlobIntake {
+pub(super) struct BlobIntake {
     file: File,
     /// Path that is written to: that of the content, unless something has it.
     path: PathBuf,
@@ -46,7 +47,7 @@ pub struct BlobIntake {
 impl BackupDirectory {
     /// Replaces a content that shares its file by a copy of its own. Returns false, and leaves the content
     /// as it is, if its bytes are not those expected.
-    pub fn unshare(&self, expected: Copying, buffer: &mut Vec<u8>) -> Result<bool> {
+    pub(super) fn unshare(&self, expected: Copying, buffer: &mut Vec<u8>) -> Result<bool> {
         match self.open_blob(expected.sha256)? {
             Some(shared) => Ok(self.take_file(&shared, expected, buffer)? == Taken::Whole),
             None => Ok(false),
@@ -54,7 +55,12 @@ impl BackupDirectory {
     }
 
     /// Copies a file under the digest and size that it should have.
-    pub fn take_file(&self, from: &File, expected: Copying, buffer: &mut Vec<u8>) -> Result<Taken> {
+    pub(super) fn take_file(
+        &self,
+        from: &File,
+        expected: Copying,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Taken> {
         let intake = self.intake(expected)?;
         match copy::copy(from, &intake.file, buffer) {
             Ok(found) if found == expected => intake.keep().map(|()| Taken::Whole),
@@ -73,7 +79,7 @@ impl BackupDirectory {
 
     /// Gives a file a second name under the digest that it should have; every byte is read first. `None`
     /// if the file is absent, `InvalidField` if it is on another file system.
-    pub fn link_file(
+    pub(super) fn link_file(
         &self,
         from: &Path,
         expected: Copying,
@@ -92,7 +98,10 @@ impl BackupDirectory {
         }
 
         match replace_by_link(from, &self.blob_path(expected.sha256)) {
-            Ok(()) => Ok(Some(Taken::Whole)),
+            Ok(()) => {
+                reached(Step::ContentTaken);
+                Ok(Some(Taken::Whole))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => Err(Error::invalid(
                 "hard_links",
@@ -104,7 +113,7 @@ impl BackupDirectory {
 
     /// Begins to take bytes that come piece by piece. What is under that digest stays until they are
     /// whole: an older snapshot may need it.
-    pub fn intake(&self, expected: Copying) -> Result<BlobIntake> {
+    pub(super) fn intake(&self, expected: Copying) -> Result<BlobIntake> {
         let kept_at = self.blob_path(expected.sha256);
         let mut path = kept_at.clone();
         let mut made = in_its_directory(&path, || new_file(&path));
@@ -121,14 +130,14 @@ impl BackupDirectory {
 
 impl BlobIntake {
     /// Writes a piece.
-    pub fn write(&mut self, piece: &[u8]) -> Result<()> {
+    pub(super) fn write(&mut self, piece: &[u8]) -> Result<()> {
         self.hasher.update(piece);
         self.size_bytes += piece.len() as u64;
         self.file.write_all(piece).map_err(|error| full(Error::io(BACKING_UP, error)))
     }
 
     /// Ends the intake. Returns false, and leaves nothing, if what came is not what was expected.
-    pub fn finish(self) -> Result<bool> {
+    pub(super) fn finish(self) -> Result<bool> {
         let sha256 = Sha256(self.hasher.clone().finalize().into());
         let is_whole = Copying { size_bytes: self.size_bytes, sha256 } == self.expected;
         if is_whole { self.keep() } else { self.discard() }?;
@@ -140,7 +149,9 @@ impl BlobIntake {
         let kept = synced.and_then(|()| {
             if self.path == self.kept_at { Ok(()) } else { fs::rename(&self.path, &self.kept_at) }
         });
-        kept.map_err(|error| full(Error::io(BACKING_UP, error)))
+        kept.map_err(|error| full(Error::io(BACKING_UP, error)))?;
+        reached(Step::ContentTaken);
+        Ok(())
     }
 
     fn discard(self) -> Result<()> {

@@ -19,7 +19,7 @@ use crate::domain::id::{DestinationId, Sha256, SnapshotId};
 
 /// The snapshots in a directory that have some of the contents that were looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct LookedFor {
     /// The id of the directory, if it has one.
     pub id: Option<DestinationId>,
     /// The snapshots that have some, the oldest first: id, instant, digests in order.
@@ -37,7 +37,7 @@ pub enum Known {
     Unused,
 }
 
-/// The directory of snapshots that stands at a path.
+/// The directory of snapshots that stands at a path, or what a provider has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Present {
     /// None: its disk may not be mounted.
@@ -60,13 +60,13 @@ pub fn present_at(path: &Path) -> Result<Present> {
 ///
 /// `Unusable` for a directory that is not there, or that was [used](Known::Used) and shows nothing of
 /// its snapshots: the disk that it is on may not be mounted.
-pub fn look_for(path: &Path, digests: &[Sha256], known: Known) -> Result<Found> {
+pub fn look_for(path: &Path, digests: &[Sha256], known: Known) -> Result<LookedFor> {
     if !marker::is_in(path) {
         if known == Known::Used || !path.is_dir() {
             let message = format!("the backup destination is not there: {}", path.display());
             return Err(Error::new(ErrorKind::Unusable, message));
         }
-        return Ok(Found::default());
+        return Ok(LookedFor::default());
     }
 
     let id = marker::read_id(path)?;
@@ -79,15 +79,15 @@ pub fn look_for(path: &Path, digests: &[Sha256], known: Known) -> Result<Found> 
     here.sort_unstable_by_key(|sha256| sha256.0);
     here.dedup();
     if here.is_empty() {
-        return Ok(Found { id, ..Found::default() });
+        return Ok(LookedFor { id, ..LookedFor::default() });
     }
 
-    let mut found = Found { id, snapshots: Vec::new(), loose: here.clone() };
+    let mut found = LookedFor { id, snapshots: Vec::new(), loose: here.clone() };
     for (id, manifest) in manifests(path)? {
         let Some(mut file) = opened(&manifest)? else { continue };
         let mut held = Vec::new();
         for &sha256 in &here {
-            if manifest::holds(&mut file, sha256)? {
+            if manifest::find(&mut file, sha256)?.is_some() {
                 held.push(sha256);
             }
         }
@@ -146,6 +146,7 @@ fn opened(manifest: &Path) -> Result<Option<File>> {
 mod tests {
     use super::*;
     use crate::domain::backup::{SnapshotBytes, SnapshotClouds, SnapshotInfo};
+    use crate::storage::backup::directory::new_file;
     use crate::storage::backup::{BackupDirectory, Entry, EntryKind, ManifestWriter};
 
     fn digest(number: u16) -> Sha256 {
@@ -170,16 +171,16 @@ mod tests {
             damaged_records: 0,
             database_bytes: 0,
         };
-        directory.begin(id).unwrap();
-        let file = directory.new_manifest(id).unwrap();
+        let draft = directory.make(id).unwrap();
+        let file = new_file(&draft.manifest).unwrap();
         let mut writer = ManifestWriter::begin(file, info, digest(0)).unwrap();
         for number in (0..600).step_by(3) {
-            let kind = if number % 2 == 0 { EntryKind::Held } else { EntryKind::Damaged };
+            let kind = if number % 2 == 0 { EntryKind::Held(None) } else { EntryKind::Damaged };
             let entry = Entry { sha256: digest(number), size_bytes: u64::from(number), kind };
             writer.add(&entry, 1).unwrap();
         }
         let (_, file) = writer.finish().unwrap();
-        directory.finish(id, &file).unwrap();
+        directory.name(id, &file).unwrap();
     }
 
     #[test]
@@ -193,12 +194,12 @@ mod tests {
         let mut manifest =
             File::open(path.join(SNAPSHOTS).join(id.to_string()).join(MANIFEST)).unwrap();
         for number in 0..700 {
-            let is_held = manifest::holds(&mut manifest, digest(number)).unwrap();
+            let is_held = manifest::find(&mut manifest, digest(number)).unwrap().is_some();
             assert_eq!(is_held, number < 600 && number % 6 == 0, "{number}");
         }
 
         // Beside a process that has the directory: bytes count, not names.
-        assert_eq!(look_for(&path, &[digest(6)], Known::Used).unwrap(), Found::default());
+        assert_eq!(look_for(&path, &[digest(6)], Known::Used).unwrap(), LookedFor::default());
         for number in [6, 7] {
             let name = digest(number).to_hex();
             let blob = path.join(BLOBS).join(&name[..2]).join(&name);
@@ -214,7 +215,7 @@ mod tests {
     fn a_destination_that_is_not_there_is_not_known_to_have_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let unused = look_for(dir.path(), &[digest(1)], Known::Unused).unwrap();
-        assert_eq!(unused, Found::default());
+        assert_eq!(unused, LookedFor::default());
         let away = dir.path().join("away");
         for (path, known) in [(dir.path(), Known::Used), (&away, Known::Unused)] {
             let refused = look_for(path, &[digest(1)], known).unwrap_err();

@@ -3,7 +3,8 @@
 //!
 //! # Compatibility
 //! `format` counts changes that an older reader would misunderstand. Members that a reader does not know
-//! are passed over.
+//! are passed over. `run` came with the snapshots at providers: the run that stored a content, which is in
+//! the name of its object.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -11,10 +12,12 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use serde::{Deserialize, Serialize};
 use sha2::Digest;
 
+use super::copy::Copying;
+use super::destination::Stored;
 use crate::domain::backup::{SnapshotBytes, SnapshotClouds, SnapshotInfo};
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::id::Sha256;
+use crate::domain::id::{Sha256, SnapshotId};
 use crate::domain::path::BlobKey;
 use crate::domain::provider::ProviderCode;
 
@@ -23,6 +26,9 @@ const FORMAT: u32 = 1;
 
 /// Longest line, which is that of a content at a provider.
 const LINE_BYTES: u64 = 4096;
+
+/// Bytes read at once. As many manifests are open together as there are snapshots to keep.
+const BUFFER_BYTES: usize = 256 << 10;
 
 const READING: &str = "reading a manifest";
 const WRITING: &str = "writing a manifest";
@@ -67,6 +73,9 @@ struct Content {
     /// True if the store did not have the content any more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     damaged: bool,
+    /// The run that stored the content, where its name has that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    run: Option<String>,
 }
 
 /// The last line. The digest is that of all bytes before it.
@@ -94,11 +103,24 @@ pub struct Entry {
     pub kind: EntryKind,
 }
 
+impl Entry {
+    /// Returns the content, if the snapshot has it.
+    pub fn stored(&self) -> Option<Stored> {
+        match self.kind {
+            EntryKind::Held(by) => {
+                let expected = Copying { size_bytes: self.size_bytes, sha256: self.sha256 };
+                Some(Stored { expected, by })
+            }
+            EntryKind::Elsewhere(..) | EntryKind::Damaged => None,
+        }
+    }
+}
+
 /// The place of a content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryKind {
-    /// The snapshot has it.
-    Held,
+    /// The snapshot has it, stored by that run where names have it.
+    Held(Option<SnapshotId>),
     /// A provider has it.
     Elsewhere(ProviderCode, BlobKey),
     /// The store did not have it.
@@ -155,9 +177,11 @@ impl ManifestWriter {
             provider: None,
             key: None,
             damaged: false,
+            run: None,
         };
         match &entry.kind {
-            EntryKind::Held => {
+            EntryKind::Held(by) => {
+                content.run = by.map(|by| by.to_string());
                 self.info.blobs += 1;
                 self.info.blob_bytes += entry.size_bytes;
             }
@@ -206,9 +230,14 @@ impl ManifestWriter {
     }
 }
 
+/// The bytes of a finished manifest: a file, or an object.
+pub trait ManifestBytes: Read + Seek + Send {}
+
+impl<T: Read + Seek + Send> ManifestBytes for T {}
+
 /// A finished manifest that is being read. Blocks.
 pub struct Manifest {
-    lines: BufReader<File>,
+    lines: BufReader<Box<dyn ManifestBytes>>,
     info: SnapshotInfo,
     database_sha256: Sha256,
     end: End,
@@ -219,11 +248,12 @@ pub struct Manifest {
 impl Manifest {
     /// Opens a manifest: reads its first line and its last one. `Unusable` if it is none, is cut, or is
     /// of a newer version.
-    pub fn open(mut file: File) -> Result<Self> {
-        let end = last_line(&mut file)?;
-        file.seek(SeekFrom::Start(0)).map_err(|error| Error::io(READING, error))?;
+    pub fn open(bytes: impl ManifestBytes + 'static) -> Result<Self> {
+        let mut bytes: Box<dyn ManifestBytes> = Box::new(bytes);
+        let end = last_line(&mut bytes)?;
+        bytes.seek(SeekFrom::Start(0)).map_err(unread)?;
 
-        let mut lines = BufReader::with_capacity(1 << 20, file);
+        let mut lines = BufReader::with_capacity(BUFFER_BYTES, bytes);
         let mut text = Vec::new();
         read_line(&mut lines, &mut text)?;
         let head: Head = parse(&text)?;
@@ -252,6 +282,12 @@ impl Manifest {
         self.database_sha256
     }
 
+    /// Finds a content by its digest, without an order; [`next_entry`](Self::next_entry) is not to be called
+    /// afterwards.
+    pub fn find(&mut self, sha256: Sha256) -> Result<Option<Stored>> {
+        find(self.lines.get_mut(), sha256)
+    }
+
     /// Reads the next content; `None` at the end, once the manifest was found to be as it was written.
     pub fn next_entry(&mut self) -> Result<Option<Entry>> {
         let mut text = Vec::new();
@@ -263,9 +299,16 @@ impl Manifest {
 
         self.hasher.update(&text);
         self.read += 1;
-        let content: Content = parse(&text)?;
-        let kind = match (content.provider, content.key, content.damaged) {
-            (None, None, false) => EntryKind::Held,
+        parse::<Content>(&text)?.into_entry().map(Some)
+    }
+}
+
+impl Content {
+    fn into_entry(self) -> Result<Entry> {
+        let kind = match (self.provider, self.key, self.damaged) {
+            (None, None, false) => {
+                EntryKind::Held(self.run.map(|run| run.parse()).transpose().map_err(|_| damaged())?)
+            }
             (None, None, true) => EntryKind::Damaged,
             (Some(provider), Some(key), false) => EntryKind::Elsewhere(
                 provider.parse().map_err(|_| damaged())?,
@@ -273,21 +316,21 @@ impl Manifest {
             ),
             _ => return Err(damaged()),
         };
-        let sha256 = content.sha256.parse().map_err(|_| damaged())?;
-        Ok(Some(Entry { sha256, size_bytes: content.size_bytes, kind }))
+        let sha256 = self.sha256.parse().map_err(|_| damaged())?;
+        Ok(Entry { sha256, size_bytes: self.size_bytes, kind })
     }
 }
 
-/// Tells if a finished manifest names a content as one that the snapshot holds. Reads a few lines of it,
+/// Finds a content that a finished manifest names as one that the snapshot holds. Reads a few lines of it,
 /// as contents are in the order of their digests; so damage elsewhere is not seen.
-pub(super) fn holds(file: &mut File, sha256: Sha256) -> Result<bool> {
-    let mut high = file.metadata().map_err(|error| Error::io(READING, error))?.len();
+pub(super) fn find(bytes: &mut dyn ManifestBytes, sha256: Sha256) -> Result<Option<Stored>> {
+    let mut high = bytes.seek(SeekFrom::End(0)).map_err(unread)?;
     let mut low = 0;
 
     // The line of the digest, if there is one, begins within low..high.
     while low < high {
         let middle = low + (high - low) / 2;
-        let (start, text) = line_from(file, middle)?;
+        let (start, text) = line_from(bytes, middle)?;
         if start >= high {
             high = middle;
             continue;
@@ -298,7 +341,7 @@ pub(super) fn holds(file: &mut File, sha256: Sha256) -> Result<bool> {
             Ok(content) => match content.sha256.parse::<Sha256>().map_err(|_| damaged())? {
                 found if found.0 < sha256.0 => low = after,
                 found if found.0 > sha256.0 => high = middle,
-                _ => return Ok(content.provider.is_none() && !content.damaged),
+                _ => return Ok(content.into_entry()?.stored()),
             },
             Err(_) if parse::<Head>(&text).is_ok() => low = after,
             Err(_) => {
@@ -307,21 +350,20 @@ pub(super) fn holds(file: &mut File, sha256: Sha256) -> Result<bool> {
             }
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// Reads the first line that begins at `offset` or behind it, with its start; nothing at the end.
-fn line_from(file: &mut File, offset: u64) -> Result<(u64, Vec<u8>)> {
-    let io = |error| Error::io(READING, error);
-    file.seek(SeekFrom::Start(offset.saturating_sub(1))).map_err(io)?;
-    let mut lines = BufReader::new(file.take(2 * LINE_BYTES));
+fn line_from(bytes: &mut dyn ManifestBytes, offset: u64) -> Result<(u64, Vec<u8>)> {
+    bytes.seek(SeekFrom::Start(offset.saturating_sub(1))).map_err(unread)?;
+    let mut lines = BufReader::new(bytes.take(2 * LINE_BYTES));
 
     let mut skipped = Vec::new();
     if offset > 0 {
-        lines.read_until(b'\n', &mut skipped).map_err(io)?;
+        lines.read_until(b'\n', &mut skipped).map_err(unread)?;
     }
     let mut text = Vec::new();
-    lines.read_until(b'\n', &mut text).map_err(io)?;
+    lines.read_until(b'\n', &mut text).map_err(unread)?;
     Ok((offset.saturating_sub(1) + skipped.len() as u64, text))
 }
 
@@ -348,13 +390,14 @@ fn info_of(head: &Head, end: &End) -> Result<SnapshotInfo> {
     })
 }
 
-/// Reads the last line of a file.
-fn last_line(file: &mut File) -> Result<End> {
-    let length = file.metadata().map_err(|error| Error::io(READING, error))?.len();
+/// Reads the last line.
+fn last_line(bytes: &mut dyn ManifestBytes) -> Result<End> {
+    let length = bytes.seek(SeekFrom::End(0)).map_err(unread)?;
     let mut tail = Vec::new();
-    file.seek(SeekFrom::Start(length.saturating_sub(LINE_BYTES)))
-        .and_then(|_| file.take(LINE_BYTES).read_to_end(&mut tail))
-        .map_err(|error| Error::io(READING, error))?;
+    bytes
+        .seek(SeekFrom::Start(length.saturating_sub(LINE_BYTES)))
+        .and_then(|_| bytes.take(LINE_BYTES).read_to_end(&mut tail))
+        .map_err(unread)?;
 
     let whole = tail.strip_suffix(b"\n").ok_or_else(damaged)?;
     parse(whole.rsplit(|byte| *byte == b'\n').next().unwrap_or_default())
@@ -362,7 +405,7 @@ fn last_line(file: &mut File) -> Result<End> {
 
 fn read_line(lines: &mut impl BufRead, text: &mut Vec<u8>) -> Result<()> {
     let read = lines.take(LINE_BYTES).read_until(b'\n', text);
-    match read.map_err(|error: io::Error| Error::io(READING, error))? {
+    match read.map_err(unread)? {
         0 => Err(damaged()),
         _ => Ok(()),
     }
@@ -370,6 +413,11 @@ fn read_line(lines: &mut impl BufRead, text: &mut Vec<u8>) -> Result<()> {
 
 fn parse<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T> {
     serde_json::from_slice(text).map_err(|_| damaged())
+}
+
+/// Makes the error of reading. One of a provider stays what it is.
+fn unread(error: io::Error) -> Error {
+    error.downcast::<Error>().unwrap_or_else(|error| Error::io(READING, error))
 }
 
 fn damaged() -> Error {

@@ -13,8 +13,10 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
+use super::blocking;
 use super::copy::{self, Copying};
 use super::directory::{full, make_directory, write_durably};
+use super::opened::Opened;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::SnapshotId;
 use crate::domain::path::BlobKey;
@@ -70,10 +72,31 @@ impl RestoredDirectory {
     }
 
     /// Copies the snapshot's database to be prepared; returns what it was found to be.
-    pub fn take_database(&self, from: &Path) -> Result<Copying> {
-        let made = File::open(from).and_then(|from| Ok((from, replacing(&self.database())?)));
-        let copied = made.and_then(|(from, to)| Ok(copy::copy(&from, &to, &mut Vec::new())?));
-        copied.map_err(|error| full(Error::io(RESTORING, error)))
+    pub async fn take_database(&self, from: Opened) -> Result<Copying> {
+        let path = self.database();
+        let to = blocking(RESTORING, move || {
+            replacing(&path).map_err(|error| full(Error::io(RESTORING, error)))
+        });
+        from.copy_to(to.await?).await
+    }
+
+    /// Tells whether an earlier run restored the blob of a key. Blocks.
+    pub(super) fn has(&self, key: &BlobKey, expected: Copying) -> bool {
+        let path = self.path.join(BLOBS).join(key.as_str());
+        self.is_resumed && is_already(&path, expected, &mut Vec::new())
+    }
+
+    /// Makes the empty file of a blob. Blocks.
+    pub(super) fn make_blob(&self, key: &BlobKey) -> Result<File> {
+        self.ensure(key.directory())?;
+        let made = replacing(&self.path.join(BLOBS).join(key.as_str()));
+        made.map_err(|error| full(Error::io(RESTORING, error)))
+    }
+
+    /// Removes the file of a blob that has not its bytes. Blocks.
+    pub(super) fn discard_blob(&self, key: &BlobKey) -> Result<()> {
+        let removed = fs::remove_file(self.path.join(BLOBS).join(key.as_str()));
+        removed.map_err(|error| Error::io(RESTORING, error))
     }
 
     /// Restores the blob of a key. Returns false, and leaves nothing, if the bytes are not those
@@ -85,14 +108,12 @@ impl RestoredDirectory {
         expected: Copying,
         buffer: &mut Vec<u8>,
     ) -> Result<bool> {
-        self.ensure(key.directory())?;
-        let path = self.path.join(BLOBS).join(key.as_str());
-        if self.is_resumed && is_already(&path, expected, buffer) {
+        if self.has(key, expected) {
             return Ok(true);
         }
 
-        let copied = replacing(&path).and_then(|to| {
-            let found = copy::copy(from, &to, buffer)?;
+        let to = self.make_blob(key)?;
+        let copied = copy::copy(from, &to, buffer).map_err(io::Error::from).and_then(|found| {
             if !cfg!(target_os = "linux") {
                 to.sync_all()?;
             }
@@ -100,7 +121,7 @@ impl RestoredDirectory {
         });
         let found = copied.map_err(|error| full(Error::io(RESTORING, error)))?;
         if found != expected {
-            fs::remove_file(&path).map_err(|error| Error::io(RESTORING, error))?;
+            self.discard_blob(key)?;
         }
         Ok(found == expected)
     }

@@ -14,7 +14,7 @@ use crate::domain::error::{Error, ErrorKind, Result};
 
 /// The needs of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sharing {
+pub(super) enum Sharing {
     /// The run changes what is there.
     Alone,
     /// The run only reads.

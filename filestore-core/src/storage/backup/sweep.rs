@@ -6,66 +6,18 @@ use std::path::Path;
 
 use super::directory::BackupDirectory;
 use super::intake::INCOMING;
-use super::manifest::{EntryKind, Manifest};
+use super::kept::Kept;
 use crate::domain::error::{Error, Result};
 use crate::domain::id::Sha256;
+use crate::tasks::step::{Step, reached};
 
 const SWEEPING: &str = "removing old bytes";
-
-/// The digests that the kept snapshots hold, in order and one manifest beside the other.
-struct Kept {
-    manifests: Vec<(Manifest, Option<Sha256>)>,
-}
-
-impl Kept {
-    fn open(manifests: Vec<Manifest>) -> Result<Self> {
-        let mut kept = Self { manifests: Vec::with_capacity(manifests.len()) };
-        for mut manifest in manifests {
-            let first = next_held(&mut manifest)?;
-            kept.manifests.push((manifest, first));
-        }
-        Ok(kept)
-    }
-
-    /// Tells whether a kept snapshot holds the digest. Digests are asked for in their order.
-    fn holds(&mut self, sha256: Sha256) -> Result<bool> {
-        let mut is_held = false;
-        for (manifest, next) in &mut self.manifests {
-            while let Some(at) = *next
-                && at.0 < sha256.0
-            {
-                *next = next_held(manifest)?;
-            }
-            is_held |= *next == Some(sha256);
-        }
-        Ok(is_held)
-    }
-
-    /// Reads the manifests to their ends: one that is damaged may name more than it shows.
-    fn drain(&mut self) -> Result<()> {
-        for (manifest, next) in &mut self.manifests {
-            while next.is_some() {
-                *next = next_held(manifest)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn next_held(manifest: &mut Manifest) -> Result<Option<Sha256>> {
-    while let Some(entry) = manifest.next_entry()? {
-        if entry.kind == EntryKind::Held {
-            return Ok(Some(entry.sha256));
-        }
-    }
-    Ok(None)
-}
 
 impl BackupDirectory {
     /// Removes all bytes that no finished snapshot holds, those of runs that broke off included; calls
     /// `removed` with the size of each. What was set aside stays while it is the last of a content that a
     /// snapshot holds. Nothing is removed if a manifest cannot be read to its end.
-    pub fn sweep(&self, mut removed: impl FnMut(u64)) -> Result<()> {
+    pub(super) fn remove_unheld(&self, removed: impl Fn(u64)) -> Result<()> {
         self.kept()?.drain()?;
 
         let mut kept = self.kept()?;
@@ -91,8 +43,8 @@ impl BackupDirectory {
 
     /// Opens the contents that finished snapshots hold.
     fn kept(&self) -> Result<Kept> {
-        let ids = self.snapshots()?;
-        Kept::open(ids.into_iter().map(|id| self.manifest(id)).collect::<Result<_>>()?)
+        let ids = self.finished()?;
+        Kept::open(ids.into_iter().map(|id| self.open_manifest(id)).collect::<Result<_>>()?)
     }
 }
 
@@ -100,6 +52,7 @@ impl BackupDirectory {
 fn remove(path: &Path) -> Result<u64> {
     let size = fs::metadata(path).map_or(0, |found| found.len());
     fs::remove_file(path).map_err(|error| Error::io(SWEEPING, error))?;
+    reached(Step::ContentSwept);
     Ok(size)
 }
 

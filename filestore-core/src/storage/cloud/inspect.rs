@@ -5,6 +5,7 @@ use opendal::{EntryMode, Lister};
 
 use super::breaker::Direction;
 use super::marker::MARKER;
+use super::objects::SNAPSHOTS;
 use super::open::FS_STAGING;
 use super::probe_objects::is_probe;
 use super::{Cloud, Scheme, fault};
@@ -102,8 +103,8 @@ impl Cloud {
 }
 
 impl Listing {
-    /// Returns the names of the next objects; none at the end. Markers, probes and unfinished files of
-    /// the store's own are left out.
+    /// Returns the names of the next objects; none at the end. Markers, probes, snapshots and unfinished
+    /// files of the store's own are left out.
     pub async fn page(&mut self) -> Result<Option<Vec<String>>> {
         let Some(lister) = self.lister.take() else { return Ok(None) };
         let (lister, read) = self
@@ -136,5 +137,5 @@ impl Listing {
 
 /// Tells whether an object is one of the store's that no record names.
 fn is_own(name: &str) -> bool {
-    name == MARKER || is_probe(name) || name.starts_with(FS_STAGING)
+    name == MARKER || is_probe(name) || name.starts_with(FS_STAGING) || name.starts_with(SNAPSHOTS)
 }

@@ -29,6 +29,7 @@ use parking_lot::Mutex;
 use sha2::Digest;
 
 use super::breaker::Direction;
+use super::objects::SNAPSHOTS;
 use super::probe_objects::is_probe;
 use super::{Cloud, Scheme, fault};
 use crate::domain::clock::Timestamp;
@@ -162,13 +163,14 @@ impl Cloud {
     }
 
     /// Checks that this is the place that the store's records mean, before or after something was done
-    /// to the object at `path`, and marks it at its first use. Probe objects mean no place.
+    /// to the object at `path`, and marks it at its first use. Probe objects mean no place, and snapshots
+    /// have a marker of their own.
     ///
     /// `ProviderUnavailable` says what was found instead: nothing, or another store's marker.
     pub(super) async fn confirm_identity(&self, path: &str, direction: Direction) -> Result<()> {
         let identity = &self.inner.identity;
         let Some(store) = identity.store.get() else { return Ok(()) };
-        if is_probe(path) {
+        if is_probe(path) || path.starts_with(SNAPSHOTS) {
             return Ok(());
         }
 

@@ -38,6 +38,7 @@
 //! | `presign`, `azure_sas` | makes URLs that grant one object |
 //! | `check` | tries a provider out for an administrator |
 //! | `inspect` | looks at what a provider holds: lengths, names |
+//! | `objects` | stores, reads, lists and removes what snapshots are made of |
 //! | `durable` | fsyncs directories, which the `fs` service leaves out |
 //! | `simulated` | in tests: objects in memory, behind faults |
 
@@ -68,6 +69,7 @@ mod presign;
 mod azure_sas;
 mod check;
 mod inspect;
+mod objects;
 mod durable;
 #[cfg(any(test, feature = "internals"))]
 mod simulated;

@@ -8,13 +8,17 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::gather::{Content, Gathered, Gathering, Outcome};
-use super::{BATCH, Backups, batches_at_once, blocking, note_fault};
+use super::vouching::Vouching;
+use super::{BATCH, Backups, batches_at_once, note_fault};
 use crate::FileStore;
-use crate::domain::backup::{BackupOptions, BackupReport, SnapshotInfo};
+use crate::domain::backup::{BackupOptions, BackupReport, SnapshotBytes, SnapshotInfo};
+use crate::domain::config::BackupPlace;
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::domain::id::{Sha256, SnapshotId};
+use crate::domain::id::SnapshotId;
 use crate::metadata::sqlite::{NamedBytes, SnapshotDatabase};
-use crate::storage::backup::{BackupDirectory, EntryKind, Manifest, ManifestWriter, Sharing};
+use crate::storage::backup::{
+    Destination, Draft, Manifest, ManifestWriter, RunKind, Stored, blocking,
+};
 use crate::tasks;
 use crate::worker::lane::{LEASE, while_renewing};
 use crate::worker::progress::Progress;
@@ -32,12 +36,30 @@ impl FileStore {
         options: BackupOptions,
         progress: Arc<dyn Progress>,
     ) -> Result<BackupReport> {
-        let directory = backups.directory.claim(Sharing::Alone)?;
-        self.note_destination(&directory).await?;
-
         let id = SnapshotId::generate(self.inner().now());
+        let claimed = backups.claim(id, RunKind::Create).await?;
+        let made = self.make_snapshot(&claimed, id, options, progress).await;
+        claimed.release().await;
+        made
+    }
+
+    async fn make_snapshot(
+        &self,
+        destination: &Arc<dyn Destination>,
+        id: SnapshotId,
+        options: BackupOptions,
+        progress: Arc<dyn Progress>,
+    ) -> Result<BackupReport> {
+        if options.bytes == SnapshotBytes::HardLinked
+            && let BackupPlace::Provider(_) = destination.place()
+        {
+            let message = "a snapshot at a provider cannot share files with the data directory";
+            return Err(Error::invalid("hard_links", message));
+        }
+        self.note_destination(&**destination).await?;
+
         let hold = Hold::take(self, id).await?;
-        let run = Run { store: self, directory: &directory, options, hold: &hold };
+        let run = Run { store: self, destination, options, hold: &hold };
         let made = while_renewing(run.make(id, progress), || hold.renew()).await;
 
         // One that is not released ends with its lease.
@@ -108,59 +130,49 @@ impl Drop for Hold<'_> {
 /// One run.
 struct Run<'a> {
     store: &'a FileStore,
-    directory: &'a BackupDirectory,
+    destination: &'a Arc<dyn Destination>,
     options: BackupOptions,
     hold: &'a Hold<'a>,
 }
 
 impl Run<'_> {
     async fn make(&self, id: SnapshotId, progress: Arc<dyn Progress>) -> Result<BackupReport> {
-        let (manifest, files) = self.begin(id).await?;
+        self.destination.clear().await?;
+        let scratch = self.store.data_dir().scratch();
+        let draft = Arc::new(self.destination.begin(id, &scratch).await?);
+        let (manifest, files) = self.begin(&draft).await?;
         progress.accepted();
         progress.start(Some(files));
 
         let mut report = BackupReport::new(manifest.info().clone());
-        let manifest = self.gather(id, manifest, &mut report, &*progress).await?;
+        let manifest = self.gather(&draft, manifest, &mut report, &*progress).await?;
         self.hold.confirm().await?;
 
-        let directory = self.directory.clone();
-        report.snapshot = blocking(BACKING_UP, move || {
-            let (info, file) = manifest.finish()?;
-            directory.finish(id, &file)?;
-            Ok(info)
-        })
-        .await?;
+        let (info, file) = blocking(BACKING_UP, move || manifest.finish()).await?;
+        self.destination.finish(&draft, file).await?;
+        report.snapshot = info;
         Ok(report)
     }
 
     /// Copies the database and begins the manifest; returns also how many records the snapshot names.
-    async fn begin(&self, id: SnapshotId) -> Result<(ManifestWriter, u64)> {
-        let directory = self.directory.clone();
-        let database = blocking(BACKING_UP, move || {
-            for broken_off in directory.unfinished()? {
-                directory.remove(broken_off)?;
-            }
-            directory.begin(id)?;
-            Ok(directory.database(id))
-        })
-        .await?;
-
+    async fn begin(&self, draft: &Arc<Draft>) -> Result<(ManifestWriter, u64)> {
         let metadata = &self.store.inner().metadata;
         let created_at = self.store.inner().now();
-        metadata.snapshot_to(&database).await?;
+        metadata.snapshot_to(&draft.database).await?;
 
+        let copied = Arc::clone(draft);
         let (last_row, files) = blocking(BACKING_UP, move || {
-            let copy = SnapshotDatabase::open(&database)?;
+            let copy = SnapshotDatabase::open(&copied.database)?;
             Ok((copy.last_row()?, copy.count()?))
         })
         .await?;
         metadata.narrow_hold(&self.hold.name, last_row).await?;
 
-        let (directory, options, store) = (self.directory.clone(), self.options, self.store.id());
+        let (draft, options, store) = (Arc::clone(draft), self.options, self.store.id());
         let manifest = blocking(BACKING_UP, move || {
-            let copy = directory.read_database(id)?;
+            let copy = draft.digest_database()?;
             let info = SnapshotInfo {
-                id,
+                id: draft.id,
                 store,
                 created_at,
                 bytes: options.bytes,
@@ -173,7 +185,7 @@ impl Run<'_> {
                 damaged_records: 0,
                 database_bytes: copy.size_bytes,
             };
-            ManifestWriter::begin(directory.new_manifest(id)?, info, copy.sha256)
+            ManifestWriter::begin(draft.make_manifest()?, info, copy.sha256)
         })
         .await?;
         Ok((manifest, files))
@@ -182,19 +194,19 @@ impl Run<'_> {
     /// Gathers all contents, several batches at a time, and writes them into the manifest in order.
     async fn gather(
         &self,
-        id: SnapshotId,
+        draft: &Arc<Draft>,
         mut manifest: ManifestWriter,
         report: &mut BackupReport,
         progress: &dyn Progress,
     ) -> Result<ManifestWriter> {
         let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
-        let directory = self.directory.clone();
-        let naming = tasks::blocking(move || name_contents(&directory, id, &sender));
+        let (copied, newest) = (Arc::clone(draft), self.newest().await?);
+        let naming = tasks::blocking(move || name_contents(newest, &copied, &sender));
 
         let run = Arc::new(Gathering {
             store: self.store.clone(),
-            id,
-            directory: self.directory.clone(),
+            draft: Arc::clone(draft),
+            destination: Arc::clone(self.destination),
             options: self.options,
         });
         let batches = futures_util::stream::unfold(receiver, |mut receiver| async move {
@@ -218,6 +230,17 @@ impl Run<'_> {
         manifest.note_damaged_records(damaged);
         Ok(manifest)
     }
+
+    /// Opens the manifest of the newest finished snapshot. One that cannot be read is counted on for nothing.
+    async fn newest(&self) -> Result<Option<Manifest>> {
+        let Some(id) = self.destination.snapshots().await?.into_iter().next_back() else {
+            return Ok(None);
+        };
+        match self.destination.manifest(id).await {
+            Err(error) if error.kind() == ErrorKind::ProviderUnavailable => Err(error),
+            manifest => Ok(manifest.ok()),
+        }
+    }
 }
 
 /// Counts what became of a batch.
@@ -225,12 +248,12 @@ fn count(batch: &[Gathered], report: &mut BackupReport, progress: &dyn Progress)
     for Gathered { content, outcome } in batch {
         progress.advance(content.records);
         match *outcome {
-            Outcome::Copied => {
+            Outcome::Copied(_) => {
                 report.copied += 1;
                 report.copied_bytes += content.expected.size_bytes;
                 progress.add_bytes(content.expected.size_bytes);
             }
-            Outcome::Reused => report.reused += 1,
+            Outcome::Reused(_) => report.reused += 1,
             Outcome::Elsewhere => {}
             Outcome::Damaged(problem) => {
                 let file_id = content.first().file_id;
@@ -244,21 +267,21 @@ fn count(batch: &[Gathered], report: &mut BackupReport, progress: &dyn Progress)
 /// Sends all contents that the snapshot names, in the order of their digests; returns how many records
 /// cannot be read. Blocks; ends early if nobody receives them any more.
 fn name_contents(
-    directory: &BackupDirectory,
-    id: SnapshotId,
+    newest: Option<Manifest>,
+    draft: &Draft,
     sender: &mpsc::Sender<Vec<Content>>,
 ) -> Result<u64> {
-    let mut finished = Finished::newest(directory)?;
+    let mut finished = Vouching::new(newest);
     let mut naming = Naming { batch: Vec::with_capacity(BATCH), sender };
 
-    let damaged = SnapshotDatabase::open(&directory.database(id))?.each_named(&mut |bytes| {
+    let damaged = SnapshotDatabase::open(&draft.database)?.each_named(&mut |bytes| {
         let is_same = naming.batch.last().is_some_and(|last| last.expected.sha256 == bytes.sha256);
         if is_same {
             naming.batch.last_mut().expect("it was looked at").add(bytes);
             return Ok(());
         }
-        let is_trusted = finished.holds(bytes.sha256);
-        naming.add(bytes, is_trusted)
+        let vouched = finished.find(bytes.sha256);
+        naming.add(bytes, vouched)
     })?;
     if damaged > 0 {
         tracing::error!(damaged, "a snapshot has not the bytes of files whose records are damaged");
@@ -276,11 +299,11 @@ struct Naming<'a> {
 impl Naming<'_> {
     /// Adds a content that the one before is not: a full batch is sent now, as no record of its last
     /// content follows any more.
-    fn add(&mut self, bytes: NamedBytes, is_trusted: bool) -> Result<()> {
+    fn add(&mut self, bytes: NamedBytes, vouched: Option<Stored>) -> Result<()> {
         if self.batch.len() == BATCH {
             self.send()?;
         }
-        self.batch.push(Content::new(bytes, is_trusted));
+        self.batch.push(Content::new(bytes, vouched));
         Ok(())
     }
 
@@ -290,41 +313,5 @@ impl Naming<'_> {
             // The run has failed, and says why.
             Error::new(ErrorKind::Conflict, "the snapshot broke off")
         })
-    }
-}
-
-/// The digests that the newest finished snapshot holds, in their order.
-struct Finished {
-    manifest: Option<Manifest>,
-    next: Option<Sha256>,
-}
-
-impl Finished {
-    fn newest(directory: &BackupDirectory) -> Result<Self> {
-        let newest = directory.snapshots()?.into_iter().next_back();
-        // One that cannot be read is counted on for nothing.
-        let manifest = newest.and_then(|id| directory.manifest(id).ok());
-        let mut finished = Self { manifest, next: None };
-        finished.advance();
-        Ok(finished)
-    }
-
-    /// Tells whether the snapshot holds the digest. Digests are asked for in their order.
-    fn holds(&mut self, sha256: Sha256) -> bool {
-        while self.next.is_some_and(|next| next.0 < sha256.0) {
-            self.advance();
-        }
-        self.next == Some(sha256)
-    }
-
-    fn advance(&mut self) {
-        self.next = None;
-        let Some(manifest) = &mut self.manifest else { return };
-        while let Ok(Some(entry)) = manifest.next_entry() {
-            if entry.kind == EntryKind::Held {
-                self.next = Some(entry.sha256);
-                return;
-            }
-        }
     }
 }

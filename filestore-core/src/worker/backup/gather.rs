@@ -1,30 +1,23 @@
-//! Gathering: each content that a snapshot names, brought into its directory.
+//! Gathering: each content that a snapshot names, brought to its destination.
 //!
 //! A content that the newest finished snapshot holds is counted on by its size alone: that snapshot
-//! flushed it. Anything else that lies there already was left by a run that broke off, and is read
-//! first. A content that is a second name of a file of the store, left by a snapshot of hard links, is
+//! made it durable. Anything else that lies there already was left by a run that broke off, and is read
+//! first. In a directory a content that is a second name of a file of the store, left by a snapshot of hard links, is
 //! replaced by a copy unless this snapshot is one of hard links too. A content that the store does not
 //! have, or has with other bytes, is noted as damaged and keeps no other from being gathered; a provider
 //! that does not answer ends the run.
 
 use std::sync::Arc;
 
-use bytes::BytesMut;
-use futures_util::StreamExt;
-
-use super::{blocking, expected};
+use super::expected;
 use crate::FileStore;
-use crate::domain::backup::{BackupOptions, BlobProblem, SnapshotBytes, SnapshotClouds};
+use crate::domain::backup::{BackupOptions, BlobProblem, SnapshotClouds};
 use crate::domain::error::{ErrorKind, Result};
-use crate::domain::id::SnapshotId;
 use crate::metadata::sqlite::{NamedBytes, SnapshotDatabase};
-use crate::storage::LocalStore;
 use crate::storage::backup::{
-    BackupDirectory, BlobIntake, Copying, Entry, EntryKind, Presence, Taken,
+    Copying, Destination, Draft, Entry, EntryKind, Found, FoundHow, OnDisk, Stored, Wanted,
+    blocking,
 };
-
-/// Bytes of a stream that are written with one visit to the blocking pool.
-const PIECE_BYTES: usize = 1 << 20;
 
 const GATHERING: &str = "copying into a snapshot";
 
@@ -40,15 +33,15 @@ pub(super) struct Content {
     sources: Vec<NamedBytes>,
     /// The number of all records.
     pub(super) records: u64,
-    /// True if the newest finished snapshot holds the content.
-    pub(super) is_trusted: bool,
+    /// The content as the newest finished snapshot has it.
+    vouched: Option<Stored>,
 }
 
 impl Content {
     /// Describes the content of a record.
-    pub(super) fn new(record: NamedBytes, is_trusted: bool) -> Self {
+    pub(super) fn new(record: NamedBytes, vouched: Option<Stored>) -> Self {
         let expected = expected(record.sha256, record.size_bytes);
-        Self { expected, sources: vec![record], records: 1, is_trusted }
+        Self { expected, sources: vec![record], records: 1, vouched }
     }
 
     /// Adds another record that has the content.
@@ -59,6 +52,12 @@ impl Content {
         if alike.count() < SOURCES {
             self.sources.push(record);
         }
+    }
+
+    /// Returns where the service's own disk may have the content.
+    fn on_disk(&self) -> OnDisk {
+        let local = self.sources.iter().filter(|source| source.provider.is_local());
+        OnDisk { expected: self.expected, keys: local.map(|source| source.key.clone()).collect() }
     }
 
     /// Returns the record that stands for all.
@@ -77,9 +76,9 @@ pub(super) struct Gathered {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// It was copied or linked by this run.
-    Copied,
+    Copied(Stored),
     /// It was there.
-    Reused,
+    Reused(Stored),
     /// It is at a provider and stays there.
     Elsewhere,
     /// The store does not have it.
@@ -97,7 +96,7 @@ impl Gathered {
     pub(super) fn entry(&self) -> Entry {
         let Copying { sha256, size_bytes } = self.content.expected;
         let kind = match self.outcome {
-            Outcome::Copied | Outcome::Reused => EntryKind::Held,
+            Outcome::Copied(stored) | Outcome::Reused(stored) => EntryKind::Held(stored.by),
             Outcome::Damaged(_) => EntryKind::Damaged,
             Outcome::Elsewhere => {
                 let source = self.content.first();
@@ -108,26 +107,28 @@ impl Gathered {
     }
 }
 
+impl From<Found> for Outcome {
+    fn from(found: Found) -> Self {
+        match found.how {
+            FoundHow::Reused => Self::Reused(found.stored),
+            FoundHow::Unshared => Self::Copied(found.stored),
+        }
+    }
+}
+
 /// One run, shared by its batches.
 pub(super) struct Gathering {
     pub(super) store: FileStore,
-    pub(super) id: SnapshotId,
-    pub(super) directory: BackupDirectory,
+    pub(super) draft: Arc<Draft>,
+    pub(super) destination: Arc<dyn Destination>,
     pub(super) options: BackupOptions,
 }
 
 impl Gathering {
-    /// Brings the contents of a batch into the directory; the outcomes are in their order.
+    /// Brings the contents of a batch to the destination; the outcomes are in their order.
     pub(super) async fn gather(self: Arc<Self>, batch: Vec<Content>) -> Result<Vec<Gathered>> {
-        let run = Arc::clone(&self);
-        let local = blocking(GATHERING, move || run.gather_local(batch)).await?;
-
-        let mut gathered = Vec::with_capacity(local.len());
-        for (content, outcome) in local {
-            let mut outcome = match outcome {
-                Some(outcome) => outcome,
-                None => self.gather_from_providers(&content).await?,
-            };
+        let mut gathered = Vec::with_capacity(batch.len());
+        for Gathered { content, mut outcome } in self.gather_all(batch).await? {
             let are_all = content.records == content.sources.len() as u64;
             if outcome.is_damaged() && !are_all {
                 outcome = self.gather_from_any(content.expected, outcome).await?;
@@ -137,131 +138,87 @@ impl Gathering {
         Ok(gathered)
     }
 
-    /// Deals with all that needs no provider; leaves the outcome of the rest open. Blocks.
-    fn gather_local(&self, batch: Vec<Content>) -> Result<Vec<(Content, Option<Outcome>)>> {
-        let local = self.store.inner().stores.local();
-        let mut buffer = Vec::new();
-        let mut done = Vec::with_capacity(batch.len());
-        for content in batch {
-            let outcome = self.gather_one(local, &content, &mut buffer)?;
-            done.push((content, outcome));
+    /// Brings contents from the records that are in memory.
+    async fn gather_all(&self, batch: Vec<Content>) -> Result<Vec<Gathered>> {
+        let near = self.gather_near(&batch).await?;
+        let mut gathered = Vec::with_capacity(batch.len());
+        for (content, near) in batch.into_iter().zip(near) {
+            let outcome = match self.conclude(&content, near) {
+                Some(outcome) => outcome,
+                None => self.gather_from_providers(&content).await?,
+            };
+            gathered.push(Gathered { content, outcome });
         }
-        Ok(done)
+        Ok(gathered)
     }
 
-    fn gather_one(
-        &self,
-        local: &LocalStore,
-        content: &Content,
-        buffer: &mut Vec<u8>,
-    ) -> Result<Option<Outcome>> {
-        if let Some(outcome) = self.reuse(content, buffer)? {
-            return Ok(Some(outcome));
-        }
+    /// Deals with all that needs no provider: what is at the destination already, then what the service's own
+    /// disk has. The outcome is open where neither was to be expected to have a content.
+    async fn gather_near(&self, batch: &[Content]) -> Result<Vec<Option<Outcome>>> {
+        let bytes = self.options.bytes;
+        let wanted = batch
+            .iter()
+            .map(|content| Wanted { expected: content.expected, vouched: content.vouched });
+        let found = self.destination.find(wanted.collect(), bytes).await?;
+        let mut outcomes: Vec<_> =
+            found.into_iter().map(|found| found.map(Outcome::from)).collect();
 
-        let expected = content.expected;
-        let mut outcome = None;
-        for source in content.sources.iter().filter(|source| source.provider.is_local()) {
-            match self.take(local, source, expected, buffer)? {
-                Ok(()) => return Ok(Some(Outcome::Copied)),
-                Err(problem) => outcome = Some(Outcome::Damaged(problem)),
-            }
+        let is_missing = |(content, outcome): &(&Content, &mut Option<Outcome>)| {
+            outcome.is_none() && content.sources.iter().any(|source| source.provider.is_local())
+        };
+        let (missing, open): (Vec<_>, Vec<_>) =
+            batch.iter().zip(&mut outcomes).filter(is_missing).unzip();
+        if missing.is_empty() {
+            return Ok(outcomes);
         }
+        let on_disk = missing.iter().map(|content| content.on_disk()).collect();
+        let local = self.store.inner().stores.local();
+        let taken = self.destination.take_files(local, on_disk, bytes).await?;
+        for (outcome, taken) in open.into_iter().zip(taken) {
+            *outcome = Some(taken.map_or_else(Outcome::Damaged, Outcome::Copied));
+        }
+        Ok(outcomes)
+    }
 
+    /// Tells what became of a content, unless a provider is to be asked for it.
+    fn conclude(&self, content: &Content, near: Option<Outcome>) -> Option<Outcome> {
+        if near.is_some_and(|outcome| !outcome.is_damaged()) {
+            return near;
+        }
         let providers = self.store.providers();
         let is_at_backend =
             content.sources.iter().any(|source| Some(&source.provider) == providers.backend());
         let is_at_a_provider = content.sources.iter().any(|source| !source.provider.is_local());
         match (is_at_a_provider, self.options.clouds) {
-            (false, _) => Ok(outcome),
+            (false, _) => near,
             (true, SnapshotClouds::Noted) if !is_at_backend => {
-                Ok(Some(outcome.unwrap_or(Outcome::Elsewhere)))
+                Some(near.unwrap_or(Outcome::Elsewhere))
             }
-            (true, _) => Ok(None),
+            (true, _) => None,
         }
     }
 
     /// Asks all records that have a content, page by page, after the first of them had it not: `without`
     /// is the outcome if none has it. Each page reads the database on from the one before.
-    async fn gather_from_any(
-        self: &Arc<Self>,
-        expected: Copying,
-        without: Outcome,
-    ) -> Result<Outcome> {
+    async fn gather_from_any(&self, expected: Copying, without: Outcome) -> Result<Outcome> {
         let mut after = None;
         loop {
-            let copy = self.directory.database(self.id);
+            let draft = Arc::clone(&self.draft);
             let page = blocking(GATHERING, move || {
-                SnapshotDatabase::open(&copy)?.records_of(expected.sha256, after, SOURCES)
+                SnapshotDatabase::open(&draft.database)?.records_of(expected.sha256, after, SOURCES)
             })
             .await?;
             let Some(last) = page.last() else { return Ok(without) };
             after = Some(last.file_id);
 
             let records = page.len() as u64;
-            let content = Content { expected, sources: page, records, is_trusted: false };
-            let run = Arc::clone(self);
-            let local = blocking(GATHERING, move || run.gather_local(vec![content])).await?;
-            for (content, outcome) in local {
-                let outcome = match outcome {
-                    Some(outcome) => outcome,
-                    None => self.gather_from_providers(&content).await?,
-                };
-                if matches!(outcome, Outcome::Copied | Outcome::Reused) {
+            let content = Content { expected, sources: page, records, vouched: None };
+            for Gathered { outcome, .. } in self.gather_all(vec![content]).await? {
+                if matches!(outcome, Outcome::Copied(_) | Outcome::Reused(_)) {
                     return Ok(outcome);
                 }
             }
         }
-    }
-
-    /// Takes what the directory has of a content, if it has the content. Blocks.
-    fn reuse(&self, content: &Content, buffer: &mut Vec<u8>) -> Result<Option<Outcome>> {
-        let expected = content.expected;
-        match (self.directory.find(expected), self.options.bytes) {
-            (None, _) => Ok(None),
-            (Some(Presence::Shared), SnapshotBytes::Copied) => {
-                let is_whole = self.directory.unshare(expected, buffer)?;
-                Ok(is_whole.then_some(Outcome::Copied))
-            }
-            (Some(_), _) => {
-                let is_whole = content.is_trusted
-                    || self.directory.read_blob(expected.sha256, buffer)? == Some(expected);
-                Ok(is_whole.then_some(Outcome::Reused))
-            }
-        }
-    }
-
-    /// Takes the bytes of a record from the service's own disk. Blocks.
-    fn take(
-        &self,
-        local: &LocalStore,
-        source: &NamedBytes,
-        expected: Copying,
-        buffer: &mut Vec<u8>,
-    ) -> Result<Result<(), BlobProblem>> {
-        if self.options.bytes == SnapshotBytes::HardLinked {
-            return self.link(local, source, expected, buffer);
-        }
-
-        let Some(file) = local.open_file(&source.key)? else {
-            return Ok(Err(BlobProblem::Missing));
-        };
-        Ok(taken(self.directory.take_file(&file, expected, buffer)?))
-    }
-
-    fn link(
-        &self,
-        local: &LocalStore,
-        source: &NamedBytes,
-        expected: Copying,
-        buffer: &mut Vec<u8>,
-    ) -> Result<Result<(), BlobProblem>> {
-        for path in local.paths_of(&source.key) {
-            if let Some(linked) = self.directory.link_file(&path, expected, buffer)? {
-                return Ok(taken(linked));
-            }
-        }
-        Ok(Err(BlobProblem::Missing))
     }
 
     /// Fetches a content from a provider that has it.
@@ -275,9 +232,9 @@ impl Gathering {
             };
 
             let bytes = read.into_stream(0..source.size_bytes);
-            match self.receive(content.expected, bytes).await {
-                Ok(true) => return Ok(Outcome::Copied),
-                Ok(false) => problem = BlobProblem::Wrong,
+            match self.destination.receive(content.expected, bytes).await {
+                Ok(Some(stored)) => return Ok(Outcome::Copied(stored)),
+                Ok(None) => problem = BlobProblem::Wrong,
                 // The object has another length than the record.
                 Err(error) if error.kind() == ErrorKind::DigestMismatch => {
                     problem = BlobProblem::Wrong;
@@ -287,40 +244,6 @@ impl Gathering {
         }
         Ok(Outcome::Damaged(problem))
     }
-
-    async fn receive(
-        &self,
-        expected: Copying,
-        mut bytes: crate::storage::ByteStream,
-    ) -> Result<bool> {
-        let directory = self.directory.clone();
-        let mut intake = blocking(GATHERING, move || directory.intake(expected)).await?;
-        let mut piece = BytesMut::with_capacity(PIECE_BYTES);
-
-        while let Some(more) = bytes.next().await.transpose()? {
-            piece.extend_from_slice(&more);
-            if piece.len() >= PIECE_BYTES {
-                intake = write(intake, piece.split()).await?;
-            }
-        }
-        let intake = write(intake, piece).await?;
-        blocking(GATHERING, move || intake.finish()).await
-    }
-}
-
-fn taken(taken: Taken) -> Result<(), BlobProblem> {
-    match taken {
-        Taken::Whole => Ok(()),
-        Taken::Other | Taken::Unreadable => Err(BlobProblem::Wrong),
-    }
-}
-
-async fn write(mut intake: BlobIntake, piece: BytesMut) -> Result<BlobIntake> {
-    blocking(GATHERING, move || {
-        intake.write(&piece)?;
-        Ok(intake)
-    })
-    .await
 }
 
 #[cfg(test)]
@@ -345,7 +268,7 @@ mod tests {
 
     #[test]
     fn equal_files_take_no_more_memory_the_more_they_are() {
-        let mut content = Content::new(record("disk".parse().unwrap()), false);
+        let mut content = Content::new(record("disk".parse().unwrap()), None);
         for _ in 0..1000 {
             content.add(record("disk".parse().unwrap()));
         }

@@ -9,7 +9,8 @@
 //! |---|---|
 //! | `create` | makes a snapshot |
 //! | `destination` | opens what the configuration names, and knows it again |
-//! | `gather` | brings one content after the other into the directory |
+//! | `gather` | brings one content after the other to the destination |
+//! | `vouching` | what an earlier snapshot has |
 //! | `verify` | reads all of a snapshot |
 //! | `restore` | restores a whole store into an empty directory |
 //! | `select` | restores files of one organization, or one file, into a running store |
@@ -18,14 +19,15 @@
 //! `create` takes a hold, copies the database through SQLite's online backup, and narrows the
 //! hold to the rows of the copy: until it is released no purge claims them, and no dropped blob
 //! comes due. The copy names contents in the order of their digests; batches of them are copied
-//! into `blobs/<digest>` beside each other, each compared on the way, or counted on if the newest
-//! finished snapshot has them. Then the destination's file system is flushed, and the manifest
-//! gets its name. A run that changes a destination has it alone (`storage/backup/runs.rs`); one
-//! that verifies moves wrong contents to `damaged/`, so that the next snapshot takes them anew.
+//! to the destination beside each other, each compared on the way, or counted on if the newest
+//! finished snapshot has them. Then all is made durable, and the manifest gets its name. What keeps
+//! runs at one destination apart is the destination's (`storage/backup/runs.rs`, `bucket/lease.rs`). A
+//! run that verifies sets wrong contents aside, so that the next snapshot takes them anew.
 
 mod create;
 mod destination;
 mod gather;
+mod vouching;
 mod verify;
 mod restore;
 mod select;
@@ -33,27 +35,33 @@ mod select;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::domain::backup::{
     BlobFault, BlobProblem, LISTED_FAULTS, PruneReport, RestoreReport, RestoredAs, SnapshotInfo,
     VerifyReport,
 };
+use crate::domain::clock::Clock;
 use crate::domain::error::{Error, Result};
-use crate::domain::id::{FileId, Sha256, SnapshotId};
+use crate::domain::id::{FileId, Sha256, SnapshotId, StoreId};
 use crate::domain::provider::ProviderConfig;
-use crate::storage::backup::{BackupDirectory, Copying, Sharing};
-use crate::tasks;
+use crate::storage::ProviderRegistry;
+use crate::storage::backup::{
+    BackupBucket, BackupDirectory, Copying, Destination, RunClaim, RunKind, blocking,
+};
 
 use super::progress::Progress;
 
 /// Contents that are dealt with in one visit to the blocking pool.
 const BATCH: usize = 256;
 
-/// The snapshots in a directory. Reading, restoring and removing them needs no store; making one does:
-/// [`Admin::backup`](super::Admin::backup).
+/// The snapshots in a directory, or at a provider. Reading, restoring and removing them needs no store;
+/// making one does: [`Admin::backup`](super::Admin::backup).
 ///
-/// Clones are of one directory. A run that changes something there (making, verifying, removing) goes on
-/// alone: any other fails with `Locked` meanwhile. Restores go on beside each other.
+/// Clones are of one place. In a directory a run that changes something (making, verifying, removing) goes on
+/// alone: any other fails with `Locked` meanwhile. Restores go on beside each other. At a provider only
+/// [`prune`](Self::prune) goes on alone, and a process that ended in the middle of a run keeps it out for ten
+/// minutes.
 ///
 /// ```no_run
 /// use filestore_core::admin::{Backups, NoProgress};
@@ -70,52 +78,55 @@ const BATCH: usize = 256;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Backups {
-    directory: BackupDirectory,
+    destination: Arc<dyn Destination>,
+    /// The store that they were opened through, which is open in this process.
+    store: Option<StoreId>,
 }
 
 impl Backups {
     /// Opens the snapshots in `path`, an existing directory of snapshots, and locks it until the last
     /// clone is gone. `Locked` while another process works on it, `Unusable` if it is no such directory.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref().to_owned();
-        let directory = blocking("opening snapshots", move || BackupDirectory::open(&path)).await?;
-        Ok(Self { directory })
+        Self::opened(path.as_ref(), BackupDirectory::open).await
     }
 
     /// Opens the snapshots in `path` as [`open`](Self::open) does; an absent or empty directory becomes
     /// a directory of snapshots.
     pub async fn create(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref().to_owned();
-        let directory =
-            blocking("opening snapshots", move || BackupDirectory::create(&path)).await?;
-        Ok(Self { directory })
+        Self::opened(path.as_ref(), BackupDirectory::create).await
     }
 
-    /// Opens the snapshots in `path`, a directory that is there, as [`create`](Self::create) does.
-    pub(crate) async fn prepare(path: &Path) -> Result<Self> {
-        let path = path.to_owned();
-        let directory =
-            blocking("opening snapshots", move || BackupDirectory::prepare(&path)).await?;
-        Ok(Self { directory })
+    /// Opens the snapshots at a provider. `Unusable` if it has none, and had none;
+    /// `ProviderUnavailable` if it does not answer.
+    pub async fn at_provider(provider: &ProviderConfig) -> Result<Self> {
+        let providers = ProviderRegistry::open(std::slice::from_ref(provider))?;
+        let bucket = BackupBucket::open(providers.cloud(&provider.code)?).await?;
+        Ok(Self { destination: Arc::new(bucket), store: None })
     }
 
-    /// Opens the snapshots in `path`, a directory that had snapshots of the store before. `Unusable` where
-    /// nothing shows it.
-    pub(crate) async fn reopen(path: &Path) -> Result<Self> {
+    async fn opened(path: &Path, open: fn(&Path) -> Result<BackupDirectory>) -> Result<Self> {
         let path = path.to_owned();
-        let directory =
-            blocking("opening snapshots", move || BackupDirectory::reopen(&path)).await?;
-        Ok(Self { directory })
+        let directory = blocking("opening snapshots", move || open(&path)).await?;
+        Ok(Self { destination: Arc::new(directory), store: None })
+    }
+
+    /// Claims the place for a run.
+    async fn claim(&self, id: SnapshotId, kind: RunKind) -> Result<Arc<dyn Destination>> {
+        self.destination.claim(RunClaim { id, kind, store: self.store }).await
+    }
+
+    /// Claims the place for a run that makes no snapshot.
+    async fn claim_for(&self, kind: RunKind) -> Result<Arc<dyn Destination>> {
+        self.claim(SnapshotId::generate(Clock::system().now()), kind).await
     }
 
     /// Lists the snapshots, the oldest first.
     pub async fn list(&self) -> Result<Vec<SnapshotInfo>> {
-        let directory = self.directory.clone();
-        blocking("listing snapshots", move || {
-            let ids = directory.snapshots()?;
-            ids.into_iter().map(|id| Ok(directory.manifest(id)?.info().clone())).collect()
-        })
-        .await
+        let mut all = Vec::new();
+        for id in self.destination.snapshots().await? {
+            all.push(self.destination.manifest(id).await?.info().clone());
+        }
+        Ok(all)
     }
 
     /// Reads all of a snapshot, the newest if none is named, and compares every digest. A content that is
@@ -127,9 +138,13 @@ impl Backups {
         id: Option<SnapshotId>,
         progress: Arc<dyn Progress>,
     ) -> Result<VerifyReport> {
-        let directory = self.directory.claim(Sharing::Alone)?;
-        let id = self.pick(id).await?;
-        verify::verify(&directory, id, progress).await
+        let claimed = self.claim_for(RunKind::Verify).await?;
+        let verified = match self.pick(id).await {
+            Ok(id) => verify::verify(&claimed, id, progress).await,
+            Err(error) => Err(error),
+        };
+        claimed.release().await;
+        verified
     }
 
     /// Restores a snapshot, the newest if none is named, into `into`: an absent or empty directory, or
@@ -144,10 +159,14 @@ impl Backups {
         providers: &[ProviderConfig],
         progress: Arc<dyn Progress>,
     ) -> Result<RestoreReport> {
-        let directory = self.directory.claim(Sharing::Beside)?;
-        let id = self.pick(id).await?;
+        let claimed = self.claim_for(RunKind::Restore).await?;
         let into = into.as_ref().to_owned();
-        restore::restore(&directory, id, into, restored_as, providers, progress).await
+        let restored = match self.pick(id).await {
+            Ok(id) => restore::restore(&claimed, id, into, restored_as, providers, progress).await,
+            Err(error) => Err(error),
+        };
+        claimed.release().await;
+        restored
     }
 
     /// Removes all but the newest `keep` snapshots, and the bytes that none of these holds; also what
@@ -158,48 +177,50 @@ impl Backups {
         keep: NonZeroUsize,
         progress: Arc<dyn Progress>,
     ) -> Result<PruneReport> {
-        let directory = self.directory.claim(Sharing::Alone)?;
-        blocking("removing snapshots", move || {
-            let mut kept = directory.snapshots()?;
-            let removed = kept.drain(..kept.len().saturating_sub(keep.get())).collect::<Vec<_>>();
-            progress.accepted();
-            progress.start(None);
-
-            for &id in removed.iter().chain(&directory.unfinished()?) {
-                directory.remove(id)?;
-            }
-            let mut report = PruneReport { removed, kept, ..PruneReport::default() };
-            directory.sweep(|bytes| {
-                report.blobs_removed += 1;
-                report.bytes_removed += bytes;
-                progress.advance(1);
-            })?;
-            Ok(report)
-        })
-        .await
+        let claimed = self.claim_for(RunKind::Prune).await?;
+        let pruned = remove_old(&claimed, keep, progress).await;
+        claimed.release().await;
+        pruned
     }
 
     /// Returns the id of the snapshot that is asked for: the newest, if none is named.
     async fn pick(&self, id: Option<SnapshotId>) -> Result<SnapshotId> {
-        let directory = self.directory.clone();
-        blocking("listing snapshots", move || {
-            let ids = directory.snapshots()?;
-            let found = match id {
-                Some(id) => ids.contains(&id).then_some(id),
-                None => ids.last().copied(),
-            };
-            found.ok_or_else(|| Error::not_found("the snapshot"))
-        })
-        .await
+        let ids = self.destination.snapshots().await?;
+        let found = match id {
+            Some(id) => ids.contains(&id).then_some(id),
+            None => ids.last().copied(),
+        };
+        found.ok_or_else(|| Error::not_found("the snapshot"))
     }
 }
 
-/// Runs `work` on the blocking pool.
-async fn blocking<T: Send + 'static>(
-    doing: &'static str,
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
-    tasks::blocking(work).await.unwrap_or_else(|lost| Err(Error::internal(doing, lost)))
+/// Removes all but the newest `keep` snapshots, and the contents that none of these holds.
+async fn remove_old(
+    claimed: &Arc<dyn Destination>,
+    keep: NonZeroUsize,
+    progress: Arc<dyn Progress>,
+) -> Result<PruneReport> {
+    let mut kept = claimed.snapshots().await?;
+    let removed = kept.drain(..kept.len().saturating_sub(keep.get())).collect::<Vec<_>>();
+    progress.accepted();
+    progress.start(None);
+
+    for &id in &removed {
+        claimed.remove(id).await?;
+    }
+    claimed.clear().await?;
+    let swept = Arc::new((AtomicU64::new(0), AtomicU64::new(0)));
+    let count = Arc::clone(&swept);
+    claimed
+        .sweep(Arc::new(move |bytes| {
+            count.0.fetch_add(1, Ordering::Relaxed);
+            count.1.fetch_add(bytes, Ordering::Relaxed);
+            progress.advance(1);
+        }))
+        .await?;
+
+    let (blobs, bytes) = (swept.0.load(Ordering::Relaxed), swept.1.load(Ordering::Relaxed));
+    Ok(PruneReport { removed, kept, blobs_removed: blobs, bytes_removed: bytes })
 }
 
 /// Returns how many batches are dealt with at once.

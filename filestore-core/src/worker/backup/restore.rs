@@ -7,14 +7,15 @@ use futures_util::{StreamExt, stream};
 use sha2::Digest;
 use tokio::sync::mpsc;
 
-use super::{BATCH, batches_at_once, blocking, expected, note_fault};
+use super::vouching::Vouching;
+use super::{BATCH, batches_at_once, expected, note_fault};
 use crate::domain::backup::{BlobProblem, RestoreReport, RestoredAs};
 use crate::domain::clock::Clock;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::{FileId, Sha256, SnapshotId, StoreId};
 use crate::domain::provider::ProviderConfig;
 use crate::metadata::sqlite::{NamedBytes, SnapshotDatabase, prepare_restored};
-use crate::storage::backup::{BackupDirectory, RestoredDirectory};
+use crate::storage::backup::{Destination, Manifest, RestoredDirectory, Stored, blocking};
 use crate::storage::{BlobStore, ProviderRegistry};
 use crate::tasks;
 use crate::worker::progress::Progress;
@@ -24,8 +25,8 @@ const RESTORING: &str = "restoring a snapshot";
 
 /// One run, shared by its batches.
 struct Restoring {
-    directory: BackupDirectory,
-    target: RestoredDirectory,
+    destination: Arc<dyn Destination>,
+    target: Arc<RestoredDirectory>,
     restored_as: RestoredAs,
     providers: ProviderRegistry,
 }
@@ -44,18 +45,18 @@ enum Outcome {
 
 /// Restores all of the snapshot; see [`Backups::restore`](super::Backups::restore).
 pub(super) fn restore<'a>(
-    directory: &'a BackupDirectory,
+    destination: &'a Arc<dyn Destination>,
     id: SnapshotId,
     into: PathBuf,
     restored_as: RestoredAs,
     providers: &'a [ProviderConfig],
     progress: Arc<dyn Progress>,
 ) -> Run<'a, RestoreReport> {
-    Box::pin(restore_all(directory, id, into, restored_as, providers, progress))
+    Box::pin(restore_all(destination, id, into, restored_as, providers, progress))
 }
 
 async fn restore_all(
-    directory: &BackupDirectory,
+    destination: &Arc<dyn Destination>,
     id: SnapshotId,
     into: PathBuf,
     restored_as: RestoredAs,
@@ -63,19 +64,21 @@ async fn restore_all(
     progress: Arc<dyn Progress>,
 ) -> Result<RestoreReport> {
     let providers = ProviderRegistry::open(providers)?;
-    let (target, files) = begin(directory.clone(), id, into).await?;
+    let (target, files) = begin(&**destination, id, into).await?;
     progress.accepted();
     progress.start(Some(files));
 
-    let run = Arc::new(Restoring { directory: directory.clone(), target, restored_as, providers });
+    let destination = Arc::clone(destination);
+    let run = Arc::new(Restoring { destination, target: Arc::new(target), restored_as, providers });
     let mut report = RestoreReport::default();
     let localized = run.restore_files(id, &mut report, &*progress).await?;
 
     let run = Arc::into_inner(run).expect("all batches have ended");
     blocking(RESTORING, move || {
+        let target = Arc::into_inner(run.target).expect("nothing is restored any more");
         let copy_id = StoreId::generate(Clock::system().now());
-        prepare_restored(&run.target.database(), restored_as, copy_id, &localized)?;
-        run.target.finish()
+        prepare_restored(&target.database(), restored_as, copy_id, &localized)?;
+        target.finish()
     })
     .await?;
     Ok(report)
@@ -83,19 +86,24 @@ async fn restore_all(
 
 /// Copies the database, which must be as it was written; returns also how many files there are.
 async fn begin(
-    directory: BackupDirectory,
+    destination: &dyn Destination,
     id: SnapshotId,
     into: PathBuf,
 ) -> Result<(RestoredDirectory, u64)> {
+    let damaged = |what: &str| {
+        let message =
+            format!("the snapshot's copy of the database is {what}: restore another snapshot");
+        Error::new(ErrorKind::Unusable, message)
+    };
+    let manifest = destination.manifest(id).await?;
+    let opened = destination.open_database(id).await?.ok_or_else(|| damaged("missing"))?;
+
+    let target = blocking(RESTORING, move || RestoredDirectory::begin(&into, id)).await?;
+    let copied = target.take_database(opened).await?;
+    if copied != expected(manifest.database_sha256(), manifest.info().database_bytes) {
+        return Err(damaged("damaged"));
+    }
     blocking(RESTORING, move || {
-        let manifest = directory.manifest(id)?;
-        let target = RestoredDirectory::begin(&into, id)?;
-        let copied = target.take_database(&directory.database(id))?;
-        if copied != expected(manifest.database_sha256(), manifest.info().database_bytes) {
-            let message =
-                "the snapshot's copy of the database is damaged: restore another snapshot";
-            return Err(Error::new(ErrorKind::Unusable, message));
-        }
         let files = SnapshotDatabase::open(&target.database())?.count()?;
         Ok((target, files))
     })
@@ -111,8 +119,8 @@ impl Restoring {
         progress: &dyn Progress,
     ) -> Result<Vec<FileId>> {
         let (sender, receiver) = mpsc::channel(batches_at_once());
-        let directory = self.directory.clone();
-        let naming = tasks::blocking(move || name_files(&directory, id, &sender));
+        let (manifest, target) = (self.destination.manifest(id).await?, Arc::clone(&self.target));
+        let naming = tasks::blocking(move || name_files(manifest, &target, &sender));
 
         let batches = stream::unfold(receiver, |mut receiver| async move {
             receiver.recv().await.map(|batch| (batch, receiver))
@@ -139,15 +147,15 @@ impl Restoring {
 
     async fn restore_batch(
         self: Arc<Self>,
-        batch: Vec<NamedBytes>,
+        batch: Vec<Named>,
     ) -> Result<Vec<(NamedBytes, Outcome)>> {
         let mut done = Vec::with_capacity(batch.len());
         let mut from_snapshot = Vec::with_capacity(batch.len());
-        for file in batch {
+        for (file, stored) in batch {
             if !file.provider.is_local() && self.restored_as == RestoredAs::Original {
                 match self.compare_at_provider(&file).await {
                     Ok(true) => done.push((file, Outcome::Left)),
-                    Ok(false) => from_snapshot.push((file, BlobProblem::Missing)),
+                    Ok(false) => from_snapshot.push((file, stored)),
                     // It stays its provider's: silence is no absence.
                     Err(error) => {
                         tracing::warn!(file_id = %file.file_id, error = %error.chain(), "a file at a provider could not be compared");
@@ -155,20 +163,10 @@ impl Restoring {
                     }
                 }
             } else {
-                from_snapshot.push((file, BlobProblem::Missing));
+                from_snapshot.push((file, stored));
             }
         }
-
-        let run = Arc::clone(&self);
-        let taken = blocking(RESTORING, move || {
-            let mut buffer = Vec::new();
-            let take = |(file, without): (NamedBytes, BlobProblem)| {
-                let outcome = run.take(&file, without, &mut buffer)?;
-                Ok((file, outcome))
-            };
-            from_snapshot.into_iter().map(take).collect::<Result<Vec<_>>>()
-        });
-        done.extend(taken.await?);
+        self.take(from_snapshot, &mut done).await?;
         Ok(done)
     }
 
@@ -188,23 +186,24 @@ impl Restoring {
         Ok(Sha256(hasher.finalize().into()) == file.sha256)
     }
 
-    /// Takes a file from the snapshot; where that does not hold it, the problem is `without`. Blocks.
-    fn take(
-        &self,
-        file: &NamedBytes,
-        without: BlobProblem,
-        buffer: &mut Vec<u8>,
-    ) -> Result<Outcome> {
-        let Some(from) = self.directory.open_blob(file.sha256)? else {
-            return Ok(Outcome::Failed(without));
-        };
-        let expected = expected(file.sha256, file.size_bytes);
-        let is_whole = self.target.take_blob(&file.key, &from, expected, buffer)?;
-        Ok(match (is_whole, file.provider.is_local()) {
-            (true, true) => Outcome::Restored,
-            (true, false) => Outcome::Localized,
-            (false, _) => Outcome::Failed(BlobProblem::Wrong),
-        })
+    /// Takes files from the snapshot.
+    async fn take(&self, files: Vec<Named>, done: &mut Vec<(NamedBytes, Outcome)>) -> Result<()> {
+        // What the manifest does not have may lie there all the same, by its digest alone.
+        let wanted = files.iter().map(|(file, stored)| {
+            let unnamed = Stored { expected: expected(file.sha256, file.size_bytes), by: None };
+            (file.key.clone(), stored.unwrap_or(unnamed))
+        });
+        let taken = self.destination.restore(&self.target, wanted.collect()).await?;
+        done.extend(files.into_iter().zip(taken).map(|((file, _), taken)| {
+            let outcome = match (taken, file.provider.is_local()) {
+                (Some(true), true) => Outcome::Restored,
+                (Some(true), false) => Outcome::Localized,
+                (Some(false), _) => Outcome::Failed(BlobProblem::Wrong),
+                (None, _) => Outcome::Failed(BlobProblem::Missing),
+            };
+            (file, outcome)
+        }));
+        Ok(())
     }
 }
 
@@ -224,16 +223,21 @@ fn count(report: &mut RestoreReport, file: &NamedBytes, outcome: Outcome, progre
     }
 }
 
+/// A file of a snapshot, and its content if the manifest has it.
+type Named = (NamedBytes, Option<Stored>);
+
 /// Sends the files that the snapshot names; returns how many records cannot be read. Blocks; ends early
 /// if nobody receives them any more.
 fn name_files(
-    directory: &BackupDirectory,
-    id: SnapshotId,
-    sender: &mpsc::Sender<Vec<NamedBytes>>,
+    manifest: Manifest,
+    target: &RestoredDirectory,
+    sender: &mpsc::Sender<Vec<Named>>,
 ) -> Result<u64> {
+    let mut held = Vouching::new(Some(manifest));
     let mut batch = Vec::with_capacity(BATCH);
-    let damaged = SnapshotDatabase::open(&directory.database(id))?.each_named(&mut |file| {
-        batch.push(file);
+    let damaged = SnapshotDatabase::open(&target.database())?.each_named(&mut |file| {
+        let stored = held.find(file.sha256);
+        batch.push((file, stored));
         if batch.len() == BATCH {
             let full = std::mem::replace(&mut batch, Vec::with_capacity(BATCH));
             sender.blocking_send(full).map_err(|_| broke_off())?;

@@ -4,15 +4,12 @@
 //! key is written once. A file that the store still has is left as it is, deleted or not. Versions begin
 //! where the snapshot had them.
 
-use std::fs::File;
-use std::io::Read;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::restore::broke_off;
-use super::{Backups, blocking, expected, note_fault};
+use super::{Backups, expected, note_fault};
 use crate::FileStore;
 use crate::domain::backup::{BlobProblem, RestoreReport, Selection};
 use crate::domain::error::{Error, ErrorKind, Result};
@@ -20,15 +17,11 @@ use crate::domain::id::SnapshotId;
 use crate::domain::record::FileRecord;
 use crate::domain::scope::Scope;
 use crate::metadata::sqlite::SnapshotDatabase;
-use crate::storage::ByteStream;
-use crate::storage::backup::{BackupDirectory, Sharing};
+use crate::storage::backup::{DatabaseFile, Destination, Manifest, RunKind, Stored};
 use crate::tasks;
 use crate::worker::progress::Progress;
 
 const RESTORING: &str = "restoring files";
-
-/// Bytes read at once.
-const PIECE_BYTES: usize = 256 << 10;
 
 /// Pieces and records that wait to be taken.
 const AHEAD: usize = 2;
@@ -42,17 +35,34 @@ impl FileStore {
         selection: Selection,
         progress: Arc<dyn Progress>,
     ) -> Result<RestoreReport> {
-        let claimed = backups.directory.claim(Sharing::Beside)?;
-        let id = backups.pick(id).await?;
+        let claimed = backups.claim_for(RunKind::Restore).await?;
+        let restored = match backups.pick(id).await {
+            Ok(id) => self.restore_from(&claimed, id, selection, progress).await,
+            Err(error) => Err(error),
+        };
+        claimed.release().await;
+        restored
+    }
+
+    async fn restore_from(
+        &self,
+        claimed: &Arc<dyn Destination>,
+        id: SnapshotId,
+        selection: Selection,
+        progress: Arc<dyn Progress>,
+    ) -> Result<RestoreReport> {
+        let scratch = self.data_dir().scratch();
+        let database = claimed.database_file(id, &scratch).await?;
+        let manifest = claimed.manifest(id).await?;
         let (sender, mut records) = mpsc::channel(AHEAD);
-        let directory = claimed.clone();
-        let naming = tasks::blocking(move || name_records(&directory, id, &selection, &sender));
+        let naming =
+            tasks::blocking(move || name_records(&database, manifest, &selection, &sender));
         progress.accepted();
         progress.start(None);
 
         let mut report = RestoreReport::default();
-        while let Some(record) = records.recv().await {
-            self.restore_one(&claimed, record, &mut report).await?;
+        while let Some((record, stored)) = records.recv().await {
+            self.restore_one(&**claimed, record, stored, &mut report).await?;
             progress.advance(1);
         }
         let (found, damaged) = naming.await.map_err(|lost| Error::internal(RESTORING, lost))??;
@@ -65,8 +75,9 @@ impl FileStore {
 
     async fn restore_one(
         &self,
-        directory: &BackupDirectory,
+        destination: &dyn Destination,
         record: FileRecord,
+        stored: Option<Stored>,
         report: &mut RestoreReport,
     ) -> Result<()> {
         let metadata = &self.inner().metadata;
@@ -77,11 +88,10 @@ impl FileStore {
 
         let (file_id, blob) = (record.file_id, record.blob.clone());
         let expected = expected(blob.sha256, blob.size_bytes);
-        let directory = directory.clone();
-        let opened = blocking(RESTORING, move || directory.open_blob(blob.sha256)).await?;
-        let problem = match opened {
+        let stored = stored.unwrap_or(Stored { expected, by: None });
+        let problem = match destination.open(stored).await? {
             None => BlobProblem::Missing,
-            Some(file) => match self.put_back(record, pieces(file)).await {
+            Some(opened) => match self.put_back(record, opened.into_stream()).await {
                 Ok(()) => {
                     report.restored += 1;
                     report.restored_bytes += blob.size_bytes;
@@ -97,21 +107,22 @@ impl FileStore {
     }
 }
 
-/// Sends the records that are to be restored; returns how many they are, and how many more cannot be
-/// read. Blocks.
+/// Sends the records that are to be restored, each with its content if the manifest has it; returns how many
+/// they are, and how many more cannot be read. Blocks.
 fn name_records(
-    directory: &BackupDirectory,
-    id: SnapshotId,
+    database: &DatabaseFile,
+    mut manifest: Manifest,
     selection: &Selection,
-    sender: &mpsc::Sender<FileRecord>,
+    sender: &mpsc::Sender<(FileRecord, Option<Stored>)>,
 ) -> Result<(u64, u64)> {
     let (mut found, mut damaged) = (0, 0);
     let mut send = |record: FileRecord| {
         found += 1;
-        sender.blocking_send(record).map_err(|_| broke_off())
+        let stored = manifest.find(record.blob.sha256)?;
+        sender.blocking_send((record, stored)).map_err(|_| broke_off())
     };
 
-    let copy = SnapshotDatabase::open(&directory.database(id))?;
+    let copy = SnapshotDatabase::open(&database.path)?;
     match selection {
         Selection::File(file) => copy.file(*file)?.into_iter().try_for_each(send)?,
         Selection::Organization(organization) => {
@@ -119,17 +130,4 @@ fn name_records(
         }
     }
     Ok((found, damaged))
-}
-
-/// Streams a file of the snapshot.
-fn pieces(file: File) -> ByteStream {
-    Box::pin(futures_util::stream::try_unfold(file, |mut file| async move {
-        blocking(RESTORING, move || {
-            let mut piece = vec![0; PIECE_BYTES];
-            let read = file.read(&mut piece).map_err(|error| Error::io(RESTORING, error))?;
-            piece.truncate(read);
-            Ok((read > 0).then(|| (Bytes::from(piece), file)))
-        })
-        .await
-    }))
 }

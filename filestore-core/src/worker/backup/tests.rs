@@ -18,6 +18,7 @@ use crate::domain::status::Location;
 use crate::service::{Change, GivenName, NewBatch, NewUpload, Replacement};
 use crate::worker::progress::NoProgress;
 
+mod at_provider;
 mod providers;
 
 /// A store with a provider beside it, which organization 7 writes through to.
@@ -615,7 +616,7 @@ async fn a_destination_whose_disk_is_not_mounted_is_known_by_its_marker() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("mounted");
     std::fs::create_dir_all(path.join("lost+found")).unwrap();
-    let known = BackupDestination { name: "nightly".to_owned(), path: path.clone() };
+    let known = BackupDestination::new("nightly", path.clone());
     let config = StoreConfig { backup_destinations: vec![known], ..StoreConfig::default() };
     let store = FileStore::builder(home.path().join("data")).config(config).open().await.unwrap();
     drop(store.admin().backups("nightly").await.unwrap());

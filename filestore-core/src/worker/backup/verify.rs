@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use futures_util::{StreamExt, stream};
 
-use super::{BATCH, batches_at_once, blocking, expected, note_fault};
+use super::{BATCH, batches_at_once, expected, note_fault};
 use crate::domain::backup::{BlobProblem, VerifyReport};
-use crate::domain::error::{Error, Result};
+use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::SnapshotId;
-use crate::storage::backup::{BackupDirectory, Copying, Entry, EntryKind, Manifest};
+use crate::storage::backup::{Copying, Destination, Manifest, Stored, blocking};
 use crate::tasks;
 use crate::worker::progress::Progress;
 
@@ -16,19 +16,12 @@ const VERIFYING: &str = "verifying a snapshot";
 
 /// Reads all that the snapshot holds; see [`Backups::verify`](super::Backups::verify).
 pub(super) async fn verify(
-    directory: &BackupDirectory,
+    destination: &Arc<dyn Destination>,
     id: SnapshotId,
     progress: Arc<dyn Progress>,
 ) -> Result<VerifyReport> {
-    let (opened, found) = {
-        let directory = directory.clone();
-        blocking(VERIFYING, move || {
-            let manifest = directory.manifest(id)?;
-            let found = directory.read_database(id).ok();
-            Ok((manifest, found))
-        })
-        .await?
-    };
+    let opened = destination.manifest(id).await?;
+    let found = digest_database(&**destination, id).await?;
 
     let mut report = VerifyReport::new(opened.info().clone());
     let database = expected(opened.database_sha256(), opened.info().database_bytes);
@@ -44,10 +37,9 @@ pub(super) async fn verify(
             Err(error) => Some((Err(error), None)),
         }
     });
-    let directory = directory.clone();
-    let starting = move |batch: Result<Vec<Entry>>| {
-        let directory = directory.clone();
-        tasks::blocking(move || Ok::<_, Error>(read_batch(&directory, batch?)))
+    let starting = |batch: Result<Vec<Stored>>| {
+        let destination = Arc::clone(destination);
+        tasks::spawn(async move { read_batch(&*destination, batch?).await })
     };
 
     let mut read = batches.map(starting).buffered(batches_at_once()).boxed();
@@ -60,6 +52,20 @@ pub(super) async fn verify(
         }
     }
     Ok(report)
+}
+
+/// Reads the copy of the database; `None` for one that is missing or cannot be read.
+async fn digest_database(destination: &dyn Destination, id: SnapshotId) -> Result<Option<Copying>> {
+    let digest = async {
+        match destination.open_database(id).await? {
+            Some(opened) => opened.digest().await.map(Some),
+            None => Ok(None),
+        }
+    };
+    match digest.await {
+        Err(error) if is_silence(&error) => Err(error),
+        found => Ok(found.ok().flatten()),
+    }
 }
 
 /// A content that was read.
@@ -84,55 +90,70 @@ fn count(report: &mut VerifyReport, content: &Looked) {
 
 /// Reads the next lines of a manifest, as far as the snapshot holds what they name; an empty batch is
 /// the end. Blocks.
-fn next_batch(manifest: Option<Manifest>) -> Result<(Vec<Entry>, Option<Manifest>)> {
+fn next_batch(manifest: Option<Manifest>) -> Result<(Vec<Stored>, Option<Manifest>)> {
     let Some(mut manifest) = manifest else { return Ok((Vec::new(), None)) };
     let mut batch = Vec::with_capacity(BATCH);
     while batch.len() < BATCH {
         match manifest.next_entry()? {
-            Some(entry) if entry.kind == EntryKind::Held => batch.push(entry),
-            Some(_) => {}
+            Some(entry) => batch.extend(entry.stored()),
             None => return Ok((batch, None)),
         }
     }
     Ok((batch, Some(manifest)))
 }
 
-fn read_batch(directory: &BackupDirectory, batch: Vec<Entry>) -> Vec<Looked> {
-    let mut buffer = Vec::new();
-    let mut look = |Entry { sha256, size_bytes, .. }| {
-        let expected = expected(sha256, size_bytes);
-        let mut problem = problem_of(directory, expected, &mut buffer);
-        if problem == Some(BlobProblem::Wrong) {
-            // A disk, or memory, may fail once.
-            problem = problem_of(directory, expected, &mut buffer);
-        }
-        let is_set_aside = problem == Some(BlobProblem::Wrong) && set_aside(directory, expected);
-        Looked { expected, problem, is_set_aside }
-    };
-    batch.into_iter().map(&mut look).collect()
+async fn read_batch(destination: &dyn Destination, batch: Vec<Stored>) -> Result<Vec<Looked>> {
+    let found = destination.digest(batch.clone()).await;
+    let mut looked = Vec::with_capacity(batch.len());
+    for (content, found) in batch.into_iter().zip(found) {
+        looked.push(look(destination, content, found).await?);
+    }
+    Ok(looked)
 }
 
-fn problem_of(
-    directory: &BackupDirectory,
-    expected: Copying,
-    buffer: &mut Vec<u8>,
-) -> Option<BlobProblem> {
-    match directory.read_blob(expected.sha256, buffer) {
-        Ok(Some(found)) if found == expected => None,
+/// Judges what was read of a content, after a second look if it was not as it should be: a disk, or memory,
+/// may fail once.
+async fn look(
+    destination: &dyn Destination,
+    content: Stored,
+    found: Result<Option<Copying>>,
+) -> Result<Looked> {
+    let expected = content.expected;
+    let mut problem = problem_of(expected, &found);
+    if matches!(problem, Some(BlobProblem::Wrong | BlobProblem::Unreachable)) {
+        let again = destination.digest(vec![content]).await.pop().unwrap_or(Ok(None));
+        problem = problem_of(expected, &again);
+    }
+    if problem == Some(BlobProblem::Unreachable) {
+        // One content cannot be read, unless nothing can.
+        destination.confirm().await?;
+    }
+    let is_set_aside = problem == Some(BlobProblem::Wrong) && set_aside(destination, content).await;
+    Ok(Looked { expected, problem, is_set_aside })
+}
+
+fn problem_of(expected: Copying, found: &Result<Option<Copying>>) -> Option<BlobProblem> {
+    match found {
+        Ok(Some(found)) if *found == expected => None,
         Ok(Some(_)) => Some(BlobProblem::Wrong),
         Ok(None) => Some(BlobProblem::Missing),
         Err(error) => {
             let sha256 = expected.sha256;
             tracing::error!(%sha256, error = %error.chain(), "a content cannot be read");
-            Some(BlobProblem::Wrong)
+            Some(if is_silence(error) { BlobProblem::Unreachable } else { BlobProblem::Wrong })
         }
     }
 }
 
+/// Tells an answer that did not come, or was cut, from one that says what is there.
+fn is_silence(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::ProviderUnavailable | ErrorKind::Busy)
+}
+
 /// Sets a wrong content aside; false, and the content stays, where nothing can be written.
-fn set_aside(directory: &BackupDirectory, content: Copying) -> bool {
-    let sha256 = content.sha256;
-    match directory.set_aside(sha256) {
+async fn set_aside(destination: &dyn Destination, content: Stored) -> bool {
+    let sha256 = content.expected.sha256;
+    match destination.set_aside(content).await {
         Ok(is_set_aside) => {
             tracing::error!(%sha256, "a content with wrong bytes is set aside");
             is_set_aside

@@ -61,7 +61,7 @@ impl FileStore {
         if let Some(provider) = &options.provider {
             self.provider_code(provider.as_str())?;
         }
-        let entry = self.inner().checks.begin_asked().await?;
+        let entry = self.inner().begin_asked_check().await?;
         progress.accepted();
         self.check_as(CheckName::Asked, &options, entry, stop, progress).await
     }

@@ -27,7 +27,6 @@ use crate::domain::status::{Location, Status, SyncStatus};
 use crate::metadata::Holding;
 use crate::service::migrations::RegisteredMigration;
 use crate::service::relocate::{Moved, RateLimit};
-use crate::tasks;
 
 /// Files looked at in one query.
 const PAGE: usize = 200;
@@ -93,7 +92,7 @@ impl FileStore {
         let number = organization;
         let organization = self.migration_of(number, to).await?;
         self.providers().check_takes_files(to)?;
-        let entry = self.inner().migrations.begin(&organization, to)?;
+        let entry = self.inner().begin_migration(&organization, to).await?;
         let holder = self.providers().holder_of_new(to);
 
         let shared = Arc::clone(entry.progress());
@@ -106,7 +105,7 @@ impl FileStore {
         let limit = options.bytes_per_second.map(|rate| Arc::new(RateLimit::new(rate)));
         let report = MigrateReport::default();
         let store = self.clone();
-        let owner = tasks::random_name();
+        let owner = self.inner().metadata.run_name();
         let failures = Failures::of(Audience::Caller);
         let mut run = MigrateRun {
             store,

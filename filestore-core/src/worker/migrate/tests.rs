@@ -94,7 +94,7 @@ async fn one_organization_has_one_migration_at_a_time() {
     let store = bound(home.path()).await;
     upload(&store, b"bytes").await;
     let organization = "7".parse().unwrap();
-    let entry = store.inner().migrations.begin(&organization, &disk()).unwrap();
+    let entry = store.inner().begin_migration(&organization, &disk()).await.unwrap();
     let options = MigrateOptions::default();
     let second =
         store.migrate_run(seven(), &disk(), options, &|| false, Arc::new(NoProgress)).await;

@@ -1,4 +1,9 @@
 //! The lane of dropped blobs at one holder.
+//!
+//! Of several servers each claims blobs of its own, with a lease; one that has the database for itself needs no
+//! claims.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -7,10 +12,10 @@ use super::PurgeRun;
 use super::files::LaneReport;
 use crate::domain::error::Result;
 use crate::domain::provider::ProviderCode;
-use crate::metadata::DueBlob;
+use crate::metadata::{DueBlob, Lease};
 use crate::service::unflushed;
 use crate::tasks::step::{Step, reached};
-use crate::worker::lane::Admission;
+use crate::worker::lane::{Admission, LEASE, while_renewing};
 
 /// Blobs of the service's disk listed at once, and removed with one sync of each directory.
 const LOCAL_BLOBS: usize = 200;
@@ -25,16 +30,50 @@ const AT_ONCE: usize = 16;
 pub(super) struct DroppedLane<'a> {
     run: &'a PurgeRun<'a>,
     holder: &'a ProviderCode,
+    owner: String,
+    /// True once the owner may have claims in the database.
+    has_claimed: AtomicBool,
 }
 
 impl<'a> DroppedLane<'a> {
     pub(super) fn new(run: &'a PurgeRun<'a>, holder: &'a ProviderCode) -> Self {
-        Self { run, holder }
+        let owner = run.store.inner().metadata.run_name();
+        Self { run, holder, owner, has_claimed: AtomicBool::new(false) }
     }
 
     /// Removes what is due at the holder, `budget` blobs at most.
     pub(super) async fn work(&self, budget: usize) -> Result<LaneReport> {
         let mut report = LaneReport::new(self.run);
+        let outcome = while_renewing(self.remove_due(budget, &mut report), || self.renew()).await;
+        if !self.has_claimed.load(Ordering::Relaxed) {
+            return outcome.map(|()| report);
+        }
+
+        let released = self.run.store.inner().metadata.release_blobs(&self.owner).await;
+        outcome.and(released)?;
+        Ok(report)
+    }
+
+    async fn renew(&self) {
+        let inner = self.run.store.inner();
+        let until = inner.now().plus(LEASE);
+        if let Err(error) = inner.metadata.renew_blobs(&self.owner, until).await {
+            tracing::warn!(holder = %self.holder, error = %error.chain(), "a removal could not renew its leases");
+        }
+    }
+
+    async fn claim(&self, limit: usize) -> Result<Vec<DueBlob>> {
+        let inner = self.run.store.inner();
+        let now = inner.now();
+        let lease = Lease { owner: &self.owner, now, until: now.plus(LEASE) };
+        let due = inner.metadata.claim_blobs(lease, self.holder, limit).await;
+        if !matches!(&due, Ok(none) if none.is_empty()) {
+            self.has_claimed.store(true, Ordering::Relaxed);
+        }
+        due
+    }
+
+    async fn remove_due(&self, budget: usize, report: &mut LaneReport) -> Result<()> {
         let mut left = budget;
 
         while left > 0 && !self.run.is_to_stop() {
@@ -45,18 +84,18 @@ impl<'a> DroppedLane<'a> {
                 Admission::NotNow => break,
             };
 
-            let inner = self.run.store.inner();
-            let due = inner.metadata.due_blobs(self.holder, inner.now(), most.min(left)).await?;
+            let due = self.claim(most.min(left)).await?;
             if due.is_empty() {
                 break;
             }
             left -= due.len();
 
             // What replaced them has to be on the disk first.
-            unflushed::flush_older_than(self.run.store, inner.config().blob_grace).await?;
-            self.remove(&due, &mut report).await?;
+            let grace = self.run.store.inner().config().blob_grace;
+            unflushed::flush_older_than(self.run.store, grace).await?;
+            self.remove(&due, report).await?;
         }
-        Ok(report)
+        Ok(())
     }
 
     async fn remove(&self, due: &[DueBlob], report: &mut LaneReport) -> Result<()> {

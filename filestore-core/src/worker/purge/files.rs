@@ -22,7 +22,6 @@ use crate::domain::receipt::{Content, RemovedBlob};
 use crate::domain::record::Blob;
 use crate::domain::report::PurgeReport;
 use crate::metadata::{Lease, PurgeClaim, Purged};
-use crate::tasks;
 use crate::tasks::step::{Step, reached};
 use crate::worker::failures::Failures;
 use crate::worker::lane::{Admission, LEASE, while_renewing};
@@ -89,7 +88,8 @@ impl LaneReport {
 
 impl<'a> FileLane<'a> {
     pub(super) fn new(run: &'a PurgeRun<'a>, holder: &'a ProviderCode) -> Self {
-        Self { run, holder, owner: tasks::random_name(), has_claimed: AtomicBool::new(false) }
+        let owner = run.store.inner().metadata.run_name();
+        Self { run, holder, owner, has_claimed: AtomicBool::new(false) }
     }
 
     /// Purges what is due at the holder, `budget` files at most.

@@ -29,7 +29,7 @@ async fn open(home: &Path, clock: &ManualClock) -> FileStore {
         ProviderConfig::new(code.parse().unwrap(), "fs").with_option("root", root)
     };
     std::fs::create_dir_all(home.join("nightly")).unwrap();
-    let nightly = BackupDestination { name: "nightly".into(), path: home.join("nightly") };
+    let nightly = BackupDestination::new("nightly", home.join("nightly"));
     let config = StoreConfig {
         providers: vec![provider("one"), provider("two")],
         backup_destinations: vec![nightly],
@@ -363,13 +363,13 @@ async fn a_disk_that_took_the_place_of_another_does_not_stand_for_it() {
 
     // The one that is there stays known, the one that was destroyed need not.
     std::fs::rename(&other, &nightly).unwrap();
-    let refused = store.admin().forget_backups(&nightly, here.destination_id).await.unwrap_err();
+    let refused = store.admin().forget_backups(&*nightly, here.destination_id).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Conflict);
-    assert_eq!(store.admin().forget_backups(&nightly, first).await.unwrap(), 1);
+    assert_eq!(store.admin().forget_backups(&*nightly, first).await.unwrap(), 1);
     let found = receipt(&store, id).await;
     assert_eq!(found.backups.len(), 1);
     assert!(found.is_absent_everywhere());
-    let none = store.admin().forget_backups(&nightly, None).await.unwrap_err();
+    let none = store.admin().forget_backups(&*nightly, None).await.unwrap_err();
     assert_eq!(none.kind(), ErrorKind::NotFound);
     store.close().await;
 }

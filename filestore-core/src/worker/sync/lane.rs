@@ -15,7 +15,6 @@ use crate::domain::provider::ProviderCode;
 use crate::metadata::{AfterFailure, Lease, SyncClaim};
 use crate::service::relocate::Moved;
 use crate::service::wake::Listener;
-use crate::tasks;
 use crate::tasks::step::{Step, reached};
 use crate::worker::failures::{Audience, Failures};
 use crate::worker::lane::{Admission, LEASE};
@@ -63,9 +62,10 @@ impl SyncLane {
     ) -> Self {
         let wanted = store.inner().sync_wanted.listen();
         let failures = Failures::of(audience);
+        let owner = store.inner().metadata.run_name();
         Self {
             store,
-            owner: tasks::random_name(),
+            owner,
             target,
             progress,
             claimed: VecDeque::new(),

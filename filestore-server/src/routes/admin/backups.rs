@@ -163,7 +163,7 @@ async fn forget(call: &Arc<Call>, destination: &str, json: &[u8]) -> Result<Resp
     let object = Object::parse(json, &["destination_id"])?;
     let id = object.text("destination_id")?.as_deref().map(str::parse).transpose()?;
     let admin = call.store().admin();
-    let forgotten = admin.forget_backups(admin.backup_path(destination)?, id).await?;
+    let forgotten = admin.forget_backups(admin.backup_place(destination)?, id).await?;
     reply::ok(&BackupForgetReport::new(forgotten))
 }
 
@@ -178,7 +178,7 @@ where
     F: Future<Output = Result<T>> + Send + 'static,
 {
     long_run::reply_with(call, Departure::Abort, move |_, acceptance| async move {
-        let outcome = work(Arc::<Acceptance>::clone(&acceptance)).await;
+        let outcome = work(Arc::<Acceptance>::clone(&acceptance)).await.map_err(as_conflict);
         match outcome {
             Err(error) if acceptance.is_given() => Ok(failed(BackupError::from(&error))),
             outcome => outcome,
@@ -187,7 +187,15 @@ where
     .await
 }
 
-/// Opens a destination. A run that is under way there is a conflict.
+/// Turns the refusal of a run beside another one at a provider, which says what that does, into a conflict.
+fn as_conflict(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Locked => Error::new(ErrorKind::Conflict, error.message().to_owned()),
+        _ => error,
+    }
+}
+
+/// Opens a destination. A run that is under way in a directory is a conflict.
 async fn open(store: &FileStore, destination: &str) -> Result<Backups> {
     store.admin().backups(destination).await.map_err(|error| match error.kind() {
         ErrorKind::Locked => {

@@ -52,7 +52,7 @@ async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     }
 
     let (new, items, _claims) = fields.finish().await?;
-    call.recheck()?;
+    call.recheck().await?;
     match call.store().uploads().commit_batch(new, items).await? {
         Uploaded::New(records) => {
             let shown: Vec<api::FileRecord> = records.iter().map(Into::into).collect();

@@ -42,7 +42,7 @@ pub(crate) async fn change(call: Arc<Call>, body: Body) -> Result<Response, Fail
     }
 
     let (id, change, _room) = fields.finish()?;
-    call.recheck()?;
+    call.recheck().await?;
     let changed = call.store().change(id, &call.caller.scope, change, conditions).await?;
     let shown =
         ChangeReply::new(id.to_string(), changed.shown_sync, changed.record.updated_at.to_string());

@@ -53,7 +53,7 @@ async fn create(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     }
 
     let (new, staged, _claims) = fields.finish()?;
-    call.recheck()?;
+    call.recheck().await?;
     match call.store().uploads().commit_upload(new, staged).await? {
         Uploaded::New(record) => created(&call, &record),
         Uploaded::Replayed(reply) => replayed(&call, reply),

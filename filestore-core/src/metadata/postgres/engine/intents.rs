@@ -14,8 +14,11 @@ use crate::metadata::{Holding, Intents, WriteIntent};
 #[async_trait]
 impl Intents for PostgresMetadata {
     async fn begin_writes(&self, intents: Vec<WriteIntent>) -> Result<()> {
+        let request = self.engine.member().map(|member| member.request_name());
         self.engine
-            .write("noting writes", intents, |sql, intents| Box::pin(intents::begin(sql, intents)))
+            .write("noting writes", (intents, request), |sql, (intents, request)| {
+                Box::pin(intents::begin(sql, intents, request.as_deref()))
+            })
             .await
     }
 

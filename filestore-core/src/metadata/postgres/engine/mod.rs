@@ -9,6 +9,7 @@ mod syncs;
 mod intents;
 mod signatures;
 mod holds;
+mod servers;
 mod upkeep;
 
 use crate::domain::clock::Timestamp;

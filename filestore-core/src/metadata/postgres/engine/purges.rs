@@ -150,6 +150,47 @@ impl Purges for PostgresMetadata {
             .await
     }
 
+    async fn claim_blobs(
+        &self,
+        lease: Lease<'_>,
+        holder: &ProviderCode,
+        limit: usize,
+    ) -> Result<Vec<DueBlob>> {
+        let is_due = self
+            .engine
+            .read("looking for dropped blobs", &(holder, lease.now), |sql, (holder, now)| {
+                Box::pin(dropped::is_any_due(sql, holder, *now))
+            })
+            .await?;
+        if !is_due {
+            return Ok(Vec::new());
+        }
+
+        let wanted = (OwnedLease::of(lease), holder.clone(), limit);
+        self.engine
+            .write("claiming dropped blobs", wanted, |sql, (lease, holder, limit)| {
+                Box::pin(dropped::claim(sql, lease.lease(), holder, *limit))
+            })
+            .await
+    }
+
+    async fn renew_blobs(&self, owner: &str, lease_until: Timestamp) -> Result<()> {
+        let renewal = (owner.to_owned(), lease_until);
+        self.engine
+            .write("renewing leases", renewal, |sql, (owner, until)| {
+                Box::pin(dropped::renew(sql, owner, *until))
+            })
+            .await
+    }
+
+    async fn release_blobs(&self, owner: &str) -> Result<()> {
+        self.engine
+            .write("releasing dropped blobs", owner.to_owned(), |sql, owner| {
+                Box::pin(dropped::release(sql, owner))
+            })
+            .await
+    }
+
     async fn finish_blobs(&self, blobs: &[DueBlob], now: Timestamp) -> Result<()> {
         self.engine
             .write("forgetting dropped blobs", (blobs.to_vec(), now), |sql, (blobs, now)| {
@@ -177,9 +218,11 @@ impl Purges for PostgresMetadata {
 
     async fn postpone_blob(&self, blob: &DueBlob, retry_at: Timestamp) -> Result<()> {
         self.engine
-            .write("postponing a dropped blob", (blob.id, retry_at), |sql, &(id, retry_at)| {
-                Box::pin(dropped::postpone(sql, id, retry_at))
-            })
+            .write(
+                "postponing a dropped blob",
+                (blob.clone(), retry_at),
+                |sql, (blob, retry_at)| Box::pin(dropped::postpone(sql, blob, *retry_at)),
+            )
             .await
     }
 }

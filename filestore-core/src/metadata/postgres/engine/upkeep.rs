@@ -10,7 +10,9 @@ use crate::domain::error::Result;
 use crate::domain::id::StoreId;
 use crate::domain::load::QueueLoad;
 use crate::metadata::Upkeep;
-use crate::metadata::postgres::{PostgresMetadata, holds, purge, settings, sync, waits};
+use crate::metadata::postgres::{
+    PostgresMetadata, dropped, entries, holds, purge, settings, sync, waits,
+};
 
 #[async_trait]
 impl Upkeep for PostgresMetadata {
@@ -42,7 +44,9 @@ impl Upkeep for PostgresMetadata {
                 Box::pin(async move {
                     sql.be_patient().await?;
                     purge::clear_leases(sql).await?;
+                    dropped::clear_leases(sql).await?;
                     holds::clear(sql).await?;
+                    entries::clear(sql).await?;
                     sync::clear_leases(sql).await
                 })
             })
@@ -83,7 +87,14 @@ impl Upkeep for PostgresMetadata {
 
     async fn poisoned(&self) -> String {
         // What PostgreSQL has lost it finds again by itself.
-        std::future::pending().await
+        let Some(member) = self.engine.member() else { return std::future::pending().await };
+        let mut succeeded = member.is_succeeded.subscribe();
+        if succeeded.wait_for(|is_succeeded| *is_succeeded).await.is_err() {
+            return std::future::pending().await;
+        }
+        "another process has joined the servers of the store under the name of this one: each needs a data directory \
+         of its own, and a copy of one is to lose its file server-id"
+            .to_owned()
     }
 
     async fn close(&self) {

@@ -278,14 +278,14 @@ async fn a_start_waits_for_the_writes_of_an_earlier_process() {
     let session = slow.session().await;
 
     let next = schema.open();
-    let error = next.await_writers_for(Duration::ZERO).await.unwrap_err();
+    let error = next.await_writers_for("next", Duration::ZERO).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unusable);
     let message = error.to_string();
     assert!(message.contains("pg_terminate_backend"), "{message}");
     assert!(message.ends_with(&format!(": {session}")), "{message}");
 
     slow.go_on().await;
-    next.await_writers().await.unwrap();
+    next.await_writers("next").await.unwrap();
     assert_eq!(get(&next, record.file_id).await.as_deref(), Some(&record));
     assert_eq!(call.await.unwrap().unwrap(), Inserted::Done);
 }
@@ -310,7 +310,7 @@ async fn a_long_statement_of_a_process_that_is_gone_keeps_no_start_waiting() {
     drop(long);
     drop(deadpool_postgres::Object::take(dying));
 
-    schema.open().await_writers().await.unwrap();
+    schema.open().await_writers("next").await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -15,12 +15,18 @@ mod plans;
 mod damage;
 mod faults;
 mod servers;
+mod members;
 mod contract {
     crate::metadata::contract::contract_tests!(crate::metadata::postgres::tests::fresh);
 }
 
 /// The variable with the address of a server for tests, whose user may create schemas.
 const ADDRESS: &str = "FILESTORE_TEST_POSTGRES";
+
+/// Returns the address of the server for tests.
+pub(crate) fn address() -> String {
+    std::env::var(ADDRESS).unwrap()
+}
 
 /// Makes the configuration of a store whose records are in a schema of the database at `address`.
 pub(crate) fn store_config_at(address: String, schema: &str) -> StoreConfig {
@@ -53,6 +59,19 @@ impl Schema {
 
     pub(crate) fn name(&self) -> &str {
         &self.0.schema
+    }
+
+    /// Counts the rows of a table.
+    pub(crate) fn count(&self, table: &str) -> i64 {
+        wait(async {
+            let (client, connection) = self.0.server.connect(tokio_postgres::NoTls).await.unwrap();
+            let driver = tokio::spawn(connection);
+            let query = format!("SELECT count(*) FROM {}.{table}", self.0.schema);
+            let count = client.query_one(&query, &[]).await.unwrap().get(0);
+            drop(client);
+            driver.await.unwrap().unwrap();
+            count
+        })
     }
 
     /// Makes the configuration of a store whose records are in the schema.

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use tokio_postgres::Client;
 
 use super::super::{
-    backlog, bindings, copying, damage, dropped, erasure, files, holdings, holds, idempotency,
-    inspection, intents, keys, listing, purge, receipts, signing, sync, terms,
+    backlog, bindings, copying, damage, dropped, entries, erasure, files, holdings, holds,
+    idempotency, inspection, intents, keys, leftovers, listing, purge, receipts, servers, signing,
+    sync, terms,
 };
 use super::*;
 use crate::domain::listing::ListFilter;
@@ -141,6 +142,21 @@ async fn no_query_scans() {
         dropped::FAIL,
         dropped::HASTEN,
         dropped::END_WAITS,
+        dropped::CLAIMABLE,
+        dropped::CLAIM,
+        dropped::RENEW,
+        dropped::RELEASE,
+        dropped::CLEAR_LEASES,
+        dropped::STILL,
+        servers::IS_MEMBER,
+        leftovers::STILL_GONE,
+        leftovers::END_PURGES,
+        leftovers::END_SYNCS,
+        leftovers::END_DROPPED,
+        leftovers::END_NOTES,
+        leftovers::END_ENTRIES,
+        entries::ENTER,
+        entries::LEAVE,
         receipts::NOTE_DROPPED,
         receipts::KEEP,
         receipts::ONE,
@@ -150,6 +166,7 @@ async fn no_query_scans() {
         receipts::NOTED,
         receipts::FORGET,
         receipts::FORGET_BLOBS,
+        receipts::ABSENT_SINCE,
         sync::PAIRS,
         sync::WAITING,
         sync::SETTLE,
@@ -214,7 +231,9 @@ async fn listings_and_claims_come_in_the_order_of_their_index() {
         receipts::REMOVED,
         receipts::FORGET,
         receipts::FORGET_BLOBS,
+        receipts::ABSENT_SINCE,
         dropped::DUE,
+        dropped::CLAIMABLE,
         sync::WAITING,
         sync::RETRY,
         holdings::ELSEWHERE,

@@ -168,7 +168,7 @@ impl SlowCommits {
     pub(crate) async fn session(&self) -> i32 {
         // An advisory lock's number is in two parts.
         let query = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND
-             ((classid::bigint << 32) | objid::bigint) = hashtextextended($1, 0)";
+             ((classid::bigint << 32) | objid::bigint) = hashtextextended($1, 0) LIMIT 1";
         loop {
             if let Some(row) = self.watcher.query_opt(query, &[&self.name]).await.unwrap() {
                 return row.get(0);

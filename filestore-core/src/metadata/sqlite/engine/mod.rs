@@ -9,4 +9,5 @@ mod syncs;
 mod intents;
 mod signatures;
 mod holds;
+mod servers;
 mod upkeep;

@@ -1,0 +1,151 @@
+//! The connection on which a server says that it is there, and hears what others have changed.
+//!
+//! # Purpose
+//! It is one of the configured number, apart from the pool: calls that wait for each other there do not keep
+//! a server from saying that it lives.
+//!
+//! # Bound
+//! Whoever changes the secrets notifies all who listen. A notification can be lost with a connection; so the
+//! version is looked at twice a second as well. While nobody answers, what is known of it grows old, and callers
+//! see that ([`SecretsVersion::as_of`]).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_postgres::{AsyncMessage, Client};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::domain::error::Result;
+use crate::domain::id::StoreId;
+use crate::metadata::SecretsVersion;
+use crate::tasks;
+
+use super::fault::Fault;
+use super::options::PostgresOptions;
+use super::servers::{Member, Rival, SECRETS};
+use super::tls;
+
+/// The pause between two looks at the version of the secrets.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// The number of words that a server says before it is taken for gone.
+const BEATS: u32 = 6;
+
+/// The pause before a connection that was lost is made anew.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Work in the background, which ends with this.
+pub(super) struct Watching(JoinHandle<()>);
+
+impl Watching {
+    /// Ends the watch.
+    pub(super) fn stop(&self) {
+        self.0.abort();
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The parts of a watch.
+struct Watch {
+    member: Arc<Member>,
+    store: StoreId,
+    options: PostgresOptions,
+    tls: MakeRustlsConnect,
+}
+
+/// Begins to watch for a member of the servers of a store.
+pub(super) fn start(
+    member: Arc<Member>,
+    store: StoreId,
+    options: &PostgresOptions,
+) -> Result<Watching> {
+    let tls = tls::connector(options.root_certificates.as_deref())?;
+    let watch = Watch { member, store, options: options.clone(), tls };
+    Ok(Watching(tasks::spawn(watch.go_on())))
+}
+
+impl Watch {
+    /// Watches, on one connection after the other, until another process has the name of this server.
+    async fn go_on(self) {
+        let mut is_said = false;
+        while !*self.member.is_succeeded.borrow() {
+            let began = Instant::now();
+            let Err(fault) = self.on_a_connection().await else { continue };
+            // Once for each outage, however long.
+            is_said &= began.elapsed() < self.options.connect_timeout * 2;
+            if is_said {
+                tracing::debug!(%fault, "the watch of the database broke off again");
+            } else {
+                tracing::warn!(%fault, "the watch of the database broke off, and begins anew");
+            }
+            is_said = true;
+            sleep(PAUSE).await;
+        }
+    }
+
+    async fn on_a_connection(&self) -> Result<(), Fault> {
+        let mut client = self.in_time(self.connect()).await?;
+        let mut beat_at = Instant::now();
+        while !*self.member.is_succeeded.borrow() {
+            let as_of = Instant::now();
+            let row = self.in_time(async { Ok(client.query_one(SECRETS, &[]).await?) }).await?;
+            self.member.learn(SecretsVersion { number: row.try_get(0)?, as_of });
+
+            if beat_at <= Instant::now() {
+                let rivals = self.in_time(self.member.beat(&mut client, self.store)).await?;
+                self.report(&rivals);
+                beat_at = Instant::now() + self.member.gone_after / BEATS;
+            }
+            if timeout(LOOK_EVERY, self.member.look.notified()).await.is_ok() {
+                beat_at = beat_at.min(Instant::now());
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&self, rivals: &[Rival]) {
+        if let Some(rival) = rivals.first() {
+            tracing::error!(
+                server = self.member.name(),
+                "this server changes nothing: {}",
+                rival.refusal()
+            );
+        }
+    }
+
+    /// Waits for an answer, for a limited time.
+    async fn in_time<T>(&self, answer: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        let limit = self.options.connect_timeout;
+        timeout(limit, answer).await.unwrap_or(Err(Fault::Silent(limit)))
+    }
+
+    /// Makes a connection that listens.
+    async fn connect(&self) -> Result<Client, Fault> {
+        let (client, mut connection) = self.options.server.connect(self.tls.clone()).await?;
+        let (member, schema) = (Arc::clone(&self.member), self.options.schema.clone());
+        let mut messages = stream::poll_fn(move |context| connection.poll_message(context)).boxed();
+        tasks::spawn(async move {
+            // Ends when the client is dropped, or the connection breaks.
+            while let Some(Ok(message)) = messages.next().await {
+                if matches!(&message, AsyncMessage::Notification(told) if told.payload() == schema)
+                {
+                    member.distrust();
+                }
+            }
+        });
+
+        let schema = &self.options.schema;
+        let set_up = format!("SET search_path TO \"{schema}\"; SET jit TO off; LISTEN filestore");
+        client.batch_execute(&set_up).await?;
+        // What was told before the first word was heard is found by the first look.
+        Ok(client)
+    }
+}

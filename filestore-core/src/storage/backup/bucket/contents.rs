@@ -1,0 +1,243 @@
+//! Contents at a provider: looked for, taken, read.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use parking_lot::Mutex;
+use tokio::sync::OnceCell;
+
+use super::names::{ContentName, DAMAGED, shard};
+use super::{BackupBucket, Run};
+use crate::domain::backup::BlobProblem;
+use crate::domain::error::{Error, ErrorKind, Result};
+use crate::domain::path::BlobKey;
+use crate::storage::backup::blocking;
+use crate::storage::backup::copy::Copying;
+use crate::storage::backup::destination::{OnDisk, Stored, Wanted};
+use crate::storage::backup::directory::{BACKING_UP, READING};
+use crate::storage::backup::opened::{Opened, pieces};
+use crate::storage::backup::restored::RestoredDirectory;
+use crate::storage::{ByteStream, LocalStore};
+use crate::tasks::step::{Step, reached};
+
+/// Contents of a batch that are dealt with at once.
+const AT_ONCE: usize = 4;
+
+/// Directories whose listings are kept: contents come in the order of their digests, several batches at once.
+const SHARDS_KEPT: usize = 16;
+
+/// The listings of directories of contents, each made once while it is needed.
+#[derive(Default)]
+pub(super) struct Shards(Mutex<VecDeque<(u8, Listing)>>);
+
+type Listing = Arc<OnceCell<Vec<Listed>>>;
+
+/// A content that was listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Listed {
+    pub(super) name: ContentName,
+    pub(super) size_bytes: u64,
+}
+
+impl Shards {
+    fn of(&self, first: u8) -> Listing {
+        let mut kept = self.0.lock();
+        if let Some((_, listing)) = kept.iter().find(|(of, _)| *of == first) {
+            return Arc::clone(listing);
+        }
+        if kept.len() == SHARDS_KEPT {
+            kept.pop_front();
+        }
+        let listing = Listing::default();
+        kept.push_back((first, Arc::clone(&listing)));
+        listing
+    }
+}
+
+/// Does something with each of a batch, several at a time; the outcomes are in the order of the batch.
+pub(super) async fn each<T, U, F>(batch: Vec<T>, work: impl FnMut(T) -> F + Send) -> Result<Vec<U>>
+where
+    T: Send,
+    U: Send,
+    F: Future<Output = Result<U>> + Send,
+{
+    stream::iter(batch.into_iter().map(work)).buffered(AT_ONCE).try_collect().await
+}
+
+impl BackupBucket {
+    /// Lists the contents whose digests begin with a byte, in their order.
+    pub(super) async fn list_shard(&self, first: u8) -> Result<Vec<Listed>> {
+        let listed = self.cloud.list_objects(&shard(first)).await?;
+        let named = listed.into_iter().filter_map(|object| {
+            let name = ContentName::parse(&object.name)?;
+            Some(Listed { name, size_bytes: object.size_bytes })
+        });
+        Ok(named.collect())
+    }
+
+    /// Returns the contents that were found to have other bytes.
+    pub(super) async fn damaged<'a>(
+        &self,
+        run: &'a Run,
+    ) -> Result<&'a Mutex<HashSet<ContentName>>> {
+        run.damaged
+            .get_or_try_init(|| async {
+                let listed = self.cloud.list_objects(DAMAGED).await?;
+                let names = listed.iter().filter_map(|object| ContentName::parse(&object.name));
+                Ok(Mutex::new(names.collect()))
+            })
+            .await
+    }
+
+    /// Lists what there is of a digest and counts.
+    async fn all_of(&self, run: &Run, sha256: [u8; 32]) -> Result<Vec<Listed>> {
+        let listing = run.shards.of(sha256[0]);
+        let listed = listing.get_or_try_init(|| self.list_shard(sha256[0])).await?;
+        let from = listed.partition_point(|listed| listed.name.sha256 < sha256);
+        let alike = listed[from..].iter().take_while(|listed| listed.name.sha256 == sha256);
+
+        let damaged = self.damaged(run).await?.lock();
+        Ok(alike.filter(|listed| !damaged.contains(&listed.name)).copied().collect())
+    }
+
+    /// Looks for a content that counts: the one that the newest finished snapshot has, by its size alone;
+    /// else one that is read now.
+    pub(super) async fn find_one(&self, run: &Run, wanted: Wanted) -> Result<Option<Stored>> {
+        let expected = wanted.expected;
+        let mut alike = self.all_of(run, expected.sha256.0).await?;
+        alike.retain(|listed| listed.size_bytes == expected.size_bytes);
+
+        let vouched = wanted.vouched.and_then(ContentName::of);
+        if alike.iter().any(|listed| Some(listed.name) == vouched) {
+            return Ok(wanted.vouched);
+        }
+        let may_adopt = run.lease.as_ref().is_some_and(|lease| lease.may_adopt);
+        for Listed { name, .. } in alike.into_iter().filter(|_| may_adopt) {
+            let Some(opened) = self.open_named(name).await? else { continue };
+            if opened.digest().await? == expected {
+                return Ok(Some(Stored { expected, by: Some(name.by) }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes a content from the first of its keys that has it.
+    pub(super) async fn take_file(
+        &self,
+        run: &Run,
+        local: &LocalStore,
+        wanted: OnDisk,
+    ) -> Result<Result<Stored, BlobProblem>> {
+        let mut problem = BlobProblem::Missing;
+        for key in wanted.keys {
+            let local = local.clone();
+            let file = blocking(BACKING_UP, move || local.open_file(&key)).await?;
+            problem = match file {
+                None => BlobProblem::Missing,
+                Some(file) => {
+                    let bytes = readable(pieces(file), wanted.expected);
+                    match self.put_content(run, wanted.expected, bytes).await? {
+                        Some(stored) => return Ok(Ok(stored)),
+                        None => BlobProblem::Wrong,
+                    }
+                }
+            };
+        }
+        Ok(Err(problem))
+    }
+
+    /// Stores a content under the name of this run. `None` if its bytes are others.
+    pub(super) async fn put_content(
+        &self,
+        run: &Run,
+        expected: Copying,
+        bytes: ByteStream,
+    ) -> Result<Option<Stored>> {
+        let name = ContentName::new(expected.sha256, run.id).object();
+        let Copying { size_bytes, sha256 } = expected;
+        match self.cloud.put_object(&name, size_bytes, sha256, bytes).await {
+            Ok(()) => {
+                reached(Step::ContentTaken);
+                Ok(Some(Stored { expected, by: Some(run.id) }))
+            }
+            Err(error) if error.kind() == ErrorKind::DigestMismatch => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens a content: as its snapshot has it, or stored by another run where that is missing, or was found
+    /// to be damaged.
+    pub(super) async fn open_content(&self, run: &Run, content: Stored) -> Result<Option<Opened>> {
+        if let Some(name) = ContentName::of(content) {
+            let is_damaged = self.damaged(run).await?.lock().contains(&name);
+            if !is_damaged && let Some(opened) = self.open_named(name).await? {
+                return Ok(Some(opened));
+            }
+        }
+        let others = self.all_of(run, content.expected.sha256.0).await?;
+        match others.first() {
+            Some(other) => self.open_named(other.name).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the name of what [`open_content`](Self::open_content) opens.
+    pub(super) async fn name_of(&self, run: &Run, content: Stored) -> Result<Option<ContentName>> {
+        if let Some(name) = ContentName::of(content) {
+            let is_damaged = self.damaged(run).await?.lock().contains(&name);
+            if !is_damaged && self.cloud.object_size(&name.object()).await?.is_some() {
+                return Ok(Some(name));
+            }
+        }
+        let others = self.all_of(run, content.expected.sha256.0).await?;
+        Ok(others.first().map(|other| other.name))
+    }
+
+    /// Opens an object by the size that it has, so that one that was cut is found to be wrong.
+    pub(super) async fn open_named(&self, name: ContentName) -> Result<Option<Opened>> {
+        let object = name.object();
+        let Some(size_bytes) = self.cloud.object_size(&object).await? else { return Ok(None) };
+        Ok(self.cloud.read_object(&object, size_bytes).await?.map(Opened::Stream))
+    }
+
+    /// Restores one blob.
+    pub(super) async fn restore_one(
+        &self,
+        to: &Arc<RestoredDirectory>,
+        key: BlobKey,
+        content: Stored,
+    ) -> Result<Option<bool>> {
+        use super::Destination;
+
+        let (target, at, expected) = (Arc::clone(to), key.clone(), content.expected);
+        if blocking(READING, move || Ok(target.has(&at, expected))).await? {
+            return Ok(Some(true));
+        }
+        let Some(opened) = self.open(content).await? else { return Ok(None) };
+
+        let (target, at) = (Arc::clone(to), key.clone());
+        let file = blocking(READING, move || target.make_blob(&at)).await?;
+        let synced = file.try_clone().map_err(|error| Error::io(READING, error))?;
+        let is_whole = opened.copy_to(file).await? == expected;
+        let target = Arc::clone(to);
+        blocking(READING, move || {
+            if !is_whole {
+                return target.discard_blob(&key);
+            }
+            let flushed = if cfg!(target_os = "linux") { Ok(()) } else { synced.sync_all() };
+            flushed.map_err(|error| Error::io(READING, error))
+        })
+        .await?;
+        Ok(Some(is_whole))
+    }
+}
+
+/// Takes a file that cannot be read to its end for one of other bytes.
+fn readable(bytes: ByteStream, expected: Copying) -> ByteStream {
+    let unreadable = move |error: Error| {
+        tracing::error!(error = %error.chain(), sha256 = %expected.sha256, "a file cannot be read into a snapshot");
+        Error::new(ErrorKind::DigestMismatch, "the file cannot be read").with_source(error)
+    };
+    bytes.map_err(unreadable).boxed()
+}

@@ -1,0 +1,146 @@
+//! Several servers on one database: what one has answered holds for all of them. Beside PostgreSQL alone
+//! (`tests/services/postgres/run`).
+
+use std::time::{Duration, Instant};
+
+use filestore_core::Scope;
+use filestore_core::admin::NoProgress;
+use filestore_core::api::SignRequest;
+use filestore_core::keys::{KeyScope, NewKey};
+use filestore_workspace::{Servers, TestServer, eventually, fixtures};
+
+#[tokio::test]
+async fn what_one_server_has_answered_every_other_one_shows_at_once() {
+    let Some(servers) = Servers::start(3).await else { return };
+    let [one, two, three] = &servers.all[..] else { panic!("three") };
+    for round in 0..3 {
+        let text = format!("round {round}");
+        let id = one.upload(&text).ok().await.file_id;
+        for server in [two, three] {
+            assert_eq!(server.content(&id).send().await.expect(200).body, text);
+        }
+        two.change(&id).file("replaced").send().await.expect(200);
+        assert_eq!(three.content(&id).send().await.expect(200).body, "replaced");
+        three.delete(&id).await.expect(200);
+        for server in [one, two] {
+            server.content(&id).send().await.problem(404, "not_found");
+            assert!(!server.listed().await.contains(&id));
+        }
+    }
+}
+
+/// Shows a key to a server; returns the status of the answer.
+async fn status(server: &TestServer, secret: &str) -> u16 {
+    let shown = format!("Bearer {secret}");
+    server.get("/api/v1/storage-providers").header("authorization", &shown).send().await.status
+}
+
+#[tokio::test]
+async fn a_key_opens_every_server_at_once_and_is_refused_by_every_one_within_a_second() {
+    let Some(servers) = Servers::start(2).await else { return };
+    let [one, other] = &servers.all[..] else { panic!("two") };
+    let admin = NewKey::new("admin", Scope::All, [KeyScope::Admin]);
+    let (_, admin) = one.store().keys().create(admin).await.expect("a key");
+    assert_eq!(status(other, admin.expose()).await, 200, "it asks before it refuses");
+    assert_eq!(status(other, "fsk_unknown").await, 401);
+
+    let new = NewKey::new("k", Scope::All, [KeyScope::Read]);
+    let (key, secret) = other.store().keys().create(new).await.expect("a key");
+    assert_eq!(status(one, secret.expose()).await, 200);
+    let listed = one
+        .get("/api/v1/admin/keys")
+        .header("authorization", &format!("Bearer {}", admin.expose()))
+        .send()
+        .await
+        .expect(200);
+    assert!(listed.text().contains(&key.id.to_string()), "{}", listed.text());
+
+    other.store().keys().revoke(key.id).await.expect("a key");
+    let revoked = Instant::now();
+    loop {
+        let age = revoked.elapsed();
+        match status(one, secret.expose()).await {
+            401 => break,
+            status => assert!(status == 200 && age < Duration::from_secs(1), "{status} {age:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_first_key_closes_every_server_within_a_second() {
+    let Some(servers) = Servers::start(2).await else { return };
+    let [one, other] = &servers.all[..] else { panic!("two") };
+    assert_eq!(other.get("/api/v1/storage-providers").send().await.status, 200);
+    let new = NewKey::new("k", Scope::All, [KeyScope::Read]);
+    one.store().keys().create(new).await.expect("a key");
+
+    let made = Instant::now();
+    loop {
+        let age = made.elapsed();
+        match other.get("/api/v1/storage-providers").send().await.status {
+            401 => break,
+            status => assert!(status == 200 && age < Duration::from_secs(1), "{status} {age:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_url_that_one_server_has_signed_every_other_one_serves_at_once() {
+    let Some(servers) = Servers::start(2).await else { return };
+    let [one, other] = &servers.all[..] else { panic!("two") };
+    let id = one.upload("bytes").ok().await.file_id;
+    let signed = one.client().sign(&id, &SignRequest::content()).await.expect("a URL");
+    let path = signed.url.strip_prefix(&one.url("")).expect("a URL of the server");
+    assert_eq!(other.get(path).send().await.expect(200).body, "bytes");
+    let damaged = path.replace("sig=", "sig=A");
+    other.get(&damaged).send().await.problem(403, "signature_invalid");
+}
+
+#[tokio::test]
+async fn a_retry_with_its_key_is_answered_by_whichever_server_it_comes_to() {
+    let Some(servers) = Servers::start(2).await else { return };
+    let [one, other] = &servers.all[..] else { panic!("two") };
+    for round in 0..5 {
+        let key = format!("key {round}");
+        let first = one.upload("pay me").key(&key).send().await.expect(201);
+        let again = other.upload("pay me").key(&key).send().await.expect(201);
+        assert_eq!(again.json(), first.json());
+        assert_eq!(again.only("idempotency-replayed"), "true");
+        let other = other.upload("another").key(&key).send().await;
+        other.problem(422, "idempotency_mismatch");
+    }
+}
+
+#[tokio::test]
+async fn variants_of_a_file_that_another_server_purged_are_removed() {
+    let Some(servers) = Servers::start(2).await else { return };
+    let [one, other] = &servers.all[..] else { panic!("two") };
+    let picture = fixtures::jpeg(600, 400);
+    let id = one.upload(picture).name("a.jpg").ok().await.file_id;
+    other.variant(&id, 200).send().await.expect(200);
+    other.store().upkeep().await.expect("a first look");
+    assert!(other.store().admin().variant_cache().await.disk_entries > 0);
+
+    one.delete(&id).await.expect(200);
+    one.store().admin().purge(&NoProgress).await.expect("a run");
+    eventually("the purge", async || (one.info(&id).await.status == 404).then_some(())).await;
+    other.store().upkeep().await.expect("a look");
+    assert_eq!(other.store().admin().variant_cache().await.disk_entries, 0);
+}
+
+#[tokio::test]
+async fn a_server_without_its_database_lets_nobody_in_by_old_keys_and_says_that_it_lives() {
+    let Some(servers) = Servers::start(1).await else { return };
+    let server = &servers.all[0];
+    let new = NewKey::new("k", Scope::All, [KeyScope::Read]);
+    let (_, secret) = server.store().keys().create(new).await.expect("a key");
+    assert_eq!(status(server, secret.expose()).await, 200);
+
+    // From here on it neither hears of anything nor can ask.
+    server.store().close().await;
+    eventually("what it knows grows old", async || {
+        (status(server, secret.expose()).await == 500).then_some(())
+    })
+    .await;
+    server.get("/api/v1/health-checks").send().await.expect(200);
+}
