@@ -7,22 +7,26 @@
 //! database before it answers.
 //!
 //! # Locking
-//! One request looks at a time, and the others take over what it found. While all is read anew no change is made
-//! here, so that memory never goes back behind one.
+//! One request looks at a time, and the others take over what it found, or give up after a while: so a database
+//! that does not answer lets no requests pile up. While all is read anew no change is made here, so that memory
+//! never goes back behind one.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::key_ring::KeyRing;
 use super::{FileStore, Inner};
-use crate::domain::error::Result;
+use crate::domain::error::{Error, ErrorKind, Result};
 use crate::metadata::{Metadata, SecretsVersion};
 
 /// The longest time for which a version is taken for the present one.
 const TRUSTED: Duration = Duration::from_secs(1);
+
+/// The longest wait for a look, that of others included.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The age that what is in memory may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,12 +72,16 @@ impl FileStore {
     }
 
     /// Takes over what other servers have changed of the keys and the signing secrets, if what is in memory may
-    /// be older than asked for. Fails if the database does not say.
+    /// be older than asked for. `Busy` if the database does not say in time.
     pub async fn refresh_secrets(&self, recency: Recency) -> Result<()> {
         if recency == Recency::Second && self.has_recent_secrets() {
             return Ok(());
         }
-        self.inner.refresh_secrets(Instant::now()).await
+        let looked = timeout(PATIENCE, self.inner.refresh_secrets(Instant::now())).await;
+        looked.unwrap_or_else(|_| {
+            let message = "the database does not say in time whether keys have changed";
+            Err(Error::new(ErrorKind::Busy, message).with_retry_after_secs(1))
+        })
     }
 }
 
@@ -98,5 +106,22 @@ impl Inner {
         self.keys.replace_by(ring);
         self.loaded_secrets.number.store(version.number, Ordering::Release);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_look_that_takes_long_keeps_no_other_request_waiting_for_ever() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::open(dir.path()).await.unwrap();
+        let _looking = store.inner.loaded_secrets.looking.lock().await;
+        assert!(store.refresh_secrets(Recency::Second).await.is_ok(), "it need not look");
+
+        tokio::time::pause();
+        let error = store.refresh_secrets(Recency::Present).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Busy);
     }
 }
