@@ -75,12 +75,21 @@ pub(crate) fn decode(
 ) -> Result<Decoded> {
     let decoded = match &header.format {
         Format::Jpeg(jpeg) => jpeg::decode(image, header, *jpeg, wanted),
-        Format::WebP(WebPHeader::Lossy { .. }) => webp::decode_lossy(image, header, wanted),
-        Format::WebP(WebPHeader::Lossless) => webp::decode_lossless(image, header, wanted),
+        Format::WebP(WebPHeader::Lossy { .. }) => {
+            or_corrupt(|| webp::decode_lossy(image, header, wanted))
+        }
+        Format::WebP(WebPHeader::Lossless) => {
+            or_corrupt(|| webp::decode_lossless(image, header, wanted))
+        }
         _ => decode_or_what_came(image, header, wanted),
     };
     // Some decoders take an error of their reader for the end of the file.
     image.outside_failure().map_or(decoded, Err)
+}
+
+/// Decodes with a decoder of ours: one that stumbles over a damaged file costs that file alone.
+fn or_corrupt(decode: impl FnOnce() -> Result<Decoded>) -> Result<Decoded> {
+    guarded(decode).unwrap_or_else(|panic| Err(corrupt(panic)))
 }
 
 /// Decodes with the decoders of others. Of a damaged picture, returns what came.
