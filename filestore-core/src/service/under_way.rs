@@ -1,4 +1,4 @@
-//! What one server alone does at a time: an entry in the database, where several servers share one.
+//! Work that one server alone does at a time: an entry in the database, where several servers share one.
 //!
 //! # Purpose
 //! Two requests under one idempotency key, two uploads with one signed URL, two migrations of an organization

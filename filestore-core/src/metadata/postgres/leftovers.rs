@@ -1,4 +1,4 @@
-//! What servers leave that are gone, and how it is ended.
+//! The end of work that servers leave behind once they are gone.
 //!
 //! # Locking
 //! The lock of the server's writes is taken alone, and tried only: while a write of it is under way nothing is

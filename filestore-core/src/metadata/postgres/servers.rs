@@ -7,7 +7,7 @@
 //! removes its row.
 //!
 //! # Owners
-//! What a server has under way is owned by a run, whose name begins with the server's name and epoch. So what
+//! Work under way is owned by a run of its server, whose name begins with the server's name and epoch. So what
 //! belongs to one server is a range of an index.
 //!
 //! # Fences
@@ -18,7 +18,7 @@
 //! again, with another epoch, and its runs find their claims gone.
 //!
 //! # Clocks
-//! Whether a server lives is decided by the clock of the database alone.
+//! The clock of the database alone decides if a server lives.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The connection on which a server says that it is there, and hears what others have changed.
 //!
 //! # Purpose
-//! It is one of the configured number, apart from the pool: calls that wait for each other there do not keep
+//! The connection is one of the configured number, apart from the pool: calls that wait for each other there do not keep
 //! a server from saying that it lives.
 //!
 //! # Bound

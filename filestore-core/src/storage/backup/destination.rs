@@ -136,7 +136,7 @@ pub struct Stored {
 /// A content that is looked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
-    /// Its digest and size.
+    /// The digest and the size of the content.
     pub expected: Copying,
     /// The content as the newest finished snapshot has it.
     pub vouched: Option<Stored>,
