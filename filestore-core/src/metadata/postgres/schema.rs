@@ -30,6 +30,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { statements: include_str!("migrations/1.sql"), readable_from: 1 },
     // The programs before it end everybody's leases when they start.
     Migration { statements: include_str!("migrations/2.sql"), readable_from: 2 },
+    Migration { statements: include_str!("migrations/3.sql"), readable_from: 2 },
 ];
 
 /// The name of the row of the settings that holds the store's id. A trigger keeps the row as it is.
