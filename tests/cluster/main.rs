@@ -31,7 +31,7 @@ use crate::sessions::Sessions;
 const GOES_ON: usize = 15;
 
 /// The longest wait for anything.
-const LONG: Duration = Duration::from_mins(2);
+const LONG: Duration = Duration::from_mins(5);
 
 #[tokio::test]
 #[ignore = "a process that the other test starts"]
