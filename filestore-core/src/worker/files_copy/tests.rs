@@ -264,7 +264,7 @@ async fn a_backend_that_takes_no_files_is_found_before_anything_is_touched() {
     // A file in the place of the directory.
     std::fs::write(home.dir.path().join("house"), "").unwrap();
     let error = copy_records(&home.data(), &home.shared(), Arc::new(NoProgress)).await.unwrap_err();
-    assert_unusable(&error, "the backend house cannot take files");
+    assert_unusable(&error, "house");
 
     let store = home.sqlite().await;
     assert_eq!(store.read(file.file_id, &Scope::All).await.unwrap(), "bytes");
