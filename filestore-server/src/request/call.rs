@@ -16,6 +16,7 @@ use super::signed::{Signed, UploadTerms};
 use crate::audit::{Audit, Audited};
 use crate::config::Config;
 use crate::http::query::Query;
+use crate::listen::Peer;
 use crate::metrics::Metrics;
 use crate::reply::RequestId;
 use crate::routes::table::Route;
@@ -132,6 +133,8 @@ pub(crate) struct Call {
     pub(crate) caller: Caller,
     /// The right that a signed URL gives, if the request shows one.
     pub(crate) signed: Option<Signed>,
+    /// The other end of the connection.
+    pub(crate) peer: Peer,
     /// The client's address, seen through trusted proxies; `None` on the admin socket.
     pub(crate) client: Option<IpAddr>,
     /// The method of the request.
@@ -227,6 +230,7 @@ mod tests {
             route: None,
             caller: Caller::nobody(),
             signed: None,
+            peer: Peer::Unix,
             client: None,
             method: Method::GET,
             headers: HeaderMap::from_iter([(AUTHORIZATION, "Bearer secret".parse().unwrap())]),
