@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use filestore_core::admin::Health;
 use filestore_core::keys::{ApiKey, KeyId};
 use filestore_core::receipts::DeletedBy;
 use filestore_core::{FileStore, OrganizationId, Scope};
@@ -22,6 +23,7 @@ use crate::reply::RequestId;
 use crate::routes::table::Route;
 use crate::server::guard::Guard;
 use crate::server::limiter::Limits;
+use crate::server::shared_check::SharedCheck;
 
 /// The state that all requests share.
 #[derive(Debug)]
@@ -40,6 +42,8 @@ pub(crate) struct App {
     pub(crate) audit: Audit,
     /// The limits of requests.
     pub(crate) limits: Limits,
+    /// The check of readiness.
+    pub(crate) readiness: SharedCheck<Health>,
 }
 
 /// The caller on whose behalf a request acts.
@@ -223,6 +227,7 @@ mod tests {
             metrics: Metrics::new(),
             audit: Audit::default(),
             limits: Limits::default(),
+            readiness: SharedCheck::default(),
         };
         let call = Call {
             app: Arc::new(app),

@@ -233,14 +233,15 @@ mod tests {
     use crate::routes::{direct, routes};
     use crate::server::guard::Guard;
     use crate::server::limiter::Limits;
+    use crate::server::shared_check::SharedCheck;
 
     async fn app(base: Base) -> (tempfile::TempDir, Arc<App>) {
         let dir = tempfile::tempdir().unwrap();
         let store = FileStore::open(dir.path()).await.unwrap();
         let (config, guard) = (Config::default(), Guard::default());
         let (metrics, audit) = (Metrics::new(), Audit::default());
-        let limits = Limits::default();
-        (dir, Arc::new(App { store, config, base, guard, metrics, audit, limits }))
+        let (limits, readiness) = (Limits::default(), SharedCheck::default());
+        (dir, Arc::new(App { store, config, base, guard, metrics, audit, limits, readiness }))
     }
 
     /// Makes a call of everybody's.
