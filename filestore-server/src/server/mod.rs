@@ -9,6 +9,7 @@ pub(crate) mod guard;
 pub(crate) mod limiter;
 mod metrics_address;
 mod reload;
+pub(crate) mod shared_check;
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,6 +27,7 @@ use tokio::time::Instant;
 
 use self::guard::Guard;
 use self::limiter::Limits;
+use self::shared_check::SharedCheck;
 use crate::audit::Audit;
 use crate::config::{Auth, Config, ConfigError};
 use crate::listen::{self, BadTlsFiles, DescriptorBudget, Listener, Options, Shares, Tls};
@@ -184,8 +186,16 @@ impl Server {
         let metrics = Metrics::new();
         let limits = Limits::default();
         limits.set(&config.rate_limits);
-        let app =
-            Arc::new(App { store: store.clone(), config, base, guard, metrics, audit, limits });
+        let app = Arc::new(App {
+            store: store.clone(),
+            config,
+            base,
+            guard,
+            metrics,
+            audit,
+            limits,
+            readiness: SharedCheck::default(),
+        });
 
         let (stopping, stopped) = watch::channel(false);
         let listener = match &tls {
