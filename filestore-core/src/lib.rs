@@ -182,7 +182,8 @@ pub mod admin {
     pub use crate::storage::{CheckOutcome, CheckStep, ProviderCheck};
     pub use crate::variant::CacheReport;
     pub use crate::worker::{
-        Admin, Backups, CopiedRecords, NoProgress, Progress, copy_records, migrate::MigrateOptions,
+        Admin, Backups, CopiedFiles, CopiedRecords, NoProgress, Progress, are_records_copied,
+        copy_files, copy_records, migrate::MigrateOptions,
     };
 }
 

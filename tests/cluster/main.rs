@@ -1,11 +1,17 @@
-//! Three servers behind nginx, as processes, under load: servers are killed and stopped, and the database is
-//! killed, while an oracle keeps what was acknowledged. `tests/services/cluster/run` runs it.
+//! Three servers behind nginx, on PostgreSQL and three nodes of Garage, as processes, under load: each part is
+//! killed or stopped and comes back, while an oracle keeps what was acknowledged. `tests/services/cluster/run` runs it.
 //!
-//! What may fail meanwhile, and how: a connection that breaks, nginx's 502 and 504, the servers' 503, and 409 for a
-//! retry whose first try still runs. All of it is tried again; nothing that was acknowledged is lost or changed.
+//! What may fail meanwhile, and how: 502 and 503 with `Retry-After`, those of nginx too, as the shipped
+//! configuration writes them; 409 for a retry whose first try still runs; a connection that
+//! breaks, or that a client gives up. All of it is tried again; nothing that was acknowledged is lost
+//! or changed, and nobody does anything but start what was killed.
 
+mod garage;
+mod load;
+mod nginx;
 mod oracle;
 mod parts;
+mod sessions;
 
 use std::time::Duration;
 
@@ -14,11 +20,18 @@ use filestore_core::admin::{FsckOptions, NoProgress};
 use filestore_server::Server;
 use rustix::process::Signal;
 
-use crate::oracle::{Load, Oracle};
-use crate::parts::{Backend, Environment, Nginx, database};
+use crate::garage::Node;
+use crate::load::Load;
+use crate::nginx::Nginx;
+use crate::oracle::Oracle;
+use crate::parts::{Backend, Environment, database};
+use crate::sessions::Sessions;
 
 /// Acknowledged uploads that show that the service goes on.
 const GOES_ON: usize = 15;
+
+/// The longest wait for anything.
+const LONG: Duration = Duration::from_mins(5);
 
 #[tokio::test]
 #[ignore = "a process that the other test starts"]
@@ -31,12 +44,15 @@ async fn serves() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_acknowledged_is_lost_while_parts_are_killed_and_come_back() {
     let home = tempfile::tempdir().expect("a temporary directory");
+    let nodes = Node::all();
     let mut servers: Vec<_> = (0..3).map(|number| Backend::new(home.path(), number)).collect();
+    let nginx = Nginx::between(home.path(), &servers, &nodes);
     for server in &mut servers {
-        server.start();
+        server.start(&nginx.objects);
         server.is_ready().await;
     }
-    let nginx = Nginx::before(home.path(), &servers);
+
+    let sessions = Sessions::watch();
     let oracle = Oracle::default();
     let load = Load::start(&nginx.url, &oracle, 4);
     oracle.goes_on(GOES_ON).await;
@@ -45,7 +61,7 @@ async fn nothing_acknowledged_is_lost_while_parts_are_killed_and_come_back() {
         // Its leases, notes and entries are the others' to end.
         servers[round].kill();
         oracle.goes_on(GOES_ON).await;
-        servers[round].start();
+        servers[round].start(&nginx.objects);
         servers[round].is_ready().await;
 
         let sleeper = &servers[(round + 1) % 3];
@@ -54,7 +70,12 @@ async fn nothing_acknowledged_is_lost_while_parts_are_killed_and_come_back() {
         sleeper.signal(Signal::CONT);
         sleeper.is_ready().await;
 
-        database("kill");
+        nodes[round].end(round);
+        oracle.goes_on(GOES_ON).await;
+        nodes[round].start();
+        Node::are_joined(&nodes).await;
+
+        database(if round == 0 { "stop" } else { "kill" });
         database("start");
         for server in &servers {
             server.is_ready().await;
@@ -64,14 +85,19 @@ async fn nothing_acknowledged_is_lost_while_parts_are_killed_and_come_back() {
 
     let summary = load.stop().await;
     println!("{summary}");
+    println!("{}", sessions.end().await);
     oracle.check(&nginx.url).await;
     for server in &mut servers {
         oracle.check(&server.url()).await;
         server.kill();
     }
+    check_the_whole(home.path(), &nginx.objects, &oracle).await;
+}
 
-    let config = Environment::config(home.path(), "checker");
-    let builder = FileStore::builder(home.path().join("checker")).config(config.store);
+/// Compares all records with all objects.
+async fn check_the_whole(home: &std::path::Path, objects: &str, oracle: &Oracle) {
+    let config = Environment::config(home, "checker", objects);
+    let builder = FileStore::builder(home.join("checker")).config(config.store);
     let store = builder.open().await.expect("the store opens");
     let report = store.admin().fsck(FsckOptions::default(), &|| false, &NoProgress).await;
     let report = report.expect("the check comes to its end");
@@ -79,6 +105,3 @@ async fn nothing_acknowledged_is_lost_while_parts_are_killed_and_come_back() {
     assert!(report.checked_files >= oracle.acknowledged());
     store.close().await;
 }
-
-/// The longest wait for anything.
-const LONG: Duration = Duration::from_mins(2);

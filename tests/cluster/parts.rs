@@ -1,6 +1,5 @@
-//! The processes of the cluster.
+//! The servers, as processes, and the database.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -8,13 +7,18 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use filestore_core::config::{MetadataPlace, PostgresConfig, ProviderConfig};
+use filestore_core::StoreConfig;
+use filestore_core::config::{MetadataPlace, PostgresConfig};
 use filestore_server::Config;
 use filestore_workspace::{Call, eventually_within};
 use reqwest::Method;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::LONG;
+use crate::garage::Bucket;
+
+/// The configuration that is shipped, which the servers of the test have.
+const SHIPPED: &str = include_str!("../../filestore-server/deploy/compose/filestore.toml");
 
 /// What a server of the test is told.
 pub(crate) struct Environment;
@@ -26,31 +30,77 @@ impl Environment {
     const HOME: &str = "FILESTORE_TEST_CLUSTER_HOME";
     const NAME: &str = "FILESTORE_TEST_CLUSTER_NAME";
     const PORT: &str = "FILESTORE_TEST_CLUSTER_PORT";
+    const OBJECTS: &str = "FILESTORE_TEST_CLUSTER_OBJECTS";
 
     /// Reads the configuration of this process; `None` if it is not one of the servers.
     pub(crate) fn read() -> Option<Config> {
-        let [home, name, port] =
-            [Self::HOME, Self::NAME, Self::PORT].map(|name| std::env::var(name).ok());
-        let mut config = Self::config(home?.as_ref(), &name?);
+        let [home, name, port, objects] = [Self::HOME, Self::NAME, Self::PORT, Self::OBJECTS]
+            .map(|name| std::env::var(name).ok());
+        let home = PathBuf::from(home?);
+        let mut config = Self::config(&home, &name?, &objects?);
         config.listen = format!("127.0.0.1:{}", port?).parse().expect("an address");
         Some(config)
     }
 
-    /// Makes the configuration of one of the servers.
-    pub(crate) fn config(home: &Path, name: &str) -> Config {
-        let address = std::env::var("FILESTORE_TEST_POSTGRES");
-        let mut place = PostgresConfig::new(address.expect("tests/services/cluster/run sets it"));
+    /// Makes the configuration of one of the servers: the shipped one, but for the address, the data directory, a
+    /// schema of the test's own, and a shorter time until a server is taken for gone. `name` may have a number behind
+    /// a dot, that of the process.
+    pub(crate) fn config(home: &Path, name: &str, objects: &str) -> Config {
+        let mut store = Self::store(name, objects);
+        let place = postgres(&mut store);
         place.schema =
             format!("cluster_{}", fs::read_to_string(home.join("schema")).expect("a name"));
         place.server_timeout = Self::SERVER_TIMEOUT;
 
-        let root = home.join("shared").to_str().expect("plain text").to_owned();
-        let house = ProviderConfig::new("house".parse().expect("a code"), "fs");
-        let mut config = Config::default();
-        config.data_dir = home.join(name);
-        config.store.metadata = MetadataPlace::Postgres(place);
-        config.store.providers = vec![house.with_option("root", root).as_local_backend()];
+        let mut config = Config::from_toml(&Self::without_variables()).expect("it is valid");
+        config.data_dir = home.join(name.split('.').next().expect("a name"));
+        config.store = store;
         config
+    }
+
+    /// Reads the store's part of the shipped file, as an environment of compose fills it.
+    fn store(name: &str, objects: &str) -> StoreConfig {
+        let address = std::env::var("FILESTORE_TEST_POSTGRES");
+        let address = address.expect("tests/services/cluster/run sets it");
+        let (user, place) = address.split_once('@').expect("a user");
+        let (user, password) = user.rsplit_once(':').expect("a password");
+        let bucket = Bucket::read();
+
+        let store = StoreConfig::from_toml(SHIPPED, |variable| {
+            Some(match variable {
+                "FILESTORE_DATABASE" => format!("{user}@{place}?application_name={name}"),
+                "FILESTORE_DATABASE_PASSWORD" => password.to_owned(),
+                "FILESTORE_GARAGE" => objects.to_owned(),
+                "FILESTORE_GARAGE_BUCKET" => bucket.name.clone(),
+                "FILESTORE_GARAGE_KEY_ID" => bucket.key_id.clone(),
+                "FILESTORE_GARAGE_SECRET" => bucket.secret.clone(),
+                _ => return None,
+            })
+        });
+        store.expect("the shipped configuration is valid")
+    }
+
+    /// Returns the shipped file for the server's own part of it, which names no variable.
+    fn without_variables() -> String {
+        SHIPPED
+            .replace("${FILESTORE_DATABASE}", "postgres://u@127.0.0.1/d")
+            .replace("${FILESTORE_DATABASE_PASSWORD}", "")
+            .replace("${FILESTORE_GARAGE}", "http://127.0.0.1")
+            .replace("${FILESTORE_GARAGE_BUCKET}", "b")
+            .replace("${FILESTORE_GARAGE_KEY_ID}", "k")
+            .replace("${FILESTORE_GARAGE_SECRET}", "s")
+    }
+
+    /// Returns the most connections that the shipped configuration lets a server have.
+    pub(crate) fn connections() -> usize {
+        postgres(&mut Self::store("none", "http://127.0.0.1")).connections
+    }
+}
+
+fn postgres(store: &mut StoreConfig) -> &mut PostgresConfig {
+    match &mut store.metadata {
+        MetadataPlace::Postgres(place) => place,
+        other => panic!("the shipped configuration names PostgreSQL, not {other:?}"),
     }
 }
 
@@ -59,6 +109,8 @@ pub(crate) struct Backend {
     home: PathBuf,
     name: String,
     port: u16,
+    /// The number of processes that were started.
+    starts: usize,
     process: Option<Child>,
 }
 
@@ -66,19 +118,25 @@ impl Backend {
     pub(crate) fn new(home: &Path, number: usize) -> Self {
         fs::write(home.join("schema"), std::process::id().to_string()).expect("a file");
         let name = format!("server-{number}");
-        Self { home: home.to_owned(), name, port: free_port(), process: None }
+        Self { home: home.to_owned(), name, port: free_port(), starts: 0, process: None }
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        format!("http://{}", self.address())
     }
 
-    pub(crate) fn start(&mut self) {
+    pub(crate) fn start(&mut self, objects: &str) {
+        self.starts += 1;
         let process = Command::new(std::env::current_exe().expect("this program"))
             .args(["--ignored", "--exact", "serves"])
             .env(Environment::HOME, &self.home)
-            .env(Environment::NAME, &self.name)
+            .env(Environment::NAME, format!("{}.{}", self.name, self.starts))
             .env(Environment::PORT, self.port.to_string())
+            .env(Environment::OBJECTS, objects)
             .stdout(Stdio::null())
             .spawn();
         self.process = Some(process.expect("the process starts"));
@@ -121,50 +179,9 @@ pub(crate) fn database(action: &str) {
     assert!(status.expect("the script runs").success(), "{action}");
 }
 
-/// nginx before the servers.
-pub(crate) struct Nginx {
-    process: Child,
-    pub(crate) url: String,
-}
-
-impl Nginx {
-    /// Starts it with the directives that the shipped file has, but for TLS and the path.
-    pub(crate) fn before(home: &Path, servers: &[Backend]) -> Self {
-        let (port, dir) = (free_port(), home.display());
-        let mut upstream = String::new();
-        for server in servers {
-            write!(upstream, "server 127.0.0.1:{} max_fails=0; ", server.port).expect("a string");
-        }
-        let text = format!(
-            "daemon off; pid {dir}/nginx.pid; error_log {dir}/nginx.log; events {{}}
-             http {{ access_log off; client_body_temp_path {dir}/body; proxy_temp_path {dir}/proxy;
-             fastcgi_temp_path {dir}/1; uwsgi_temp_path {dir}/2; scgi_temp_path {dir}/3;
-             upstream filestore {{ {upstream} keepalive 64; }}
-             server {{ listen 127.0.0.1:{port}; location / {{
-             proxy_pass http://filestore; proxy_http_version 1.1; proxy_set_header Connection \"\";
-             proxy_set_header Host $host:{port}; client_max_body_size 0; proxy_request_buffering off;
-             proxy_buffering off; proxy_read_timeout 90s; proxy_send_timeout 90s; proxy_connect_timeout 5s;
-             proxy_next_upstream off; }} }} }}"
-        );
-        let file = home.join("nginx.conf");
-        fs::write(&file, text).expect("a file");
-        let process = Command::new("nginx").arg("-q").arg("-c").arg(file).spawn();
-        Self { process: process.expect("nginx starts"), url: format!("http://127.0.0.1:{port}") }
-    }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        // It ends its workers, as it would not if it were killed.
-        let id = Pid::from_raw(self.process.id().try_into().expect("a process"));
-        let _ = kill_process(id.expect("a process"), Signal::TERM);
-        let _ = self.process.wait();
-    }
-}
-
 /// Returns a port on which nobody listens, none of those that the kernel hands out: a server that was killed must
 /// find it free when it comes back.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     static USED: Mutex<Vec<u16>> = Mutex::new(Vec::new());
 
     let seed = std::process::id() % 10_000;

@@ -144,3 +144,41 @@ async fn a_server_without_its_database_lets_nobody_in_by_old_keys_and_says_that_
     .await;
     server.get("/api/v1/health-checks").send().await.expect(200);
 }
+
+/// Asks a server again and again; waits until what is left of a limit shows that so many requests were made
+/// elsewhere. `before` were made here. Returns how often it asked.
+async fn hears_of(server: &TestServer, before: u64, elsewhere: u64) -> u64 {
+    let (began, mut asked) = (Instant::now(), 0);
+    eventually("a server hears of another's requests", async || {
+        asked += 1;
+        let reply = server.get(PROVIDERS).send().await.expect(200);
+        let told = reply.header("ratelimit").expect("a limit");
+        let left = told.split(';').find_map(|part| part.strip_prefix("r=")).expect("what is left");
+        let left: u64 = left.parse().expect("a number");
+        let regained = began.elapsed().as_secs() / SECS_EACH + 2;
+        (left + before + asked + elsewhere <= u64::from(QUOTA) + regained).then_some(())
+    })
+    .await;
+    asked
+}
+
+const PROVIDERS: &str = "/api/v1/storage-providers";
+const QUOTA: u32 = 10_000;
+
+/// The seconds after which a permit comes back.
+const SECS_EACH: u64 = 24 * 3600 / QUOTA as u64;
+
+#[tokio::test]
+async fn a_limit_of_requests_holds_for_all_servers_together() {
+    let started = Servers::start_with(2, |config| {
+        config.rate_limits.window = Duration::from_hours(24);
+        config.rate_limits.address.requests = Some(QUOTA);
+    });
+    let Some(servers) = started.await else { return };
+    let [one, other] = &servers.all[..] else { panic!("two") };
+    for _ in 0..50 {
+        one.get(PROVIDERS).send().await.expect(200);
+    }
+    let asked = hears_of(other, 0, 50).await;
+    hears_of(one, 50, asked).await;
+}

@@ -62,6 +62,11 @@ pub struct Servers {
 impl Servers {
     /// Starts so many servers beside the PostgreSQL server of `FILESTORE_TEST_POSTGRES`; `None` without one.
     pub async fn start(number: usize) -> Option<Self> {
+        Self::start_with(number, |_| ()).await
+    }
+
+    /// Starts servers whose configuration `adjust` has changed.
+    pub async fn start_with(number: usize, adjust: impl Fn(&mut Config)) -> Option<Self> {
         use filestore_core::config::ProviderConfig;
 
         std::env::var("FILESTORE_TEST_POSTGRES").ok()?;
@@ -77,6 +82,7 @@ impl Servers {
                 let root = shared.path().to_str().expect("a temporary directory is plain text");
                 let house = ProviderConfig::new("house".parse().expect("a code"), "fs");
                 config.store.providers = vec![house.with_option("root", root).as_local_backend()];
+                adjust(config);
             });
             all.push(server.await);
         }

@@ -447,10 +447,14 @@ Examples:
   filestore backup create --to nightly --local-only";
 
 pub(super) const METADATA_COPY: &str = "\
-The server of the directory must not run. Every row is copied and then compared; the files stay
-where they are. Until the end the store is used as before; then its SQLite database gets another
-name, and only a server that is configured for PostgreSQL opens the directory. A copy that was
-stopped goes on when the command is given again.
+The server of the directory must not run. Every row is copied and then compared. Until the end of
+that the store is used as before; then its SQLite database gets another name, and only a server that
+is configured for PostgreSQL opens the directory.
+
+If --config names a backend of LOCAL (local.backend), the files of the directory move there next,
+each compared with its digest: then any number of servers can start. With --leave-files they stay,
+for a server that says it is the only one. A copy that was stopped, in either part, goes on when the
+command is given again.
 
 Examples:
   filestore metadata copy --from sqlite:/var/lib/filestore --config /etc/filestore.toml

@@ -9,7 +9,7 @@ use super::examples;
 /// `metadata`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MetadataCommand {
-    /// Move the records of a data directory from SQLite to PostgreSQL
+    /// Move the records of a data directory from SQLite to PostgreSQL, and its files to a backend
     #[command(after_help = examples::METADATA_COPY)]
     Copy(CopyArgs),
 }
@@ -29,4 +29,7 @@ pub(crate) struct CopyArgs {
     /// A file with the password; by default it is in FILESTORE_DATABASE_PASSWORD
     #[arg(long, requires = "to", value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
+    /// Leave the files in the data directory, although --config names a backend for them
+    #[arg(long)]
+    pub(crate) leave_files: bool,
 }

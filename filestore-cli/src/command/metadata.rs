@@ -1,16 +1,21 @@
-//! `metadata`: moving records to another database.
+//! `metadata`: moving a store to another database, and to a backend.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use filestore_core::Location;
 use filestore_core::StoreConfig;
-use filestore_core::admin::{CopiedRecords, copy_records};
+use filestore_core::admin::{
+    CopiedFiles, CopiedRecords, are_records_copied, copy_files, copy_records,
+};
+use filestore_core::api::WorkFailure;
 use filestore_core::config::{MetadataPlace, PostgresConfig};
 use serde_json::json;
 
+use super::admin::failures;
 use crate::args::{CopyArgs, MetadataCommand};
 use crate::failure::{Exit, Failure, Result};
-use crate::output::{Output, counted, plain};
+use crate::output::{Output, counted, plain, size};
 
 /// The scheme of a data directory.
 const SQLITE: &str = "sqlite:";
@@ -28,11 +33,42 @@ pub(super) async fn run(
     let dir = source(&args)?;
     let config = destination(&args, config.as_deref())?;
 
-    let meter = out.count_meter("copying");
-    let copied = copy_records(dir, &config, Arc::new(meter.clone())).await;
+    let moves_files = !args.leave_files && has_backend(&config);
+    let records = if moves_files && is_second_part(dir, &config).await? {
+        None
+    } else {
+        Some(records(dir, &config, out).await?)
+    };
+    let files = if moves_files { Some(files(dir, &config, out).await?) } else { None };
+    show(records.as_ref(), files.as_ref(), out)
+}
+
+/// Tells if an earlier run came to the files.
+async fn is_second_part(dir: &Path, config: &StoreConfig) -> Result<bool> {
+    let are_copied = are_records_copied(dir, config).await;
+    are_copied.map_err(|e| Failure::from(e).doing("cannot copy the records"))
+}
+
+async fn records(dir: &Path, config: &StoreConfig, out: Output) -> Result<CopiedRecords> {
+    let meter = out.count_meter("copying records");
+    let copied = copy_records(dir, config, Arc::new(meter.clone())).await;
     drop(meter);
-    let copied = copied.map_err(|e| Failure::from(e).doing("cannot copy the records"))?;
-    show(&copied, out)
+    copied.map_err(|e| Failure::from(e).doing("cannot copy the records"))
+}
+
+async fn files(dir: &Path, config: &StoreConfig, out: Output) -> Result<CopiedFiles> {
+    let meter = out.count_meter("moving files");
+    let moved = copy_files(dir, config, Arc::new(meter.clone())).await;
+    drop(meter);
+    moved.map_err(|e| {
+        Failure::from(e).doing("the records are copied, and files are still in the data directory").hint(
+            "give the command again; meanwhile a server with postgres.only_server = true serves them",
+        )
+    })
+}
+
+fn has_backend(config: &StoreConfig) -> bool {
+    config.providers.iter().any(|provider| provider.location == Location::Local)
 }
 
 fn source(args: &CopyArgs) -> Result<&Path> {
@@ -91,22 +127,58 @@ fn has_password(address: &str) -> bool {
     user.contains(':') || rest.split(['?', '&']).any(|part| part.starts_with("password="))
 }
 
-fn show(copied: &CopiedRecords, out: Output) -> Result<Exit> {
-    let former = plain(&copied.former_database.to_string_lossy());
+fn show(records: Option<&CopiedRecords>, files: Option<&CopiedFiles>, out: Output) -> Result<Exit> {
     let shown = json!({
-        "files": copied.files,
-        "rows": copied.rows,
-        "former_database": former,
+        "files": records.map(|records| records.files),
+        "rows": records.map(|records| records.rows),
+        "former_database": records.map(former),
+        "moved_files": files.map(|files| files.files),
+        "moved_bytes": files.map(|files| files.bytes),
+        "failed": files.map(|files| files.failed),
+        "is_complete": files.map(|files| files.is_complete),
     });
-    out.data(&shown, |_| Vec::new(), |_| {
-        format!(
-            "copied and compared the records of {}, {} in all\nthe SQLite database is {former} now, and no server opens it",
+    out.data(&shown, |_| Vec::new(), |_| text(records, files))?;
+
+    let Some(files) = files else {
+        out.note("start the server with metadata = \"postgres://…\" in its configuration");
+        return Ok(Exit::Done);
+    };
+    if files.is_complete {
+        out.note("start the servers, each with an empty data directory or with this one");
+        return Ok(Exit::Done);
+    }
+    out.note(
+        "some files are still in the data directory: mend them (`filestore fsck`) or delete them, and give the \
+         command again; until then a server needs postgres.only_server = true",
+    );
+    let named: Vec<_> = files.failures.iter().cloned().map(WorkFailure::from).collect();
+    Ok(Exit::Refused.max(failures("move", &named, files.failed, out)))
+}
+
+fn former(copied: &CopiedRecords) -> String {
+    plain(&copied.former_database.to_string_lossy())
+}
+
+fn text(records: Option<&CopiedRecords>, files: Option<&CopiedFiles>) -> String {
+    let mut lines = Vec::new();
+    if let Some(copied) = records {
+        lines.push(format!(
+            "copied and compared the records of {}, {} in all",
             counted(copied.files, "file"),
             counted(copied.rows, "row"),
-        )
-    })?;
-    out.note("start the server with metadata = \"postgres://…\" in its configuration");
-    Ok(Exit::Done)
+        ));
+        let former = former(copied);
+        lines.push(format!("the SQLite database is {former} now, and no server opens it"));
+    }
+    if let Some(moved) = files {
+        lines.push(format!(
+            "moved {} ({}) to the backend, {} failed",
+            counted(moved.files, "file"),
+            size(moved.bytes),
+            moved.failed
+        ));
+    }
+    lines.join("\n")
 }
 
 #[cfg(test)]

@@ -73,3 +73,74 @@ fn a_store_goes_on_in_postgres() {
     assert_eq!(on_postgres(&["get", &id, "-o", "-"]), "hello");
     on_postgres(&["key", "create", "--org", "*", "--scope", "admin", "--name", "first"]);
 }
+
+/// Counts the files below a directory; none if it is not there.
+#[cfg(feature = "postgres")]
+fn files_below(directory: &std::path::Path) -> usize {
+    let Ok(entries) = std::fs::read_dir(directory) else { return 0 };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.map(|path| if path.is_dir() { files_below(&path) } else { 1 }).sum()
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn a_copy_that_is_killed_while_files_move_goes_on_and_loses_none() {
+    const FILES: usize = 60;
+
+    let Some((address, password)) = address() else { return };
+    let bench = Bench::new(Way::Direct);
+    let dir = bench.path("many");
+    std::fs::create_dir(&dir).unwrap();
+    for number in 0..FILES {
+        std::fs::write(dir.join(format!("{number}.txt")), format!("file {number}")).unwrap();
+    }
+    let many = dir.display().to_string();
+    let uploaded = bench.json(&["upload", "--recursive", &many, "--org", "42", "--sub", "docs"]);
+    let uploaded = uploaded.as_array().unwrap();
+    assert_eq!(uploaded.len(), FILES);
+
+    let (schema, house) = (format!("cli_killed_{}", std::process::id()), bench.path("house"));
+    let toml = format!(
+        "metadata = \"{address}\"\n[postgres]\nschema = \"{schema}\"\nserver_timeout_secs = 2\n\
+         password = \"${{FILESTORE_DATABASE_PASSWORD}}\"\n[sync]\nconcurrency = 1\n[local]\nbackend = \"house\"\n\
+         [[providers]]\ncode = \"house\"\nscheme = \"fs\"\noptions.root = \"{}\"\n",
+        house.display()
+    );
+    let config = bench.write("filestore.toml", toml).display().to_string();
+    let from = format!("sqlite:{}", bench.data_dir().display());
+    // One that can be killed.
+    let mut copy = std::process::Command::new(assert_cmd::cargo::cargo_bin!("filestore"));
+    copy.args(["metadata", "copy", "--from", &from, "--config", &config]);
+    copy.env("FILESTORE_DATABASE_PASSWORD", &password);
+
+    let mut first = copy.stdout(std::process::Stdio::null()).spawn().unwrap();
+    let began = std::time::Instant::now();
+    while files_below(&house) < FILES / 5 {
+        assert!(first.try_wait().unwrap().is_none(), "it ended before it could be killed");
+        assert!(began.elapsed().as_secs() < 120, "no files move");
+        std::thread::yield_now();
+    }
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let left = files_below(&bench.data_dir().join("blobs"));
+    assert!(left > 0, "all had moved before it was killed");
+
+    let output = copy.stdout(std::process::Stdio::piped()).output().unwrap();
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    assert!(said.contains("to the backend, 0 failed"), "{said}");
+    assert_eq!(files_below(&bench.data_dir().join("blobs")), 1, "the marker alone");
+
+    // Any server can have them: here one with an empty directory.
+    let elsewhere = bench.path("elsewhere").display().to_string();
+    for record in uploaded {
+        let (id, name) = (record["file_id"].as_str().unwrap(), record["original_name"].as_str());
+        let number = name.unwrap().trim_end_matches(".txt");
+        let output = filestore(&bench.path(""))
+            .args(["--data-dir", &elsewhere, "--config", &config, "get", id, "-o", "-"])
+            .env("FILESTORE_DATABASE_PASSWORD", &password)
+            .output()
+            .unwrap();
+        assert_eq!(text(&output.stdout), format!("file {number}"), "{}", text(&output.stderr));
+    }
+}

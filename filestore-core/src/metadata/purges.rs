@@ -81,6 +81,9 @@ pub trait Purges: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<DueBlob>>;
 
+    /// Tells whether `holder` may still have bytes of a dropped blob: one that was not found absent yet.
+    async fn keeps_dropped(&self, holder: &ProviderCode) -> Result<bool>;
+
     /// Claims up to `limit` dropped blobs that [`due_blobs`](Self::due_blobs) lists. Removal is idempotent: an
     /// engine that one process has for itself need not keep the claim.
     async fn claim_blobs(

@@ -66,6 +66,13 @@ pub trait Servers: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Tells the other servers how many requests clients have made here since the last call, and returns how many
+    /// they have made elsewhere, as far as it is known. Clients are names, alike on all servers.
+    async fn exchange_uses(&self, own: Vec<(String, u64)>) -> Result<Vec<(String, u64)>> {
+        let _ = own;
+        Ok(Vec::new())
+    }
+
     /// Lists files that have not the content any more of which a blob was found absent later than `after`: those
     /// of at least `limit` blobs, if there are so many. Returns the instant to go on after as well; `None` at the
     /// end. Nothing where no other process removes blobs.

@@ -20,7 +20,7 @@ use super::wake::Wake;
 use super::{
     FileStore, Inner, external_database, idempotency, permits, quota, recovery, unflushed,
 };
-use crate::domain::clock::{Clock, Timestamp};
+use crate::domain::clock::Clock;
 use crate::domain::config::{Durability, Limits, MetadataPlace, StoreConfig};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::StoreId;
@@ -325,9 +325,7 @@ async fn is_unused(dir: &DataDir) -> Result<bool> {
 /// Tells whether no record and no dropped blob is in the data directory: a new one can take its place.
 pub(super) async fn has_nothing(metadata: &dyn Metadata) -> Result<bool> {
     let local = ProviderCode::local();
-    let ever = Timestamp::from_millis(i64::MAX);
-    Ok(metadata.blobs_at(&local, 1).await?.is_empty()
-        && metadata.due_blobs(&local, ever, 1).await?.is_empty())
+    Ok(metadata.blobs_at(&local, 1).await?.is_empty() && !metadata.keeps_dropped(&local).await?)
 }
 
 /// Checks that directory and database are of one store, and marks a directory that is not marked

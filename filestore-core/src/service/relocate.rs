@@ -36,6 +36,15 @@ pub(crate) enum Moved {
     Lost,
 }
 
+/// The effect of a move on the state of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// It is that of a file elsewhere, if its lifecycle lets it go there.
+    Relocated,
+    /// There is none: who serves the file stays the same, and only the holder of its bytes is another one.
+    Rehoused,
+}
+
 /// A meter of the bytes of a copy: told of them as they are read, and able to hold the copy back.
 #[derive(Clone)]
 pub(crate) struct CopyMeter {
@@ -110,6 +119,41 @@ impl Inner {
             return self.move_home(record, meter).await;
         }
 
+        let key = self.note_copy(record, target, owner).await?;
+        self.move_out(record, target, key, meter).await
+    }
+
+    /// Moves the blob of `record` to the provider `target` under `key`, which is noted.
+    pub(crate) async fn move_out(
+        self: &Arc<Self>,
+        record: &FileRecord,
+        target: &ProviderCode,
+        key: BlobKey,
+        meter: CopyMeter,
+    ) -> Result<Moved> {
+        self.copy_out(record, Effect::Relocated, target, key, meter).await
+    }
+
+    /// Moves the blob of `record` from the data directory to `backend`, the backend of LOCAL. The file may be in any
+    /// state, and stays in it. `owner` renews the note of the write while the move goes on.
+    pub(crate) async fn rehouse_blob(
+        self: &Arc<Self>,
+        record: &FileRecord,
+        backend: &ProviderCode,
+        owner: &str,
+        meter: CopyMeter,
+    ) -> Result<Moved> {
+        let key = self.note_copy(record, backend, owner).await?;
+        self.copy_out(record, Effect::Rehoused, backend, key, meter).await
+    }
+
+    /// Notes a copy of the blob of `record` at `target`, before its first byte leaves; returns its key.
+    async fn note_copy(
+        &self,
+        record: &FileRecord,
+        target: &ProviderCode,
+        owner: &str,
+    ) -> Result<BlobKey> {
         let now = self.now();
         let FileRecord { file_id, organization_id, sub_system, created_at, .. } = record;
         let key = BlobKey::new(organization_id, sub_system, *created_at, BlobId::generate(now));
@@ -123,13 +167,13 @@ impl Inner {
 
         self.metadata.begin_writes(vec![intent]).await?;
         reached(Step::WriteNoted);
-        self.move_out(record, target, key, meter).await
+        Ok(key)
     }
 
-    /// Moves the blob of `record` to the provider `target` under `key`, which is noted.
-    pub(crate) async fn move_out(
+    async fn copy_out(
         self: &Arc<Self>,
         record: &FileRecord,
+        effect: Effect,
         target: &ProviderCode,
         key: BlobKey,
         meter: CopyMeter,
@@ -147,7 +191,7 @@ impl Inner {
             return Err(error);
         }
 
-        let flipped = self.flip(record, target, key.clone()).await;
+        let flipped = self.flip(record, effect, target, key.clone()).await;
         match flipped {
             Ok(Moved::Done) => {}
             Ok(Moved::Lost) => self.withdraw(target, vec![key]).await,
@@ -181,7 +225,8 @@ impl Inner {
         // From here on nothing is cancelled, so that no record loses its bytes.
         let (inner, record) = (Arc::clone(self), record.clone());
         let flipping = tasks::spawn(async move {
-            let flipped = inner.flip(&record, &ProviderCode::local(), key.clone()).await;
+            let flipped =
+                inner.flip(&record, Effect::Relocated, &ProviderCode::local(), key.clone()).await;
             match &flipped {
                 Ok(Moved::Done) => inner.publish_soon([key]),
                 Ok(Moved::Lost) => inner.discard(vec![kept]).await,
@@ -196,12 +241,16 @@ impl Inner {
     async fn flip(
         &self,
         record: &FileRecord,
+        effect: Effect,
         target: &ProviderCode,
         key: BlobKey,
     ) -> Result<Moved> {
         let now = self.now();
-        let location = self.stores.location(target);
-        let Ok(state) = record.state.move_to(location) else { return Ok(Moved::Lost) };
+        let state = match effect {
+            Effect::Relocated => record.state.move_to(self.stores.location(target)),
+            Effect::Rehoused => Ok(record.state),
+        };
+        let Ok(state) = state else { return Ok(Moved::Lost) };
 
         let next = FileRecord {
             state,

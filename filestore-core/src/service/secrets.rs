@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout};
 use super::key_ring::KeyRing;
 use super::{FileStore, Inner};
 use crate::domain::error::{Error, ErrorKind, Result};
-use crate::metadata::{Metadata, SecretsVersion};
+use crate::metadata::{Company, Metadata, SecretsVersion};
 
 /// The longest time for which a version is taken for the present one.
 const TRUSTED: Duration = Duration::from_secs(1);
@@ -58,6 +58,18 @@ impl LoadedSecrets {
 }
 
 impl FileStore {
+    /// Tells other servers of the same store how many requests clients have made here since the last call, and returns
+    /// how many they have made elsewhere: for limits that hold for all servers together. A client has the same name on
+    /// all of them. Nothing is told, and none are returned, where no other server can be.
+    pub async fn exchange_uses(&self, own: Vec<(String, u64)>) -> Result<Vec<(String, u64)>> {
+        self.inner.metadata.exchange_uses(own).await
+    }
+
+    /// Tells whether other servers may work on the store beside this process.
+    pub fn may_have_company(&self) -> bool {
+        self.inner.metadata.company() == Company::Others
+    }
+
     /// Tells whether other servers may change the keys and the secrets that sign URLs.
     pub fn shares_secrets(&self) -> bool {
         self.inner.metadata.known_secrets().is_some()

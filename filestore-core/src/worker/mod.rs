@@ -28,11 +28,13 @@ mod run;
 mod runner;
 mod scrub;
 mod records_copy;
+mod files_copy;
 
 pub use admin::Admin;
 pub use backup::Backups;
+pub use files_copy::{CopiedFiles, copy_files};
 pub use progress::{NoProgress, Progress};
-pub use records_copy::{CopiedRecords, copy_records};
+pub use records_copy::{CopiedRecords, are_records_copied, copy_records};
 pub use runner::Workers;
 
 use std::time::Duration;

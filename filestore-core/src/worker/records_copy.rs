@@ -3,9 +3,10 @@
 //! # Purpose
 //! A store that has outgrown its database goes on with all that it had: its id, its files and their ids,
 //! keys, bindings, replies, receipts. The bytes stay where they are, in the data directory and at
-//! providers.
+//! providers; `files_copy` moves those of the data directory afterwards.
 //!
 //! # Crash safety
+//! Where the configuration names a backend of LOCAL, it is tried out before anything is touched.
 //! 1. The schema is made, with a mark that lets no server open it.
 //! 2. Rows are copied, a page in a transaction, each table in the order of its keys.
 //! 3. Every row is read again from both databases, and compared. A table that differs is emptied, and
@@ -54,6 +55,13 @@ pub async fn copy_records(
     copying::copy(dir, config, &*progress, copying::PAGE).await
 }
 
+/// Tells whether the records of the data directory `dir` were copied, to the end, to the PostgreSQL database that
+/// `config` names. Changes nothing.
+#[cfg(feature = "postgres")]
+pub async fn are_records_copied(dir: &Path, config: &StoreConfig) -> Result<bool> {
+    copying::are_copied(dir, config).await
+}
+
 /// Refuses: the program was built without the feature `postgres`.
 #[cfg(not(feature = "postgres"))]
 pub async fn copy_records(
@@ -61,10 +69,19 @@ pub async fn copy_records(
     _: &StoreConfig,
     _: Arc<dyn Progress>,
 ) -> Result<CopiedRecords> {
-    use crate::domain::error::{Error, ErrorKind};
+    Err(without_postgres())
+}
 
+/// Refuses: the program was built without the feature `postgres`.
+#[cfg(not(feature = "postgres"))]
+pub async fn are_records_copied(_: &Path, _: &StoreConfig) -> Result<bool> {
+    Err(without_postgres())
+}
+
+#[cfg(not(feature = "postgres"))]
+pub(super) fn without_postgres() -> crate::Error {
     let message = "records cannot be copied to PostgreSQL: this program was built without the feature postgres";
-    Err(Error::new(ErrorKind::Unusable, message).with_field("metadata"))
+    crate::Error::new(crate::ErrorKind::Unusable, message).with_field("metadata")
 }
 
 #[cfg(feature = "postgres")]
@@ -81,7 +98,7 @@ mod copying {
     use crate::metadata::postgres::PostgresMetadata;
     use crate::metadata::sqlite::SqliteMetadata;
     use crate::service::{MARKED, postgres_options};
-    use crate::storage::DataDir;
+    use crate::storage::{CheckOutcome, DataDir, ProviderRegistry};
     use crate::tasks;
     use crate::worker::Progress;
 
@@ -107,6 +124,7 @@ mod copying {
             return Err(unusable("the configuration names no PostgreSQL database to copy to"));
         };
         let options = postgres_options(config, place)?;
+        try_backend(config).await?;
 
         let (dir, source, from) = open_source(path).await?;
         if !from.settings().await?.contains_key(MARKED) {
@@ -128,6 +146,35 @@ mod copying {
         pair.to.end_copy().await?;
         pair.to.close().await;
         Ok(CopiedRecords { files, rows, former_database })
+    }
+
+    /// Tells whether a directory has only the former database of a store that the schema has, in use.
+    pub(super) async fn are_copied(path: &Path, config: &StoreConfig) -> Result<bool> {
+        let MetadataPlace::Postgres(place) = &config.metadata else {
+            return Err(unusable("the configuration names no PostgreSQL database"));
+        };
+        let options = postgres_options(config, place)?;
+
+        let (_dir, source, from) = open_source(path).await?;
+        let store = from.store_id();
+        from.close().await;
+        Ok(source == CopySource::Former && PostgresMetadata::has_store(store, &options).await?)
+    }
+
+    /// Tries out the backend to which files will go, so that no store is left half moved for want of a right there.
+    async fn try_backend(config: &StoreConfig) -> Result<()> {
+        let providers = ProviderRegistry::open(&config.providers)?;
+        let Some(backend) = providers.backend() else { return Ok(()) };
+        let check = providers.cloud(backend)?.check().await;
+        let failed = check.steps.iter().find(|step| step.outcome == CheckOutcome::Failed);
+        match failed {
+            Some(step) if !check.can_serve => {
+                let (name, detail) = (step.name, &step.detail);
+                let message = format!("the backend {backend} cannot take files: {name}: {detail}");
+                Err(unusable(message))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Opens the SQLite database of a directory; one that has its former name already, as the run before

@@ -10,6 +10,12 @@
 //! window: a burst of a whole quota is let through, and never more than two quotas in one window. An
 //! IPv6 address counts by its /64, which is what one subscriber gets.
 //!
+//! # Several servers
+//! Where others work on the same store, each tells once in a second what its clients have used, and takes what they
+//! have used elsewhere out of its own buckets (`shared_limits`). A bucket may come to owe as much as a quota: so a
+//! client that spends a quota on each server within that second is let in the less afterwards. Requests under way are
+//! counted by each server for itself.
+//!
 //! # Locking
 //! One lock for keys, one for addresses, held for a look-up. The buckets are bounded: full ones are
 //! forgotten, once a second at most, and while there are too many others, newcomers share one.
@@ -31,6 +37,9 @@ use crate::listen::Held;
 
 /// The most buckets of one kind.
 const MOST_BUCKETS: usize = 100_000;
+
+/// The most clients that other servers are told of at once.
+const MOST_TOLD: usize = 2_000;
 
 /// The error that sums of fractions may have: less than any request could notice.
 const ROUNDING: f64 = 1e-6;
@@ -99,6 +108,46 @@ impl Limits {
         if now.0 != *limits {
             *now = (*limits, Limiter::of(limits).map(Arc::new));
             self.is_on.store(now.1.is_some(), Ordering::Release);
+        }
+    }
+
+    /// Tells whether requests in a time are limited.
+    pub(crate) fn count_requests(&self) -> bool {
+        let (limits, _) = &*self.now.read();
+        limits.key.requests.is_some() || limits.address.requests.is_some()
+    }
+
+    /// Takes what clients have used since the last call: those who used the most, by names that are the same on
+    /// every server.
+    pub(crate) fn take_uses(&self) -> Vec<(String, u64)> {
+        let Some(limiter) = self.now.read().1.clone() else { return Vec::new() };
+        let keys = limiter.keys.take_uses().into_iter();
+        let addresses = limiter.addresses.take_uses().into_iter();
+        let mut uses: Vec<_> = keys
+            .map(|(id, uses)| (format!("key {id}"), uses))
+            .chain(addresses.map(|(address, uses)| (format!("address {address}"), uses)))
+            .collect();
+        uses.sort_unstable_by_key(|(_, uses)| std::cmp::Reverse(*uses));
+        uses.truncate(MOST_TOLD);
+        uses
+    }
+
+    /// Takes what clients have used elsewhere out of their buckets.
+    pub(crate) fn note_uses(&self, uses: &[(String, u64)]) {
+        let Some(limiter) = self.now.read().1.clone() else { return };
+        for (name, uses) in uses {
+            match name.split_once(' ') {
+                Some(("key", id)) => {
+                    let Ok(id) = id.parse() else { continue };
+                    limiter.keys.note_uses(id, *uses);
+                }
+                Some(("address", address)) => {
+                    let Ok(address) = address.parse() else { continue };
+                    limiter.addresses.note_uses(address, *uses);
+                }
+                // Of a later version.
+                _ => {}
+            }
         }
     }
 
@@ -218,8 +267,10 @@ struct Shelf<K> {
 
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
-    /// Requests that may be made now.
+    /// Requests that may be made now; below zero if more were made on other servers.
     permits: f64,
+    /// Requests that other servers have not been told of.
+    untold: u32,
     /// The instant for which `permits` is right.
     counted_at: Instant,
     in_flight: u32,
@@ -272,6 +323,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Buckets<K> {
         }
 
         bucket.permits = (bucket.permits - 1.0).max(0.0);
+        bucket.untold = bucket.untold.saturating_add(1);
         let until_full = (self.quota() - bucket.permits) / self.quota();
         Ok(Some(self.rate(bucket, seconds(until_full * self.window.as_secs_f64()))))
     }
@@ -299,7 +351,34 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Buckets<K> {
     }
 
     fn full(&self, now: Instant) -> Bucket {
-        Bucket { permits: self.quota(), counted_at: now, in_flight: 0 }
+        Bucket { permits: self.quota(), untold: 0, counted_at: now, in_flight: 0 }
+    }
+
+    /// Takes the requests of each client since the last call. Clients that share a bucket are not told of.
+    fn take_uses(&self) -> Vec<(K, u64)> {
+        let mut uses = Vec::new();
+        for (client, bucket) in &mut self.buckets.lock().buckets {
+            let untold = std::mem::take(&mut bucket.untold);
+            if let Some(client) = client.as_ref().filter(|_| untold > 0) {
+                uses.push((client.clone(), u64::from(untold)));
+            }
+        }
+        uses
+    }
+
+    /// Takes requests that a client has made elsewhere out of its bucket, down to a whole quota below nothing.
+    fn note_uses(&self, client: K, uses: u64) {
+        if self.limit.requests.is_none() {
+            return;
+        }
+        let now = Instant::now();
+        let mut shelf = self.buckets.lock();
+        // Where there is no room, many clients share a bucket: none of them pays for one alone.
+        let Some(client) = self.room_for(&mut shelf, Some(client), now) else { return };
+        let bucket = shelf.buckets.entry(Some(client)).or_insert_with(|| self.full(now));
+        self.refill(bucket, now);
+        let uses = f64::from(u32::try_from(uses).unwrap_or(u32::MAX));
+        bucket.permits = (bucket.permits - uses).max(-self.quota());
     }
 
     /// Returns the client itself if there is room for its bucket, else `None`, whose bucket is shared.
@@ -464,6 +543,45 @@ mod tests {
         tokio::time::advance(Duration::from_mins(1)).await;
         assert!(limiter.enter(key(MOST_BUCKETS + 3)).is_ok());
         assert_eq!(limiter.keys.buckets.lock().buckets.len(), 1);
+    }
+
+    fn shared(requests: u32) -> Limits {
+        let limit = Limit { requests: Some(requests), in_flight: None };
+        let limits = Limits::default();
+        limits.set(&RateLimits { key: limit, address: limit, ..RateLimits::default() });
+        limits
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_used_elsewhere_is_taken_out_and_told_once() {
+        let (one, other) = (shared(4), shared(4));
+        for client in [key(1), key(1), key(1), address("2001:db8:1:2::9")] {
+            assert!(one.enter(client).is_ok());
+        }
+        let told = one.take_uses();
+        assert_eq!(told.len(), 2);
+        assert_eq!(told[0], (format!("key {:026}", 1), 3), "the busiest first");
+        assert_eq!(one.take_uses(), [], "once");
+
+        other.note_uses(&told);
+        assert_eq!(other.enter(key(1)).unwrap().rate.unwrap().remaining, 0);
+        assert!(other.enter(key(1)).is_err());
+        assert_eq!(other.enter(address("2001:db8:1:2::1")).unwrap().rate.unwrap().remaining, 2);
+        assert_eq!(other.enter(key(2)).unwrap().rate.unwrap().remaining, 3);
+        assert_eq!(other.take_uses().len(), 3, "what was heard is not told again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_owes_a_quota_at_the_most_and_waits_for_it() {
+        let limits = shared(4);
+        limits.note_uses(&[(format!("key {:026}", 1), 1_000_000)]);
+        let refused = limits.enter(key(1)).unwrap_err();
+        assert_eq!(refused.retry_after_secs, 75, "four permits owed, and one to be had");
+        assert_eq!(refused.rate.unwrap().remaining, 0);
+
+        tokio::time::advance(Duration::from_secs(75)).await;
+        assert!(limits.enter(key(1)).is_ok());
+        limits.note_uses(&[("of another version".to_owned(), 1), ("key none".to_owned(), 1)]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub(crate) mod limiter;
 mod metrics_address;
 mod reload;
 pub(crate) mod shared_check;
+mod shared_limits;
 
 use std::io;
 use std::net::SocketAddr;
@@ -55,6 +56,8 @@ pub struct Server {
     stopping: watch::Sender<bool>,
     accepting: Vec<JoinHandle<usize>>,
     workers: Workers,
+    /// What tells other servers of the limits of requests.
+    sharing: JoinSet<()>,
     /// The checks of providers, dropped with the server: a stop does not wait for a silent provider.
     probes: JoinSet<()>,
     admin_socket: Option<PathBuf>,
@@ -214,6 +217,7 @@ impl Server {
         });
 
         let workers = Workers::start(&store);
+        let sharing = shared_limits::share(&store, &app);
         let probes = if check_providers { probe_providers(&store) } else { JoinSet::new() };
 
         Ok(Self {
@@ -223,6 +227,7 @@ impl Server {
             stopping,
             accepting,
             workers,
+            sharing,
             probes,
             admin_socket,
             tls,
@@ -268,7 +273,7 @@ impl Server {
             }
         }
 
-        drop(self.probes);
+        drop((self.sharing, self.probes));
         self.workers.stop(end.saturating_duration_since(Instant::now()).max(AT_LEAST)).await;
         if let Some(path) = &self.admin_socket {
             admin_socket::unlink(path);

@@ -324,6 +324,11 @@ pub(crate) async fn dropped_blobs_come_due_and_are_finished_or_postponed(metadat
     let second = replace(metadata, &first, at(20)).await;
     replace(metadata, &second, at(10)).await;
     assert_eq!(metadata.due_blobs(&ProviderCode::local(), at(9), 10).await.unwrap(), []);
+    assert!(
+        metadata.keeps_dropped(&ProviderCode::local()).await.unwrap(),
+        "also before they are due"
+    );
+    assert!(!metadata.keeps_dropped(&provider("s3")).await.unwrap());
     assert_eq!(metadata.due_blobs(&ProviderCode::local(), at(20), 1).await.unwrap().len(), 1);
 
     let due = metadata.due_blobs(&ProviderCode::local(), at(20), 10).await.unwrap();
@@ -336,6 +341,12 @@ pub(crate) async fn dropped_blobs_come_due_and_are_finished_or_postponed(metadat
 
     let again = metadata.due_blobs(&ProviderCode::local(), at(20).plus(MINUTE), 10).await.unwrap();
     assert_eq!((again[0].id, again[0].attempts, again.len()), (due[0].id, 1, 1));
+
+    // One that is absent before its grace period is over stays on record.
+    let third = replace(metadata, &second, at(90)).await;
+    metadata.finish_blobs(&again, at(21).plus(MINUTE)).await.unwrap();
+    assert!(metadata.keeps_dropped(&ProviderCode::local()).await.unwrap());
+    drop(third);
 }
 
 pub(crate) async fn each_holder_has_claims_and_dropped_blobs_of_its_own(metadata: &dyn Metadata) {

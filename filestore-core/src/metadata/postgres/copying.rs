@@ -40,6 +40,17 @@ impl PostgresMetadata {
         Self::migrated(pool, store, options).await
     }
 
+    /// Tells whether a schema has the records of `store`, and is not being copied into. Makes nothing.
+    pub async fn has_store(store: StoreId, options: &PostgresOptions) -> Result<bool> {
+        options.check()?;
+        let (pool, limits) = (pool::pool(options)?, Limits::of(options));
+        opened(limits.opening(), async {
+            let connection = pool::get(&pool, limits).await?;
+            schema::has_store(&connection, &options.schema, store).await
+        })
+        .await
+    }
+
     /// Reads up to `limit` rows of a table behind a key, in the order of the keys.
     pub async fn rows_of(
         &self,
@@ -291,10 +302,11 @@ mod tests {
     use crate::metadata::copying::TABLES;
 
     /// Tables of this engine alone, or kept by triggers, or of processes that have ended.
-    const LEFT_OUT: [&str; 8] = [
+    const LEFT_OUT: [&str; 9] = [
         "commit_marks",
         "holds",
         "organization_usage",
+        "rate_uses",
         "schema_versions",
         "secrets_version",
         "servers",

@@ -61,6 +61,9 @@ pub(super) const STILL: &str =
      JOIN blob_gc AS b ON b.id = seen.id WHERE b.owner IS NOT DISTINCT FROM seen.owner
      ORDER BY b.id FOR UPDATE OF b";
 
+pub(super) const KEPT: &str =
+    "SELECT 1 FROM blob_gc WHERE storage_provider = $1 AND NOT is_absent LIMIT 1";
+
 pub(super) const COUNT_DUE: &str =
     "SELECT count(*) FROM blob_gc WHERE storage_provider = $1 AND not_before <= $2";
 
@@ -119,6 +122,11 @@ pub(super) async fn is_any_due(
     now: Timestamp,
 ) -> Result<bool, Fault> {
     Ok(!due(sql, holder, now, 1).await?.is_empty())
+}
+
+/// Tells whether a blob of the holder was not found absent yet.
+pub(super) async fn are_kept(sql: &Sql, holder: &ProviderCode) -> Result<bool, Fault> {
+    Ok(sql.first(KEPT, &[&holder.as_str()]).await?.is_some())
 }
 
 /// Claims up to `limit` blobs that are due.

@@ -58,6 +58,7 @@ mod sql;
 mod shares;
 mod servers;
 mod leftovers;
+mod rate_uses;
 mod entries;
 mod watch;
 mod join;

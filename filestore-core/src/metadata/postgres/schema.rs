@@ -30,6 +30,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { statements: include_str!("migrations/1.sql"), readable_from: 1 },
     // The programs before it end everybody's leases when they start.
     Migration { statements: include_str!("migrations/2.sql"), readable_from: 2 },
+    Migration { statements: include_str!("migrations/3.sql"), readable_from: 2 },
 ];
 
 /// The name of the row of the settings that holds the store's id. A trigger keeps the row as it is.
@@ -111,6 +112,23 @@ pub(super) async fn refuse_unfinished(connection: &Client, schema: &str) -> Resu
     Err(Fault::Refused(format!(
         "records are being copied into the schema {schema}: run `filestore metadata copy` to its end"
     )))
+}
+
+/// Tells whether a schema has the records of `store`, and none are being copied into it.
+pub(super) async fn has_store(
+    connection: &Client,
+    schema: &str,
+    store: StoreId,
+) -> Result<bool, Fault> {
+    let is_ours: bool = connection.query_one(HAS_VERSIONS, &[&schema]).await?.try_get(0)?;
+    let is_unfinished: bool = connection.query_one(HAS_COPY, &[&schema]).await?.try_get(0)?;
+    let has_settings: bool = connection.query_one(HAS_TABLE, &[&"settings"]).await?.try_get(0)?;
+    if !is_ours || is_unfinished || !has_settings {
+        return Ok(false);
+    }
+    let known = connection.query_opt(GET_ID, &[&STORE_ID]).await?;
+    let known: Option<String> = known.map(|row| row.try_get(0)).transpose()?;
+    Ok(known == Some(store.to_string()))
 }
 
 /// Makes a schema into which the records of `store` are copied, with a mark that lets no server open it. One

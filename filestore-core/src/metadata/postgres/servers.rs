@@ -33,6 +33,7 @@ use crate::metadata::SecretsVersion;
 use crate::tasks;
 
 use super::fault::Fault;
+use super::rate_uses::Told;
 use super::sql::{Lock, Sql};
 
 /// The row of a server with its epoch, for each of its writes.
@@ -80,6 +81,8 @@ pub(super) struct Member {
     pub(super) gone_after: Duration,
     joined_at: Instant,
     secrets: Mutex<SecretsVersion>,
+    /// What was told and heard of the limits of requests.
+    pub(super) rates: Mutex<Told>,
     /// Asks for a look at the servers' table, and for another one at the secrets.
     pub(super) look: Notify,
     /// True once another process has the name of this server.
@@ -104,6 +107,7 @@ impl Member {
             gone_after,
             joined_at,
             secrets: Mutex::new(SecretsVersion { number: 0, as_of: joined_at }),
+            rates: Mutex::default(),
             look: Notify::new(),
             is_succeeded: watch::Sender::new(false),
         }
@@ -117,9 +121,14 @@ impl Member {
         self.epoch.load(Ordering::Acquire)
     }
 
+    /// Returns the name of this server since it joined.
+    pub(super) fn epoch_name(&self) -> String {
+        format!("{}.{}", self.name(), self.epoch())
+    }
+
     /// Returns the beginning of the names of this server's runs.
     fn prefix(&self) -> String {
-        format!("{}.{}.", self.name(), self.epoch())
+        format!("{}.", self.epoch_name())
     }
 
     pub(super) fn run_name(&self) -> String {

@@ -32,6 +32,9 @@ pub(super) const DUE: &str = concat!(
      WHERE storage_provider = ?1 AND not_before <= ?2 ORDER BY not_before"
 );
 
+pub(super) const KEPT: &str = "SELECT 1 FROM blob_gc INDEXED BY blob_gc_due
+     WHERE storage_provider = ?1 AND is_absent = 0 LIMIT 1";
+
 pub(super) const COUNT_DUE: &str = "SELECT count(*) FROM blob_gc INDEXED BY blob_gc_due
      WHERE storage_provider = ?1 AND not_before <= ?2";
 
@@ -90,6 +93,11 @@ pub(super) fn due(
     row::collect_up_to(limit, sql, DUE, params, |row| {
         Ok(DueBlob { blob: blob(row)?, id: row.get(6)?, attempts: row.get(7)?, owner: None })
     })
+}
+
+/// Tells whether a blob of the holder was not found absent yet.
+pub(super) fn are_kept(sql: &Connection, holder: &ProviderCode) -> Result<bool, Fault> {
+    Ok(row::first(sql, KEPT, params![holder.as_str()], |_| Ok(()))?.is_some())
 }
 
 /// Counts the dropped blobs of all providers that are due at `now`.

@@ -150,6 +150,14 @@ impl Purges for PostgresMetadata {
             .await
     }
 
+    async fn keeps_dropped(&self, holder: &ProviderCode) -> Result<bool> {
+        self.engine
+            .read("looking for dropped blobs", &holder, |sql, holder| {
+                Box::pin(dropped::are_kept(sql, holder))
+            })
+            .await
+    }
+
     async fn claim_blobs(
         &self,
         lease: Lease<'_>,

@@ -5,7 +5,9 @@ use async_trait::async_trait;
 use crate::domain::clock::Timestamp;
 use crate::domain::error::Result;
 use crate::domain::id::FileId;
-use crate::metadata::postgres::{PostgresMetadata, entries, leftovers, receipts, servers};
+use crate::metadata::postgres::{
+    PostgresMetadata, entries, leftovers, rate_uses, receipts, servers,
+};
 use crate::metadata::{Company, SecretsVersion, Servers};
 use crate::tasks;
 
@@ -79,6 +81,20 @@ impl Servers for PostgresMetadata {
                 Box::pin(entries::leave(sql, name, owner))
             })
             .await
+    }
+
+    async fn exchange_uses(&self, own: Vec<(String, u64)>) -> Result<Vec<(String, u64)>> {
+        let Some(member) = self.engine.member().filter(|member| !member.identity.is_only) else {
+            return Ok(Vec::new());
+        };
+        let told = (member.epoch_name(), member.rates.lock().next(), own);
+        let words = self
+            .engine
+            .write("exchanging uses of limits", told, |sql, (server, number, own)| {
+                Box::pin(rate_uses::exchange(sql, server, *number, own))
+            })
+            .await?;
+        Ok(member.rates.lock().hear(words))
     }
 
     async fn contents_removed(

@@ -131,6 +131,13 @@ impl Purges for SqliteMetadata {
             .await
     }
 
+    async fn keeps_dropped(&self, holder: &ProviderCode) -> Result<bool> {
+        let holder = holder.clone();
+        self.readers
+            .run("looking for dropped blobs", move |sql| dropped::are_kept(sql, &holder))
+            .await
+    }
+
     async fn finish_blobs(&self, blobs: &[DueBlob], now: Timestamp) -> Result<()> {
         let blobs = blobs.to_vec();
         self.writer
