@@ -322,7 +322,7 @@ pub(crate) async fn what_waits_is_counted_by_the_provider_that_has_it_to_do(
 pub(crate) async fn dropped_blobs_come_due_and_are_finished_or_postponed(metadata: &dyn Metadata) {
     let first = put(metadata, ready("acme")).await;
     let second = replace(metadata, &first, at(20)).await;
-    replace(metadata, &second, at(10)).await;
+    let third = replace(metadata, &second, at(10)).await;
     assert_eq!(metadata.due_blobs(&ProviderCode::local(), at(9), 10).await.unwrap(), []);
     assert!(
         metadata.keeps_dropped(&ProviderCode::local()).await.unwrap(),
@@ -342,11 +342,17 @@ pub(crate) async fn dropped_blobs_come_due_and_are_finished_or_postponed(metadat
     let again = metadata.due_blobs(&ProviderCode::local(), at(20).plus(MINUTE), 10).await.unwrap();
     assert_eq!((again[0].id, again[0].attempts, again.len()), (due[0].id, 1, 1));
 
-    // One that is absent before its grace period is over stays on record.
-    let third = replace(metadata, &second, at(90)).await;
+    // One that is absent before its grace period is over stays on record, but not at its holder.
     metadata.finish_blobs(&again, at(21).plus(MINUTE)).await.unwrap();
+    replace(metadata, &third, at(90).plus(MINUTE)).await;
     assert!(metadata.keeps_dropped(&ProviderCode::local()).await.unwrap());
-    drop(third);
+    let last = metadata.due_blobs(&ProviderCode::local(), at(90).plus(MINUTE), 10).await.unwrap();
+    metadata.finish_blobs(&last, at(30)).await.unwrap();
+    assert!(!metadata.keeps_dropped(&ProviderCode::local()).await.unwrap());
+    assert_eq!(
+        metadata.due_blobs(&ProviderCode::local(), at(90).plus(MINUTE), 10).await.unwrap().len(),
+        1
+    );
 }
 
 pub(crate) async fn each_holder_has_claims_and_dropped_blobs_of_its_own(metadata: &dyn Metadata) {

@@ -12,6 +12,7 @@ use crate::domain::config::{Durability, MetadataPlace, PostgresConfig, StoreConf
 pub(crate) mod proxy;
 mod opening;
 mod plans;
+mod rows;
 mod damage;
 mod faults;
 mod servers;

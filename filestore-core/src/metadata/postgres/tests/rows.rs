@@ -1,0 +1,253 @@
+//! The rows that statements touch, and what they cost, in a small and in a large table.
+
+use serde_json::Value;
+use tokio_postgres::SimpleQueryMessage;
+
+use super::super::{dropped, files, listing, purge, sync};
+use super::*;
+use crate::domain::listing::ListFilter;
+use crate::metadata::paging::Index;
+
+/// Makes the functions that fill a schema.
+const FILL: &str = include_str!("fill.sql");
+
+/// The schema that is filled already, and the number of its files, of the run that compares costs.
+const LARGE: [&str; 2] = ["FILESTORE_TEST_LARGE_SCHEMA", "FILESTORE_TEST_LARGE_FILES"];
+
+/// The rows of a page, and of a claim.
+const LIMIT: usize = 100;
+
+/// The runs of each statement of which the median is taken.
+const RUNS: usize = 101;
+
+/// Later than all that was filled in.
+const LATER: u64 = 1_995_000_000_000;
+
+/// A statement of the engine, its parameters, and the most rows that its scans may touch.
+struct Case {
+    name: &'static str,
+    statement: String,
+    /// SQL for the parameters, for the file of a number.
+    parameters: fn(u64) -> String,
+    most: usize,
+}
+
+fn case(
+    name: &'static str,
+    statement: impl Into<String>,
+    parameters: fn(u64) -> String,
+    most: usize,
+) -> Case {
+    Case { name, statement: statement.into(), parameters, most }
+}
+
+fn cases() -> Vec<Case> {
+    let page = listing::query(Index::Plain, true, &ListFilter::default());
+    let all = listing::query(Index::Plain, false, &ListFilter::default());
+    vec![
+        case("look-up", files::BY_ID, id_of, 1),
+        case(
+            "look-up within an organization",
+            files::WITHIN,
+            |n| format!("{}, ARRAY['{}']", id_of(n), organization_of(n)),
+            1,
+        ),
+        case("insert of a record", "SELECT fill($1, $1)", |n| (LATER + n).to_string(), 0),
+        case(
+            "listing of an organization",
+            page,
+            |n| {
+                let organization = organization_of(n);
+                format!(
+                    "ARRAY['{organization}'], ARRAY['READY'], ARRAY[{}], ARRAY[''], {LIMIT}",
+                    id_of(n)
+                )
+            },
+            LIMIT,
+        ),
+        case(
+            "listing of all",
+            all,
+            |n| format!("ARRAY[''], ARRAY['READY'], ARRAY[{}], ARRAY[''], {LIMIT}", id_of(n)),
+            LIMIT,
+        ),
+        case("purge claim", purge::UNCLAIMED, |_| format!("'LOCAL', {LATER}, {LIMIT}"), LIMIT),
+        case(
+            "purge claim, written",
+            purge::CLAIM,
+            |n| format!("ARRAY[{}], 'owner', {LATER}", deleted_ids(n)),
+            LIMIT,
+        ),
+        case("expiry", purge::EXPIRE, |_| format!("{LATER}, {LIMIT}"), 2 * LIMIT),
+        case(
+            "sync claim, found",
+            sync::DUE,
+            |n| {
+                format!(
+                    "ARRAY['{}'], ARRAY['LOCAL'], {LATER}, {LIMIT}, {LIMIT}",
+                    organization_of(n)
+                )
+            },
+            LIMIT,
+        ),
+        case(
+            "sync claim, taken",
+            sync::CLAIMABLE,
+            |n| format!("ARRAY[{}], {LATER}", pending_ids(n)),
+            LIMIT,
+        ),
+        case("sync, pairs of organization and provider", sync::PAIRS, |_| String::new(), 2 * 101),
+        case(
+            "claim of dropped blobs",
+            dropped::CLAIMABLE,
+            |_| format!("'LOCAL', {LATER}, {LIMIT}, 0"),
+            LIMIT,
+        ),
+    ]
+}
+
+fn id_of(number: u64) -> String {
+    format!("'01M7ZDTTF3{number:016}'")
+}
+
+fn organization_of(number: u64) -> String {
+    format!("org{}", number / 10 % 100)
+}
+
+/// Returns the ids of the file of a number, rounded to tens, and of the ones behind it.
+fn ids(number: u64, offset: u64) -> String {
+    let first = number / 10 * 10 + offset;
+    let ids = (0..LIMIT as u64).map(|at| id_of(first + at * 10));
+    ids.collect::<Vec<_>>().join(", ")
+}
+
+fn deleted_ids(number: u64) -> String {
+    ids(number, 0)
+}
+
+fn pending_ids(number: u64) -> String {
+    ids(number, 1)
+}
+
+/// A table with so many files.
+struct Table {
+    client: deadpool_postgres::Object,
+    files: u64,
+}
+
+/// What a statement did.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    rows: usize,
+    millis: f64,
+}
+
+impl Table {
+    /// Makes the functions that fill a table, and fills it.
+    async fn filled(schema: &Schema, files: u64) -> Self {
+        let table = Self::of(&schema.options(), files).await;
+        table.client.batch_execute(FILL).await.unwrap();
+        table.client.batch_execute(&format!("SELECT fill(1, {files}); ANALYZE")).await.unwrap();
+        table
+    }
+
+    async fn of(options: &PostgresOptions, files: u64) -> Self {
+        let pool = super::super::pool::pool(options).unwrap();
+        Self { client: pool.get().await.unwrap(), files }
+    }
+
+    async fn prepare(&self, cases: &[Case]) {
+        self.client.batch_execute("SET plan_cache_mode TO force_generic_plan").await.unwrap();
+        for (at, case) in cases.iter().enumerate() {
+            let statement = format!("PREPARE case_{at} AS {}", case.statement);
+            self.client.batch_execute(&statement).await.unwrap();
+        }
+    }
+
+    /// Runs a statement for a file by chance, and takes back what it did.
+    async fn cost(&self, at: usize, case: &Case) -> Cost {
+        let number = fastrand::u64(1..=self.files.saturating_sub(LIMIT as u64 * 10).max(1));
+        let parameters = (case.parameters)(number);
+        let parameters = if parameters.is_empty() { parameters } else { format!("({parameters})") };
+        let explain = format!("EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE case_{at}{parameters}");
+
+        self.client.batch_execute("BEGIN").await.unwrap();
+        // As text: the type of the column is json.
+        let said = self.client.simple_query(&explain).await;
+        let said = said.unwrap_or_else(|error| panic!("{}: {error:?}", case.name));
+        let rows_said = said.iter().filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        });
+        let text: String = rows_said.collect();
+        self.client.batch_execute("ROLLBACK").await.unwrap();
+        let explained: Value = serde_json::from_str(&text).unwrap();
+        Cost {
+            rows: rows(&explained[0]["Plan"]),
+            millis: explained[0]["Execution Time"].as_f64().unwrap(),
+        }
+    }
+
+    async fn median(&self, at: usize, case: &Case) -> Cost {
+        let mut costs = Vec::new();
+        for _ in 0..RUNS {
+            costs.push(self.cost(at, case).await);
+        }
+        costs.sort_by(|one, other| one.millis.total_cmp(&other.millis));
+        let rows = costs.iter().map(|cost| cost.rows).max().unwrap();
+        Cost { rows, millis: costs[RUNS / 2].millis }
+    }
+}
+
+/// Counts the rows that the scans of a plan read, those that they passed over included.
+fn rows(plan: &Value) -> usize {
+    let number = |name: &str| plan[name].as_f64().unwrap_or(0.0);
+    let is_scan = plan["Node Type"].as_str().unwrap().contains("Index");
+    let passed = number("Rows Removed by Filter") + number("Rows Removed by Index Recheck");
+    let own = if is_scan { (number("Actual Rows") + passed) * number("Actual Loops") } else { 0.0 };
+    let below = plan["Plans"].as_array().map(Vec::as_slice).unwrap_or_default();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+    let own = own.round() as usize;
+    own + below.iter().map(rows).sum::<usize>()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_statement_touches_is_bounded_by_its_page_or_claim() {
+    let (_metadata, schema) = fresh();
+    let table = Table::filled(&schema, 20_000).await;
+    let cases = cases();
+    table.prepare(&cases).await;
+    for (at, case) in cases.iter().enumerate() {
+        let Cost { rows, .. } = table.cost(at, case).await;
+        assert!(rows <= case.most, "{}: {rows} rows, {} allowed", case.name, case.most);
+    }
+}
+
+/// `tests/load/postgres` runs it: it fills the large table, and shows what this one prints.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a large table"]
+async fn costs_of_a_large_table_to_those_of_a_small_one() {
+    let [large, files] = LARGE.map(|name| std::env::var(name).unwrap());
+    let (_metadata, schema) = fresh();
+    let small = Table::filled(&schema, 10_000).await;
+    let large = Table::of(&schema.options().with_schema(large), files.parse().unwrap()).await;
+    let cases = cases();
+    for table in [&small, &large] {
+        table.prepare(&cases).await;
+    }
+
+    for (at, case) in cases.iter().enumerate() {
+        // The first look warms both.
+        large.median(at, case).await;
+        let (one, many) = (small.median(at, case).await, large.median(at, case).await);
+        println!(
+            "{:<42} {:>5} rows  {:.3} ms to {:.3} ms: {:.2}",
+            case.name,
+            many.rows,
+            many.millis,
+            one.millis,
+            many.millis / one.millis
+        );
+        assert!(many.rows <= case.most, "{}: {} rows", case.name, many.rows);
+    }
+}
