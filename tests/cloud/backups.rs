@@ -7,7 +7,7 @@ use std::time::Duration;
 use filestore_core::admin::{Backups, FsckDepth, FsckMode, NoProgress};
 use filestore_core::config::BackupDestination;
 use filestore_workspace::fixtures::noise;
-use filestore_workspace::s3::{Fault, On, Operation};
+use filestore_workspace::s3::{Fault, On};
 use filestore_workspace::{Neighbour, Remote, Reply, S3Server, TestServer};
 use serde_json::json;
 
