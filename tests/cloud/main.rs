@@ -8,6 +8,7 @@ mod lanes;
 mod outage;
 mod abandoned;
 mod part_uploads;
+mod backups;
 mod status;
 mod crash;
 

@@ -318,6 +318,40 @@ async fn what_arrives_without_being_announced_is_on_the_quota_as_it_arrives() {
 }
 
 #[tokio::test]
+async fn a_replace_whose_file_comes_first_is_on_the_quota_once_its_file_id_is_there() {
+    let server = TestServer::start_with(|config| config.store.quota_bytes = Some(1000)).await;
+    let id = server.upload(fixtures::noise(1, 500)).ok().await.file_id;
+    server.upload(fixtures::noise(2, 400)).ok().await;
+
+    let form = Form::new().bytes("file", &fixtures::noise(3, 700)).text("file_id", &id);
+    let content_type = form.content_type();
+    let mut wire = server.wire().await;
+    wire.send(format!(
+        "PUT /api/v1/files/upload HTTP/1.1\r\nHost: localhost\r\nContent-Type: {content_type}\r\nContent-Length: 100000\r\n\r\n"
+    ))
+    .await;
+    // The body never ends: only what has arrived can be the reason for the refusal.
+    wire.send(form.text("make_as_ready", "true").cut_off()).await;
+
+    let reply = wire.reply().await;
+    assert_eq!((reply.status, &reply.json()["code"]), (413, &"quota_exceeded".into()));
+    server.wait_for_empty_staging().await;
+}
+
+#[tokio::test]
+async fn a_batch_is_stored_though_its_metadata_is_longer_than_the_room_that_is_left() {
+    let server = TestServer::start_with(|config| config.store.quota_bytes = Some(1000)).await;
+    let metadata = format!("{{{}\"note\": \"{}\"}}", " ".repeat(4000), "x".repeat(4000));
+    let form = (0..10).fold(form(), |form, item| {
+        form.bytes(&format!("items[{item}].file"), &fixtures::noise(item, 100))
+            .text(&format!("items[{item}].metadata"), &metadata)
+    });
+
+    server.post("/api/v1/files/batch").form(form).send().await.expect(201);
+    server.upload("x").send().await.problem(413, "quota_exceeded");
+}
+
+#[tokio::test]
 async fn a_request_that_was_carried_out_is_answered_again_where_no_room_is_left() {
     let server = TestServer::start_with(|config| config.store.quota_bytes = Some(200_000)).await;
     let bytes = fixtures::noise(1, 200_000);

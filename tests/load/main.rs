@@ -7,8 +7,8 @@
 //! | `bombs` | what requests made to do harm (a million parts, a header of 64 MiB, aborted uploads) cost the server that refuses them: processor, memory, what is left in staging |
 //! | `memory` | growth of the server's peak resident memory over one 2 GiB upload and download, and over 64 uploads of 64 MiB at once |
 //! | `pictures` | growth of the server's peak resident memory while 64 variants of 50 MP pictures are made at once, against the budget for decoding (`FILESTORE_LOAD_PICTURE` adds a picture of one's own, a progressive JPEG say) |
-//! | `uploads` | 64 KiB uploads, 32 at once, with full durability, as a ratio to write + fsync + rename + directory fsync on the same disk, in turns |
-//! | `serve` | a small file, a variant, 1 MiB, 64 MiB and a reply of 304 under `wrk -c32`, as ratios to nginx serving the same bytes with sendfile, in turns; a small file with a key to the same without; the 99th percentile at half of the top rate (needs `wrk`, `nginx`, and `oha` for the last; `window=SECS`, `rounds=N`) |
+//! | `uploads` | 64 KiB uploads, 32 at once, with full durability, as a ratio to write + fsync + rename + directory fsync on the same disk, in turns; and the same work behind a socket, as a bound |
+//! | `serve` | a small file, a variant, 1 MiB, 64 MiB and a reply of 304 under `wrk -c32`, as ratios to nginx serving the same bytes with sendfile, in turns; a small file with a key to the same without; the 99th percentile at half of the top rate (needs `wrk`, `nginx`, and `oha` for the last; `window=SECS`, `rounds=N`, `row=N`) |
 //! | `slow` | 10,000 idle connections, 1,000 uploads at 1.1 KiB/s, clients that are slow in every way, and as many as there are descriptors: what they take, when they are cut, and what others notice |
 //! | `sync` | a sync of 2,000 files of 64 KiB to Garage, as a ratio to `rclone copy` with as many transfers, in turns (by `tests/services/run`) |
 //! | `sync-memory` | growth of the peak resident memory over such a sync, and over one of two files of 2 GiB (by `tests/services/run`) |

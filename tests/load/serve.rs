@@ -1,5 +1,6 @@
 //! Serving beside nginx with sendfile, under wrk: a small file, a variant, larger files and replies
-//! without a body, with and without keys; and the 99th percentile at half of the top rate.
+//! without a body, with and without keys; and the 99th percentile at half of the top rate. `row=N` compares
+//! only the row of that number.
 
 use std::fs;
 use std::path::Path;
@@ -131,8 +132,12 @@ pub(crate) fn run() -> Outcome {
     // The workers of an nginx started as root run as another user, who must reach the files.
     Command::new("chmod").arg("-R").arg("a+rX").arg(web.path()).status()?;
     println!("requests per second, {rounds} turns of {window} s with {CONNECTIONS} connections");
-    for row in &rows {
+    let wanted = option("row=");
+    for (_, row) in (1..).zip(&rows).filter(|(number, _)| wanted.is_none_or(|one| one == *number)) {
         row.compare(rounds, window)?;
+    }
+    if wanted.is_some() {
+        return Ok(());
     }
 
     let half = rows[0].ours.rate(window)? / 2.0;

@@ -10,7 +10,7 @@
 //! | `--fits cover,inside` | the fits |
 //! | `--rounds 7` | turns; the least time of them counts; 0 compares the pictures alone |
 //! | `--parts single,seven,peak` | one variant, all seven sizes, peak memory |
-//! | `--formats original,webp,lossless,png,gif,tiff` | the formats that photographs are converted to for the first part |
+//! | `--formats original,webp,lossless,png,filtered,palette,gif,tiff` | the formats that photographs are converted to for the first part |
 //! | `--likeness dssim` | `none` leaves the likeness out |
 //! | `--server target/release/filestore-server` | the first part over HTTP, one request at a time, each of a file just uploaded |
 //! | `--hundred OUT` | makes a hundred JPEGs of the photographs in a directory, and compares nothing |

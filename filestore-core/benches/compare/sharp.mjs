@@ -38,6 +38,8 @@ const formats = {
   webp: (image) => image.webp({ quality: 80 }),
   lossless: (image) => image.webp({ lossless: true }),
   png: (image) => image.png(),
+  filtered: (image) => image.png({ adaptiveFiltering: true }),
+  palette: (image) => image.png({ palette: true }),
   gif: (image) => image.gif(),
   tiff: (image) => image.tiff({ compression: 'lzw', predictor: 'horizontal' }),
 };

@@ -1,6 +1,6 @@
 #![no_main]
 
-use filestore_fuzz::variants;
+use filestore_fuzz::{variants, with_checksums};
 use libfuzzer_sys::{Corpus, fuzz_target};
 
 fuzz_target!(|bytes: &[u8]| -> Corpus {
@@ -8,5 +8,6 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
         return Corpus::Reject;
     }
     variants(bytes);
+    variants(&with_checksums(bytes));
     Corpus::Keep
 });

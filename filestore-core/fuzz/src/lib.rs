@@ -79,6 +79,24 @@ pub fn variants(bytes: &[u8]) {
     assert!(peak <= MEMORY_BYTES + SLACK_BYTES, "a rendering took {peak} bytes");
 }
 
+/// Returns a PNG with the right checksum in each chunk: most changes of a fuzzer break one, and the decoder
+/// would look no further.
+pub fn with_checksums(png: &[u8]) -> Vec<u8> {
+    let mut mended = png.to_vec();
+    let mut at = 8;
+    while let Some(length) = mended.get(at..at + 4) {
+        let length = u32::from_be_bytes(length.try_into().expect("four bytes")) as usize;
+        let end = (at + 8).saturating_add(length);
+        let Some(named) = mended.get(at + 4..end) else { break };
+
+        let checksum = crc32fast::hash(named).to_be_bytes();
+        let Some(stored) = mended.get_mut(end..end.saturating_add(4)) else { break };
+        stored.copy_from_slice(&checksum);
+        at = end + 4;
+    }
+    mended
+}
+
 fn check(variant: &Variant) {
     match variant {
         Variant::WebP(bytes) => assert!(bytes.starts_with(b"RIFF") && &bytes[8..12] == b"WEBP"),

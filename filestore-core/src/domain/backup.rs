@@ -68,6 +68,31 @@ pub struct SnapshotInfo {
     pub database_bytes: u64,
 }
 
+impl SnapshotInfo {
+    /// Describes a snapshot that holds nothing yet.
+    pub(crate) fn empty(
+        id: SnapshotId,
+        store: StoreId,
+        created_at: Timestamp,
+        options: BackupOptions,
+    ) -> Self {
+        Self {
+            id,
+            store,
+            created_at,
+            bytes: options.bytes,
+            clouds: options.clouds,
+            files: 0,
+            blobs: 0,
+            blob_bytes: 0,
+            elsewhere: 0,
+            damaged: 0,
+            damaged_records: 0,
+            database_bytes: 0,
+        }
+    }
+}
+
 /// The report of a run that makes a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -48,8 +48,10 @@ impl TryFrom<u32> for VariantSize {
 }
 
 fn parse_side(field: &str, text: &str) -> Result<u32> {
-    // Comparing with the written form of each size leaves no other spelling of it.
-    VARIANT_SIZES.into_iter().find(|size| size.to_string() == text).ok_or_else(|| {
+    // Digits alone, the first of them no zero: each size has one spelling.
+    let is_plain = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
+    let side = text.parse().ok().filter(|side| is_plain && VARIANT_SIZES.contains(side));
+    side.ok_or_else(|| {
         let allowed = VARIANT_SIZES.map(|size| size.to_string());
         Error::invalid(field, format!("{field} is one of {}", allowed.join(", ")))
             .with_allowed(allowed)

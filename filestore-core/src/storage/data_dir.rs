@@ -125,7 +125,7 @@ impl DataDir {
     }
 
     /// Returns the path of files that no later process needs. The directory is made when it is needed.
-    pub fn scratch(&self) -> PathBuf {
+    pub(crate) fn scratch(&self) -> PathBuf {
         self.path().join("scratch")
     }
 

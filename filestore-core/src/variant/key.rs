@@ -1,7 +1,5 @@
 //! The identity of a variant: its key, and the digest that names it on disk and in HTTP.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest, Sha256 as Sha256Hasher};
 
 use crate::domain::id::{FileId, OrganizationId, Sha256};
@@ -32,7 +30,7 @@ impl VariantKey {
     /// Returns the entity tag, weak: `W/"<32 hexadecimal digits>"`. No picture is needed for it, so
     /// a conditional request is answered without decoding anything.
     pub fn etag(&self) -> String {
-        format!("W/\"{}\"", self.digest().to_hex())
+        format!("W/\"{:032x}\"", u128::from_be_bytes(self.digest().0))
     }
 
     /// Returns the key of the still variant.
@@ -83,10 +81,7 @@ pub(crate) struct KeyDigest(pub(crate) [u8; 16]);
 
 impl KeyDigest {
     pub(crate) fn to_hex(self) -> String {
-        self.0.iter().fold(String::with_capacity(32), |mut text, byte| {
-            write!(text, "{byte:02x}").expect("writing to a String cannot fail");
-            text
-        })
+        format!("{:032x}", u128::from_be_bytes(self.0))
     }
 
     pub(crate) fn from_hex(text: &str) -> Option<Self> {

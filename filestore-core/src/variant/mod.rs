@@ -28,6 +28,7 @@ mod pixels;
 mod jpeg;
 mod webp;
 mod lzw;
+mod png;
 mod pipeline;
 mod cache;
 mod engine;

@@ -193,7 +193,7 @@ mod moving {
                 let page = self.store.inner().metadata.walk_files(&behind, PAGE).await?;
                 after = page.next;
                 for walked in page.files {
-                    let Some(record) = self.to_be_moved(walked, local) else { continue };
+                    let Some(record) = self.record_to_move(walked, local) else { continue };
                     if moves.len() >= at_once {
                         self.note(moves.join_next().await);
                     }
@@ -208,7 +208,11 @@ mod moving {
         }
 
         /// Returns the record of a file that is in the data directory; notes one that cannot be moved.
-        fn to_be_moved(&mut self, walked: WalkedFile, local: &ProviderCode) -> Option<FileRecord> {
+        fn record_to_move(
+            &mut self,
+            walked: WalkedFile,
+            local: &ProviderCode,
+        ) -> Option<FileRecord> {
             match walked {
                 WalkedFile::Sound(record, _) if record.blob.provider != *local => None,
                 WalkedFile::Sound(record, PurgeClaimed::No) => Some(*record),

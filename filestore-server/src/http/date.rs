@@ -1,17 +1,19 @@
 //! HTTP dates (RFC 9110 section 5.6.7): whole seconds, always GMT.
 
+use std::fmt::Display;
 use std::time::{Duration, SystemTime};
 
 use filestore_core::Timestamp;
+use httpdate::HttpDate;
 
 /// The last second of the year 9999: IMF-fixdate has four digits for a year.
 const LAST_SECOND: u64 = 253_402_300_799;
 
 /// Writes a date such as `Sun, 06 Nov 1994 08:49:37 GMT`. Fractions are dropped; a time outside of
 /// 1970 to 9999 becomes the nearer end.
-pub fn format(time: Timestamp) -> String {
+pub fn format(time: Timestamp) -> impl Display {
     let secs = u64::try_from(time.as_secs()).unwrap_or(0).min(LAST_SECOND);
-    httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(secs))
+    HttpDate::from(SystemTime::UNIX_EPOCH + Duration::from_secs(secs))
 }
 
 /// Reads all three forms a recipient must accept: IMF-fixdate, RFC 850, asctime.
@@ -34,7 +36,7 @@ mod tests {
             assert_eq!(parse(text), Some(date), "{text}");
         }
 
-        assert_eq!(format(date), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(format(date).to_string(), "Sun, 06 Nov 1994 08:49:37 GMT");
 
         for bad in [
             "",
@@ -50,10 +52,13 @@ mod tests {
     #[test]
     fn fractions_are_dropped_and_extremes_are_moved_in() {
         assert_eq!(
-            format(Timestamp::from_millis(784_111_777_999)),
+            format(Timestamp::from_millis(784_111_777_999)).to_string(),
             "Sun, 06 Nov 1994 08:49:37 GMT"
         );
-        assert_eq!(format(Timestamp::from_millis(-1)), "Thu, 01 Jan 1970 00:00:00 GMT");
-        assert_eq!(format(Timestamp::from_millis(i64::MAX)), "Fri, 31 Dec 9999 23:59:59 GMT");
+        assert_eq!(format(Timestamp::from_millis(-1)).to_string(), "Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(
+            format(Timestamp::from_millis(i64::MAX)).to_string(),
+            "Fri, 31 Dec 9999 23:59:59 GMT"
+        );
     }
 }

@@ -7,6 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use filestore_core::Sha256;
 use http::HeaderValue;
 
+use super::values::Values;
+
 /// An entity tag: `"tag"`, or `W/"tag"` if it is weak.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntityTag {
@@ -57,11 +59,14 @@ impl EntityTag {
 
     /// Returns the value of an ETag header.
     pub fn to_header(&self) -> HeaderValue {
-        let mut value = String::with_capacity(self.tag.len() + 4);
-        value.push_str(if self.weak { "W/\"" } else { "\"" });
-        value.push_str(&self.tag);
-        value.push('"');
-        HeaderValue::try_from(value).expect("a tag holds only etagc, all of which a value may hold")
+        self.write(&mut Values::with_capacity(self.tag.len() + 4))
+    }
+
+    /// Writes the value of an ETag header.
+    pub fn write(&self, values: &mut Values) -> HeaderValue {
+        let start = if self.weak { "W/\"" } else { "\"" };
+        let value = values.join(&[start, &self.tag, "\""]);
+        value.expect("a tag holds only etagc, all of which a value may hold")
     }
 }
 
@@ -127,12 +132,11 @@ impl EntityTags {
 }
 
 /// Returns the value of a Repr-Digest header: `sha-256=:…:` (RFC 9530 section 3, RFC 8941 byte sequence).
-pub fn repr_digest(sha256: &Sha256) -> HeaderValue {
-    let mut value = String::with_capacity(64);
-    value.push_str("sha-256=:");
-    STANDARD.encode_string(sha256.0, &mut value);
-    value.push(':');
-    HeaderValue::try_from(value).expect("base64 is ASCII")
+pub fn repr_digest(sha256: &Sha256, values: &mut Values) -> HeaderValue {
+    let mut digits = [0; 44];
+    STANDARD.encode_slice(sha256.0, &mut digits).expect("44 digits write 32 bytes");
+    let digits = str::from_utf8(&digits).expect("base64 is ASCII");
+    values.join(&["sha-256=:", digits, ":"]).expect("base64 is ASCII")
 }
 
 #[cfg(test)]
@@ -181,7 +185,11 @@ mod tests {
         // SHA-256 of nothing.
         let empty: Sha256 =
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855".parse().unwrap();
-        assert_eq!(repr_digest(&empty), "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:");
+        let mut values = Values::with_capacity(0);
+        assert_eq!(
+            repr_digest(&empty, &mut values),
+            "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:"
+        );
         assert_eq!(
             EntityTag::of(&empty).to_header(),
             "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\""

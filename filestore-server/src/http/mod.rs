@@ -3,6 +3,7 @@
 
 pub mod date;
 pub mod etag;
+pub mod values;
 pub mod conditional;
 pub mod range;
 pub mod query;

@@ -131,7 +131,7 @@ impl Default for Options {
 /// connections were cut after that.
 ///
 /// A connection for which its address has no share left in `shares` is answered 503 and closed. A
-/// request carries its [`Peer`] in its extensions. The service is hyper's; for a warp filter it is
+/// request's body names its [`Peer`]. The service is hyper's; for a warp filter it is
 /// `TowerToHyperService::new(warp::service(filter))`. A panic ends only its own connection.
 pub async fn serve<S, B>(
     listener: Listener,

@@ -35,7 +35,7 @@ impl From<UnixListener> for Listener {
     }
 }
 
-/// The other end of a connection, in the extensions of its requests.
+/// The other end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
     /// A TCP address: the client's, or the proxy's in front.

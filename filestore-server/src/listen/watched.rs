@@ -123,8 +123,7 @@ where
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         self.activity.begin();
-        let mut request = request.map(|inner| RequestBody::new(inner, &self.activity));
-        request.extensions_mut().insert(self.peer);
+        let request = request.map(|inner| RequestBody::new(inner, self.peer, &self.activity));
         Reply { future: self.service.call(request), running: Some(Running(self.activity.clone())) }
     }
 }
@@ -222,17 +221,24 @@ impl<B: Body> Body for ResponseBody<B> {
     }
 }
 
-/// The body of a request: hyper's, and a record of whether it was read to its end.
+/// The body of a request: hyper's, the end of the connection that sends it, and a record of whether it was
+/// read to its end.
 #[derive(Debug)]
 pub struct RequestBody {
     inner: Incoming,
+    peer: Peer,
     activity: Arc<Activity>,
 }
 
 impl RequestBody {
-    fn new(inner: Incoming, activity: &Arc<Activity>) -> Self {
+    fn new(inner: Incoming, peer: Peer, activity: &Arc<Activity>) -> Self {
         activity.set_body_unread(!inner.is_end_stream());
-        Self { inner, activity: activity.clone() }
+        Self { inner, peer, activity: activity.clone() }
+    }
+
+    /// Returns the other end of the connection that the request came on.
+    pub fn peer(&self) -> Peer {
+        self.peer
     }
 }
 

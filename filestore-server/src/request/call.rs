@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use filestore_core::admin::Health;
 use filestore_core::keys::{ApiKey, KeyId};
 use filestore_core::receipts::DeletedBy;
 use filestore_core::{FileStore, OrganizationId, Scope};
@@ -16,11 +17,13 @@ use super::signed::{Signed, UploadTerms};
 use crate::audit::{Audit, Audited};
 use crate::config::Config;
 use crate::http::query::Query;
+use crate::listen::Peer;
 use crate::metrics::Metrics;
 use crate::reply::RequestId;
 use crate::routes::table::Route;
 use crate::server::guard::Guard;
 use crate::server::limiter::Limits;
+use crate::server::shared_check::SharedCheck;
 
 /// The state that all requests share.
 #[derive(Debug)]
@@ -39,6 +42,8 @@ pub(crate) struct App {
     pub(crate) audit: Audit,
     /// The limits of requests.
     pub(crate) limits: Limits,
+    /// The check of readiness.
+    pub(crate) readiness: SharedCheck<Health>,
 }
 
 /// The caller on whose behalf a request acts.
@@ -132,6 +137,8 @@ pub(crate) struct Call {
     pub(crate) caller: Caller,
     /// The right that a signed URL gives, if the request shows one.
     pub(crate) signed: Option<Signed>,
+    /// The other end of the connection.
+    pub(crate) peer: Peer,
     /// The client's address, seen through trusted proxies; `None` on the admin socket.
     pub(crate) client: Option<IpAddr>,
     /// The method of the request.
@@ -220,6 +227,7 @@ mod tests {
             metrics: Metrics::new(),
             audit: Audit::default(),
             limits: Limits::default(),
+            readiness: SharedCheck::default(),
         };
         let call = Call {
             app: Arc::new(app),
@@ -227,6 +235,7 @@ mod tests {
             route: None,
             caller: Caller::nobody(),
             signed: None,
+            peer: Peer::Unix,
             client: None,
             method: Method::GET,
             headers: HeaderMap::from_iter([(AUTHORIZATION, "Bearer secret".parse().unwrap())]),

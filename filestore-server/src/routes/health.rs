@@ -24,12 +24,12 @@ async fn alive(_: Arc<Call>) -> Result<Response, Failure> {
 }
 
 async fn ready(call: Arc<Call>) -> Result<Response, Failure> {
-    let health = call.store().check().await;
+    let health = call.app.readiness.run(|| call.store().check()).await;
     let well = health.is_good();
     let mut shown = ReadyReply::new(
         if well { "ready" } else { "not ready" },
-        state(&call, health.database, "the database"),
-        state(&call, health.storage, "the storage"),
+        state(&call, &health.database, "the database"),
+        state(&call, &health.storage, "the storage"),
     );
 
     shown.providers = providers(&call).await;
@@ -71,7 +71,7 @@ async fn last_scrub(call: &Call) -> Option<FsckSummary> {
 }
 
 /// Describes the state of a part; the reason of a failure goes to the log.
-fn state(call: &Call, checked: Result<()>, name: &str) -> String {
+fn state(call: &Call, checked: &Result<()>, name: &str) -> String {
     match checked {
         Ok(()) => "ok".to_owned(),
         Err(error) => {

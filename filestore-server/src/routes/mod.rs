@@ -19,6 +19,7 @@ pub(crate) mod metrics;
 
 use std::sync::Arc;
 
+pub(crate) use files::direct;
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 

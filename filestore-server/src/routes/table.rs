@@ -22,6 +22,17 @@ pub(crate) struct Route {
     folder: Folder,
     /// The right that a caller must have.
     pub(crate) need: Need,
+    /// The read that the route is, if it is one that needs no walk through the filters.
+    pub(crate) read: Option<Read>,
+}
+
+/// A read of a file: most of what is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// The stored bytes.
+    Content,
+    /// A picture made of them.
+    Variant,
 }
 
 /// The folder that a path is in.
@@ -50,8 +61,8 @@ const DELETE: Need = Need::Scope(KeyScope::Delete);
 
 /// All routes, the hot paths first. No path matches two templates.
 pub(crate) static ROUTES: &[Route] = &[
-    Route::new(Method::GET, "/files/{file_id}/{width}/{height}", READ),
-    Route::new(Method::GET, "/files/{file_id}", READ),
+    Route::reading(Read::Variant, "/files/{file_id}/{width}/{height}"),
+    Route::reading(Read::Content, "/files/{file_id}"),
     Route::new(Method::DELETE, "/files/{file_id}", DELETE),
     Route::new(Method::POST, "/files/upload", WRITE),
     Route::new(Method::PUT, "/files/upload", WRITE),
@@ -148,12 +159,18 @@ fn below(path: &str) -> impl Iterator<Item = &'static Route> {
 
 impl Route {
     const fn new(method: Method, template: &'static str, need: Need) -> Self {
-        Self { method, template, folder: Folder::Api, need }
+        Self { method, template, folder: Folder::Api, need, read: None }
+    }
+
+    /// Makes a row of a read of a file.
+    const fn reading(read: Read, template: &'static str) -> Self {
+        let folder = Folder::Api;
+        Self { method: Method::GET, template, folder, need: READ, read: Some(read) }
     }
 
     /// Makes a row of a path beside the API.
     const fn beside(method: Method, template: &'static str, need: Need) -> Self {
-        Self { method, template, folder: Folder::Root, need }
+        Self { method, template, folder: Folder::Root, need, read: None }
     }
 
     /// Returns the position of the row in the table.
@@ -197,10 +214,10 @@ mod tests {
     use std::collections::BTreeSet;
     use std::sync::Arc;
 
-    use filestore_core::FileStore;
+    use filestore_core::{FileStore, NewUpload};
     use http::header::ALLOW;
     use http::{HeaderMap, Request};
-    use http_body_util::Empty;
+    use http_body_util::{BodyExt as _, Empty};
     use hyper::service::Service as _;
     use hyper_util::service::TowerToHyperService;
     use warp::filters::BoxedFilter;
@@ -209,47 +226,59 @@ mod tests {
     use super::*;
     use crate::audit::Audit;
     use crate::config::Config;
+    use crate::listen::Peer;
     use crate::metrics::Metrics;
     use crate::reply::RequestId;
     use crate::request::call::{App, Call, Caller};
-    use crate::routes::routes;
+    use crate::routes::{direct, routes};
     use crate::server::guard::Guard;
     use crate::server::limiter::Limits;
+    use crate::server::shared_check::SharedCheck;
 
     async fn app(base: Base) -> (tempfile::TempDir, Arc<App>) {
         let dir = tempfile::tempdir().unwrap();
         let store = FileStore::open(dir.path()).await.unwrap();
         let (config, guard) = (Config::default(), Guard::default());
         let (metrics, audit) = (Metrics::new(), Audit::default());
-        let limits = Limits::default();
-        (dir, Arc::new(App { store, config, base, guard, metrics, audit, limits }))
+        let (limits, readiness) = (Limits::default(), SharedCheck::default());
+        (dir, Arc::new(App { store, config, base, guard, metrics, audit, limits, readiness }))
     }
 
-    /// Sends a request that carries no route, straight to the filters.
+    /// Makes a call of everybody's.
+    fn call_of(app: &Arc<App>, method: Method, route: Option<&'static Route>) -> Arc<Call> {
+        Arc::new(Call {
+            app: Arc::clone(app),
+            id: RequestId::fresh(),
+            route,
+            caller: Caller::anyone(),
+            signed: None,
+            peer: Peer::Unix,
+            client: None,
+            method,
+            headers: HeaderMap::new(),
+            query: String::new(),
+            audited: None,
+        })
+    }
+
+    /// Sends a request straight to the filters.
+    async fn ask_with(call: Arc<Call>, api: &BoxedFilter<(Response,)>, path: &str) -> Response {
+        let mut request = Request::new(Empty::<bytes::Bytes>::new());
+        *request.method_mut() = call.method.clone();
+        *request.uri_mut() = path.parse().unwrap();
+        request.extensions_mut().insert(call);
+
+        TowerToHyperService::new(warp::service(api.clone())).call(request).await.unwrap()
+    }
+
+    /// Sends a request that carries no route.
     async fn ask(
         app: &Arc<App>,
         api: &BoxedFilter<(Response,)>,
         method: &str,
         path: &str,
     ) -> Response {
-        let mut request = Request::new(Empty::<bytes::Bytes>::new());
-        *request.method_mut() = method.parse().unwrap();
-        *request.uri_mut() = path.parse().unwrap();
-        let call = Call {
-            app: Arc::clone(app),
-            id: RequestId::fresh(),
-            route: None,
-            caller: Caller::anyone(),
-            signed: None,
-            client: None,
-            method: request.method().clone(),
-            headers: HeaderMap::new(),
-            query: String::new(),
-            audited: None,
-        };
-        request.extensions_mut().insert(Arc::new(call));
-
-        TowerToHyperService::new(warp::service(api.clone())).call(request).await.unwrap()
+        ask_with(call_of(app, method.parse().unwrap(), None), api, path).await
     }
 
     /// Returns the methods that the filters allow at a path, by asking with one that nothing has.
@@ -322,6 +351,44 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// Shows a reply as it is sent.
+    async fn shown(reply: Response) -> String {
+        let (head, body) = reply.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        format!("{} {:?} {}", head.status, head.headers, String::from_utf8_lossy(&body))
+    }
+
+    #[tokio::test]
+    async fn a_direct_read_answers_what_the_filters_answer() {
+        let base = Base::of(Some("https://files.example.org/a/b")).unwrap();
+        let (_dir, app) = app(base.clone()).await;
+        let new = NewUpload::new("acme".parse().unwrap(), "gallery".parse().unwrap());
+        let stored = app.store.upload(new, &b"some text"[..]).await.unwrap().file_id.to_string();
+        let api = routes(&base);
+
+        let unknown = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+        let mut paths = Vec::new();
+        for id in [stored.as_str(), unknown, "x", "%2F", ".", "receipt"] {
+            for rest in ["", "/", "/200/200", "/200/200/", "/201/200", "/200/400", "/a/%2F"] {
+                paths.push(format!("/api/v1/files/{id}{rest}"));
+                paths.push(format!("/a/b/api/v1/files/{id}{rest}"));
+            }
+        }
+
+        for (path, method) in
+            paths.iter().flat_map(|path| [(path, Method::GET), (path, Method::HEAD)])
+        {
+            let call = call_of(&app, method.clone(), find(&method, &base, path));
+            let direct = direct::read(&call, path).expect("it is a read of a file").await;
+            let filtered = ask_with(call, &api, path).await;
+            assert_eq!(shown(direct).await, shown(filtered).await, "{method} {path}");
+        }
+        for path in ["/api/v1/files", "/api/v1/files/x/info", "/api/v1/files/upload"] {
+            let call = call_of(&app, Method::GET, find(&Method::GET, &base, path));
+            assert!(direct::read(&call, path).is_none(), "{path}");
         }
     }
 

@@ -26,6 +26,7 @@ use filestore_core::keys::Recency;
 use http::header::HOST;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Version};
+use hyper::body::Body as _;
 use hyper::service::{Service, service_fn};
 use hyper_util::service::TowerToHyperService;
 use tracing::Level;
@@ -40,7 +41,7 @@ use crate::listen::{BriefDrain, Peer, RequestBody};
 use crate::reply::{Failure, RequestId, Unfinished, X_REQUEST_ID};
 use crate::request::call::{App, Call, Caller, Proof};
 use crate::routes::table::Need;
-use crate::routes::{routes, table};
+use crate::routes::{direct, routes, table};
 
 /// Makes the API as hyper's service.
 pub(super) fn service(
@@ -57,7 +58,7 @@ pub(super) fn service(
     service_fn(move |request: Request<RequestBody>| {
         let began = Instant::now();
         let (mut parts, body) = request.into_parts();
-        let mut call = call_of(&app, &mut parts);
+        let mut call = call_of(&app, &mut parts, body.peer());
         let way = match first_look(&mut call, &parts) {
             FirstLook::Enough(admitted) => Way::Now(begin(admitted, call, parts, body, &routes)),
             FirstLook::AskFirst => Way::Later(Box::pin(ask(call, parts, body, routes.clone()))),
@@ -69,6 +70,7 @@ pub(super) fn service(
                 Way::Later(asking) => asking.await,
             };
             let mut response = match reply {
+                Reply::Read(admitted, reply) => admitted.mark(reply.await),
                 Reply::Routed(admitted, reply) => admitted.mark(reply.await?),
                 Reply::Ready(reply) => reply,
             };
@@ -156,16 +158,24 @@ where
     let call = Arc::new(call);
     let unanswered = Unanswered(Some(Arc::clone(&call)));
     let entry = LogEntry::of(&parts);
-    parts.extensions.insert(Arc::clone(&call));
 
     let reply = match admitted {
-        Ok(Admission::Routed(admitted)) => {
-            Reply::Routed(admitted, routes.call(Request::from_parts(parts, body)))
-        }
+        Ok(Admission::Routed(admitted)) => match direct_read(&call, &parts, &body) {
+            Some(reading) => Reply::Read(admitted, reading),
+            None => {
+                parts.extensions.insert(Arc::clone(&call));
+                Reply::Routed(admitted, routes.call(Request::from_parts(parts, body)))
+            }
+        },
         Ok(Admission::Preflight(reply)) => Reply::Ready(reply),
         Err(refusal) => Reply::Ready(turned_away(refusal, &call)),
     };
     Begun { call, unanswered, entry, reply }
+}
+
+/// Begins a read that needs no filters. One with a body, which nobody reads, takes the common way.
+fn direct_read(call: &Arc<Call>, parts: &Parts, body: &RequestBody) -> Option<direct::Reading> {
+    if body.is_end_stream() { direct::read(call, parts.uri.path()) } else { None }
 }
 
 /// A request without a reply so far. A client that goes away takes the future of the reply with it, but
@@ -207,8 +217,9 @@ enum Admission {
     Preflight(Response),
 }
 
-/// The reply to a request: one that the routes will make, or one that is made.
+/// The reply to a request: one that a handler or the routes will make, or one that is made.
 enum Reply<F> {
+    Read(Admitted, direct::Reading),
     Routed(Admitted, F),
     Ready(Response),
 }
@@ -236,7 +247,7 @@ fn admit(call: &mut Call, parts: &Parts) -> Result<Admission, Failure> {
 fn identify(call: &mut Call, parts: &Parts) -> Result<(), Failure> {
     call.take_signature(parts.uri.path())?;
     if call.signed.is_none() {
-        gate::admit(call, parts.extensions.get())?;
+        gate::admit(call)?;
     }
     Ok(())
 }
@@ -275,13 +286,13 @@ fn has_one_host(version: Version, headers: &HeaderMap) -> bool {
     }
 }
 
-fn call_of(app: &Arc<App>, parts: &mut Parts) -> Call {
+fn call_of(app: &Arc<App>, parts: &mut Parts, peer: Peer) -> Call {
     let headers = std::mem::take(&mut parts.headers);
-    let client = match parts.extensions.get() {
-        Some(Peer::Tcp(address)) => {
+    let client = match peer {
+        Peer::Tcp(address) => {
             Some(forwarded::client(address.ip(), &headers, &app.config.trusted_proxies))
         }
-        Some(Peer::Unix) | None => None,
+        Peer::Unix => None,
     };
 
     let route = table::find(&parts.method, &app.base, parts.uri.path());
@@ -293,6 +304,7 @@ fn call_of(app: &Arc<App>, parts: &mut Parts) -> Call {
         route,
         caller: Caller::nobody(),
         signed: None,
+        peer,
         client,
         method: parts.method.clone(),
         headers,

@@ -30,8 +30,8 @@ use crate::routes::table::Need;
 
 /// Lets a request in, or refuses it. Who it is that asks is on the call also when he is refused, for the
 /// audit log.
-pub(super) fn admit(call: &mut Call, peer: Option<&Peer>) -> Result<(), Failure> {
-    if matches!(peer, Some(Peer::Unix)) || !is_closed(&call.app) {
+pub(super) fn admit(call: &mut Call) -> Result<(), Failure> {
+    if call.peer == Peer::Unix || !is_closed(&call.app) {
         call.caller = Caller::anyone();
         return Ok(());
     }

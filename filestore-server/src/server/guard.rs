@@ -78,7 +78,7 @@ impl Guard {
 
     /// Refuses a request that did not mean to reach this server, or not in this way.
     pub(super) fn check(&self, call: &Call, parts: &Parts) -> Result<(), Failure> {
-        let Some(Peer::Tcp(peer)) = parts.extensions.get() else { return Ok(()) };
+        let Peer::Tcp(peer) = call.peer else { return Ok(()) };
         let named = authority_of(&parts.uri, &call.headers);
         if named.is_some_and(|authority| !self.is_own_host(host_of(authority))) {
             return Err(Failure::Misdirected);
@@ -91,7 +91,7 @@ impl Guard {
         if !call.method.is_safe() && !is_listed && self.is_cross_site(&call.headers, authority) {
             return Err(forbidden("a page of another site may change nothing here"));
         }
-        if is_administration(call.route, parts.uri.path()) && !self.is_local(call, *peer, authority)
+        if is_administration(call.route, parts.uri.path()) && !self.is_local(call, peer, authority)
         {
             return Err(forbidden(
                 "without keys, administration is for this machine: use the admin socket or loopback",

@@ -9,6 +9,7 @@ pub(crate) mod guard;
 pub(crate) mod limiter;
 mod metrics_address;
 mod reload;
+pub(crate) mod shared_check;
 mod shared_limits;
 
 use std::io;
@@ -27,6 +28,7 @@ use tokio::time::Instant;
 
 use self::guard::Guard;
 use self::limiter::Limits;
+use self::shared_check::SharedCheck;
 use crate::audit::Audit;
 use crate::config::{Auth, Config, ConfigError};
 use crate::listen::{self, BadTlsFiles, DescriptorBudget, Listener, Options, Shares, Tls};
@@ -187,8 +189,16 @@ impl Server {
         let metrics = Metrics::new();
         let limits = Limits::default();
         limits.set(&config.rate_limits);
-        let app =
-            Arc::new(App { store: store.clone(), config, base, guard, metrics, audit, limits });
+        let app = Arc::new(App {
+            store: store.clone(),
+            config,
+            base,
+            guard,
+            metrics,
+            audit,
+            limits,
+            readiness: SharedCheck::default(),
+        });
 
         let (stopping, stopped) = watch::channel(false);
         let listener = match &tls {

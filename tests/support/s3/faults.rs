@@ -96,6 +96,8 @@ struct Rule {
 enum Left {
     /// So many matching requests are still to meet it.
     Times(usize),
+    /// So many matching requests are still to pass, then each meets it.
+    After(usize),
     /// Each matching request meets it with this probability.
     Chance { probability: f64, random: fastrand::Rng },
 }
@@ -121,6 +123,12 @@ impl Faults {
     /// Every matching request meets `fault`, until [`Faults::clear`].
     pub fn every(&self, on: impl Into<On>, fault: Fault) -> Tally {
         self.next(usize::MAX, on, fault)
+    }
+
+    /// Lets the next `sound` matching requests pass; every one after them meets `fault`, until
+    /// [`Faults::clear`].
+    pub fn after(&self, sound: usize, on: impl Into<On>, fault: Fault) -> Tally {
+        self.add(on.into(), fault, Left::After(sound))
     }
 
     /// Each matching request meets `fault` with `probability` (0 to 1). One `seed` gives one sequence
@@ -186,6 +194,11 @@ impl Left {
             Self::Times(times) => {
                 *times -= 1;
                 true
+            }
+            Self::After(0) => true,
+            Self::After(sound) => {
+                *sound -= 1;
+                false
             }
             Self::Chance { probability, random } => random.f64() < *probability,
         }

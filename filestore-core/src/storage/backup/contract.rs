@@ -15,7 +15,7 @@ use super::{
     BackupBucket, BackupDirectory, Copying, Destination, Entry, EntryKind, FoundHow,
     ManifestWriter, RestoredDirectory, RunClaim, RunKind, Stored, Wanted, blocking,
 };
-use crate::domain::backup::{SnapshotBytes, SnapshotClouds, SnapshotInfo};
+use crate::domain::backup::{BackupOptions, SnapshotBytes, SnapshotInfo};
 use crate::domain::clock::Timestamp;
 use crate::domain::error::{ErrorKind, Result};
 use crate::domain::id::{BlobId, Sha256, SnapshotId, StoreId};
@@ -82,7 +82,7 @@ impl Place {
         std::fs::write(&draft.database, "database").unwrap();
         let database = draft.digest_database()?;
         let mut manifest =
-            ManifestWriter::begin(draft.make_manifest()?, info(id, database), database.sha256)?;
+            ManifestWriter::begin(draft.make_manifest()?, info(id), database.sha256)?;
         let sorted: BTreeMap<_, _> =
             texts.iter().map(|text| (content(text).sha256.0, *text)).collect();
         for (_, text) in sorted {
@@ -177,21 +177,9 @@ pub(super) fn bytes_of(text: &str) -> ByteStream {
     Box::pin(futures_util::stream::iter(pieces))
 }
 
-fn info(id: SnapshotId, database: Copying) -> SnapshotInfo {
-    SnapshotInfo {
-        id,
-        store: "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap(),
-        created_at: Timestamp::from_millis(7),
-        bytes: SnapshotBytes::Copied,
-        clouds: SnapshotClouds::Copied,
-        files: 0,
-        blobs: 0,
-        blob_bytes: 0,
-        elsewhere: 0,
-        damaged: 0,
-        damaged_records: 0,
-        database_bytes: database.size_bytes,
-    }
+pub(super) fn info(id: SnapshotId) -> SnapshotInfo {
+    let store = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
+    SnapshotInfo::empty(id, store, Timestamp::from_millis(7), BackupOptions::default())
 }
 
 async fn text_of(claimed: &dyn Destination, content: Stored) -> Option<Copying> {

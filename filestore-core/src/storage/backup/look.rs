@@ -145,7 +145,7 @@ fn opened(manifest: &Path) -> Result<Option<File>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::backup::{SnapshotBytes, SnapshotClouds, SnapshotInfo};
+    use crate::storage::backup::contract::info;
     use crate::storage::backup::directory::new_file;
     use crate::storage::backup::{BackupDirectory, Entry, EntryKind, ManifestWriter};
 
@@ -157,23 +157,9 @@ mod tests {
 
     /// Writes a snapshot that names every third of 600 digests, and holds every second of those.
     fn snapshot(directory: &BackupDirectory, id: SnapshotId) {
-        let info = SnapshotInfo {
-            id,
-            store: "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap(),
-            created_at: Timestamp::from_millis(7),
-            bytes: SnapshotBytes::Copied,
-            clouds: SnapshotClouds::Copied,
-            files: 0,
-            blobs: 0,
-            blob_bytes: 0,
-            elsewhere: 0,
-            damaged: 0,
-            damaged_records: 0,
-            database_bytes: 0,
-        };
         let draft = directory.make(id).unwrap();
         let file = new_file(&draft.manifest).unwrap();
-        let mut writer = ManifestWriter::begin(file, info, digest(0)).unwrap();
+        let mut writer = ManifestWriter::begin(file, info(id), digest(0)).unwrap();
         for number in (0..600).step_by(3) {
             let kind = if number % 2 == 0 { EntryKind::Held(None) } else { EntryKind::Damaged };
             let entry = Entry { sha256: digest(number), size_bytes: u64::from(number), kind };

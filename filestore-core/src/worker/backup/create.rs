@@ -171,20 +171,8 @@ impl Run<'_> {
         let (draft, options, store) = (Arc::clone(draft), self.options, self.store.id());
         let manifest = blocking(BACKING_UP, move || {
             let copy = draft.digest_database()?;
-            let info = SnapshotInfo {
-                id: draft.id,
-                store,
-                created_at,
-                bytes: options.bytes,
-                clouds: options.clouds,
-                files: 0,
-                blobs: 0,
-                blob_bytes: 0,
-                elsewhere: 0,
-                damaged: 0,
-                damaged_records: 0,
-                database_bytes: copy.size_bytes,
-            };
+            let mut info = SnapshotInfo::empty(draft.id, store, created_at, options);
+            info.database_bytes = copy.size_bytes;
             ManifestWriter::begin(draft.make_manifest()?, info, copy.sha256)
         })
         .await?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use filestore_core::api::ChangeReply;
 use filestore_core::uploads::{PartHints, QuotaReservation, StagedBlob};
 use filestore_core::{
-    Change, CustomMetadata, Edit, Error, FileId, Preconditions, Replacement, Result,
+    Change, CustomMetadata, Edit, Error, FileId, FileRecord, Preconditions, Replacement, Result,
 };
 use http::HeaderMap;
 use http::header::CONTENT_RANGE;
@@ -81,7 +81,10 @@ impl ChangeForm {
         conditions: &Preconditions,
     ) -> Result<()> {
         match part.name() {
-            "file_id" => self.file_id.read(part, fields::parsed).await,
+            "file_id" => {
+                self.file_id.read(part, fields::parsed).await?;
+                self.reserve_for_received(call, conditions).await
+            }
             "make_as_thumbnail" => self.make_as_thumbnail.read(part, fields::flag).await,
             "make_as_ready" => self.make_as_ready.read(part, fields::flag).await,
             "original_name" => {
@@ -118,6 +121,20 @@ impl ChangeForm {
             self.file.set("file", (writer.finish().await?, hints))?;
             self.room = room.into_reservation();
         }
+        Ok(())
+    }
+
+    /// Reserves the room for a file that came before it was known whose place it takes.
+    async fn reserve_for_received(
+        &mut self,
+        call: &Call,
+        conditions: &Preconditions,
+    ) -> Result<()> {
+        let (Some(id), Some((staged, _))) = (self.file_id.get(), self.file.get()) else {
+            return Ok(());
+        };
+        let record = call.store().check_change(*id, &call.caller.scope, conditions).await?;
+        self.room = reserve(call, &record, staged.size_bytes).await?;
         Ok(())
     }
 
@@ -197,12 +214,16 @@ fn without_edit(said: &Edit, change: Change) -> Result<Change> {
 async fn admit(call: &Call, id: FileId, conditions: &Preconditions) -> Result<Incoming> {
     let (store, scope) = (call.store(), &call.caller.scope);
     let record = store.check_change(id, scope, conditions).await?;
-    let (organization, freed) = (&record.organization_id, record.blob.size_bytes);
-    let more = announced_bytes(call, 1).saturating_sub(freed);
-    let reserved = store.uploads().reserve_quota(organization, more).await?;
+    let reserved = reserve(call, &record, announced_bytes(call, 1)).await?;
 
-    let writer = store.uploads().of(organization).stage().await?;
-    Ok(Incoming { writer, room: Room::in_place_of(freed, reserved) })
+    let writer = store.uploads().of(&record.organization_id).stage().await?;
+    Ok(Incoming { writer, room: Room::in_place_of(record.blob.size_bytes, reserved) })
+}
+
+/// Reserves room for those of `bytes` that are more than the record's.
+async fn reserve(call: &Call, record: &FileRecord, bytes: u64) -> Result<Option<QuotaReservation>> {
+    let more = bytes.saturating_sub(record.blob.size_bytes);
+    call.store().uploads().reserve_quota(&record.organization_id, more).await
 }
 
 #[cfg(test)]

@@ -28,9 +28,13 @@ use crate::http::date;
 use crate::http::etag::{EntityTag, repr_digest};
 use crate::http::query::Query;
 use crate::http::range::ByteRange;
+use crate::http::values::Values;
 use crate::reply::{self, Failure, NOSNIFF, cache_control, shared};
 use crate::request::call::Call;
 use crate::routes::filters::{answer, any_of, call, get_or_head, not_allowed};
+
+/// The bytes of a reply's own values, where its file has a name of common length.
+const VALUES_BYTES: usize = 512;
 
 const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
@@ -50,7 +54,7 @@ pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> 
     read.or(any_of([delete.boxed(), rest.boxed()])).unify()
 }
 
-async fn content(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
+pub(super) async fn content(call: Arc<Call>, id: IdSegment) -> Result<Response, Failure> {
     let query = call.query(&["disposition", "v"])?;
     let requested = query.get("disposition").map(str::parse).transpose()?;
     let id: FileId = id.id()?;
@@ -126,11 +130,13 @@ impl ContentRequest<'_> {
         };
 
         let Some(mut response) = self.bytes(span).await? else { return Ok(None) };
-        self.describe(response.headers_mut(), &current);
+        let mut values = Values::with_capacity(VALUES_BYTES);
+        self.describe(response.headers_mut(), &mut values, &current);
         if let Some(value) = range.content_range(blob.size_bytes) {
             response = reply::partial_content(response, value);
         }
-        response.headers_mut().insert(CONTENT_LENGTH, span.len().into());
+        let length = values.format(format_args!("{}", span.len())).expect("digits are ASCII");
+        response.headers_mut().insert(CONTENT_LENGTH, length);
         Ok(Some(response))
     }
 
@@ -145,11 +151,12 @@ impl ContentRequest<'_> {
     fn not_modified(&self, current: &Validators) -> Response {
         let mut response = reply::not_modified();
         let headers = response.headers_mut();
-        self.add_validators(headers, current);
+        let mut values = Values::with_capacity(VALUES_BYTES);
+        self.add_validators(headers, &mut values, current);
         // An edit changes what a cache stored beside the bytes, and not their validators (RFC 9111
         // section 4.3.4).
         if self.record.edited_at.is_some() {
-            headers.insert(CONTENT_DISPOSITION, self.disposition(&self.serving()));
+            headers.insert(CONTENT_DISPOSITION, self.disposition(&self.serving(), &mut values));
         }
         response
     }
@@ -159,37 +166,37 @@ impl ContentRequest<'_> {
         serving::decide(&self.record.mime_type, sniffed, self.requested)
     }
 
-    fn disposition(&self, how: &Serving<'_>) -> HeaderValue {
+    fn disposition(&self, how: &Serving<'_>, values: &mut Values) -> HeaderValue {
         let disposition = how.disposition.to_value(&self.record.original_name);
-        HeaderValue::try_from(disposition).expect("it is ASCII")
+        values.join(&[&disposition]).expect("it is ASCII")
     }
 
     /// Adds the headers that a 200 and a 304 share (section 15.4.5).
-    fn add_validators(&self, headers: &mut HeaderMap, current: &Validators) {
+    fn add_validators(&self, headers: &mut HeaderMap, values: &mut Values, current: &Validators) {
         let blob = &self.record.blob;
-        headers.insert(ETAG, current.etag.to_header());
+        headers.insert(ETAG, current.etag.write(values));
         let cached = cache_control(self.call.window(), self.query.get("v"), &blob.sha256);
         headers.insert(CACHE_CONTROL, cached);
         if let Some(date) = current.last_modified.and_then(LastModified::date) {
-            let modified = HeaderValue::try_from(date::format(date)).expect("a date is ASCII");
-            headers.insert(LAST_MODIFIED, modified);
+            let modified = values.format(format_args!("{}", date::format(date)));
+            headers.insert(LAST_MODIFIED, modified.expect("a date is ASCII"));
         }
     }
 
-    fn describe(&self, headers: &mut HeaderMap, current: &Validators) {
+    fn describe(&self, headers: &mut HeaderMap, values: &mut Values, current: &Validators) {
         // All of a reply's headers, and those of the service around the routes: one growth of the map.
         headers.reserve(14);
-        self.add_validators(headers, current);
+        self.add_validators(headers, values, current);
         let blob = &self.record.blob;
 
         let how = self.serving();
         let octets = HeaderValue::from_static("application/octet-stream");
-        headers.insert(CONTENT_TYPE, HeaderValue::from_str(&how.content_type).unwrap_or(octets));
-        headers.insert(CONTENT_DISPOSITION, self.disposition(&how));
+        headers.insert(CONTENT_TYPE, values.join(&[&how.content_type]).unwrap_or(octets));
+        headers.insert(CONTENT_DISPOSITION, self.disposition(&how, values));
         headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(how.csp));
         headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-        headers.insert(REPR_DIGEST, repr_digest(&blob.sha256));
+        headers.insert(REPR_DIGEST, repr_digest(&blob.sha256, values));
     }
 }
 

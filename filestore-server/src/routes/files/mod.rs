@@ -2,6 +2,7 @@
 
 pub(super) mod variant;
 pub(super) mod content;
+pub(crate) mod direct;
 pub(super) mod upload;
 mod change;
 pub(super) mod batch;

@@ -20,28 +20,34 @@ use super::super::path::{IdSegment, Segment};
 use super::content::{Span, send};
 use crate::http::conditional::{Outcome, Validators, evaluate, if_match_holds};
 use crate::http::etag::EntityTag;
+use crate::http::values::Values;
 use crate::reply::{self, Failure, NOSNIFF, cache_control};
 use crate::request::call::Call;
 use crate::request::fields::flag;
 use crate::routes::filters::{READ_ONLY, answer, call, get_or_head, not_allowed};
 
+/// The bytes of a reply's own values.
+const VALUES_BYTES: usize = 64;
+
 /// Builds `/files/{fileId}/{width}/{height}`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
     let path = warp::path!("files" / IdSegment / Segment / Segment);
-    let read = path.and(get_or_head()).and(call()).then(|id, width, height, call: Arc<Call>| {
-        answer(Arc::clone(&call), variant(call, id, width, height))
-    });
+    let read =
+        path.and(get_or_head()).and(call()).then(|id, width: Segment, height: Segment, call| {
+            let call: Arc<Call> = call;
+            let size = VariantSize::from_path(&width.0, &height.0);
+            answer(Arc::clone(&call), variant(call, id, size))
+        });
     let rest = path.and(not_allowed(READ_ONLY)).map(|_, _, _, reply| reply);
     read.or(rest.boxed()).unify()
 }
 
-async fn variant(
+pub(super) async fn variant(
     call: Arc<Call>,
     id: IdSegment,
-    width: Segment,
-    height: Segment,
+    size: Result<VariantSize>,
 ) -> Result<Response, Failure> {
-    let size = VariantSize::from_path(&width.0, &height.0)?;
+    let size = size?;
     let query = call.query(&["fit", "animated", "v"])?;
     let fit = query.get("fit").map(str::parse).transpose()?.unwrap_or_default();
     let motion = motion(&call, query.get("animated"))?;
@@ -77,6 +83,7 @@ async fn respond(
         let message = "a variant has a weak tag, which If-Match never matches";
         return Err(Error::new(ErrorKind::PreconditionFailed, message).into());
     }
+    let mut values = Values::with_capacity(VALUES_BYTES);
     let mut response = if has_variants && not_modified(&call.headers, &tag) {
         reply::not_modified()
     } else {
@@ -88,14 +95,15 @@ async fn respond(
                 Err(error) => return Err(error.into()),
             },
         };
-        let Some(response) = picture(call, record, variant).await? else { return Ok(None) };
+        let Some(response) = picture(call, record, variant, &mut values).await? else {
+            return Ok(None);
+        };
         response
     };
 
     let headers = response.headers_mut();
-    let tag =
-        HeaderValue::try_from(tag).map_err(|e| Error::internal("writing an entity tag", e))?;
-    headers.insert(ETAG, tag);
+    let tag = values.join(&[&tag]);
+    headers.insert(ETAG, tag.expect("a tag holds only what a value may hold"));
     headers.insert(CACHE_CONTROL, cache_control(call.window(), version, &record.blob.sha256));
     Ok(Some(response))
 }
@@ -125,6 +133,7 @@ async fn picture(
     call: &Call,
     record: &FileRecord,
     variant: Variant,
+    values: &mut Values,
 ) -> Result<Option<Response>, Failure> {
     let (mut response, mime, length) = match variant {
         Variant::WebP(bytes) => {
@@ -138,8 +147,11 @@ async fn picture(
     };
 
     let headers = response.headers_mut();
+    // All of a reply's headers, and those of the service around the routes: one growth of the map.
+    headers.reserve(14);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(mime));
-    headers.insert(CONTENT_LENGTH, length.into());
+    let length = values.format(format_args!("{length}")).expect("digits are ASCII");
+    headers.insert(CONTENT_LENGTH, length);
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(CSP_SANDBOX));
     headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
     Ok(Some(response))

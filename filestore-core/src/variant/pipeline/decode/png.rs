@@ -2,17 +2,19 @@
 //!
 //! Called directly, not through `image`: text chunks are skipped instead of kept, a colour profile
 //! inflates no further than a profile can be, and of a damaged file the rows before the damage are
-//! shown.
+//! shown. Rows of usual pictures are decoded by ourselves, in [`png`](crate::variant::png), behind the
+//! crate's header.
 
 use std::io::{BufRead, Seek};
+use std::ops::ControlFlow;
 
 use png::{
-    ColorType, Decoder, DecodingError, InterlaceInfo, Limits, Reader, Transformations,
-    splat_interlaced_row,
+    BitDepth, ColorType, Decoder, DecodingError, Info, InterlaceInfo, Limits, Reader,
+    Transformations, splat_interlaced_row,
 };
 
 use super::rows::Rows;
-use super::{Decoded, MAX_PROFILE_BYTES, check_same_size};
+use super::{Decoded, MAX_PROFILE_BYTES, check_same_size, usual_or};
 use crate::domain::error::{Error, Result};
 use crate::domain::record::Dimensions;
 use crate::variant::geometry::Geometry;
@@ -21,6 +23,7 @@ use crate::variant::pipeline::header::{Header, PngHeader};
 use crate::variant::pipeline::image_file::ImageFile;
 use crate::variant::pipeline::refusal::{corrupt, over_memory};
 use crate::variant::pixels::{Layout, Pixels};
+use crate::variant::png::{Shape, rows as usual_rows};
 
 /// The bytes that the decoder may hold besides rows: an inflated profile and the chunk it came in.
 const CHUNK_BYTES: usize = 2 * MAX_PROFILE_BYTES;
@@ -48,14 +51,62 @@ pub(super) fn decode(
     if let Some(frame) = reader.info().frame_control {
         check_same_size(header, frame.width as usize, frame.height as usize)?;
     }
-    let mut rows = Rows::new(header.stored, layout, wanted);
+    let usual = if is_usual(reader.info()) { usual(image, header, layout, wanted) } else { None };
+    let profile = profile(&reader);
+    let usual = usual.map(|rows| Decoded::of_rows(rows, profile.clone())).transpose()?;
+    usual_or(image, usual, || {
+        let rows = Rows::new(header.stored, layout, wanted);
+        by_the_crate(image, reader, rows).and_then(|rows| Decoded::of_rows(rows, profile))
+    })
+}
+
+/// Decodes the rows with the png crate, up to the last one that shows.
+fn by_the_crate<R: BufRead + Seek>(
+    image: &ImageFile<'_>,
+    mut reader: Reader<R>,
+    mut rows: Rows,
+) -> Result<Rows> {
     let mut row = vec![0; rows.row_bytes()];
     while !rows.is_complete() {
         let read = reader.read_row(&mut row).map_err(|error| explain(image, error))?;
         read.ok_or_else(|| corrupt("a row is missing"))?;
         rows.push(&row);
     }
-    Decoded::of_rows(rows, profile(&reader))
+    Ok(rows)
+}
+
+/// Returns true if the stored samples are those that are shown.
+fn is_usual(info: &Info<'_>) -> bool {
+    info.bit_depth == BitDepth::Eight
+        && info.color_type != ColorType::Indexed
+        && info.trns.is_none()
+        && !info.interlaced
+}
+
+/// Decodes the rows of a usual picture by ourselves; `None` if its rows are too long, or anything is wrong.
+fn usual(
+    image: &ImageFile<'_>,
+    header: &Header,
+    layout: Layout,
+    wanted: &[Geometry],
+) -> Option<Rows> {
+    let Dimensions { width, height } = header.stored;
+    let channels = layout.channels();
+    let shape = Shape { width: width as usize, height: height as usize, channels };
+    if !shape.fits() {
+        return None;
+    }
+
+    let mut rows = Rows::new(header.stored, layout, wanted);
+    let outcome = usual_rows(image.reader(), shape, |row| {
+        rows.push(row);
+        if rows.is_complete() && !rows.is_last() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    outcome.ok().map(|()| rows)
 }
 
 /// Decodes the rows that come before the damage in a file, or before its end; `None` if there are

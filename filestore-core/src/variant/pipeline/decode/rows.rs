@@ -83,6 +83,11 @@ impl Rows {
         self.next >= self.rows.first + self.rows.length
     }
 
+    /// Returns true once the picture's last row has come.
+    pub(super) fn is_last(&self) -> bool {
+        self.next >= self.stored.height
+    }
+
     /// Passes over the next row.
     pub(super) fn skip(&mut self) {
         self.next += 1;
