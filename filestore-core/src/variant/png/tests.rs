@@ -36,7 +36,7 @@ fn encoded(shape: Shape, pixels: &[u8], filter: Filter) -> Vec<u8> {
 }
 
 fn decoded(file: &[u8], shape: Shape) -> Result<Vec<u8>, Broken> {
-    let mut pixels = Vec::new();
+    let mut pixels: Vec<u8> = Vec::new();
     rows(Cursor::new(file), shape, |row| {
         pixels.extend_from_slice(row);
         ControlFlow::Continue(())
@@ -84,8 +84,8 @@ proptest! {
     ) {
         let shape = Shape { width, height, channels };
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut stored = Vec::new();
-        let mut expected = Vec::new();
+        let mut stored: Vec<u8> = Vec::new();
+        let mut expected: Vec<u8> = Vec::new();
         let mut above = vec![0; shape.row_bytes()];
         for filter in &filters[..height] {
             let mut row: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(above.len()).collect();
@@ -97,7 +97,7 @@ proptest! {
         }
 
         let mut unfilter = Unfilter::new(shape);
-        let mut seen = Vec::new();
+        let mut seen: Vec<u8> = Vec::new();
         for group in stored.chunks(GROUP * (1 + shape.row_bytes())) {
             let flow = unfilter.undo(group, |row| {
                 seen.extend_from_slice(row);
