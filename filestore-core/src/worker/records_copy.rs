@@ -23,6 +23,8 @@ use std::sync::Arc;
 use super::Progress;
 use crate::domain::config::StoreConfig;
 use crate::domain::error::Result;
+#[cfg(not(feature = "postgres"))]
+use crate::domain::error::{Error, ErrorKind};
 
 /// The outcome of a copy of records.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,9 +81,9 @@ pub async fn are_records_copied(_: &Path, _: &StoreConfig) -> Result<bool> {
 }
 
 #[cfg(not(feature = "postgres"))]
-pub(super) fn without_postgres() -> crate::Error {
+pub(super) fn without_postgres() -> Error {
     let message = "records cannot be copied to PostgreSQL: this program was built without the feature postgres";
-    crate::Error::new(crate::ErrorKind::Unusable, message).with_field("metadata")
+    Error::new(ErrorKind::Unusable, message).with_field("metadata")
 }
 
 #[cfg(feature = "postgres")]
