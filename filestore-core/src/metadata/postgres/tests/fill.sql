@@ -44,3 +44,12 @@ BEGIN
         EXECUTE one.definition;
     END LOOP;
 END $$;
+
+-- Not a plain ANALYZE, which takes other schemas along: those of tests that end meanwhile.
+CREATE OR REPLACE FUNCTION analyze_tables() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE one record;
+BEGIN
+    FOR one IN SELECT tablename FROM pg_tables WHERE schemaname = current_schema() LOOP
+        EXECUTE 'ANALYZE ' || quote_ident(one.tablename);
+    END LOOP;
+END $$;

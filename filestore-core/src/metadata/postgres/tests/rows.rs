@@ -147,7 +147,8 @@ impl Table {
     async fn filled(schema: &Schema, files: u64) -> Self {
         let table = Self::of(&schema.options(), files).await;
         table.client.batch_execute(FILL).await.unwrap();
-        table.client.batch_execute(&format!("SELECT fill(1, {files}); ANALYZE")).await.unwrap();
+        let filling = format!("SELECT fill(1, {files}); SELECT analyze_tables()");
+        table.client.batch_execute(&filling).await.unwrap();
         table
     }
 
