@@ -160,13 +160,14 @@ where
     let entry = LogEntry::of(&parts);
 
     let reply = match admitted {
-        Ok(Admission::Routed(admitted)) => match direct_read(&call, &parts, &body) {
-            Some(reading) => Reply::Read(admitted, reading),
-            None => {
+        Ok(Admission::Routed(admitted)) => {
+            if let Some(reading) = direct_read(&call, &parts, &body) {
+                Reply::Read(admitted, reading)
+            } else {
                 parts.extensions.insert(Arc::clone(&call));
                 Reply::Routed(admitted, routes.call(Request::from_parts(parts, body)))
             }
-        },
+        }
         Ok(Admission::Preflight(reply)) => Reply::Ready(reply),
         Err(refusal) => Reply::Ready(turned_away(refusal, &call)),
     };
