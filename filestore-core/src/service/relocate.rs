@@ -42,6 +42,7 @@ enum Effect {
     /// It is that of a file elsewhere, if its lifecycle lets it go there.
     Relocated,
     /// There is none: who serves the file stays the same, and only the holder of its bytes is another one.
+    #[cfg(feature = "postgres")]
     Rehoused,
 }
 
@@ -136,6 +137,7 @@ impl Inner {
 
     /// Moves the blob of `record` from the data directory to `backend`, the backend of LOCAL. The file may be in any
     /// state, and stays in it. `owner` renews the note of the write while the move goes on.
+    #[cfg(feature = "postgres")]
     pub(crate) async fn rehouse_blob(
         self: &Arc<Self>,
         record: &FileRecord,
@@ -248,6 +250,7 @@ impl Inner {
         let now = self.now();
         let state = match effect {
             Effect::Relocated => record.state.move_to(self.stores.location(target)),
+            #[cfg(feature = "postgres")]
             Effect::Rehoused => Ok(record.state),
         };
         let Ok(state) = state else { return Ok(Moved::Lost) };
