@@ -1,6 +1,7 @@
 //! What operators see of a server: `/metrics` and the audit log.
 
 use std::path::Path;
+use std::time::Duration;
 
 use filestore_core::Scope;
 use filestore_core::keys::{KeyScope, NewKey};
@@ -60,8 +61,7 @@ async fn the_metrics_count_requests_by_route_and_status() {
 
 #[tokio::test]
 async fn what_waits_is_measured_with_its_age() {
-    let server =
-        TestServer::start_with(|config| config.store.blob_grace = std::time::Duration::ZERO).await;
+    let server = TestServer::start_with(|config| config.store.blob_grace = Duration::ZERO).await;
     let id = server.upload("12345").ok().await.file_id;
     server.change(&id).file("other").send().await.expect(200);
 
@@ -236,24 +236,46 @@ async fn a_deletion_of_many_is_on_record_with_what_became_of_each() {
 async fn work_that_goes_on_is_on_record_with_its_end() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("audit.jsonl");
-    let server =
-        TestServer::start_with_sqlite(|config| config.audit_log = Some(path.clone())).await;
+    let server = TestServer::start_with_sqlite(|config| {
+        config.audit_log = Some(path.clone());
+        config.store.purge_grace = Duration::from_millis(500);
+    })
+    .await;
 
+    // A run that has something to remove needs the turn to write, which another has.
     let database = server.data_dir().join("metadata.sqlite3");
     let holder = rusqlite::Connection::open(database).expect("the database");
-    holder.execute_batch("BEGIN IMMEDIATE").expect("the turn to write");
+    let mut held = 0;
+    eventually("a deleted file is there while the turn is held", async || {
+        let id = server.upload("12345").ok().await.file_id;
+        server.delete(&id).await.expect(200);
+        held += 1;
+        holder.execute_batch("BEGIN IMMEDIATE").expect("the turn to write");
+        let count = holder.query_row("SELECT count(*) FROM files", (), |row| row.get::<_, i64>(0));
+        if count.expect("a count") > 0 {
+            return Some(());
+        }
+        holder.execute_batch("ROLLBACK").expect("the end of the turn");
+        None
+    })
+    .await;
+    eventually("the file is due", async || {
+        let plan = server.store().admin().purge_plan().await.expect("a plan");
+        (plan.purged > 0).then_some(())
+    })
+    .await;
 
     let stream = UnixStream::connect(server.data_dir().join("admin.sock")).await.expect("a socket");
     let run = "POST /api/v1/admin/purge/run HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n";
     let mut wire = Wire::over(stream);
     wire.send(run).await;
-    let begun = lines(&path, 1).await.remove(0);
+    let begun = lines(&path, held + 1).await.remove(held);
     assert_eq!(begun["actor"], "admin_socket");
     assert_ne!(begun["result"], "done");
 
     holder.execute_batch("ROLLBACK").expect("the end of the turn");
     assert_eq!(wire.reply().await.status, 200);
-    let ended = lines(&path, 2).await.remove(1);
+    let ended = lines(&path, held + 2).await.remove(held + 1);
     assert_eq!((&ended["result"], &ended["request_id"]), (&json!("done"), &begun["request_id"]));
     assert_eq!(ended["action"], "POST /admin/purge/run");
 }
