@@ -34,10 +34,7 @@ struct Scene {
 impl Scene {
     async fn start() -> Self {
         let s3 = S3Server::start().await;
-        let mut remote = Remote::at(&s3);
-        remote.config.timeout = Duration::from_millis(500);
-        remote.config.io_timeout = Duration::from_millis(500);
-        remote.config.retries = 1;
+        let remote = Remote::at(&s3).given_up_on_after(Duration::from_millis(500));
 
         let neighbour = Neighbour::start().await;
         let server = serve_with(&[&remote], |config| {
@@ -73,7 +70,7 @@ impl Scene {
         .await
     }
 
-    /// Whatever is listed must be whole.
+    /// Asserts that each listed snapshot is whole; returns how many there are.
     async fn every_snapshot_is_whole(&self) -> usize {
         let backups = Backups::at_provider(&self.remote.config).await.unwrap();
         let listed = backups.list().await.unwrap();

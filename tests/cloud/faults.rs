@@ -20,10 +20,7 @@ async fn impatient(
     s3: &S3Server,
     adjust: impl FnOnce(&mut filestore_server::Config),
 ) -> (TestServer, Remote, Neighbour) {
-    let mut remote = Remote::at(s3);
-    remote.config.timeout = Duration::from_millis(500);
-    remote.config.io_timeout = Duration::from_millis(500);
-    remote.config.retries = 1;
+    let remote = Remote::at(s3).given_up_on_after(Duration::from_millis(500));
 
     let neighbour = Neighbour::start().await;
     let server = serve_with(&[&remote], |config| {

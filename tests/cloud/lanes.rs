@@ -11,10 +11,7 @@ use crate::suite::{serve_with, sync_all};
 
 /// A server with a provider that is to fail, which is given up on quickly, and a healthy one.
 async fn with_two(failing: &S3Server, healthy: &S3Server) -> (TestServer, Remote, Remote) {
-    let mut one = Remote::at(failing);
-    one.config.timeout = Duration::from_secs(2);
-    one.config.io_timeout = Duration::from_secs(2);
-    one.config.retries = 1;
+    let one = Remote::at(failing).given_up_on_after(Duration::from_secs(2));
     let other = Remote::at(healthy);
 
     let server = serve_with(&[&one, &other], |config| {

@@ -1,7 +1,7 @@
 //! Three servers behind nginx, on PostgreSQL and three nodes of Garage, as processes, under load: each part is
 //! killed or stopped and comes back, while an oracle keeps what was acknowledged. `tests/services/cluster/run` runs it.
 //!
-//! What may fail meanwhile, and how: 502 and 503 with `Retry-After`, those of nginx too, as the shipped
+//! These may fail meanwhile: 502 and 503 with `Retry-After`, those of nginx too, as the shipped
 //! configuration writes them; 409 for a retry whose first try still runs; a connection that
 //! breaks, or that a client gives up. All of it is tried again; nothing that was acknowledged is lost
 //! or changed, and nobody does anything but start what was killed.

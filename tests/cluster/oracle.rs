@@ -1,4 +1,4 @@
-//! What was acknowledged.
+//! The oracle: all that was acknowledged.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -26,13 +26,13 @@ impl Content {
 /// The state of a file as far as it was acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// It has this content.
+    /// There, with this content.
     There(Content),
     /// A replace was not answered: it has the one or the other.
     Either(Content, Content),
     /// A delete was not answered.
     MayBeDeleted(Content),
-    /// It is deleted.
+    /// Deleted.
     Deleted,
 }
 

@@ -1,6 +1,7 @@
 //! A place at a provider, of one test alone.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use filestore_core::domain::provider::{OptionValue, ProviderCode, ProviderConfig};
 use futures_util::TryStreamExt;
@@ -98,6 +99,14 @@ impl Remote {
         }
 
         Self { config, operator: operator.expect("a client") }
+    }
+
+    /// Has the service give up on a call after so long, and make it twice at the most.
+    #[must_use]
+    pub fn given_up_on_after(mut self, timeout: Duration) -> Self {
+        (self.config.timeout, self.config.io_timeout) = (timeout, timeout);
+        self.config.retries = 1;
+        self
     }
 
     /// Returns the provider's code.

@@ -39,9 +39,9 @@ pub(crate) enum Moved {
 /// The effect of a move on the state of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
-    /// It is that of a file elsewhere, if its lifecycle lets it go there.
+    /// The state of a file elsewhere, if its lifecycle lets it go there.
     Relocated,
-    /// There is none: who serves the file stays the same, and only the holder of its bytes is another one.
+    /// None: the file is served from where it was, and only the holder of its bytes is another one.
     #[cfg(feature = "postgres")]
     Rehoused,
 }

@@ -6,7 +6,7 @@
 //! providers; `files_copy` moves those of the data directory afterwards.
 //!
 //! # Crash safety
-//! Where the configuration names a backend of LOCAL, it is tried out before anything is touched.
+//! A backend of LOCAL that the configuration names is tried out before anything is touched.
 //! 1. The schema is made, with a mark that lets no server open it.
 //! 2. Rows are copied, a page in a transaction, each table in the order of its keys.
 //! 3. Every row is read again from both databases, and compared. A table that differs is emptied, and

@@ -11,13 +11,14 @@
 //! IPv6 address counts by its /64, which is what one subscriber gets.
 //!
 //! # Several servers
-//! Where others work on the same store, each tells once in a second what its clients have used, and takes what they
+//! Servers of one store tell each other once in a second what their clients have used, and each takes what they
 //! have used elsewhere out of its own buckets (`shared_limits`). A bucket may come to owe as much as a quota: so a
 //! client that spends a quota on each server within that second is let in the less afterwards. Requests under way are
 //! counted by each server for itself.
 //!
 //! # Locking
-//! One lock for keys, one for addresses, held for a look-up. The buckets are bounded: full ones are
+//! One lock for keys, one for addresses, held for a look-up, and beside other servers once a second for a walk
+//! over all buckets. The buckets are bounded: full ones are
 //! forgotten, once a second at most, and while there are too many others, newcomers share one.
 
 use std::collections::HashMap;

@@ -56,7 +56,7 @@ pub struct Server {
     stopping: watch::Sender<bool>,
     accepting: Vec<JoinHandle<usize>>,
     workers: Workers,
-    /// What tells other servers of the limits of requests.
+    /// The task that tells other servers of uses of limits.
     sharing: JoinSet<()>,
     /// The checks of providers, dropped with the server: a stop does not wait for a silent provider.
     probes: JoinSet<()>,

@@ -1,4 +1,4 @@
-//! What clients have used of their limits of requests, told from server to server.
+//! Uses of limits: the requests of clients, told from server to server.
 //!
 //! # Bound
 //! A server tells once in a while, in one row, and reads what others told in the last seconds. It knows the rows that
@@ -24,7 +24,7 @@ const FORGET: &str =
 /// Requests of clients, by their names.
 pub(super) type Uses = Vec<(String, u64)>;
 
-/// What one server has told and heard.
+/// The account of one server: how often it told, and the last of each other one that it heard.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     number: i64,

@@ -81,7 +81,7 @@ pub(super) struct Member {
     pub(super) gone_after: Duration,
     joined_at: Instant,
     secrets: Mutex<SecretsVersion>,
-    /// What was told and heard of the limits of requests.
+    /// The account of uses of limits, as this server told and heard them.
     pub(super) rates: Mutex<Told>,
     /// Asks for a look at the servers' table, and for another one at the secrets.
     pub(super) look: Notify,

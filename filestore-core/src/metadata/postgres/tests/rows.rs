@@ -135,7 +135,7 @@ struct Table {
     files: u64,
 }
 
-/// What a statement did.
+/// The rows that a statement touched, and its time.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     rows: usize,
