@@ -135,6 +135,8 @@ fn show(records: Option<&CopiedRecords>, files: Option<&CopiedFiles>, out: Outpu
         "moved_files": files.map(|files| files.files),
         "moved_bytes": files.map(|files| files.bytes),
         "failed": files.map(|files| files.failed),
+        "failures": files.map(failures_of),
+        "damaged": files.map(damaged_of),
         "is_complete": files.map(|files| files.is_complete),
     });
     out.data(&shown, |_| Vec::new(), |_| text(records, files))?;
@@ -143,16 +145,27 @@ fn show(records: Option<&CopiedRecords>, files: Option<&CopiedFiles>, out: Outpu
         out.note("start the server with metadata = \"postgres://…\" in its configuration");
         return Ok(Exit::Done);
     };
-    if files.is_complete {
-        out.note("start the servers, each with an empty data directory or with this one");
-        return Ok(Exit::Done);
+    out.note(if files.is_complete {
+        "start the servers, each with an empty data directory or with this one"
+    } else {
+        "some files are still in the data directory: mend them (`filestore fsck`) or delete them, and give the command \
+         again; until then a server needs postgres.only_server = true"
+    });
+    for row in &files.damaged {
+        let reason = Failure::refused(plain(&row.reason));
+        out.failure(&reason.doing(format!("cannot move {}", plain(&row.row))));
     }
-    out.note(
-        "some files are still in the data directory: mend them (`filestore fsck`) or delete them, and give the \
-         command again; until then a server needs postgres.only_server = true",
-    );
-    let named: Vec<_> = files.failures.iter().cloned().map(WorkFailure::from).collect();
-    Ok(Exit::Refused.max(failures("move", &named, files.failed, out)))
+    let is_complete = if files.is_complete { Exit::Done } else { Exit::Refused };
+    Ok(is_complete.max(failures("move", &failures_of(files), files.failed, out)))
+}
+
+fn failures_of(files: &CopiedFiles) -> Vec<WorkFailure> {
+    files.failures.iter().cloned().map(WorkFailure::from).collect()
+}
+
+fn damaged_of(files: &CopiedFiles) -> Vec<serde_json::Value> {
+    let shown = files.damaged.iter().map(|row| json!({ "row": row.row, "reason": row.reason }));
+    shown.collect()
 }
 
 fn former(copied: &CopiedRecords) -> String {

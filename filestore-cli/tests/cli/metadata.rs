@@ -135,3 +135,50 @@ fn a_copy_that_is_killed_while_files_move_goes_on_and_loses_none() {
         assert_eq!(text(&output.stdout), format!("file {number}"), "{}", text(&output.stderr));
     }
 }
+
+#[cfg(feature = "postgres")]
+#[test]
+fn a_damaged_record_is_named_by_a_copy_and_its_exit_status_says_so() {
+    let Some((address, password)) = address() else { return };
+    let bench = Bench::new(Way::Direct);
+    bench.upload("sound.txt", "sound", &[]);
+    let id = bench.upload("damaged.txt", "damaged", &[]);
+
+    let (schema, house) = (format!("cli_damaged_{}", std::process::id()), bench.path("house"));
+    let toml = format!(
+        "durability = \"process\"\nmetadata = \"{address}\"\n[postgres]\nschema = \"{schema}\"\n\
+         password = \"${{FILESTORE_DATABASE_PASSWORD}}\"\n[local]\nbackend = \"house\"\n\
+         [[providers]]\ncode = \"house\"\nscheme = \"fs\"\noptions.root = \"{}\"\n",
+        house.display()
+    );
+    let config = bench.write("filestore.toml", toml).display().to_string();
+    let from = format!("sqlite:{}", bench.data_dir().display());
+    let copy = |more: &[&str]| {
+        filestore(&bench.path(""))
+            .args(["metadata", "copy", "--from", &from, "--config", &config])
+            .args(more)
+            .env("FILESTORE_DATABASE_PASSWORD", &password)
+            .output()
+            .unwrap()
+    };
+    let first = copy(&["--leave-files"]);
+    assert!(first.status.success(), "{}", text(&first.stderr));
+
+    let psql = std::env::var("FILESTORE_TEST_POSTGRES_PROGRAMS").unwrap() + "/psql";
+    let harm = format!("UPDATE {schema}.files SET organization_id = 'a b' WHERE file_id = '{id}'");
+    let server = std::env::var("FILESTORE_TEST_POSTGRES").unwrap();
+    let harmed = std::process::Command::new(psql).args(["-X", "-q", "-c", &harm, &server]).output();
+    assert_eq!(text(&harmed.unwrap().stderr), "");
+
+    let output = copy(&["--json"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains(&format!("cannot move file {id}")), "{said}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["moved_files"], &report["failed"]), (&1.into(), &1.into()), "{report}");
+    assert_eq!(report["damaged"][0]["row"], format!("file {id}"), "{report}");
+
+    let output = copy(&[]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("1 failed"), "{}", text(&output.stdout));
+}

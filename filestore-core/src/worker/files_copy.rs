@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use super::Progress;
 use crate::domain::config::StoreConfig;
+use crate::domain::damage::DamagedRow;
 use crate::domain::error::Result;
 use crate::domain::report::WorkFailure;
 
@@ -28,10 +29,12 @@ pub struct CopiedFiles {
     pub bytes: u64,
     /// True if nothing of the store is left in the data directory: any number of servers can start.
     pub is_complete: bool,
-    /// Files that could not be moved; a later run attempts them again.
+    /// Files that could not be moved, damaged records included; a later run attempts them again.
     pub failed: u64,
-    /// The first failures, 100 at most.
+    /// The first files that failed, 100 at most.
     pub failures: Vec<WorkFailure>,
+    /// The first records that cannot be read, 100 at most: where their bytes are is not known.
+    pub damaged: Vec<DamagedRow>,
 }
 
 /// Moves all files whose bytes are in the data directory `dir` to the backend of LOCAL that `config` names, which
@@ -69,6 +72,7 @@ mod moving {
     use crate::FileStore;
     use crate::domain::clock::Timestamp;
     use crate::domain::config::{MetadataPlace, StoreConfig};
+    use crate::domain::damage::DamagedRow;
     use crate::domain::error::{Error, ErrorKind, Result};
     use crate::domain::id::FileId;
     use crate::domain::provider::ProviderCode;
@@ -83,6 +87,9 @@ mod moving {
 
     /// Records looked at in one query.
     const PAGE: usize = 200;
+
+    /// Damaged records that are listed.
+    const LISTED: usize = 100;
 
     /// The most dropped blobs whose grace period is ended at once. Those of the last minutes alone wait for it.
     const WAITING: usize = 100_000;
@@ -161,7 +168,9 @@ mod moving {
             self.copied.is_complete = metadata.blobs_at(&local, 1).await?.is_empty()
                 && !metadata.keeps_dropped(&local).await?;
             let mut copied = self.copied;
-            (copied.failures, copied.failed) = self.failures.into_parts();
+            let (listed, failed) = self.failures.into_parts();
+            copied.failures = listed;
+            copied.failed += failed;
             Ok(copied)
         }
 
@@ -222,9 +231,18 @@ mod moving {
                     None
                 }
                 WalkedFile::Damaged { file_id, reason } => {
-                    tracing::warn!(%file_id, %reason, "a damaged record was passed over");
+                    self.note_damaged(&file_id, &reason);
                     None
                 }
+            }
+        }
+
+        /// Notes a record that cannot be read. The walk has logged it.
+        fn note_damaged(&mut self, file_id: &str, reason: &str) {
+            self.copied.failed += 1;
+            if self.copied.damaged.len() < LISTED {
+                let row = DamagedRow::new(format!("file {file_id}"), &reason);
+                self.copied.damaged.push(row);
             }
         }
 

@@ -226,6 +226,28 @@ async fn a_damaged_file_is_named_and_stays_while_the_others_move() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_record_is_a_failure_of_the_move_and_is_named() {
+    let home = Home::new();
+    let store = home.sqlite().await;
+    upload(&store, "42", b"sound").await;
+    let damaged = upload(&store, "42", b"behind a damaged record").await;
+    close(store).await;
+    home.copy_records().await;
+
+    let id = damaged.file_id;
+    home.schema.run(&format!("UPDATE files SET organization_id = 'a b' WHERE file_id = '{id}'"));
+    let copied = home.copy_files().await;
+    assert_eq!((copied.files, copied.failed, copied.is_complete), (1, 1, false), "{copied:?}");
+    assert_eq!(copied.damaged.len(), 1, "{copied:?}");
+    assert_eq!(copied.damaged[0].row, format!("file {id}"));
+    assert!(!copied.damaged[0].reason.is_empty());
+
+    home.schema.run(&format!("UPDATE files SET organization_id = '42' WHERE file_id = '{id}'"));
+    let copied = home.copy_files().await;
+    assert_eq!((copied.files, copied.failed, copied.is_complete), (1, 0, true), "{copied:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_backend_or_beside_a_server_nothing_moves() {
     let home = Home::new();
     let store = home.sqlite().await;
