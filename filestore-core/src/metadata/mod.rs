@@ -50,7 +50,7 @@ pub use inspection::{
 pub use intents::Intents;
 pub use keys::Keys;
 pub use purges::Purges;
-pub use servers::{Company, SecretsVersion, Servers};
+pub use servers::{Company, SecretsVersion, Servers, ShownWork};
 pub use signatures::Signatures;
 pub use syncs::Syncs;
 pub use types::{

@@ -26,6 +26,15 @@ pub struct SecretsVersion {
     pub as_of: Instant,
 }
 
+/// What another server shows of work that it alone does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownWork {
+    /// The name of the entry.
+    pub name: String,
+    /// The state of the work, in the words of those who do it.
+    pub shown: String,
+}
+
 /// The servers that work on one database. The defaults are those of an engine that one process has for itself.
 #[async_trait]
 pub trait Servers: Send + Sync + 'static {
@@ -64,6 +73,24 @@ pub trait Servers: Send + Sync + 'static {
     async fn leave(&self, name: &str, owner: &str) -> Result<()> {
         let _ = (name, owner);
         Ok(())
+    }
+
+    /// Shows the other servers how far the work of an entry has come. Returns true if one of them wants it to stop.
+    async fn show(&self, name: &str, owner: &str, shown: &str) -> Result<bool> {
+        let _ = (name, owner, shown);
+        Ok(false)
+    }
+
+    /// Lists what other servers show of entries whose names begin with `prefix`: those of servers that are not gone.
+    async fn shown(&self, prefix: &str) -> Result<Vec<ShownWork>> {
+        let _ = prefix;
+        Ok(Vec::new())
+    }
+
+    /// Tells the run that has an entry to stop, whichever server does it; false if there is no such entry.
+    async fn tell_to_stop(&self, name: &str) -> Result<bool> {
+        let _ = name;
+        Ok(false)
     }
 
     /// Tells the other servers how many requests clients have made here since the last call, and returns how many

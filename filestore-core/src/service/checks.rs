@@ -12,10 +12,14 @@ use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 
 use super::Inner;
-use super::under_way::{Entered, Entry};
+use super::under_way::{Entered, Entry, ShownToOthers};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::fsck::FsckRunning;
 use crate::metadata::CheckName;
+
+/// The entries of the check that was asked for, and of the scrub.
+const ASKED: &str = "check";
+const SCRUB: &str = "scrub";
 
 /// The checks of a store. All clones are the same register.
 #[derive(Clone, Default)]
@@ -102,16 +106,16 @@ impl Checks {
         RegisteredCheck { register, progress, entry: None, _wish: wish, _turn: turn }
     }
 
-    /// Describes the check under way, if there is one.
+    /// Describes the check under way here, if there is one.
     pub(crate) fn running(&self) -> Option<FsckRunning> {
         self.0.running.lock().as_ref().map(|progress| progress.describe())
     }
 
-    /// Tells the check under way to stop; false if none is.
+    /// Tells the check under way here to stop; false if none is.
     pub(crate) fn stop(&self) -> bool {
         let running = self.0.running.lock();
         let Some(progress) = &*running else { return false };
-        progress.is_told_to_stop.store(true, Ordering::Relaxed);
+        progress.stop();
         true
     }
 }
@@ -121,25 +125,67 @@ impl Inner {
     /// way on any.
     pub(crate) async fn begin_asked_check(&self) -> Result<RegisteredCheck> {
         let mut check = self.checks.begin_asked().await?;
-        match self.enter("check".to_owned()).await? {
+        match self.enter(ASKED.to_owned()).await? {
             Entered::Alone(entry) => check.entry = entry,
             Entered::Elsewhere => {
                 let message = "a check of the store is under way on another server";
                 return Err(Error::new(ErrorKind::Conflict, message));
             }
         }
+        check.show().await?;
         Ok(check)
     }
 
     /// Enters a scrub; `None` while another check is under way here, or a scrub on another server.
     pub(crate) async fn begin_scrub(&self) -> Result<Option<RegisteredCheck>> {
         let Some(mut check) = self.checks.begin_scrub() else { return Ok(None) };
-        match self.enter("scrub".to_owned()).await? {
+        match self.enter(SCRUB.to_owned()).await? {
             Entered::Alone(entry) => check.entry = entry,
             Entered::Elsewhere => return Ok(None),
         }
+        check.show().await?;
         Ok(Some(check))
     }
+
+    /// Describes the check under way on any server, the one that was asked for before a scrub.
+    pub(crate) async fn running_check(&self) -> Result<Option<FsckRunning>> {
+        let here = self.checks.running();
+        if here.as_ref().is_some_and(|running| !running.is_scrub) {
+            return Ok(here);
+        }
+        let asked = self.check_elsewhere(ASKED).await?;
+        if asked.is_some() || here.is_some() {
+            return Ok(asked.or(here));
+        }
+        self.check_elsewhere(SCRUB).await
+    }
+
+    async fn check_elsewhere(&self, name: &str) -> Result<Option<FsckRunning>> {
+        let shown = self.metadata.shown(name).await?;
+        let shown = shown.into_iter().find(|work| work.name == name);
+        Ok(shown.and_then(|work| read(&work.shown, name == SCRUB)))
+    }
+
+    /// Tells the checks under way to stop, on whichever server; false if none is.
+    pub(crate) async fn stop_checks(&self) -> Result<bool> {
+        let here = self.checks.stop();
+        let asked = self.metadata.tell_to_stop(ASKED).await?;
+        let scrub = self.metadata.tell_to_stop(SCRUB).await?;
+        Ok(here || asked || scrub)
+    }
+}
+
+/// Reads what [`CheckProgress`] shows. A later version may show more behind it.
+fn read(shown: &str, is_scrub: bool) -> Option<FsckRunning> {
+    let mut words = shown.split(' ');
+    Some(FsckRunning {
+        is_scrub,
+        part: words.next()?.to_owned(),
+        checked_files: words.next()?.parse().ok()?,
+        checked_bytes: words.next()?.parse().ok()?,
+        checked_names: words.next()?.parse().ok()?,
+        found: words.next()?.parse().ok()?,
+    })
 }
 
 impl CheckProgress {
@@ -178,7 +224,32 @@ impl CheckProgress {
     }
 }
 
+impl ShownToOthers for CheckProgress {
+    fn shown(&self) -> String {
+        let FsckRunning { is_scrub: _, part, checked_files, checked_bytes, checked_names, found } =
+            self.describe();
+        format!("{part} {checked_files} {checked_bytes} {checked_names} {found}")
+    }
+
+    fn stop(&self) {
+        self.is_told_to_stop.store(true, Ordering::Relaxed);
+    }
+}
+
 impl RegisteredCheck {
+    async fn show(&mut self) -> Result<()> {
+        let Some(entry) = &mut self.entry else { return Ok(()) };
+        let progress = Arc::clone(&self.progress);
+        entry.show(progress).await
+    }
+
+    /// Takes the check off, on other servers too before it returns.
+    pub(crate) async fn finish(mut self) {
+        if let Some(entry) = self.entry.take() {
+            entry.finish().await;
+        }
+    }
+
     /// Returns the state that observers see.
     pub(crate) fn progress(&self) -> &CheckProgress {
         &self.progress

@@ -8,11 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::Inner;
-use super::under_way::{Entered, Entry};
+use super::under_way::{Entered, Entry, ShownToOthers};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::id::OrganizationId;
 use crate::domain::provider::ProviderCode;
 use crate::domain::report::MigrateRunning;
+
+/// The beginning of the name of an entry; the organization follows.
+const PREFIX: &str = "migration ";
 
 type Entries = HashMap<OrganizationId, Arc<MigrationProgress>>;
 
@@ -60,29 +63,25 @@ impl Migrations {
         Ok(RegisteredMigration { all: self.clone(), organization, progress, entry: None })
     }
 
-    /// Reports how far the migration of `organization` has come, if one is under way.
-    pub(crate) fn progress(&self, organization: &OrganizationId) -> Option<MigrateRunning> {
+    /// Reports how far the migration of `organization` has come, if one is under way here.
+    fn progress(&self, organization: &OrganizationId) -> Option<MigrateRunning> {
         self.0.lock().get(organization).map(|progress| progress.report())
     }
 
-    /// Reports on every migration under way.
-    pub(crate) fn all(&self) -> Vec<(OrganizationId, MigrateRunning)> {
-        let entries = self.0.lock();
-        let mut all: Vec<_> =
-            entries.iter().map(|(id, progress)| (id.clone(), progress.report())).collect();
-        all.sort_by(|(one, _), (other, _)| one.as_str().cmp(other.as_str()));
-        all
+    /// Reports on every migration under way here.
+    fn all(&self) -> Vec<(OrganizationId, MigrateRunning)> {
+        self.0.lock().iter().map(|(id, progress)| (id.clone(), progress.report())).collect()
     }
 
-    /// Tells the migration of `organization` to stop; false if none is under way.
-    pub(crate) fn stop(&self, organization: &OrganizationId) -> bool {
+    /// Tells the migration of `organization` to stop; false if none is under way here.
+    fn stop(&self, organization: &OrganizationId) -> bool {
         let entries = self.0.lock();
         let Some(progress) = entries.get(organization) else { return false };
         progress.stop();
         true
     }
 
-    /// Tells every migration to stop.
+    /// Tells every migration of this server to stop.
     pub(crate) fn stop_all(&self) {
         for progress in self.0.lock().values() {
             progress.stop();
@@ -98,12 +97,65 @@ impl Inner {
         target: &ProviderCode,
     ) -> Result<RegisteredMigration> {
         let mut registered = self.migrations.begin(organization, target)?;
-        match self.enter(format!("migration {organization}")).await? {
+        match self.enter(name_of(organization)).await? {
             Entered::Alone(entry) => registered.entry = entry,
             Entered::Elsewhere => return Err(under_way(organization, " on another server")),
         }
+        if let Some(entry) = &mut registered.entry {
+            let progress = Arc::clone(&registered.progress);
+            entry.show(progress).await?;
+        }
         Ok(registered)
     }
+
+    /// Reports how far the migration of `organization` has come, if one is under way on any server.
+    pub(crate) async fn running_migration(
+        &self,
+        organization: &OrganizationId,
+    ) -> Result<Option<MigrateRunning>> {
+        if let Some(here) = self.migrations.progress(organization) {
+            return Ok(Some(here));
+        }
+        let name = name_of(organization);
+        let shown = self.metadata.shown(&name).await?;
+        let shown = shown.into_iter().find(|work| work.name == name);
+        Ok(shown.and_then(|work| read(&work.shown)))
+    }
+
+    /// Reports on every migration under way, on any server; on those of this one alone while the database does not
+    /// answer.
+    pub(crate) async fn running_migrations(&self) -> Vec<(OrganizationId, MigrateRunning)> {
+        let mut all = self.migrations.all();
+        for work in self.metadata.shown(PREFIX).await.unwrap_or_default() {
+            let organization = work.name.strip_prefix(PREFIX).and_then(|id| id.parse().ok());
+            all.extend(organization.and_then(|id| Some((id, read(&work.shown)?))));
+        }
+        all.sort_by(|(one, _), (other, _)| one.as_str().cmp(other.as_str()));
+        all
+    }
+
+    /// Tells the migration of `organization` to stop, on whichever server it runs; false if none is under way.
+    pub(crate) async fn stop_migration(&self, organization: &OrganizationId) -> Result<bool> {
+        if self.migrations.stop(organization) {
+            return Ok(true);
+        }
+        self.metadata.tell_to_stop(&name_of(organization)).await
+    }
+}
+
+/// Returns the name of an entry.
+fn name_of(organization: &OrganizationId) -> String {
+    format!("{PREFIX}{organization}")
+}
+
+/// Reads what [`MigrationProgress`] shows. A later version may show more behind it.
+fn read(shown: &str) -> Option<MigrateRunning> {
+    let mut words = shown.split(' ');
+    Some(MigrateRunning {
+        to: words.next()?.parse().ok()?,
+        files: words.next()?.parse().ok()?,
+        bytes: words.next()?.parse().ok()?,
+    })
 }
 
 fn under_way(organization: &OrganizationId, place: &str) -> Error {
@@ -128,10 +180,6 @@ impl MigrationProgress {
         self.is_told_to_stop.load(Ordering::Relaxed)
     }
 
-    fn stop(&self) {
-        self.is_told_to_stop.store(true, Ordering::Relaxed);
-    }
-
     fn report(&self) -> MigrateRunning {
         MigrateRunning {
             to: self.target.clone(),
@@ -141,7 +189,25 @@ impl MigrationProgress {
     }
 }
 
+impl ShownToOthers for MigrationProgress {
+    fn shown(&self) -> String {
+        let MigrateRunning { to, files, bytes } = self.report();
+        format!("{to} {files} {bytes}")
+    }
+
+    fn stop(&self) {
+        self.is_told_to_stop.store(true, Ordering::Relaxed);
+    }
+}
+
 impl RegisteredMigration {
+    /// Takes the migration off, on other servers too before it returns.
+    pub(crate) async fn finish(mut self) {
+        if let Some(entry) = self.entry.take() {
+            entry.finish().await;
+        }
+    }
+
     /// Returns the organization as its files name it.
     pub(crate) fn organization(&self) -> &OrganizationId {
         &self.organization

@@ -258,7 +258,8 @@ impl<'a> Admin<'a> {
         self.runs().migrate(organization, to, options, stop, progress).await
     }
 
-    /// Reports where the organization's files are, and whether a migration is under way.
+    /// Reports where the organization's files are, and how far a migration has come that is under way, on
+    /// whichever server.
     ///
     /// ```no_run
     /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
@@ -294,13 +295,23 @@ impl<'a> Admin<'a> {
         self.runs().migrate_verify(organization, to, progress).await
     }
 
-    /// Tells the migration of the organization that is under way to stop: it finishes its copies and
-    /// returns its report to the caller that runs it. False if none is under way.
-    pub fn migrate_stop(self, organization: OrganizationNumber) -> bool {
-        self.store.migrate_stop(organization)
+    /// Tells the migration of the organization that is under way, on whichever server, to stop: it finishes its
+    /// copies and returns its report to the caller that runs it. False if none is under way. Another server
+    /// hears of it within seconds.
+    ///
+    /// ```no_run
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// if !store.admin().migrate_stop(42.try_into()?).await? {
+    ///     println!("no migration is under way");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn migrate_stop(self, organization: OrganizationNumber) -> Result<bool> {
+        self.store.migrate_stop(organization).await
     }
 
-    /// Tells every migration under way to stop, as at the end of the process.
+    /// Tells every migration of this process to stop, as at its end.
     pub fn migrate_stop_all(self) {
         self.store.migrate_stop_all();
     }
@@ -388,7 +399,7 @@ impl<'a> Admin<'a> {
         self.runs().erase_organization(organization, stop, progress).await
     }
 
-    /// Describes the check under way, and the last results: of the check that was asked for, and of the
+    /// Describes the check under way, on whichever server, and the last results: of the check that was asked for, and of the
     /// scrub of the background.
     ///
     /// ```no_run
@@ -403,10 +414,24 @@ impl<'a> Admin<'a> {
         self.store.fsck_status().await
     }
 
-    /// Tells the check under way to stop; its caller gets a report of what it has seen. False if none is
-    /// under way.
-    pub fn fsck_stop(self) -> bool {
-        self.store.fsck_stop()
+    /// Tells the check under way, on whichever server, to stop; its caller gets a report of what it has seen.
+    /// False if none is under way. Another server hears of it within seconds.
+    ///
+    /// ```no_run
+    /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
+    /// if !store.admin().fsck_stop().await? {
+    ///     println!("no check is under way");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn fsck_stop(self) -> Result<bool> {
+        self.store.fsck_stop().await
+    }
+
+    /// Tells the check of this process to stop, as at its end.
+    pub fn fsck_stop_here(self) {
+        self.store.fsck_stop_here();
     }
 
     /// Lists every provider, inactive ones included, `LOCAL` first.

@@ -34,13 +34,14 @@ impl FileStore {
     /// Looks at everything. A part that cannot be counted because the database does not answer is left
     /// at nothing, and the overview says so.
     pub(crate) async fn overview(&self) -> Overview {
-        let ((database_fault, storage_fault), disk, providers, sync, purge, checks) = tokio::join!(
+        let ((database_fault, storage_fault), disk, providers, sync, purge, checks, migrations) = tokio::join!(
             self.faults(),
             self.disk_space(),
             self.provider_overview(),
             self.sync_status(),
             self.purge_plan(),
             self.fsck_status(),
+            self.inner().running_migrations(),
         );
         let uncounted = [providers.as_ref().err(), sync.as_ref().err(), purge.as_ref().err()];
         let uncounted =
@@ -59,7 +60,7 @@ impl FileStore {
             providers: providers.unwrap_or_else(|_| self.provider_states(Vec::new())),
             sync: sync.unwrap_or_default(),
             purge: purge.unwrap_or_default(),
-            migrations: self.inner().migrations.all(),
+            migrations,
             checks: checks.unwrap_or_default(),
             damage: self.damage(),
         }

@@ -263,7 +263,7 @@ impl Server {
         self.stopping.send_replace(true);
         // Their clients receive the report before the grace period is over.
         self.store.admin().migrate_stop_all();
-        self.store.admin().fsck_stop();
+        self.store.admin().fsck_stop_here();
 
         for task in self.accepting {
             match task.await {

@@ -2,17 +2,32 @@
 
 use std::time::Duration;
 
+use crate::metadata::ShownWork;
+
 use super::fault::Fault;
 use super::sql::Sql;
 
 /// An entry of a server that is gone makes room.
 pub(super) const ENTER: &str = "INSERT INTO under_way AS entry (name, owner) VALUES ($1, $2)
-     ON CONFLICT (name) DO UPDATE SET owner = excluded.owner WHERE NOT EXISTS (
-     SELECT 1 FROM servers WHERE server = split_part(entry.owner, '.', 1)
+     ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, shown = NULL, is_told_to_stop = false
+     WHERE NOT EXISTS (SELECT 1 FROM servers WHERE server = split_part(entry.owner, '.', 1)
      AND epoch::text = split_part(entry.owner, '.', 2)
      AND seen_at > clock_timestamp() - $3::double precision * interval '1 second')";
 
 pub(super) const LEAVE: &str = "DELETE FROM under_way WHERE name = $1 AND owner = $2";
+
+pub(super) const SHOW: &str =
+    "UPDATE under_way SET shown = $3 WHERE name = $1 AND owner = $2 RETURNING is_told_to_stop";
+
+/// Those of servers other than `$3` that live. `chr(1114111)` comes after every text.
+pub(super) const SHOWN: &str = "SELECT name, shown FROM under_way
+     WHERE name >= $1 AND name < $1 || chr(1114111) AND shown IS NOT NULL AND split_part(owner, '.', 1) <> $3
+     AND EXISTS (SELECT 1 FROM servers WHERE server = split_part(owner, '.', 1)
+     AND epoch::text = split_part(owner, '.', 2)
+     AND seen_at > clock_timestamp() - $2::double precision * interval '1 second')
+     ORDER BY name";
+
+pub(super) const TELL_TO_STOP: &str = "UPDATE under_way SET is_told_to_stop = true WHERE name = $1";
 
 pub(super) const CLEAR_ENTRIES: &str = "DELETE FROM under_way";
 
@@ -33,6 +48,30 @@ pub(super) async fn enter(
 pub(super) async fn leave(sql: &Sql, name: &str, owner: &str) -> Result<(), Fault> {
     sql.batch(LAZILY).await?;
     sql.execute(LEAVE, &[&name, &owner]).await.map(drop)
+}
+
+/// Shows how far the work of an entry has come; true if it is to stop.
+pub(super) async fn show(sql: &Sql, name: &str, owner: &str, shown: &str) -> Result<bool, Fault> {
+    sql.batch(LAZILY).await?;
+    let row = sql.first(SHOW, &[&name, &owner, &shown]).await?;
+    Ok(row.map(|row| row.try_get(0)).transpose()?.unwrap_or(false))
+}
+
+/// Lists what other servers show of entries whose names begin with `prefix`.
+pub(super) async fn shown(
+    sql: &Sql,
+    prefix: &str,
+    own: &str,
+    gone_after: Duration,
+) -> Result<Vec<ShownWork>, Fault> {
+    let rows = sql.rows(SHOWN, &[&prefix, &gone_after.as_secs_f64(), &own]).await?;
+    let works =
+        rows.iter().map(|row| Ok(ShownWork { name: row.try_get(0)?, shown: row.try_get(1)? }));
+    works.collect()
+}
+
+pub(super) async fn tell_to_stop(sql: &Sql, name: &str) -> Result<bool, Fault> {
+    Ok(sql.execute(TELL_TO_STOP, &[&name]).await? > 0)
 }
 
 /// Ends all entries.

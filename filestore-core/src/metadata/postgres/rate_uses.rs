@@ -68,12 +68,15 @@ pub(super) async fn exchange(
     number: i64,
     own: &Uses,
 ) -> Result<Vec<Word>, Fault> {
-    if !own.is_empty() {
-        let clients: Vec<&str> = own.iter().map(|(client, _)| client.as_str()).collect();
-        let uses: Result<Vec<i64>, _> = own.iter().map(|(_, uses)| i64::try_from(*uses)).collect();
-        sql.execute(TELL, &[&server, &number, &clients, &uses?]).await?;
-        sql.execute(FORGET, &[]).await?;
-    }
+    let clients: Vec<&str> = own.iter().map(|(client, _)| client.as_str()).collect();
+    let uses: Result<Vec<i64>, _> = own.iter().map(|(_, uses)| i64::try_from(*uses)).collect();
+    sql.execute(TELL, &[&server, &number, &clients, &uses?]).await?;
+    sql.execute(FORGET, &[]).await?;
+    hear(sql, server).await
+}
+
+/// Returns what others tell, and writes nothing.
+pub(super) async fn hear(sql: &Sql, server: &str) -> Result<Vec<Word>, Fault> {
     sql.rows(HEAR, &[&server]).await?.iter().map(word).collect()
 }
 

@@ -31,6 +31,7 @@ const MIGRATIONS: &[Migration] = &[
     // The programs before it end everybody's leases when they start.
     Migration { statements: include_str!("migrations/2.sql"), readable_from: 2 },
     Migration { statements: include_str!("migrations/3.sql"), readable_from: 2 },
+    Migration { statements: include_str!("migrations/4.sql"), readable_from: 2 },
 ];
 
 /// The name of the row of the settings that holds the store's id. A trigger keeps the row as it is.

@@ -77,22 +77,29 @@ impl FileStore {
     ) -> Result<FsckReport> {
         let mut check = Check::begin(self, name, options, entry, stop, progress).await?;
         check.all_parts().await?;
-        check.report().await
+        let report = check.report().await?;
+        check.entry.finish().await;
+        Ok(report)
     }
 
     /// Describes the check under way, and the last results.
     pub(crate) async fn fsck_status(&self) -> Result<FsckStatus> {
         let metadata = &self.inner().metadata;
         Ok(FsckStatus {
-            running: self.inner().checks.running(),
+            running: self.inner().running_check().await?,
             last: metadata.check_run(CheckName::Asked).await?.map(summary),
             scrub: metadata.check_run(CheckName::Scrub).await?.map(summary),
         })
     }
 
-    /// Tells the check under way to stop; false if none is.
-    pub(crate) fn fsck_stop(&self) -> bool {
-        self.inner().checks.stop()
+    /// Tells the checks under way, on whichever server, to stop; false if none is.
+    pub(crate) async fn fsck_stop(&self) -> Result<bool> {
+        self.inner().stop_checks().await
+    }
+
+    /// Tells the check of this server to stop, as at the end of the process.
+    pub(crate) fn fsck_stop_here(&self) {
+        self.inner().checks.stop();
     }
 }
 

@@ -121,7 +121,7 @@ impl<'a> Check<'a> {
     }
 
     /// Makes the report of what is known by now.
-    pub(super) async fn report(self) -> Result<FsckReport> {
+    pub(super) async fn report(&self) -> Result<FsckReport> {
         let metadata = &self.inner().metadata;
         let (run, name) = (&self.run, self.run.name);
 

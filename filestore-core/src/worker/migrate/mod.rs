@@ -128,6 +128,7 @@ impl FileStore {
         run.report.left_bytes = left.bytes;
         run.report.stopped = stop() || run.is_rebound;
         (run.report.failures, run.report.failed) = run.failures.into_parts();
+        run.entry.finish().await;
         Ok(run.report)
     }
 
@@ -139,14 +140,14 @@ impl FileStore {
         }
     }
 
-    /// Reports where the organization's files are, and whether a migration is under way.
+    /// Reports where the organization's files are, and how far a migration has come, on whichever server.
     pub(crate) async fn migrate_status(
         &self,
         organization: OrganizationNumber,
     ) -> Result<MigrateStatus> {
         let number = organization;
         let organization = OrganizationId::from(number);
-        let running = self.inner().migrations.progress(&organization);
+        let running = self.inner().running_migration(&organization).await?;
         let bound = self.inner().metadata.active_binding(number).await?;
         let holdings = self.inner().metadata.holdings(&organization).await?;
 
@@ -158,16 +159,15 @@ impl FileStore {
         })
     }
 
-    /// Tells every migration under way to stop, as at the end of the process.
+    /// Tells every migration of this server to stop, as at the end of the process.
     pub(crate) fn migrate_stop_all(&self) {
         self.inner().migrations.stop_all();
     }
 
-    /// Tells the migration of the organization that is under way to stop: it finishes its copies and
-    /// returns its report to the caller that runs it. False if none is under way.
-    pub(crate) fn migrate_stop(&self, organization: OrganizationNumber) -> bool {
-        let organization = OrganizationId::from(organization);
-        self.inner().migrations.stop(&organization)
+    /// Tells the migration of the organization that is under way, on whichever server, to stop: it finishes its
+    /// copies and returns its report to the caller that runs it. False if none is under way.
+    pub(crate) async fn migrate_stop(&self, organization: OrganizationNumber) -> Result<bool> {
+        self.inner().stop_migration(&OrganizationId::from(organization)).await
     }
 
     /// Returns the organization as files name it, if its new files go to `to`. `Conflict` if they

@@ -65,7 +65,7 @@ fn options(store: &FileStore, json: &[u8]) -> Result<FsckOptions> {
 
 async fn stop(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     expect_nothing(&call, body).await?;
-    call.store().admin().fsck_stop();
+    call.store().admin().fsck_stop().await?;
     shown(&call).await
 }
 

@@ -58,7 +58,7 @@ async fn run(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
 async fn stop(call: Arc<Call>, body: Body) -> Result<Response, Failure> {
     let json = read_json(&call, body).await?;
     let organization = organization(&Object::parse(&json, &["organizationId"])?)?;
-    call.store().admin().migrate_stop(organization);
+    call.store().admin().migrate_stop(organization).await?;
     let status = call.store().admin().migrate_status(organization).await?;
     reply::ok(&MigrateStatus::from(status))
 }

@@ -8,7 +8,7 @@ use crate::domain::id::FileId;
 use crate::metadata::postgres::{
     PostgresMetadata, entries, leftovers, rate_uses, receipts, servers,
 };
-use crate::metadata::{Company, SecretsVersion, Servers};
+use crate::metadata::{Company, SecretsVersion, Servers, ShownWork};
 use crate::tasks;
 
 #[async_trait]
@@ -83,10 +83,54 @@ impl Servers for PostgresMetadata {
             .await
     }
 
+    async fn show(&self, name: &str, owner: &str, shown: &str) -> Result<bool> {
+        if self.engine.member().is_none() {
+            return Ok(false);
+        }
+        let state = (name.to_owned(), owner.to_owned(), shown.to_owned());
+        self.engine
+            .write("showing work", state, |sql, (name, owner, shown)| {
+                Box::pin(entries::show(sql, name, owner, shown))
+            })
+            .await
+    }
+
+    async fn shown(&self, prefix: &str) -> Result<Vec<ShownWork>> {
+        let Some(member) = self.engine.member() else { return Ok(Vec::new()) };
+        let wanted = (prefix, member.name(), member.gone_after);
+        self.engine
+            .read("looking at the work of servers", &wanted, |sql, (prefix, own, gone_after)| {
+                Box::pin(entries::shown(sql, prefix, own, *gone_after))
+            })
+            .await
+    }
+
+    async fn tell_to_stop(&self, name: &str) -> Result<bool> {
+        if self.engine.member().is_none() {
+            return Ok(false);
+        }
+        self.engine
+            .write("telling work to stop", name.to_owned(), |sql, name| {
+                Box::pin(entries::tell_to_stop(sql, name))
+            })
+            .await
+    }
+
     async fn exchange_uses(&self, own: Vec<(String, u64)>) -> Result<Vec<(String, u64)>> {
         let Some(member) = self.engine.member().filter(|member| !member.identity.is_only) else {
             return Ok(Vec::new());
         };
+        if own.is_empty() {
+            let server = member.epoch_name();
+            let words = self
+                .engine
+                .read("hearing of uses of limits", &server, |sql, server| {
+                    Box::pin(rate_uses::hear(sql, server))
+                })
+                .await?;
+            return Ok(member.rates.lock().hear(words));
+        }
+
         let told = (member.epoch_name(), member.rates.lock().next(), own);
         let words = self
             .engine

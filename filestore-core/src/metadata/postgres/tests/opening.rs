@@ -36,14 +36,14 @@ async fn a_newer_schema_is_refused_unless_it_says_that_this_program_can_read_it(
     let (metadata, schema) = fresh();
     metadata.close().await;
     schema
-        .run("INSERT INTO schema_versions VALUES (4, 3); ALTER TABLE files ADD COLUMN later text");
+        .run("INSERT INTO schema_versions VALUES (5, 4); ALTER TABLE files ADD COLUMN later text");
     let older = schema.open();
     let record = put(&older, ready("acme")).await;
     assert_eq!(get(&older, record.file_id).await.as_deref(), Some(&record));
 
-    schema.run("INSERT INTO schema_versions VALUES (5, 4)");
+    schema.run("INSERT INTO schema_versions VALUES (6, 5)");
     let message = refusal(&schema);
-    assert!(message.ends_with("it knows schema 3, the database has 5"), "{message}");
+    assert!(message.ends_with("it knows schema 4, the database has 6"), "{message}");
     put(&older, ready("acme")).await;
 }
 

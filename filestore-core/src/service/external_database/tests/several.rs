@@ -9,7 +9,7 @@ use super::*;
 use crate::domain::binding::NewBinding;
 use crate::domain::error::{Error, Result};
 use crate::domain::fsck::FsckOptions;
-use crate::domain::id::FileId;
+use crate::domain::id::{FileId, OrganizationNumber};
 use crate::domain::key::{KeyScope, KeySecret, NewKey};
 use crate::domain::record::FileRecord;
 use crate::domain::signature::SignedMethod;
@@ -300,6 +300,71 @@ async fn one_server_at_a_time_checks_the_store() {
         }
     };
     timeout(LONG, entered).await.unwrap();
+    cluster.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_server_shows_a_migration_and_can_stop_it() {
+    let cluster = Cluster::of(2).await;
+    let [one, other] = &cluster.stores[..] else { panic!("two") };
+    let organization: OrganizationNumber = 42.try_into().unwrap();
+    let id = organization.into();
+    let running = one.inner.begin_migration(&id, &"far".parse().unwrap()).await.unwrap();
+
+    let status = other.admin().migrate_status(organization).await.unwrap().running.unwrap();
+    assert_eq!((status.to.as_str(), status.files, status.bytes), ("far", 0, 0));
+    let namesake = other.admin().migrate_status(4.try_into().unwrap()).await.unwrap();
+    assert_eq!(namesake.running, None, "42 begins with 4");
+    running.progress().add(7);
+    let shown = async {
+        while other.admin().overview().await.migrations[0].1.bytes != 7 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LONG, shown).await.unwrap();
+
+    assert!(other.admin().migrate_stop(organization).await.unwrap());
+    let stopped = async {
+        while !running.progress().is_told_to_stop() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LONG, stopped).await.unwrap();
+    running.finish().await;
+    assert_eq!(other.admin().migrate_status(organization).await.unwrap().running, None);
+    assert!(!other.admin().migrate_stop(organization).await.unwrap());
+    other.inner.begin_migration(&id, &"far".parse().unwrap()).await.unwrap().finish().await;
+    cluster.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_server_shows_a_check_and_can_stop_it() {
+    let cluster = Cluster::of(2).await;
+    let [one, other] = &cluster.stores[..] else { panic!("two") };
+    let check = one.inner.begin_asked_check().await.unwrap();
+    check.progress().show("blobs", 1, 2, 3);
+    let shown = async {
+        loop {
+            let running = other.admin().fsck_status().await.unwrap().running.unwrap();
+            if running.part == "blobs" {
+                return running;
+            }
+        }
+    };
+    let shown = timeout(LONG, shown).await.unwrap();
+    assert_eq!((shown.checked_files, shown.checked_names, shown.found), (1, 2, 3));
+    assert!(!shown.is_scrub);
+
+    assert!(other.admin().fsck_stop().await.unwrap());
+    let stopped = async {
+        while !check.progress().is_told_to_stop() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LONG, stopped).await.unwrap();
+    check.finish().await;
+    assert_eq!(other.admin().fsck_status().await.unwrap().running, None);
+    assert!(!other.admin().fsck_stop().await.unwrap());
     cluster.close().await;
 }
 
