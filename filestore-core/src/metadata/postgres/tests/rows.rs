@@ -275,6 +275,7 @@ async fn costs_of_a_large_table_to_those_of_a_small_one() {
             many.millis / one.millis
         );
         assert!(many.rows <= case.most, "{}: {} rows", case.name, many.rows);
-        assert!(many.found.total_cmp(&one.found).is_eq(), "{}: not the same work", case.name);
+        // One more pair: the file with which the large store's place got its marker.
+        assert!((many.found - one.found).abs() <= 1.0, "{}: not the same work", case.name);
     }
 }
