@@ -118,7 +118,7 @@ fn organization_of(number: u64) -> String {
 
 /// Returns the organization of the file of a number, as `fill.sql` has it.
 fn owner_of(number: u64) -> String {
-    let organizations = if number / 10 % 2 == 0 { 4 } else { 100 };
+    let organizations = if (number / 10).is_multiple_of(2) { 4 } else { 100 };
     format!("org{}", number / 20 % organizations)
 }
 
