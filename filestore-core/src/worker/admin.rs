@@ -399,8 +399,8 @@ impl<'a> Admin<'a> {
         self.runs().erase_organization(organization, stop, progress).await
     }
 
-    /// Describes the check under way, on whichever server, and the last results: of the check that was asked for, and of the
-    /// scrub of the background.
+    /// Describes the check under way, on whichever server, and the last results: of the check that was asked for,
+    /// and of the scrub of the background.
     ///
     /// ```no_run
     /// # async fn example(store: &filestore_core::FileStore) -> filestore_core::Result<()> {
