@@ -1,9 +1,9 @@
 //! Taking a changed configuration into use while the store is open.
 //!
 //! # Purpose
-//! Limits, lifetimes, the quota, the scrub, the destinations of backups and the providers may change
-//! without a restart. The values that a running part was built with (threads, caches, converters, the way
-//! of flushing) stay until the next opening, and the report names them.
+//! Limits, lifetimes, the quota, the scrub, the destinations of backups, the providers and the secrets that
+//! sign URLs may change without a restart. The values that a running part was built with (threads, caches,
+//! converters, the way of flushing) stay until the next opening, and the report names them.
 //!
 //! # Locking
 //! The configuration and the registry of providers are each replaced as a whole. A use case under way
@@ -27,8 +27,9 @@ pub struct Reloaded {
 
 impl FileStore {
     /// Takes a changed configuration into use: lifetimes, limits, the quota, the settings of the sync and
-    /// the scrub, destinations of backups, providers. A provider whose configuration is the same keeps its
-    /// state; start the lanes of new ones with [`Workers::refresh`](crate::Workers::refresh).
+    /// the scrub, destinations of backups, providers, secrets that sign URLs. A provider whose configuration
+    /// is the same keeps its state; start the lanes of new ones with
+    /// [`Workers::refresh`](crate::Workers::refresh).
     ///
     /// All of it is taken into use or, with an error, nothing: `Unusable` for a value out of its range or
     /// a provider that cannot be opened.
@@ -44,6 +45,7 @@ impl FileStore {
 
         self.inner.staged.limit_to(StagedLimits::from(&config.limits));
         self.inner.stores.replace_providers(providers);
+        self.inner.signing.configure(&config.signing);
         *self.inner.config.write() = Arc::new(config);
 
         self.inner.purge_wanted.notify();
@@ -79,7 +81,6 @@ impl Inner {
             &mut waiting,
         );
         keep(&mut config.variants, &now.variants, "variants", &mut waiting);
-        keep(&mut config.signing.secrets, &now.signing.secrets, "signing.secrets", &mut waiting);
         waiting
     }
 }

@@ -10,7 +10,8 @@
 //! URL is signed. Rotation leaves the old one valid until its last URL has expired.
 //!
 //! # Locking
-//! `secrets` is replaced as a whole and never held across an await. `changing` lets one change of the
+//! The secrets of the configuration and those of the database are each replaced as a whole, and no lock of them is
+//! held across an await. `changing` lets one change of the
 //! secrets run at a time, from reading them to having them in memory.
 
 use std::sync::Arc;
@@ -36,7 +37,7 @@ use crate::tasks;
 /// The secrets of a store.
 #[derive(Debug)]
 pub(super) struct SigningSecrets {
-    configured: Vec<SigningSecret>,
+    configured: RwLock<Arc<[SigningSecret]>>,
     stored: RwLock<Arc<[StoredSecret]>>,
     pub(super) changing: Mutex<()>,
 }
@@ -236,7 +237,7 @@ impl SigningSecrets {
     /// Reads the secrets of a store that is being opened.
     pub(super) async fn load(metadata: &dyn Metadata, config: &SigningConfig) -> Result<Self> {
         let secrets = Self {
-            configured: config.secrets.clone(),
+            configured: RwLock::new(config.secrets.as_slice().into()),
             stored: RwLock::new(Arc::new([])),
             changing: Mutex::new(()),
         };
@@ -249,6 +250,11 @@ impl SigningSecrets {
         let stored = metadata.signing_secrets().await?;
         *self.stored.write() = stored.into();
         Ok(())
+    }
+
+    /// Takes the place of the secrets of the configuration: URLs of those that are gone are refused from now on.
+    pub(super) fn configure(&self, config: &SigningConfig) {
+        *self.configured.write() = config.secrets.as_slice().into();
     }
 
     /// Lets a stored secret sign from `now` on, and the one before it verify until `old_until`.
@@ -278,7 +284,7 @@ impl SigningSecrets {
 
     /// Returns the secret that signs, if there is one: the first of the configuration comes first.
     fn signer(&self) -> Option<SigningSecret> {
-        if let Some(first) = self.configured.first() {
+        if let Some(first) = self.configured.read().first() {
             return Some(first.clone());
         }
         let stored = Arc::clone(&self.stored.read());
@@ -287,8 +293,9 @@ impl SigningSecrets {
 
     /// Returns the secret of the name that verifies at `now`.
     fn find(&self, kid: &str, now: Timestamp) -> Option<SigningSecret> {
-        if let Some(configured) = self.configured.iter().find(|secret| secret.kid() == kid) {
-            return Some(configured.clone());
+        let configured = Arc::clone(&self.configured.read());
+        if let Some(secret) = configured.iter().find(|secret| secret.kid() == kid) {
+            return Some(secret.clone());
         }
         let stored = Arc::clone(&self.stored.read());
         let found = stored.iter().find(|one| one.secret.kid() == kid)?;
@@ -298,7 +305,8 @@ impl SigningSecrets {
     fn list(&self, now: Timestamp) -> Vec<SigningSecretInfo> {
         let signer = self.signer();
 
-        let configured = self.configured.iter().map(|secret| SigningSecretInfo {
+        let configured = Arc::clone(&self.configured.read());
+        let configured = configured.iter().map(|secret| SigningSecretInfo {
             kid: secret.kid().to_owned(),
             is_configured: true,
             signs: signer.as_ref() == Some(secret),
@@ -457,6 +465,28 @@ mod tests {
             old.sign(SignedMethod::Get, path, "", NOW.plus(Duration::from_mins(1)));
         let (path, query) = of_an_application.split_once('?').unwrap();
         assert!(store.signing().verify(SignedMethod::Get, path, query).unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn secrets_of_the_configuration_come_and_go_with_a_reload() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = store_at(dir.path(), &ManualClock::at(NOW)).await;
+        let id = file(&store).await;
+        let sign = async || store.signing().file(id, &Scope::All, &SignFile::content()).await;
+        let stored = sign().await.unwrap();
+
+        let mut config = crate::domain::config::StoreConfig::default();
+        config.signing.secrets = vec![SigningSecret::new("leaked", [1; 32]).unwrap()];
+        assert!(store.reload(config.clone()).await.unwrap().waiting.is_empty());
+        let leaked = sign().await.unwrap();
+        assert!(leaked.path_and_query.contains("kid=leaked"));
+
+        config.signing.secrets = vec![SigningSecret::new("next", [2; 32]).unwrap()];
+        store.reload(config).await.unwrap();
+        assert_eq!(check(&store, &leaked).unwrap_err().kind(), ErrorKind::SignatureInvalid);
+        let next = sign().await.unwrap();
+        assert!(next.path_and_query.contains("kid=next"));
+        assert!(check(&store, &next).is_ok() && check(&store, &stored).is_ok());
     }
 
     #[tokio::test]
