@@ -26,7 +26,7 @@ pub struct SecretsVersion {
     pub as_of: Instant,
 }
 
-/// What another server shows of work that it alone does.
+/// Work that one server does alone, as it shows it to the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownWork {
     /// The name of the entry.

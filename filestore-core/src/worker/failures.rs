@@ -5,7 +5,7 @@ use crate::domain::id::FileId;
 use crate::domain::report::WorkFailure;
 
 /// Failures that a report lists at most.
-const LISTED: usize = 100;
+pub(super) const LISTED: usize = 100;
 
 /// Failures that the report of a verification lists at most.
 const LISTED_TO_AUDITORS: usize = 10_000;

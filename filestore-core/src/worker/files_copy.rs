@@ -81,15 +81,12 @@ mod moving {
     use crate::service::relocate::Moved;
     use crate::storage::DataDir;
     use crate::worker::Progress;
-    use crate::worker::failures::{Audience, Failures};
+    use crate::worker::failures::{Audience, Failures, LISTED};
     use crate::worker::lane::while_renewing;
     use crate::worker::sync::meter;
 
     /// Records looked at in one query.
     const PAGE: usize = 200;
-
-    /// Damaged records that are listed.
-    const LISTED: usize = 100;
 
     /// The most dropped blobs whose grace period is ended at once. Those of the last minutes alone wait for it.
     const WAITING: usize = 100_000;

@@ -7,12 +7,28 @@ use crate::metadata::ShownWork;
 use super::fault::Fault;
 use super::sql::Sql;
 
+/// SQL that tells whether the server of `$owner` was seen within the last `$secs` seconds.
+macro_rules! lives {
+    ($owner:literal, $secs:literal) => {
+        concat!(
+            "EXISTS (SELECT 1 FROM servers WHERE server = split_part(",
+            $owner,
+            ", '.', 1) AND epoch::text = split_part(",
+            $owner,
+            ", '.', 2) AND seen_at > clock_timestamp() - ",
+            $secs,
+            "::double precision * interval '1 second')"
+        )
+    };
+}
+
 /// An entry of a server that is gone makes room.
-pub(super) const ENTER: &str = "INSERT INTO under_way AS entry (name, owner) VALUES ($1, $2)
+pub(super) const ENTER: &str = concat!(
+    "INSERT INTO under_way AS entry (name, owner) VALUES ($1, $2)
      ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, shown = NULL, is_told_to_stop = false
-     WHERE NOT EXISTS (SELECT 1 FROM servers WHERE server = split_part(entry.owner, '.', 1)
-     AND epoch::text = split_part(entry.owner, '.', 2)
-     AND seen_at > clock_timestamp() - $3::double precision * interval '1 second')";
+     WHERE NOT ",
+    lives!("entry.owner", "$3")
+);
 
 pub(super) const LEAVE: &str = "DELETE FROM under_way WHERE name = $1 AND owner = $2";
 
@@ -20,14 +36,18 @@ pub(super) const SHOW: &str =
     "UPDATE under_way SET shown = $3 WHERE name = $1 AND owner = $2 RETURNING is_told_to_stop";
 
 /// Those of servers other than `$3` that live. `chr(1114111)` comes after every text.
-pub(super) const SHOWN: &str = "SELECT name, shown FROM under_way
+pub(super) const SHOWN: &str = concat!(
+    "SELECT name, shown FROM under_way
      WHERE name >= $1 AND name < $1 || chr(1114111) AND shown IS NOT NULL AND split_part(owner, '.', 1) <> $3
-     AND EXISTS (SELECT 1 FROM servers WHERE server = split_part(owner, '.', 1)
-     AND epoch::text = split_part(owner, '.', 2)
-     AND seen_at > clock_timestamp() - $2::double precision * interval '1 second')
-     ORDER BY name";
+     AND ",
+    lives!("owner", "$2"),
+    " ORDER BY name"
+);
 
-pub(super) const TELL_TO_STOP: &str = "UPDATE under_way SET is_told_to_stop = true WHERE name = $1";
+pub(super) const TELL_TO_STOP: &str = concat!(
+    "UPDATE under_way SET is_told_to_stop = true WHERE name = $1 AND ",
+    lives!("owner", "$2")
+);
 
 pub(super) const CLEAR_ENTRIES: &str = "DELETE FROM under_way";
 
@@ -70,8 +90,13 @@ pub(super) async fn shown(
     works.collect()
 }
 
-pub(super) async fn tell_to_stop(sql: &Sql, name: &str) -> Result<bool, Fault> {
-    Ok(sql.execute(TELL_TO_STOP, &[&name]).await? > 0)
+/// Asks that the work of an entry stops; false if no server that lives has such an entry.
+pub(super) async fn tell_to_stop(
+    sql: &Sql,
+    name: &str,
+    gone_after: Duration,
+) -> Result<bool, Fault> {
+    Ok(sql.execute(TELL_TO_STOP, &[&name, &gone_after.as_secs_f64()]).await? > 0)
 }
 
 /// Ends all entries.

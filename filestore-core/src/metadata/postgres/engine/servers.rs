@@ -106,12 +106,11 @@ impl Servers for PostgresMetadata {
     }
 
     async fn tell_to_stop(&self, name: &str) -> Result<bool> {
-        if self.engine.member().is_none() {
-            return Ok(false);
-        }
+        let Some(member) = self.engine.member() else { return Ok(false) };
+        let wanted = (name.to_owned(), member.gone_after);
         self.engine
-            .write("telling work to stop", name.to_owned(), |sql, name| {
-                Box::pin(entries::tell_to_stop(sql, name))
+            .write("telling work to stop", wanted, |sql, (name, gone_after)| {
+                Box::pin(entries::tell_to_stop(sql, name, *gone_after))
             })
             .await
     }

@@ -109,8 +109,13 @@ async fn what_a_server_has_under_way_is_its_own_while_it_lives_and_anybodys_once
     assert!(other.claim_purges(theirs, &local(), at(1), 9).await.unwrap().is_empty());
     assert!(other.claim_blobs(theirs, &local(), 9).await.unwrap().is_empty());
     assert!(!other.enter("a migration", &others).await.unwrap());
+    assert!(other.tell_to_stop("a migration").await.unwrap());
+    assert!(one.show("a migration", &owner, "half of it").await.unwrap(), "it is told to stop");
+    assert_eq!(other.shown("a ").await.unwrap().len(), 1);
 
     forget_to_see(&schema, "one");
+    assert!(!other.tell_to_stop("a migration").await.unwrap(), "nobody would hear it");
+    assert_eq!(other.shown("a ").await.unwrap(), []);
     assert!(other.enter("a migration", &others).await.unwrap(), "without waiting for anybody");
     assert_eq!(other.end_gone(at(50)).await.unwrap(), 1);
     assert_eq!(other.end_gone(at(50)).await.unwrap(), 0);
