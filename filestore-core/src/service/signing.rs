@@ -10,9 +10,9 @@
 //! URL is signed. Rotation leaves the old one valid until its last URL has expired.
 //!
 //! # Locking
-//! The secrets of the configuration and those of the database are each replaced as a whole, and no lock of them is
-//! held across an await. `changing` lets one change of the
-//! secrets run at a time, from reading them to having them in memory.
+//! The secrets of the configuration and those of the database are each replaced as a whole, and no lock
+//! of them is held across an await. `changing` lets one change of the stored ones run at a time, from
+//! reading them to having them in memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -252,7 +252,7 @@ impl SigningSecrets {
         Ok(())
     }
 
-    /// Takes the place of the secrets of the configuration: URLs of those that are gone are refused from now on.
+    /// Replaces the secrets of the configuration: URLs of those that are gone are refused from now on.
     pub(super) fn configure(&self, config: &SigningConfig) {
         *self.configured.write() = config.secrets.as_slice().into();
     }
@@ -293,8 +293,7 @@ impl SigningSecrets {
 
     /// Returns the secret of the name that verifies at `now`.
     fn find(&self, kid: &str, now: Timestamp) -> Option<SigningSecret> {
-        let configured = Arc::clone(&self.configured.read());
-        if let Some(secret) = configured.iter().find(|secret| secret.kid() == kid) {
+        if let Some(secret) = self.configured.read().iter().find(|secret| secret.kid() == kid) {
             return Some(secret.clone());
         }
         let stored = Arc::clone(&self.stored.read());

@@ -20,8 +20,7 @@ impl Server {
 
     /// Takes what `config` changed into use: the store's limits, lifetimes and quota, the scrub and the
     /// destinations of backups, limits of requests, providers, secrets that sign URLs, and the certificate and
-    /// key of TLS.
-    /// Requests under way end as they began.
+    /// key of TLS. Requests under way end as they began.
     ///
     /// A configuration that cannot be used changes nothing, and the error says why. The rest (addresses,
     /// access, timeouts of connections, durability, caches) keeps its value until a restart, and the log
