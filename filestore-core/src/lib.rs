@@ -148,7 +148,7 @@ pub use self::{
         BatchItem, ByteStream, Change, Changed, Edit, FilePage, FileStore, FileStoreBuilder,
         IfMatch, ListRequest, NewBatch, NewUpload, Opened, Preconditions, Replacement,
     },
-    storage::DataDir,
+    storage::{DataDir, LocalBlob, SendFile},
     variant::Fit,
     worker::Workers,
 };

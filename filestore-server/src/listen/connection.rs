@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::body::Body;
 use hyper::server::conn::http1;
 use hyper::service::Service;
@@ -17,6 +18,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 use super::activity::{Activity, PhaseTimeouts};
+use super::send_file::SendQueue;
 use super::socket::{Peer, Stream};
 use super::traffic::Traffic;
 use super::watched::{RequestBody, WatchedService, WatchedSocket};
@@ -107,14 +109,16 @@ pub(super) async fn run<S, B>(
 ) where
     S: Service<Request<RequestBody>, Response = Response<B>>,
     S::Error: Into<BoxError>,
-    B: Body + 'static,
+    B: Body<Data = Bytes> + 'static,
     B::Error: Into<BoxError>,
 {
     let activity = Arc::new(Activity::new(Arc::clone(&connections.traffic)));
     let _registered = connections.register(&activity);
 
-    let mut service = WatchedService { service, peer, activity: activity.clone() };
-    let mut socket = WatchedSocket::new(stream, activity.clone());
+    let files = stream.takes_files().then(Arc::<SendQueue>::default);
+    let mut service =
+        WatchedService { service, peer, activity: activity.clone(), files: files.clone() };
+    let mut socket = WatchedSocket::new(stream, activity.clone(), files);
     let mut timeouts = PhaseTimeouts::new(&options);
 
     let ended = loop {
@@ -188,7 +192,7 @@ async fn attend<S, B>(
 where
     S: Service<Request<RequestBody>, Response = Response<B>>,
     S::Error: Into<BoxError>,
-    B: Body + 'static,
+    B: Body<Data = Bytes> + 'static,
     B::Error: Into<BoxError>,
 {
     let mut told = false;

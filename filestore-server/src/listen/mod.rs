@@ -35,6 +35,7 @@
 mod activity;
 mod connection;
 mod descriptors;
+mod send_file;
 mod shares;
 mod socket;
 mod tls;
@@ -49,6 +50,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::body::Body;
 use hyper::service::Service;
 use hyper::{Request, Response};
@@ -58,6 +60,7 @@ use tokio::time::{sleep, timeout};
 
 use connection::{Connections, run};
 pub use descriptors::{DescriptorBudget, descriptor_limit, raise_descriptor_limit};
+pub(crate) use send_file::SentFile;
 pub use shares::Shares;
 use socket::Stream;
 pub use socket::{Listener, Peer};
@@ -143,8 +146,7 @@ where
     S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + 'static,
     S::Future: Send + 'static,
     S::Error: Into<BoxError>,
-    B: Body + Send + 'static,
-    B::Data: Send,
+    B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
     let shares = Shares::new(options.max_connections_per_address, Vec::new());
@@ -165,8 +167,7 @@ where
     S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + 'static,
     S::Future: Send + 'static,
     S::Error: Into<BoxError>,
-    B: Body + Send + 'static,
-    B::Data: Send,
+    B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
     listener.bound_unsent();

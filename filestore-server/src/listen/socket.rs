@@ -2,11 +2,14 @@
 
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+#[cfg(target_os = "linux")]
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::tls::{Tls, TlsConnection};
@@ -122,6 +125,63 @@ impl Stream {
         };
         // The read will meet the error as well.
         readable.map(drop)
+    }
+
+    /// Tells whether bytes of a file can go to the socket as they are: not beneath TLS.
+    pub(super) fn takes_files(&self) -> bool {
+        match self {
+            Self::Tcp(_) | Self::Unix(_) => true,
+            Self::Tls(_) => false,
+        }
+    }
+
+    /// Calls `send` with the socket until it does not fail with [`io::ErrorKind::WouldBlock`].
+    /// [`io::ErrorKind::Unsupported`] beneath TLS.
+    pub(super) fn poll_send(
+        &self,
+        cx: &mut Context<'_>,
+        mut send: impl FnMut(BorrowedFd<'_>) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            let sent = match self {
+                Self::Tcp(stream) => {
+                    ready!(stream.poll_write_ready(cx))?;
+                    stream.try_io(Interest::WRITABLE, || send(stream.as_fd()))
+                }
+                Self::Unix(stream) => {
+                    ready!(stream.poll_write_ready(cx))?;
+                    stream.try_io(Interest::WRITABLE, || send(stream.as_fd()))
+                }
+                Self::Tls(_) => Err(io::ErrorKind::Unsupported.into()),
+            };
+            match sent {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                sent => return Poll::Ready(sent),
+            }
+        }
+    }
+
+    /// Writes bytes that others follow at once: the kernel may wait for those before it sends a packet.
+    #[cfg(target_os = "linux")]
+    pub(super) fn poll_write_ahead(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_send(cx, |socket| {
+            let flags = SendFlags::MORE | SendFlags::NOSIGNAL;
+            Ok(sendmsg(socket, bufs, &mut SendAncillaryBuffer::default(), flags)?)
+        })
+    }
+
+    /// Writes bytes that others follow at once.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn poll_write_ahead(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(self).poll_write_vectored(cx, bufs)
     }
 
     /// Makes the close a reset, which throws away what the client has not taken. Else the kernel would go

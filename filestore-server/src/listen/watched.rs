@@ -15,6 +15,7 @@ use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::activity::Activity;
+use super::send_file::{SendQueue, SentFile, StandIn, Written};
 use super::socket::{Peer, Stream};
 
 /// The socket of one connection.
@@ -23,12 +24,18 @@ pub(super) struct WatchedSocket {
     activity: Arc<Activity>,
     /// Bytes that were read, and are to be read again before those of the stream.
     ahead: Bytes,
+    /// The files that are being sent, if the stream takes files.
+    files: Option<Arc<SendQueue>>,
 }
 
 impl WatchedSocket {
-    /// Watches a stream of which nothing was read.
-    pub(super) fn new(stream: Stream, activity: Arc<Activity>) -> Self {
-        Self { stream, activity, ahead: Bytes::new() }
+    /// Watches a stream of which nothing was read, and sends `files` on it.
+    pub(super) fn new(
+        stream: Stream,
+        activity: Arc<Activity>,
+        files: Option<Arc<SendQueue>>,
+    ) -> Self {
+        Self { stream, activity, ahead: Bytes::new(), files }
     }
 
     /// Puts bytes back that were read of the stream and not used.
@@ -71,10 +78,7 @@ impl AsyncWrite for WatchedSocket {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let written = Pin::new(&mut this.stream).poll_write(cx, buf);
-        this.activity.wrote(&written);
-        written
+        self.poll_write_vectored(cx, &[io::IoSlice::new(buf)])
     }
 
     fn poll_write_vectored(
@@ -82,10 +86,19 @@ impl AsyncWrite for WatchedSocket {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let written = Pin::new(&mut this.stream).poll_write_vectored(cx, bufs);
-        this.activity.wrote(&written);
-        written
+        let Self { stream, files, activity, .. } = self.get_mut();
+        let written = match files {
+            Some(files) => files.poll_write(stream, cx, bufs),
+            None => Written::Socket(Pin::new(stream).poll_write_vectored(cx, bufs)),
+        };
+        match written {
+            Written::Socket(written) => {
+                activity.wrote(&written);
+                written
+            }
+            // No fault of the client's.
+            Written::WaitsForDisk => Poll::Pending,
+        }
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -111,6 +124,8 @@ pub(super) struct WatchedService<S> {
     pub(super) service: S,
     pub(super) peer: Peer,
     pub(super) activity: Arc<Activity>,
+    /// The queue of the socket, if it takes files.
+    pub(super) files: Option<Arc<SendQueue>>,
 }
 
 impl<S, B> Service<Request<Incoming>> for WatchedService<S>
@@ -123,8 +138,11 @@ where
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         self.activity.begin();
-        let request = request.map(|inner| RequestBody::new(inner, self.peer, &self.activity));
-        Reply { future: self.service.call(request), running: Some(Running(self.activity.clone())) }
+        let takes_files = self.files.is_some();
+        let request =
+            request.map(|inner| RequestBody::new(inner, self.peer, &self.activity, takes_files));
+        let running = Some(Running(self.activity.clone()));
+        Reply { future: self.service.call(request), running, files: self.files.clone() }
     }
 }
 
@@ -134,6 +152,7 @@ pin_project! {
         #[pin]
         future: F,
         running: Option<Running>,
+        files: Option<Arc<SendQueue>>,
     }
 }
 
@@ -155,9 +174,17 @@ where
         if running.0.body_unread() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        let held = response.extensions_mut().remove::<Held>();
+        let extensions = response.extensions_mut();
+        let held = extensions.remove::<Held>();
+        let file = extensions.remove::<SentFile>().map(|file| {
+            let queue = this.files.take();
+            queue
+                .and_then(|queue| file.stand_in(queue))
+                .expect("a file is sent once, to who takes files")
+        });
         Poll::Ready(Ok(response.map(|inner| ResponseBody {
             inner,
+            file,
             _running: running,
             _held: held,
         })))
@@ -178,6 +205,8 @@ pin_project! {
     pub(super) struct ResponseBody<B> {
         #[pin]
         inner: B,
+        // In place of `inner`.
+        file: Option<StandIn>,
         _running: Running,
         _held: Option<Held>,
     }
@@ -201,23 +230,33 @@ impl std::fmt::Debug for Held {
     }
 }
 
-impl<B: Body> Body for ResponseBody<B> {
-    type Data = B::Data;
+impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
+    type Data = Bytes;
     type Error = B::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        self.project().inner.poll_frame(cx)
+        let this = self.project();
+        match this.file {
+            Some(file) => Poll::Ready(file.next().map(|slice| Ok(Frame::data(slice)))),
+            None => this.inner.poll_frame(cx),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        match &self.file {
+            Some(file) => file.left() == 0,
+            None => self.inner.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
+        match &self.file {
+            Some(file) => SizeHint::with_exact(file.left()),
+            None => self.inner.size_hint(),
+        }
     }
 }
 
@@ -228,12 +267,18 @@ pub struct RequestBody {
     inner: Incoming,
     peer: Peer,
     activity: Arc<Activity>,
+    takes_files: bool,
 }
 
 impl RequestBody {
-    fn new(inner: Incoming, peer: Peer, activity: &Arc<Activity>) -> Self {
+    fn new(inner: Incoming, peer: Peer, activity: &Arc<Activity>, takes_files: bool) -> Self {
         activity.set_body_unread(!inner.is_end_stream());
-        Self { inner, peer, activity: activity.clone() }
+        Self { inner, peer, activity: activity.clone(), takes_files }
+    }
+
+    /// Tells whether the reply may be a [`SentFile`].
+    pub(crate) fn takes_files(&self) -> bool {
+        self.takes_files
     }
 
     /// Returns the other end of the connection that the request came on.

@@ -141,6 +141,8 @@ pub(crate) struct Call {
     pub(crate) peer: Peer,
     /// The client's address, seen through trusted proxies; `None` on the admin socket.
     pub(crate) client: Option<IpAddr>,
+    /// True if the reply may be a [`SentFile`](crate::listen::SentFile).
+    pub(crate) takes_files: bool,
     /// The method of the request.
     pub(crate) method: Method,
     /// The headers of the request.
@@ -236,6 +238,7 @@ mod tests {
             caller: Caller::nobody(),
             signed: None,
             peer: Peer::Unix,
+            takes_files: false,
             client: None,
             method: Method::GET,
             headers: HeaderMap::from_iter([(AUTHORIZATION, "Bearer secret".parse().unwrap())]),

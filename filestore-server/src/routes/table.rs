@@ -253,6 +253,7 @@ mod tests {
             caller: Caller::anyone(),
             signed: None,
             peer: Peer::Unix,
+            takes_files: false,
             client: None,
             method,
             headers: HeaderMap::new(),

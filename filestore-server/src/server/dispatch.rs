@@ -58,7 +58,7 @@ pub(super) fn service(
     service_fn(move |request: Request<RequestBody>| {
         let began = Instant::now();
         let (mut parts, body) = request.into_parts();
-        let mut call = call_of(&app, &mut parts, body.peer());
+        let mut call = call_of(&app, &mut parts, &body);
         let way = match first_look(&mut call, &parts) {
             FirstLook::Enough(admitted) => Way::Now(begin(admitted, call, parts, body, &routes)),
             FirstLook::AskFirst => Way::Later(Box::pin(ask(call, parts, body, routes.clone()))),
@@ -287,7 +287,8 @@ fn has_one_host(version: Version, headers: &HeaderMap) -> bool {
     }
 }
 
-fn call_of(app: &Arc<App>, parts: &mut Parts, peer: Peer) -> Call {
+fn call_of(app: &Arc<App>, parts: &mut Parts, body: &RequestBody) -> Call {
+    let peer = body.peer();
     let headers = std::mem::take(&mut parts.headers);
     let client = match peer {
         Peer::Tcp(address) => {
@@ -307,6 +308,7 @@ fn call_of(app: &Arc<App>, parts: &mut Parts, peer: Peer) -> Call {
         signed: None,
         peer,
         client,
+        takes_files: body.takes_files(),
         method: parts.method.clone(),
         headers,
         query: parts.uri.query().unwrap_or_default().to_owned(),

@@ -8,27 +8,28 @@
 //! journal.
 //!
 //! Larger files are read in pieces of [`PIECE_BYTES`]: what is copied from the kernel is copied back into
-//! a socket at once, while it is still in the processor's own cache.
+//! a socket at once, while it is still in the processor's own cache. Where the socket takes bytes as they are,
+//! the kernel is asked to send them itself (`sendfile`), and nothing is copied.
 
 /// Largest range read this way. A larger one takes so long to copy that others would have to wait.
 pub(super) const PIECE_BYTES: u64 = 64 * 1024;
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::CachedReads;
+pub(super) use linux::{CachedReads, send};
 #[cfg(not(target_os = "linux"))]
-pub(super) use portable::CachedReads;
+pub(super) use portable::{CachedReads, send};
 
 #[cfg(target_os = "linux")]
 mod linux {
     use std::fs::File;
     use std::io::IoSliceMut;
     use std::ops::Range;
-    use std::os::fd::OwnedFd;
-    use std::sync::Arc;
+    use std::os::fd::{AsFd, OwnedFd};
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, OnceLock};
 
     use bytes::Bytes;
-    use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, openat2};
+    use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, openat2, sendfile};
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
     use super::PIECE_BYTES;
@@ -39,6 +40,8 @@ mod linux {
     #[derive(Clone, Default)]
     pub(in super::super) struct CachedReads {
         pub(super) is_unsupported: Arc<AtomicBool>,
+        /// Tells whether files here can be sent, once that was tried.
+        sends: Arc<OnceLock<bool>>,
     }
 
     impl CachedReads {
@@ -57,6 +60,32 @@ mod linux {
         /// for whatever reason.
         pub(in super::super) fn read(&self, file: &File, range: &Range<u64>) -> Option<Bytes> {
             self.attempt(|| read(file, range))
+        }
+
+        /// Tests whether `range` of a file is in memory: one byte in each [`PIECE_BYTES`], and the last one.
+        pub(in super::super) fn holds(&self, file: &File, range: &Range<u64>) -> bool {
+            let step = usize::try_from(PIECE_BYTES).expect("it is small");
+            let last = range.end.saturating_sub(1);
+            range
+                .clone()
+                .step_by(step)
+                .chain((range.start < last).then_some(last))
+                .all(|at| self.attempt(|| holds_byte(file, at)).is_some())
+        }
+
+        /// Tests whether the kernel sends bytes of files like this one, which has bytes. It is tried with the
+        /// first of them that is in memory.
+        pub(in super::super) fn can_send(&self, file: &File) -> bool {
+            if let Some(can) = self.sends.get() {
+                return *can;
+            }
+            if !self.holds(file, &(0..1)) {
+                return false;
+            }
+            *self.sends.get_or_init(|| {
+                let nowhere = File::options().write(true).open("/dev/null");
+                nowhere.is_ok_and(|nowhere| matches!(send(&nowhere, file, 0, 1), Ok(1)))
+            })
         }
 
         fn attempt<T>(&self, call: impl FnOnce() -> Result<Option<T>, Errno>) -> Option<T> {
@@ -92,12 +121,32 @@ mod linux {
         let read = preadv2(file, &mut buffers, range.start, ReadWriteFlags::NOWAIT)?;
         Ok((read == length).then(|| block.share()))
     }
+
+    fn holds_byte(file: &File, at: u64) -> Result<Option<()>, Errno> {
+        let mut byte = [0];
+        let mut buffers = [IoSliceMut::new(&mut byte)];
+        let read = preadv2(file, &mut buffers, at, ReadWriteFlags::NOWAIT)?;
+        Ok((read == 1).then_some(()))
+    }
+
+    /// Lets the kernel send at most `length` bytes of a file from `start` on. Returns how many it took; none at
+    /// the file's end.
+    pub(in super::super) fn send(
+        to: impl AsFd,
+        file: &File,
+        start: u64,
+        length: usize,
+    ) -> std::io::Result<usize> {
+        let mut offset = start;
+        Ok(sendfile(to, file, Some(&mut offset), length)?)
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
 mod portable {
     use std::fs::File;
     use std::ops::Range;
+    use std::os::fd::AsFd;
 
     use bytes::Bytes;
 
@@ -115,6 +164,25 @@ mod portable {
         pub(in super::super) fn read(&self, _: &File, _: &Range<u64>) -> Option<Bytes> {
             None
         }
+
+        #[expect(clippy::unused_self, reason = "the signature is the one of Linux")]
+        pub(in super::super) fn holds(&self, _: &File, _: &Range<u64>) -> bool {
+            false
+        }
+
+        #[expect(clippy::unused_self, reason = "the signature is the one of Linux")]
+        pub(in super::super) fn can_send(&self, _: &File) -> bool {
+            false
+        }
+    }
+
+    pub(in super::super) fn send(
+        _: impl AsFd,
+        _: &File,
+        _: u64,
+        _: usize,
+    ) -> std::io::Result<usize> {
+        Err(std::io::ErrorKind::Unsupported.into())
     }
 }
 

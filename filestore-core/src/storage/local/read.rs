@@ -37,13 +37,13 @@ const OPENING: &str = "opening a blob";
 
 /// An open blob. The bytes stay readable to their end, also when the blob is removed meanwhile.
 pub struct LocalBlob {
-    file: OpenFile,
+    pub(super) file: OpenFile,
     size_bytes: u64,
-    cached_reads: CachedReads,
+    pub(super) cached_reads: CachedReads,
 }
 
 /// A file whose close may remove it: it was unlinked meanwhile, and nobody else has it open.
-type OpenFile = DropOnPool<File>;
+pub(super) type OpenFile = DropOnPool<File>;
 
 impl DropsFiles for File {
     fn drops_files(&self) -> bool {
@@ -204,7 +204,7 @@ fn read_whole(file: &File, size_bytes: u64) -> Result<Bytes> {
 }
 
 /// Reads all of `range`; a file that ends within it is [`io::ErrorKind::UnexpectedEof`].
-fn read_exact(file: &File, range: &Range<u64>) -> io::Result<Bytes> {
+pub(super) fn read_exact(file: &File, range: &Range<u64>) -> io::Result<Bytes> {
     let length =
         usize::try_from(range.end.saturating_sub(range.start)).map_err(io::Error::other)?;
     let mut block = Block::take(length);

@@ -1,7 +1,7 @@
 //! What the local disk promises beyond the contract of every blob store.
 
 use std::fs;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -264,6 +264,41 @@ async fn a_stream_of_a_file_that_ends_early_ends_in_an_error() {
     let arrived = arrived.concat();
     assert!(content.starts_with(&arrived) && arrived.len() <= 600_000);
     assert!(arrived.len() as u64 > 600_000 - READ_BLOCK_BYTES, "{}", arrived.len());
+}
+
+#[tokio::test]
+async fn the_kernel_sends_a_range_within_the_file_and_tells_where_the_file_ended_early() {
+    let home = Home::real();
+    let (key, bytes) = (fresh_key(), content(100_000));
+    stage_kept(&home.store, &key, &bytes).await;
+    let opened = async || home.store.open_blob(&key, 100_000).await.unwrap().unwrap();
+
+    for (start, end) in [(5, 5), (0, 100_001), (100_000, 100_000)] {
+        assert!(opened().await.into_send_file(start..end).is_err());
+    }
+    let Ok(mut sending) = opened().await.into_send_file(70_000..99_990) else {
+        eprintln!("the kernel does not send files here: nothing is tested");
+        return;
+    };
+    let (socket, mut client) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut received = vec![0; 29_990];
+    for (asked, sent) in [(10_000, 10_000), (50_000, 19_990)] {
+        poll_fn(|cx| sending.poll_in_memory(cx)).await.unwrap();
+        assert_eq!(sending.send(&socket, asked).unwrap(), sent);
+    }
+    std::io::Read::read_exact(&mut client, &mut received).unwrap();
+    assert_eq!((sending.remaining(), &received[..]), (0, &bytes[70_000..99_990]));
+
+    // Cut before it is asked for, and after.
+    let mut early = opened().await.into_send_file(0..100_000).unwrap();
+    let mut late = opened().await.into_send_file(0..100_000).unwrap();
+    poll_fn(|cx| late.poll_in_memory(cx)).await.unwrap();
+    let file = fs::File::options().write(true).open(home.staged_path(key.blob_id())).unwrap();
+    file.set_len(0).unwrap();
+    let told = poll_fn(|cx| early.poll_in_memory(cx)).await.unwrap_err();
+    assert_eq!(told.kind(), std::io::ErrorKind::UnexpectedEof);
+    let told = late.send(&socket, 100).unwrap_err();
+    assert_eq!(told.kind(), std::io::ErrorKind::UnexpectedEof);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

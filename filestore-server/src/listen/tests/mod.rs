@@ -5,6 +5,7 @@ mod resting;
 mod limits;
 mod early_replies;
 mod replies;
+mod files;
 mod filters;
 
 use std::convert::Infallible;

@@ -5,13 +5,17 @@
 //! carries its type and disposition: 302. Where there is none that narrow, the bytes are
 //! streamed.
 
+use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use filestore_core::signing::PresignMethod;
 use filestore_core::web::serving::{self, Serving};
-use filestore_core::{ByteStream, Disposition, Error, ErrorKind, FileId, FileRecord, Opened};
+use filestore_core::{
+    ByteStream, Disposition, Error, ErrorKind, FileId, FileRecord, LocalBlob, Opened,
+};
 use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,
@@ -29,7 +33,8 @@ use crate::http::etag::{EntityTag, repr_digest};
 use crate::http::query::Query;
 use crate::http::range::ByteRange;
 use crate::http::values::Values;
-use crate::reply::{self, Failure, NOSNIFF, cache_control, shared};
+use crate::listen::SentFile;
+use crate::reply::{self, Failure, NOSNIFF, RequestId, cache_control, shared};
 use crate::request::call::Call;
 use crate::routes::filters::{answer, any_of, call, get_or_head, not_allowed};
 
@@ -232,10 +237,28 @@ fn cut_if_broken(
     bytes: impl Stream<Item = Result<Bytes, Error>> + Send + Sync + 'static,
 ) -> Response {
     let id = call.id;
-    let chunks = bytes.inspect_err(move |error| {
-        tracing::error!(request_id = %id, trace_id = id.trace_id(), error = %error.chain(), "a reply was cut");
-    });
+    let chunks = bytes.inspect_err(move |error| log_cut(&id, &error.chain()));
     warp::reply::stream(chunks).into_response()
+}
+
+/// Sends `range` of a file: by the kernel, where it can, else as a stream. A failure is logged and cuts the
+/// connection.
+fn send_blob(call: &Call, blob: LocalBlob, range: Range<u64>) -> Response {
+    let sending = if call.takes_files { blob.into_send_file(range.clone()) } else { Err(blob) };
+    match sending {
+        Ok(file) => {
+            let id = call.id;
+            let mut response = Response::default();
+            let file = SentFile::new(file, move |error| log_cut(&id, error));
+            response.extensions_mut().insert(file);
+            response
+        }
+        Err(blob) => cut_if_broken(call, blob.into_stream(range)),
+    }
+}
+
+fn log_cut(id: &RequestId, error: &dyn fmt::Display) {
+    tracing::error!(request_id = %id, trace_id = id.trace_id(), %error, "a reply was cut");
 }
 
 /// Makes the stream `Sync`, as warp requires of a body, by a lock that is never contended.
@@ -256,7 +279,7 @@ pub(super) async fn send(
     let range = span.start..span.end;
     Ok(match call.store().read_content(record, range.clone()).await? {
         Opened::Small(bytes) => Some(Response::new(bytes.into())),
-        Opened::Local(blob) => Some(cut_if_broken(call, blob.into_stream(range))),
+        Opened::Local(blob) => Some(send_blob(call, blob, range)),
         Opened::Remote(bytes) => Some(cut_if_broken(call, shareable(bytes))),
         Opened::Changed => None,
     })
