@@ -79,6 +79,7 @@ fn store(bencher: Bencher, callers: usize) {
         reserve_bytes: 8 << 20,
         concurrent_uploads: 1024,
         memory_bytes: 0,
+        open_files: 0,
     };
     let store = LocalStore::open(&DataDir::open(home.path()).unwrap(), options).unwrap();
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use filestore_core::NewUpload;
 use filestore_server::listen::TlsFiles;
 use filestore_server::{Config, Server};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
@@ -75,6 +76,28 @@ async fn requests_over_tls_are_answered() {
         assert!(reply.starts_with("HTTP/1.1 200 OK\r\n"), "{reply}");
         assert!(reply.ends_with("{\"message\":\"ok\"}"), "{reply}");
     }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_large_file_comes_whole_over_tls() {
+    let dir = tempfile::tempdir().unwrap();
+    let certificate = issue(dir.path());
+    let server = Server::start(config(&dir)).await.unwrap();
+    let content: Vec<u8> = (0..175_000_u32).flat_map(u32::to_le_bytes).collect();
+    let new = NewUpload::new("42".parse().unwrap(), "files".parse().unwrap());
+    let record = server.store().upload(new, &content[..]).await.unwrap();
+
+    let mut stream = connect(&server, &certificate).await.unwrap();
+    let request = format!(
+        "GET /api/v1/files/{} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        record.file_id
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut reply = Vec::new();
+    let _ = stream.read_to_end(&mut reply).await;
+    assert!(reply.starts_with(b"HTTP/1.1 200 OK\r\n"));
+    assert!(reply.ends_with(&content), "other bytes");
     server.stop().await;
 }
 

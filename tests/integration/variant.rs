@@ -311,6 +311,30 @@ async fn a_replaced_image_has_new_variants_at_once() {
 }
 
 #[tokio::test]
+async fn a_variant_that_is_asked_for_often_stays_the_same_until_its_image_is_replaced() {
+    let server = TestServer::start().await;
+    let [old, new] =
+        [3, 4].map(|seed| fixtures::photo_jpeg(&photograph(1200, 1200, Light::Day, seed)));
+    let id = server.upload(old).ok().await.file_id;
+    let first = server.variant(&id, 1000).send().await.expect(200);
+    assert!(first.body.len() > 20_000, "it is large enough for the kernel to send it");
+    for _ in 0..12 {
+        let again = server.variant(&id, 1000).send().await.expect(200);
+        assert_eq!(again.only("content-length"), first.only("content-length"));
+        assert_eq!(again.only("content-type"), "image/webp");
+        assert!(again.body == first.body, "other bytes under the same tag");
+    }
+    let head = server.head(&format!("/api/v1/files/{id}/1000/1000"));
+    assert!(head.send().await.expect(200).body.is_empty());
+
+    server.change(&id).file(new).send().await.expect(200);
+    let replaced = server.variant(&id, 1000).send().await.expect(200);
+    assert!(replaced.body != first.body, "the picture of before");
+    server.delete(&id).await.expect(200);
+    server.variant(&id, 1000).send().await.problem(404, "not_found");
+}
+
+#[tokio::test]
 async fn a_purge_removes_the_variants_from_the_disk() {
     let server = TestServer::start().await;
     let plain = files_under(server.data_dir()).len();

@@ -101,6 +101,7 @@ tables! {
         staged_files_per_organization: usize,
         staged_bytes_per_organization: u64,
         blob_cache_bytes: u64,
+        open_files: usize,
         write_through_secs: u32,
     }
     /// The table `[lifetimes]`.
@@ -316,6 +317,7 @@ impl LimitsTable {
         put(&mut limits.staged_files_per_organization, self.staged_files_per_organization);
         put(&mut limits.staged_bytes_per_organization, self.staged_bytes_per_organization);
         put(&mut limits.blob_cache_bytes, self.blob_cache_bytes);
+        put(&mut limits.open_files, self.open_files);
         put_secs(&mut limits.write_through, self.write_through_secs);
     }
 }

@@ -236,6 +236,8 @@ pub struct Limits {
     pub staged_bytes_per_organization: u64,
     /// Bytes of small files (64 KiB at most) kept in memory for downloads; 0 for none.
     pub blob_cache_bytes: u64,
+    /// Files on the service's own disk that are kept open, because they are asked for most; 0 for none.
+    pub open_files: usize,
     /// The time limit of writing an upload to its provider before the reply; a second more for each
     /// 128 KiB.
     pub write_through: Duration,
@@ -254,6 +256,7 @@ impl Default for Limits {
             staged_files_per_organization: 16_384,
             staged_bytes_per_organization: 8 << 30,
             blob_cache_bytes: 32 << 20,
+            open_files: 256,
             write_through: Duration::from_mins(1),
         }
     }

@@ -20,7 +20,7 @@ use crate::domain::scope::Scope;
 use crate::domain::serving;
 use crate::domain::status::Location;
 use crate::storage::cloud::{PresignMethod, PresignRequest};
-use crate::storage::{BlobRead, ByteStream, LocalBlob};
+use crate::storage::{BlobRead, ByteStream, LocalBlob, SendFile};
 
 /// Times a read is attempted before it ends in `Conflict`; one whose record changed under it starts
 /// over.
@@ -87,6 +87,13 @@ impl FileStore {
         let blob = &record.blob;
         let holder = self.inner.stores.holder(&blob.provider)?;
         self.opened(record, holder.read(&blob.key, blob.size_bytes, range).await?).await
+    }
+
+    /// Returns `range` of the bytes of `record` for the kernel to send to a socket, if they are on the service's own disk
+    /// and their file is open or can be opened at once. `None`: see [`FileStore::read_content`].
+    pub fn send_file(&self, record: &FileRecord, range: Range<u64>) -> Option<SendFile> {
+        let blob = &record.blob;
+        self.inner.stores.disk(&blob.provider)?.send_file(&blob.key, blob.size_bytes, range)
     }
 
     async fn opened(&self, record: &FileRecord, read: Option<BlobRead>) -> Result<Opened> {

@@ -80,6 +80,12 @@ impl Inner {
             "limits.blob_cache_bytes",
             &mut waiting,
         );
+        keep(
+            &mut config.limits.open_files,
+            &now.limits.open_files,
+            "limits.open_files",
+            &mut waiting,
+        );
         keep(&mut config.variants, &now.variants, "variants", &mut waiting);
         waiting
     }

@@ -21,6 +21,7 @@ use crate::domain::load::VariantLoad;
 use crate::domain::record::{FileRecord, Thumbhash};
 use crate::domain::scope::Scope;
 use crate::domain::status::Status;
+use crate::storage::SendFile;
 use crate::variant::{CacheReport, Fit, Motion, Source, Variant, VariantKey, VariantSize};
 
 /// The media types of files that may hold an animation, as their bytes show them. A preview of a file that
@@ -64,6 +65,13 @@ impl FileStore {
     /// Returns the variant from memory, if it happens to be there.
     pub fn cached_variant(&self, key: &VariantKey) -> Option<Variant> {
         self.inner.variants.cached(key)
+    }
+
+    /// Returns the bytes of the variant for the kernel to send to a socket, if it is in memory and asked for often.
+    /// `None`: see [`FileStore::cached_variant`].
+    pub fn send_variant(&self, key: &VariantKey) -> Option<SendFile> {
+        let (file, length) = self.inner.variants.cached_file(key)?;
+        Some(SendFile::of_memory(file, length))
     }
 
     /// Makes the variant of `record`, or takes it from the cache. For

@@ -6,8 +6,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const OPEN_MAX: u64 = 10_240;
 
 /// The most descriptors that are kept for the rest of the process: the database, providers, sources of
-/// variants, and a file for each of the 512 threads on which files are opened.
-const KEPT: usize = 768;
+/// variants, 256 variants as files in memory, and a file for each of the 512 threads on which files are opened.
+const KEPT: usize = 1024;
 
 /// Raises the soft limit of open descriptors to the hard limit where that is allowed, and returns the
 /// new soft limit; `None` means unlimited. To be called once, at the start: every connection and every
@@ -42,18 +42,21 @@ pub struct DescriptorBudget {
     pub connections: usize,
     /// Uploads whose files may stay open.
     pub uploads: usize,
+    /// Files that are kept open to be sent.
+    pub files: usize,
 }
 
 impl DescriptorBudget {
-    /// Divides `limit` descriptors: a quarter at most is kept for the process, another for `uploads`,
-    /// and two thirds of the rest are for `connections`, because a connection to which a large file is
-    /// sent holds that open as well.
-    pub fn divide(limit: Option<u64>, connections: usize, uploads: usize) -> Self {
+    /// Divides `limit` descriptors: a quarter at most is kept for the process, another for `uploads`, a sixteenth
+    /// for `files`, and two thirds of the rest are for `connections`, because a connection to which a large file
+    /// is sent holds that open as well.
+    pub fn divide(limit: Option<u64>, connections: usize, uploads: usize, files: usize) -> Self {
         let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
         let kept = KEPT.min(limit / 4);
         let uploads = uploads.min(limit / 4).max(1);
-        let rest = limit.saturating_sub(kept).saturating_sub(uploads);
-        Self { connections: connections.min(rest / 3 * 2).max(1), uploads }
+        let files = files.min(limit / 16);
+        let rest = limit.saturating_sub(kept).saturating_sub(uploads).saturating_sub(files);
+        Self { connections: connections.min(rest / 3 * 2).max(1), uploads, files }
     }
 }
 
@@ -73,16 +76,16 @@ mod tests {
 
     #[test]
     fn connections_leave_descriptors_for_what_they_ask_for() {
-        for (limit, connections, uploads) in [
-            (None, 20_000, 1024),
-            (Some(1_048_576), 20_000, 1024),
-            (Some(20_000), 12_138, 1024),
-            (Some(4096), 1536, 1024),
-            (Some(1024), 340, 256),
-            (Some(0), 1, 1),
+        for (limit, connections, uploads, files) in [
+            (None, 20_000, 1024, 256),
+            (Some(1_048_576), 20_000, 1024, 256),
+            (Some(20_000), 11_796, 1024, 256),
+            (Some(4096), 1194, 1024, 256),
+            (Some(1024), 298, 256, 64),
+            (Some(0), 1, 1, 0),
         ] {
-            let budget = DescriptorBudget::divide(limit, 20_000, 1024);
-            assert_eq!(budget, DescriptorBudget { connections, uploads }, "{limit:?}");
+            let budget = DescriptorBudget::divide(limit, 20_000, 1024, 256);
+            assert_eq!(budget, DescriptorBudget { connections, uploads, files }, "{limit:?}");
         }
     }
 }

@@ -288,15 +288,18 @@ async fn bind(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     Ok((listener, address))
 }
 
-/// Lowers the numbers of connections and of uploads with open files to what the process's limit of
+/// Lowers the numbers of connections, of uploads with open files, and of files that stay open, to what the process's limit of
 /// descriptors leaves room for. The limit itself is the process's own to raise
 /// ([`listen::raise_descriptor_limit`]).
 fn within_descriptors(mut config: Config) -> Config {
     let limit = listen::descriptor_limit();
-    let uploads = &mut config.store.limits.concurrent_uploads;
-    let budget = DescriptorBudget::divide(limit, config.http.max_connections, *uploads);
+    let limits = &mut config.store.limits;
+    let connections = config.http.max_connections;
+    let budget =
+        DescriptorBudget::divide(limit, connections, limits.concurrent_uploads, limits.open_files);
 
-    (config.http.max_connections, *uploads) = (budget.connections, budget.uploads);
+    config.http.max_connections = budget.connections;
+    (limits.concurrent_uploads, limits.open_files) = (budget.uploads, budget.files);
     config
 }
 

@@ -31,6 +31,7 @@ use self::cached_read::CachedReads;
 use self::directories::Directories;
 use self::group_sync::GroupSync;
 use self::in_memory::InMemory;
+use self::open_files::OpenFiles;
 use self::space::Space;
 use self::staged::StagedName;
 use self::turn::Turns;
@@ -57,6 +58,7 @@ mod publish;
 mod aside;
 mod blocks;
 mod in_memory;
+mod open_files;
 mod cached_read;
 mod read;
 mod send_file;
@@ -90,6 +92,8 @@ pub struct LocalOptions {
     pub concurrent_uploads: usize,
     /// Bytes of small blobs kept in memory for reads; 0 for none.
     pub memory_bytes: u64,
+    /// Number of files kept open to be sent; 0 for none.
+    pub open_files: usize,
 }
 
 impl From<&StoreConfig> for LocalOptions {
@@ -99,6 +103,7 @@ impl From<&StoreConfig> for LocalOptions {
             reserve_bytes: config.reserve_bytes,
             concurrent_uploads: config.limits.concurrent_uploads,
             memory_bytes: config.limits.blob_cache_bytes,
+            open_files: config.limits.open_files,
         }
     }
 }
@@ -145,6 +150,7 @@ struct Shared {
     space: Space,
     turns: Turns,
     in_memory: InMemory,
+    open_files: OpenFiles,
     cached_reads: CachedReads,
 }
 
@@ -178,6 +184,7 @@ impl LocalStore {
             space: Space::new(open(dir.path().to_owned())?, options.reserve_bytes),
             turns: Turns::new(options.concurrent_uploads, clock.clone()),
             in_memory: InMemory::new(options.memory_bytes),
+            open_files: OpenFiles::new(options.open_files),
             cached_reads: CachedReads::default(),
             dir: dir.clone(),
             durability: options.durability,

@@ -137,6 +137,7 @@ impl Shared {
         let mut outcomes: Vec<_> = keys.iter().map(|key| self.unlink_both(key)).collect();
         for key in keys {
             self.in_memory.forget(key.blob_id());
+            self.open_files.forget(key.blob_id());
         }
 
         let staging = self.sync_staging();

@@ -44,6 +44,7 @@ impl LocalStore {
                     is_moved || move_to(&from, &to).map_err(|error| Error::io(MOVING, error))?;
             }
             shared.in_memory.forget(key.blob_id());
+            shared.open_files.forget(key.blob_id());
             shared.directories.prune(key.directory());
             Ok(is_moved.then(|| shared.within(&to)))
         })

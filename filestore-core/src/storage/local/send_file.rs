@@ -5,28 +5,28 @@
 //! it has not, the pool reads them; after a while in which the socket took nothing it is asked again.
 
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::task::JoinHandle;
 
-use super::LocalBlob;
 use super::cached_read::{CachedReads, send};
-use super::read::{OpenFile, read_exact};
+use super::open_files::{STAYS, SharedFile};
+use super::read::read_exact;
+use super::{LocalBlob, LocalStore, Shared};
+use crate::domain::path::BlobKey;
 use crate::tasks;
 use crate::tasks::step::{Call, attempt};
 
-/// The time for which bytes that were in memory are taken to be there still.
-const STAYS: Duration = Duration::from_millis(200);
-
 /// A range of an open blob on its way to a socket.
 pub struct SendFile {
-    file: Arc<OpenFile>,
+    file: Arc<SharedFile>,
     cached_reads: CachedReads,
     /// What is still to be sent.
     rest: Range<u64>,
@@ -40,25 +40,57 @@ impl LocalBlob {
     /// Makes `range` of the blob ready to be sent by the kernel. Gives the blob back where the system or the file
     /// system cannot do that; then [`into_stream`](Self::into_stream) serves.
     pub fn into_send_file(self, range: Range<u64>) -> Result<SendFile, Self> {
-        let is_within = range.start < range.end && range.end <= self.len();
-        if !is_within || !self.cached_reads.can_send(self.file.get()) {
+        if !is_within(&range, self.len()) || !self.cached_reads.can_send(self.file.get()) {
             return Err(self);
         }
-
+        let size_bytes = self.len();
         let Self { file, cached_reads, .. } = self;
-        Ok(SendFile {
-            file: Arc::new(file),
-            cached_reads,
-            rest: range,
-            in_memory: None,
-            reading: None,
-        })
+        Ok(SendFile::new(Arc::new(SharedFile::new(file, size_bytes)), cached_reads, range))
     }
+}
+
+impl LocalStore {
+    /// Makes `range` of a blob ready to be sent by the kernel, if its file is open or can be opened without a wait
+    /// for the disk. It stays open then for others who ask for it.
+    pub fn send_file(&self, key: &BlobKey, size_bytes: u64, range: Range<u64>) -> Option<SendFile> {
+        if !is_within(&range, size_bytes) {
+            return None;
+        }
+        let shared = &self.shared;
+        let file = match shared.open_files.get(key.blob_id(), size_bytes) {
+            Some(file) => file,
+            None => shared.keep_open(key, size_bytes)?,
+        };
+        Some(SendFile::new(file, shared.cached_reads.clone(), range))
+    }
+}
+
+impl Shared {
+    fn keep_open(&self, key: &BlobKey, size_bytes: u64) -> Option<Arc<SharedFile>> {
+        let file = self.cached_reads.open(&self.blobs, key.as_str(), size_bytes)?;
+        let can_send = self.cached_reads.can_send(&file);
+        can_send.then(|| self.open_files.insert(key.blob_id(), file, size_bytes))
+    }
+}
+
+/// Tests whether a range is one of bytes that a blob has.
+fn is_within(range: &Range<u64>, size_bytes: u64) -> bool {
+    range.start < range.end && range.end <= size_bytes
 }
 
 impl SendFile {
     /// The most bytes that are brought into memory ahead of being sent.
     pub const BYTES_AHEAD: usize = 256 << 10;
+
+    fn new(file: Arc<SharedFile>, cached_reads: CachedReads, range: Range<u64>) -> Self {
+        Self { file, cached_reads, rest: range, in_memory: None, reading: None }
+    }
+
+    /// Makes all of a file ready to be sent that is in memory alone and has `length` bytes.
+    pub(crate) fn of_memory(file: Arc<File>, length: u64) -> Self {
+        let file = Arc::new(SharedFile::of_memory(file, length));
+        Self::new(file, CachedReads::default(), 0..length)
+    }
 
     /// Returns the number of bytes that are still to be sent.
     pub fn remaining(&self) -> u64 {
@@ -83,9 +115,12 @@ impl SendFile {
             }
 
             let end = self.rest.end.min(self.rest.start + Self::BYTES_AHEAD as u64);
-            let next = self.rest.start..end;
-            if self.cached_reads.holds(self.file.get(), &next) {
-                self.in_memory = Some((end, Instant::now()));
+            let (next, now) = (self.rest.start..end, Instant::now());
+            if self.file.was_in_memory(now) || self.cached_reads.holds(self.file.get(), &next) {
+                if next == (0..self.file.len()) {
+                    self.file.is_in_memory(now);
+                }
+                self.in_memory = Some((end, now));
                 return Poll::Ready(Ok(()));
             }
 

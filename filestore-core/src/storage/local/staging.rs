@@ -399,6 +399,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let clock = ManualClock::at(Timestamp::from_millis(0));
             let options = LocalOptions {
+                open_files: 0,
                 durability: Durability::Process,
                 reserve_bytes: 0,
                 concurrent_uploads,

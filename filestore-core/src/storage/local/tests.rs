@@ -22,6 +22,7 @@ const OPTIONS: LocalOptions = LocalOptions {
     reserve_bytes: 0,
     concurrent_uploads: 16,
     memory_bytes: 0,
+    open_files: 8,
 };
 const UNLIMITED: u64 = u64::MAX;
 

@@ -4,6 +4,7 @@
 //! The engine says what happened to a variant; the order of layers, and the threads for those that
 //! block, are known here. A cache that fails only costs time: failures are logged.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -93,6 +94,11 @@ impl Caches {
     /// Returns the variant if it is in memory.
     pub(crate) fn in_memory(&self, key: &VariantKey) -> Option<Variant> {
         self.memory.get(key)
+    }
+
+    /// Returns a file of the variant and its length, if it is in memory and asked for often.
+    pub(crate) fn file_in_memory(&self, key: &VariantKey) -> Option<(Arc<File>, u64)> {
+        self.memory.file(key)
     }
 
     /// Keeps a variant in memory alone.

@@ -7,12 +7,14 @@
 //! # Locking
 //! The cache's own shards for look-ups; one mutex for insertions, which read, extend and write back.
 
+use std::fs::File;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
+use super::memory_files::{FilePlace, MemoryFiles};
 use crate::domain::id::FileId;
 use crate::variant::{Variant, VariantKey};
 
@@ -21,12 +23,21 @@ const ENTRY_BYTES: u64 = 256;
 /// The weight below which a shard could not hold a file's variants, in bytes.
 const SHARD_BYTES: u64 = 16 << 20;
 
-type Variants = Arc<[(VariantKey, Variant)]>;
+type Variants = Arc<[Held]>;
+
+/// One variant.
+#[derive(Clone)]
+struct Held {
+    key: VariantKey,
+    variant: Variant,
+    place: Arc<FilePlace>,
+}
 
 /// The variants in memory.
 pub(super) struct MemoryCache {
     files: Cache<FileId, Variants, ByBytes>,
     inserting: Mutex<()>,
+    sendable: MemoryFiles,
 }
 
 #[derive(Clone)]
@@ -34,7 +45,7 @@ struct ByBytes;
 
 impl Weighter<FileId, Variants> for ByBytes {
     fn weight(&self, _: &FileId, variants: &Variants) -> u64 {
-        variants.iter().map(|(_, variant)| ENTRY_BYTES + body_bytes(variant)).sum()
+        variants.iter().map(|held| ENTRY_BYTES + body_bytes(&held.variant)).sum()
     }
 }
 
@@ -64,13 +75,23 @@ impl MemoryCache {
             DefaultHashBuilder::default(),
             DefaultLifecycle::default(),
         );
-        Self { files, inserting: Mutex::new(()) }
+        Self { files, inserting: Mutex::new(()), sendable: MemoryFiles::new() }
     }
 
     /// Returns the variant, if it is here.
     pub(super) fn get(&self, key: &VariantKey) -> Option<Variant> {
         let variants = self.files.get(&key.file_id)?;
-        variants.iter().find(|(held, _)| held == key).map(|(_, variant)| variant.clone())
+        variants.iter().find(|held| held.key == *key).map(|held| held.variant.clone())
+    }
+
+    /// Returns a file of the variant and its length, if the variant is here and is asked for often.
+    pub(super) fn file(&self, key: &VariantKey) -> Option<(Arc<File>, u64)> {
+        let variants = self.files.get(&key.file_id)?;
+        let held = variants.iter().find(|held| held.key == *key)?;
+        match &held.variant {
+            Variant::WebP(bytes) => Some((held.place.file(bytes)?, bytes.len() as u64)),
+            Variant::PassThrough { .. } => None,
+        }
     }
 
     /// Keeps the variant, perhaps at the cost of others.
@@ -78,9 +99,11 @@ impl MemoryCache {
         let _inserting = self.inserting.lock();
         let held = self.files.peek(&key.file_id);
         let others =
-            held.iter().flat_map(|held| held.iter()).filter(|(other, _)| other != key).cloned();
+            held.iter().flat_map(|held| held.iter()).filter(|other| other.key != *key).cloned();
 
-        let variants = others.chain([(key.clone(), variant.clone())]).collect();
+        let place = Arc::new(self.sendable.place());
+        let new = Held { key: key.clone(), variant: variant.clone(), place };
+        let variants = others.chain([new]).collect();
         self.files.insert(key.file_id, variants);
     }
 
@@ -88,7 +111,7 @@ impl MemoryCache {
     pub(super) fn remove(&self, key: &VariantKey) {
         let _inserting = self.inserting.lock();
         let Some(held) = self.files.peek(&key.file_id) else { return };
-        let others: Variants = held.iter().filter(|(other, _)| other != key).cloned().collect();
+        let others: Variants = held.iter().filter(|other| other.key != *key).cloned().collect();
         if others.is_empty() {
             self.files.remove(&key.file_id);
         } else {
@@ -113,7 +136,7 @@ impl MemoryCache {
     /// Counts the variants, and their bytes.
     pub(super) fn size(&self) -> (u64, u64) {
         self.files.iter().fold((0, 0), |(entries, bytes), (_, variants)| {
-            let held: u64 = variants.iter().map(|(_, variant)| body_bytes(variant)).sum();
+            let held: u64 = variants.iter().map(|held| body_bytes(&held.variant)).sum();
             (entries + variants.len() as u64, bytes + held)
         })
     }

@@ -4,6 +4,7 @@
 mod caches;
 mod disk;
 mod memory;
+mod memory_files;
 mod retained;
 mod sheets;
 mod weighed;

@@ -1,5 +1,6 @@
 //! The public handle of the engine.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -68,6 +69,15 @@ impl VariantEngine {
     /// Returns the variant if it is in memory: never blocks, never waits.
     pub fn cached(&self, key: &VariantKey) -> Option<Variant> {
         let found = self.shared.caches.in_memory(key);
+        if found.is_some() {
+            self.shared.served.from_memory.bump();
+        }
+        found
+    }
+
+    /// Returns a file of the variant and its length, if it is in memory and asked for often: never waits.
+    pub fn cached_file(&self, key: &VariantKey) -> Option<(Arc<File>, u64)> {
+        let found = self.shared.caches.file_in_memory(key);
         if found.is_some() {
             self.shared.served.from_memory.bump();
         }

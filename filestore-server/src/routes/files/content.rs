@@ -14,7 +14,7 @@ use bytes::Bytes;
 use filestore_core::signing::PresignMethod;
 use filestore_core::web::serving::{self, Serving};
 use filestore_core::{
-    ByteStream, Disposition, Error, ErrorKind, FileId, FileRecord, LocalBlob, Opened,
+    ByteStream, Disposition, Error, ErrorKind, FileId, FileRecord, LocalBlob, Opened, SendFile,
 };
 use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
 use http::header::{
@@ -40,6 +40,9 @@ use crate::routes::filters::{answer, any_of, call, get_or_head, not_allowed};
 
 /// The bytes of a reply's own values, where its file has a name of common length.
 const VALUES_BYTES: usize = 512;
+
+/// The bytes from which on the kernel sends a file faster than it copies bytes of this process.
+const SENT_FROM: u64 = 8 << 10;
 
 const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
@@ -246,15 +249,18 @@ fn cut_if_broken(
 fn send_blob(call: &Call, blob: LocalBlob, range: Range<u64>) -> Response {
     let sending = if call.takes_files { blob.into_send_file(range.clone()) } else { Err(blob) };
     match sending {
-        Ok(file) => {
-            let id = call.id;
-            let mut response = Response::default();
-            let file = SentFile::new(file, move |error| log_cut(&id, error));
-            response.extensions_mut().insert(file);
-            response
-        }
+        Ok(file) => sent(call, file),
         Err(blob) => cut_if_broken(call, blob.into_stream(range)),
     }
+}
+
+/// Lets the kernel send a file. A failure is logged and cuts the connection.
+pub(super) fn sent(call: &Call, file: SendFile) -> Response {
+    let id = call.id;
+    let mut response = Response::default();
+    let file = SentFile::new(file, move |error| log_cut(&id, error));
+    response.extensions_mut().insert(file);
+    response
 }
 
 fn log_cut(id: &RequestId, error: &dyn fmt::Display) {
@@ -277,6 +283,13 @@ pub(super) async fn send(
     span: Span,
 ) -> Result<Option<Response>, Error> {
     let range = span.start..span.end;
+    if call.takes_files
+        && span.len() >= SENT_FROM
+        && let Some(file) = call.store().send_file(record, range.clone())
+    {
+        return Ok(Some(sent(call, file)));
+    }
+
     Ok(match call.store().read_content(record, range.clone()).await? {
         Opened::Small(bytes) => Some(Response::new(bytes.into())),
         Opened::Local(blob) => Some(send_blob(call, blob, range)),

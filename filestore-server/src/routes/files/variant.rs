@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use filestore_core::variants::{Motion, Variant, VariantSize};
+use filestore_core::variants::{Motion, Variant, VariantKey, VariantSize};
 use filestore_core::web::serving::CSP_SANDBOX;
-use filestore_core::{Error, ErrorKind, FileRecord, Fit, Result};
+use filestore_core::{Error, ErrorKind, FileRecord, Fit, Result, SendFile};
 use http::header::{
     CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
     X_CONTENT_TYPE_OPTIONS,
@@ -17,7 +17,7 @@ use warp::reply::Response;
 use warp::{Filter, Rejection};
 
 use super::super::path::{IdSegment, Segment};
-use super::content::{Span, send};
+use super::content::{Span, send, sent};
 use crate::http::conditional::{Outcome, Validators, evaluate, if_match_holds};
 use crate::http::etag::EntityTag;
 use crate::http::values::Values;
@@ -28,6 +28,8 @@ use crate::routes::filters::{READ_ONLY, answer, call, get_or_head, not_allowed};
 
 /// The bytes of a reply's own values.
 const VALUES_BYTES: usize = 64;
+
+const WEBP: &str = "image/webp";
 
 /// Builds `/files/{fileId}/{width}/{height}`.
 pub(crate) fn routes() -> impl Filter<Extract = (Response,), Error = Rejection> + Clone {
@@ -86,6 +88,9 @@ async fn respond(
     let mut values = Values::with_capacity(VALUES_BYTES);
     let mut response = if has_variants && not_modified(&call.headers, &tag) {
         reply::not_modified()
+    } else if let Some(file) = sendable(call, &key) {
+        let length = file.remaining();
+        described(sent(call, file), WEBP, length, &mut values)
     } else {
         let variant = match call.store().cached_variant(&key) {
             Some(variant) => variant,
@@ -135,10 +140,10 @@ async fn picture(
     variant: Variant,
     values: &mut Values,
 ) -> Result<Option<Response>, Failure> {
-    let (mut response, mime, length) = match variant {
+    let (response, mime, length) = match variant {
         Variant::WebP(bytes) => {
             let length = bytes.len() as u64;
-            (Response::new(bytes.into()), "image/webp", length)
+            (Response::new(bytes.into()), WEBP, length)
         }
         Variant::PassThrough { mime } => {
             let Some(response) = original(call, record).await? else { return Ok(None) };
@@ -146,6 +151,16 @@ async fn picture(
         }
     };
 
+    Ok(Some(described(response, mime, length, values)))
+}
+
+/// Adds the headers of a picture.
+fn described(
+    mut response: Response,
+    mime: &'static str,
+    length: u64,
+    values: &mut Values,
+) -> Response {
     let headers = response.headers_mut();
     // All of a reply's headers, and those of the service around the routes: one growth of the map.
     headers.reserve(14);
@@ -154,7 +169,13 @@ async fn picture(
     headers.insert(CONTENT_LENGTH, length);
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(CSP_SANDBOX));
     headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
-    Ok(Some(response))
+    response
+}
+
+/// Returns the variant for the kernel to send, if it is asked for often.
+fn sendable(call: &Call, key: &VariantKey) -> Option<SendFile> {
+    let may_be_sent = call.takes_files && call.method == Method::GET;
+    if may_be_sent { call.store().send_variant(key) } else { None }
 }
 
 /// Sends the original bytes of a picture that is small enough; HEAD opens nothing.
