@@ -25,13 +25,13 @@ impl FromStr for IdSegment {
     type Err = Reserved;
 
     fn from_str(text: &str) -> Result<Self, Reserved> {
-        if is_reserved(text) { Err(Reserved) } else { Ok(Self(text.parse())) }
+        if is_reserved(text.as_bytes()) { Err(Reserved) } else { Ok(Self(text.parse())) }
     }
 }
 
 /// Tests whether a segment below `/files/` is the name of another resource, and so no file id.
-pub(super) fn is_reserved(segment: &str) -> bool {
-    matches!(segment, "upload" | "batch" | "delete" | "sign-upload")
+pub(super) fn is_reserved(segment: &[u8]) -> bool {
+    matches!(segment, b"upload" | b"batch" | b"delete" | b"sign-upload")
 }
 
 /// Any segment, as it was sent.

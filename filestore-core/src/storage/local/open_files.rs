@@ -12,6 +12,7 @@
 //! The cache's own shards.
 
 use std::fs::File;
+use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock};
@@ -19,7 +20,8 @@ use std::time::{Duration, Instant};
 
 use quick_cache::sync::Cache;
 
-use super::pool::{DropOnPool, DropsFiles as _};
+use super::cached_read::CachedReads;
+use super::pool::DropsFiles as _;
 use super::read::OpenFile;
 use crate::domain::id::BlobId;
 
@@ -37,7 +39,7 @@ pub(super) struct SharedFile {
 /// The place of a file.
 enum Place {
     /// The file of a blob.
-    Disk(OpenFile),
+    Disk(OpenFile, CachedReads),
     /// The file has no place on a disk.
     Memory(Arc<File>),
 }
@@ -45,8 +47,9 @@ enum Place {
 static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 impl SharedFile {
-    pub(super) fn new(file: OpenFile, size_bytes: u64) -> Self {
-        Self { file: Place::Disk(file), size_bytes, in_memory: AtomicU64::new(0) }
+    pub(super) fn new(file: OpenFile, size_bytes: u64, cached_reads: CachedReads) -> Self {
+        let file = Place::Disk(file, cached_reads);
+        Self { file, size_bytes, in_memory: AtomicU64::new(0) }
     }
 
     /// Takes a file that is in memory alone.
@@ -56,7 +59,7 @@ impl SharedFile {
 
     pub(super) fn get(&self) -> &File {
         match &self.file {
-            Place::Disk(file) => file.get(),
+            Place::Disk(file, _) => file.get(),
             Place::Memory(file) => file,
         }
     }
@@ -65,16 +68,26 @@ impl SharedFile {
         self.size_bytes
     }
 
-    /// Notes that all of the file is in memory.
-    pub(super) fn is_in_memory(&self, now: Instant) {
+    /// Tests whether a range is in memory. All of a file that was a moment ago is taken to be there still.
+    pub(super) fn is_in_memory(&self, range: &Range<u64>) -> bool {
+        match &self.file {
+            Place::Memory(_) => true,
+            Place::Disk(..) if self.was_in_memory(Instant::now()) => true,
+            Place::Disk(file, cached_reads) => {
+                let held = cached_reads.holds(file.get(), range);
+                if held && *range == (0..self.size_bytes) {
+                    self.note_in_memory(Instant::now());
+                }
+                held
+            }
+        }
+    }
+
+    fn note_in_memory(&self, now: Instant) {
         self.in_memory.store(millis(now) + 1, Relaxed);
     }
 
-    /// Tests whether all of the file was in memory a moment ago, or is nowhere else.
-    pub(super) fn was_in_memory(&self, now: Instant) -> bool {
-        if matches!(self.file, Place::Memory(_)) {
-            return true;
-        }
+    fn was_in_memory(&self, now: Instant) -> bool {
         let noted = self.in_memory.load(Relaxed);
         noted > 0 && u128::from(millis(now).saturating_sub(noted - 1)) < STAYS.as_millis()
     }
@@ -101,8 +114,8 @@ impl OpenFiles {
     }
 
     /// Keeps a file open, perhaps at the cost of others.
-    pub(super) fn insert(&self, id: BlobId, file: File, size_bytes: u64) -> Arc<SharedFile> {
-        let file = Arc::new(SharedFile::new(DropOnPool::new(file), size_bytes));
+    pub(super) fn insert(&self, id: BlobId, file: SharedFile) -> Arc<SharedFile> {
+        let file = Arc::new(file);
         self.files.insert(id, Arc::clone(&file));
         // Whoever removes a blob unlinks it before it is forgotten.
         if file.get().drops_files() {
@@ -123,6 +136,11 @@ mod tests {
 
     use super::*;
     use crate::domain::clock::Timestamp;
+    use crate::storage::local::pool::DropOnPool;
+
+    fn shared(file: File) -> SharedFile {
+        SharedFile::new(DropOnPool::new(file), 5, CachedReads::default())
+    }
 
     fn id() -> BlobId {
         BlobId::generate(Timestamp::now())
@@ -133,34 +151,34 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("blob");
         fs::write(&path, b"12345").unwrap();
-        let open = || File::open(&path).unwrap();
+        let open = || shared(File::open(&path).unwrap());
 
         let (files, ids) = (OpenFiles::new(10), [(); 100].map(|()| id()));
         for id in ids {
-            files.insert(id, open(), 5);
+            files.insert(id, open());
         }
         let held = ids.iter().filter(|id| files.get(**id, 5).is_some()).count();
         assert!((1..=10).contains(&held), "{held} of at most 10");
 
         let last = id();
-        files.insert(last, open(), 5);
-        files.insert(last, open(), 5);
+        files.insert(last, open());
+        files.insert(last, open());
         assert!(files.get(last, 4).is_none());
         files.forget(last);
         assert!(files.get(last, 5).is_none());
 
         let late = open();
         fs::remove_file(&path).unwrap();
-        files.insert(last, late, 5);
+        files.insert(last, late);
         assert!(files.get(last, 5).is_none(), "it would hold the bytes of a removed blob");
     }
 
     #[test]
     fn what_was_in_memory_is_taken_to_be_there_for_a_moment() {
-        let file = SharedFile::new(DropOnPool::new(tempfile::tempfile().unwrap()), 0);
+        let file = shared(tempfile::tempfile().unwrap());
         let now = Instant::now();
         assert!(!file.was_in_memory(now));
-        file.is_in_memory(now);
+        file.note_in_memory(now);
         assert!(file.was_in_memory(now + STAYS / 2));
         assert!(!file.was_in_memory(now + STAYS * 2));
     }

@@ -16,8 +16,9 @@ use std::time::Instant;
 
 use tokio::task::JoinHandle;
 
-use super::cached_read::{CachedReads, send};
+use super::cached_read::send;
 use super::open_files::{STAYS, SharedFile};
+use super::pool::DropOnPool;
 use super::read::read_exact;
 use super::{LocalBlob, LocalStore, Shared};
 use crate::domain::path::BlobKey;
@@ -27,11 +28,12 @@ use crate::tasks::step::{Call, attempt};
 /// A range of an open blob on its way to a socket.
 pub struct SendFile {
     file: Arc<SharedFile>,
-    cached_reads: CachedReads,
     /// What is still to be sent.
     rest: Range<u64>,
-    /// The end of what was in memory, and when it was.
-    in_memory: Option<(u64, Instant)>,
+    /// The end of what is in memory, from the start of the rest on.
+    in_memory: u64,
+    /// The time since which the socket takes nothing.
+    stalled: Option<Instant>,
     /// A read by the pool, up to an end.
     reading: Option<(u64, JoinHandle<io::Result<()>>)>,
 }
@@ -45,7 +47,7 @@ impl LocalBlob {
         }
         let size_bytes = self.len();
         let Self { file, cached_reads, .. } = self;
-        Ok(SendFile::new(Arc::new(SharedFile::new(file, size_bytes)), cached_reads, range))
+        Ok(SendFile::new(Arc::new(SharedFile::new(file, size_bytes, cached_reads)), range))
     }
 }
 
@@ -61,15 +63,19 @@ impl LocalStore {
             Some(file) => file,
             None => shared.keep_open(key, size_bytes)?,
         };
-        Some(SendFile::new(file, shared.cached_reads.clone(), range))
+        Some(SendFile::new(file, range))
     }
 }
 
 impl Shared {
     fn keep_open(&self, key: &BlobKey, size_bytes: u64) -> Option<Arc<SharedFile>> {
         let file = self.cached_reads.open(&self.blobs, key.as_str(), size_bytes)?;
-        let can_send = self.cached_reads.can_send(&file);
-        can_send.then(|| self.open_files.insert(key.blob_id(), file, size_bytes))
+        if !self.cached_reads.can_send(&file) {
+            return None;
+        }
+        let file = DropOnPool::new(file);
+        let shared = SharedFile::new(file, size_bytes, self.cached_reads.clone());
+        Some(self.open_files.insert(key.blob_id(), shared))
     }
 }
 
@@ -82,14 +88,13 @@ impl SendFile {
     /// The most bytes that are brought into memory ahead of being sent.
     pub const BYTES_AHEAD: usize = 256 << 10;
 
-    fn new(file: Arc<SharedFile>, cached_reads: CachedReads, range: Range<u64>) -> Self {
-        Self { file, cached_reads, rest: range, in_memory: None, reading: None }
+    fn new(file: Arc<SharedFile>, range: Range<u64>) -> Self {
+        Self { file, rest: range, in_memory: 0, stalled: None, reading: None }
     }
 
     /// Makes all of a file ready to be sent that is in memory alone and has `length` bytes.
     pub(crate) fn of_memory(file: Arc<File>, length: u64) -> Self {
-        let file = Arc::new(SharedFile::of_memory(file, length));
-        Self::new(file, CachedReads::default(), 0..length)
+        Self::new(Arc::new(SharedFile::of_memory(file, length)), 0..length)
     }
 
     /// Returns the number of bytes that are still to be sent.
@@ -97,37 +102,32 @@ impl SendFile {
         self.rest.end - self.rest.start
     }
 
-    /// Returns ready when the next bytes, at most [`BYTES_AHEAD`](Self::BYTES_AHEAD), are in memory, so that sending them waits for
-    /// no disk. An error of the disk is passed on.
+    /// Returns ready when the next bytes, at most [`BYTES_AHEAD`](Self::BYTES_AHEAD), are in memory, so that sending
+    /// them waits for no disk. An error of the disk is passed on.
     pub fn poll_in_memory(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        loop {
-            if let Some((end, reading)) = &mut self.reading {
-                let (end, read) = (*end, ready!(Pin::new(reading).poll(cx)));
-                self.reading = None;
-                read.map_err(io::Error::other)??;
-                self.in_memory = Some((end, Instant::now()));
-            }
-            if let Some((end, when)) = self.in_memory
-                && self.rest.start < end
-                && when.elapsed() < STAYS
-            {
-                return Poll::Ready(Ok(()));
-            }
-
-            let end = self.rest.end.min(self.rest.start + Self::BYTES_AHEAD as u64);
-            let (next, now) = (self.rest.start..end, Instant::now());
-            if self.file.was_in_memory(now) || self.cached_reads.holds(self.file.get(), &next) {
-                if next == (0..self.file.len()) {
-                    self.file.is_in_memory(now);
-                }
-                self.in_memory = Some((end, now));
-                return Poll::Ready(Ok(()));
-            }
-
-            let file = Arc::clone(&self.file);
-            let read = tasks::blocking(move || read_exact(file.get(), &next).map(drop));
-            self.reading = Some((end, read));
+        if let Some((end, reading)) = &mut self.reading {
+            let (end, read) = (*end, ready!(Pin::new(reading).poll(cx)));
+            self.reading = None;
+            read.map_err(io::Error::other)??;
+            (self.in_memory, self.stalled) = (end, None);
         }
+
+        let is_recent = self.stalled.is_none_or(|since| since.elapsed() < STAYS);
+        if is_recent && self.rest.start < self.in_memory {
+            return Poll::Ready(Ok(()));
+        }
+        let end = self.rest.end.min(self.rest.start + Self::BYTES_AHEAD as u64);
+        let next = self.rest.start..end;
+        if self.file.is_in_memory(&next) {
+            (self.in_memory, self.stalled) = (end, None);
+            return Poll::Ready(Ok(()));
+        }
+
+        let file = Arc::clone(&self.file);
+        let read = tasks::blocking(move || read_exact(file.get(), &next).map(drop));
+        self.reading = Some((end, read));
+        // Which notes whom to wake.
+        self.poll_in_memory(cx)
     }
 
     /// Lets the kernel send at most `length` of the next bytes. Returns how many a socket took that does not
@@ -136,12 +136,18 @@ impl SendFile {
     pub fn send(&mut self, socket: impl AsFd, length: usize) -> io::Result<usize> {
         attempt(Call::Read)?;
         let length = length.min(usize::try_from(self.remaining()).unwrap_or(usize::MAX));
-        let sent = send(socket, self.file.get(), self.rest.start, length)?;
-        if sent == 0 && length > 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        match send(socket, self.file.get(), self.rest.start, length) {
+            Ok(0) if length > 0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(sent) => {
+                self.rest.start += sent as u64;
+                self.stalled = None;
+                Ok(sent)
+            }
+            Err(error) => {
+                self.stalled.get_or_insert_with(Instant::now);
+                Err(error)
+            }
         }
-        self.rest.start += sent as u64;
-        Ok(sent)
     }
 }
 

@@ -29,7 +29,7 @@ struct Files {
 /// The bytes of a file: no two windows of them are alike.
 fn content(number: usize) -> Vec<u8> {
     let words = (0..LENGTHS[number].div_ceil(8) as u64)
-        .map(|at| (at + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(number as u32));
+        .map(|at| (at + 1 + number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let mut bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
     bytes.truncate(LENGTHS[number]);
     bytes
