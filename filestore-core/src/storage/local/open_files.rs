@@ -2,7 +2,7 @@
 //!
 //! # Purpose
 //! The kernel sends an open file without a copy ([`SendFile`](super::SendFile)). To open a file, look at it and
-//! close it again costs a third of what a reply of 20 KB does, so those that are asked for most stay open.
+//! close it again are three calls for each reply, so the files that are asked for most stay open.
 //!
 //! Keyed by the blob's id. A blob is written once and an id is never used again, so an entry cannot be stale: a
 //! replaced file has another blob. A removed blob is forgotten when its names are gone, and one that is removed

@@ -2,7 +2,7 @@
 //!
 //! # Purpose
 //! A variant that is asked for again and again is put into a file without a name (`memfd_create`): from there the
-//! kernel sends 20 KB in four fifths of the time that it takes to copy them out of this process.
+//! kernel sends 40 KB in four fifths of the time that it takes to copy them out of this process.
 //!
 //! # Locking
 //! The cache's own shards.
@@ -18,7 +18,7 @@ use quick_cache::sync::Cache;
 use super::weighed::weighed;
 
 /// The least variant that is worth a file.
-const LEAST_BYTES: usize = 8 << 10;
+const LEAST_BYTES: usize = 16 << 10;
 /// The times that a variant is asked for before it gets a file.
 const BEFORE_BYTES: u32 = 4;
 /// The bytes of all files together.
