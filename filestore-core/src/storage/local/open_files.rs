@@ -166,6 +166,9 @@ mod tests {
         assert!(files.get(last, 4).is_none());
         files.forget(last);
         assert!(files.get(last, 5).is_none());
+        let none = OpenFiles::new(0);
+        none.insert(last, open());
+        assert!(none.get(last, 5).is_none());
 
         let late = open();
         fs::remove_file(&path).unwrap();
