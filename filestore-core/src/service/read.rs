@@ -89,8 +89,8 @@ impl FileStore {
         self.opened(record, holder.read(&blob.key, blob.size_bytes, range).await?).await
     }
 
-    /// Returns `range` of the bytes of `record` for the kernel to send to a socket, if they are on the service's own disk
-    /// and their file is open or can be opened at once. `None`: see [`FileStore::read_content`].
+    /// Returns `range` of the bytes of `record` for the kernel to send to a socket, if they are on the service's own
+    /// disk and their file is open or can be opened at once. `None`: see [`FileStore::read_content`].
     pub fn send_file(&self, record: &FileRecord, range: Range<u64>) -> Option<SendFile> {
         let blob = &record.blob;
         self.inner.stores.disk(&blob.provider)?.send_file(&blob.key, blob.size_bytes, range)

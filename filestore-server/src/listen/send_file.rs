@@ -117,11 +117,11 @@ pub(super) struct SendQueue {
     is_broken: AtomicBool,
 }
 
-/// What came of a write.
+/// The result of a write.
 pub(super) enum Written {
-    /// It is up to the socket.
+    /// The socket's own result.
     Socket(Poll<io::Result<usize>>),
-    /// The disk has to be waited for first.
+    /// None yet: the disk has to be waited for first.
     WaitsForDisk,
 }
 

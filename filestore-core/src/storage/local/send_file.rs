@@ -28,7 +28,7 @@ use crate::tasks::step::{Call, attempt};
 /// A range of an open blob on its way to a socket.
 pub struct SendFile {
     file: Arc<SharedFile>,
-    /// What is still to be sent.
+    /// The bytes that are still to be sent.
     rest: Range<u64>,
     /// The end of what is in memory, from the start of the rest on.
     in_memory: u64,

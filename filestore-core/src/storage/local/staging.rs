@@ -399,11 +399,11 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let clock = ManualClock::at(Timestamp::from_millis(0));
             let options = LocalOptions {
-                open_files: 0,
                 durability: Durability::Process,
                 reserve_bytes: 0,
                 concurrent_uploads,
                 memory_bytes: 0,
+                open_files: 0,
             };
             let data_dir = DataDir::open(dir.path()).unwrap();
             let store = LocalStore::open_with(&data_dir, options, &clock.clock()).unwrap();

@@ -20,7 +20,7 @@ use super::weighed::weighed;
 /// The least variant that is worth a file.
 const LEAST_BYTES: usize = 16 << 10;
 /// The times that a variant is asked for before it gets a file.
-const BEFORE_BYTES: u32 = 4;
+const ASKED_BEFORE: u32 = 4;
 /// The bytes of all files together.
 const CAPACITY_BYTES: u64 = 16 << 20;
 /// The least weight of a file, which bounds their number to 256: each takes a descriptor.
@@ -69,7 +69,7 @@ impl FilePlace {
         if let Some((file, _)) = self.files.0.get(&self.id) {
             return Some(file);
         }
-        if self.asked.fetch_add(1, Relaxed) < BEFORE_BYTES {
+        if self.asked.fetch_add(1, Relaxed) < ASKED_BEFORE {
             return None;
         }
 
@@ -114,7 +114,7 @@ mod tests {
         let files = MemoryFiles::new();
         let (place, small) = (files.place(), files.place());
         let bytes = vec![7; LEAST_BYTES];
-        for _ in 0..BEFORE_BYTES {
+        for _ in 0..ASKED_BEFORE {
             assert!(place.file(&bytes).is_none());
         }
         let file = place.file(&bytes).unwrap();
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(read[..LEAST_BYTES], bytes);
         assert!(Arc::ptr_eq(&file, &place.file(&bytes).unwrap()));
 
-        for _ in 0..=BEFORE_BYTES {
+        for _ in 0..=ASKED_BEFORE {
             assert!(small.file(&bytes[1..]).is_none());
         }
         drop(place);
@@ -135,7 +135,7 @@ mod tests {
         let files = MemoryFiles::new();
         let places: Vec<_> = (0..300).map(|_| files.place()).collect();
         for place in &places {
-            for _ in 0..=BEFORE_BYTES {
+            for _ in 0..=ASKED_BEFORE {
                 place.file(&[7; LEAST_BYTES]);
             }
         }

@@ -12,7 +12,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpSocket;
 
 use super::*;
-use crate::listen::SentFile;
+use crate::listen::{SentFile, Shares, Traffic, serve_counted};
 
 /// Lengths around those of the slices that stand for a file.
 const LENGTHS: [usize; 5] = [1, 70_000, AHEAD, AHEAD + 1, 3 * AHEAD + 12_345];
@@ -23,6 +23,7 @@ struct Files {
     address: SocketAddr,
     dir: tempfile::TempDir,
     broken: Arc<AtomicUsize>,
+    traffic: Arc<Traffic>,
     _stop: oneshot::Sender<()>,
 }
 
@@ -70,10 +71,13 @@ impl Files {
                 Ok::<_, Infallible>(response)
             }
         });
-        tokio::spawn(serve(listener.into(), service, options, async {
+        let shares = Shares::new(options.max_connections_per_address, Vec::new());
+        let traffic = Arc::new(Traffic::default());
+        let counted = Arc::clone(&traffic);
+        tokio::spawn(serve_counted(listener.into(), service, options, shares, counted, async {
             let _ = stopping.await;
         }));
-        let files = Self { address, dir, broken, _stop: stop };
+        let files = Self { address, dir, broken, traffic, _stop: stop };
         // From the first reply on, the kernel keeps little unsent for those who connect.
         assert_eq!(body(&mut files.ask(&get("none")).await).await, b"none");
         Some(files)
@@ -203,7 +207,12 @@ async fn a_client_that_takes_nothing_of_a_file_is_cut() {
     let requests: String = (0..40).map(|_| get(4)).collect();
     let mut client = files.ask(&requests).await;
     client.readable().await.unwrap();
-    tokio::time::sleep(SHORT * 3).await;
+    let cut = async {
+        while files.traffic.timed_out() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), cut).await.expect("the client is cut");
     let mut read = Vec::new();
     let _ = client.read_to_end(&mut read).await;
     assert!(read.len() < 40 * LENGTHS[4], "the client was never cut");
