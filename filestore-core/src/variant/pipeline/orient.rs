@@ -5,6 +5,9 @@ use crate::domain::record::Dimensions;
 use crate::variant::geometry::{Geometry, Rectangle};
 use crate::variant::pixels::Pixels;
 
+/// The columns that become rows at once.
+const COLUMNS: usize = 16;
+
 /// The turn from the stored picture to the displayed one: swap the axes or not, and mirror each
 /// stored axis or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -69,24 +72,47 @@ impl Orientation {
         if self == Self::default() {
             return stored;
         }
-        let channels = stored.layout.channels();
-        let (width, height) = (stored.width as usize, stored.height as usize);
-        let size = self.displayed(Dimensions { width: stored.width, height: stored.height });
+        match stored.layout.channels() {
+            1 => self.turn::<1>(stored),
+            2 => self.turn::<2>(stored),
+            3 => self.turn::<3>(stored),
+            _ => self.turn::<4>(stored),
+        }
+    }
 
-        let mut data = Vec::with_capacity(stored.data.len());
-        for y in 0..size.height as usize {
-            for x in 0..size.width as usize {
-                let (from_x, from_y) = match self.axes {
-                    Axes::Kept => (x, y),
-                    Axes::Swapped => (y, x),
-                };
-                let from_x = if self.mirror_x { width - 1 - from_x } else { from_x };
-                let from_y = if self.mirror_y { height - 1 - from_y } else { from_y };
-                let start = (from_y * width + from_x) * channels;
-                data.extend_from_slice(&stored.data[start..start + channels]);
+    fn turn<const CHANNELS: usize>(self, stored: Pixels) -> Pixels {
+        let size = self.displayed(Dimensions { width: stored.width, height: stored.height });
+        let (width, height) = (size.width as usize, size.height as usize);
+        let from = stored.data.as_chunks::<CHANNELS>().0;
+        let mut data = vec![0; stored.data.len()];
+        let to = data.as_chunks_mut::<CHANNELS>().0;
+
+        let rows = from.chunks_exact((stored.width as usize).max(1));
+        match self.axes {
+            Axes::Kept => {
+                for (at, row) in rows.enumerate() {
+                    let at = if self.mirror_y { height - 1 - at } else { at };
+                    let to = &mut to[at * width..][..width];
+                    to.copy_from_slice(row);
+                    if self.mirror_x {
+                        to.reverse();
+                    }
+                }
+            }
+            Axes::Swapped => {
+                // Some columns at once, so that what is written stays in the first cache.
+                for first in (0..height).step_by(COLUMNS) {
+                    let columns = first..(first + COLUMNS).min(height);
+                    for (at, row) in rows.clone().enumerate() {
+                        let at = if self.mirror_y { width - 1 - at } else { at };
+                        for column in columns.clone() {
+                            let from = if self.mirror_x { height - 1 - column } else { column };
+                            to[column * width + at] = row[from];
+                        }
+                    }
+                }
             }
         }
-
         Pixels { layout: stored.layout, width: size.width, height: size.height, data }
     }
 }
@@ -117,6 +143,39 @@ mod tests {
             let upright = Orientation::from_exif(value).apply(pixels);
             assert_eq!((upright.width, upright.height), (3, 2), "orientation {value}");
             assert_eq!(upright.data, b"abcdef", "orientation {value}");
+        }
+    }
+
+    #[test]
+    fn large_pictures_of_all_channels_are_turned_pixel_by_pixel() {
+        for layout in [Layout::Grey, Layout::GreyAlpha, Layout::Rgb, Layout::Rgba] {
+            let channels = layout.channels();
+            for value in 1..=8 {
+                let orientation = Orientation::from_exif(value);
+                let (width, height) = (37u32, 21u32);
+                let data: Vec<u8> = (0..width * height)
+                    .flat_map(|at| [at.to_le_bytes()[0], at.to_le_bytes()[1], 7, 9])
+                    .collect();
+                let data = data.chunks(4).flat_map(|pixel| &pixel[..channels]).copied().collect();
+                let stored = Pixels { layout, width, height, data };
+                let upright = orientation.apply(stored.clone());
+                let size = orientation.displayed(Dimensions { width, height });
+                assert_eq!((upright.width, upright.height), (size.width, size.height));
+                let displayed = (0..size.height).flat_map(|y| (0..size.width).map(move |x| (x, y)));
+                for ((x, y), pixel) in displayed.zip(upright.data.chunks(channels)) {
+                    // As a crop of that one pixel is found in the file.
+                    let crop = Rectangle { left: x, top: y, width: 1, height: 1 };
+                    let target = Dimensions { width: 1, height: 1 };
+                    let found = orientation
+                        .to_stored(Geometry { crop, target }, Dimensions { width, height });
+                    let at = (found.crop.top * width + found.crop.left) as usize * channels;
+                    assert_eq!(
+                        pixel,
+                        &stored.data[at..at + channels],
+                        "{layout:?} {value} {x} {y}"
+                    );
+                }
+            }
         }
     }
 
