@@ -21,6 +21,7 @@ use super::shared::Shared;
 use super::variant_engine::VariantEngine;
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::variant::key::{DigestedKey, KeyDigest};
+use crate::variant::pipeline::aside::NoSpare;
 use crate::variant::pipeline::image_file::Deadline;
 use crate::variant::pipeline::render::Rendering;
 use crate::variant::pipeline::retained::Retained;
@@ -199,7 +200,9 @@ impl Job {
         rendering.retain(|index| claims.contains_key(&index));
 
         let deadline = Deadline::after(shared.config.deadline);
-        let outcome = rendering.run(&file, shared.config.quality, deadline, |index, variant| {
+        let quality = shared.config.quality;
+        // Nobody waits: the other threads stay free for those who do.
+        let outcome = rendering.run(&file, quality, deadline, &NoSpare, |index, variant| {
             if let Some(claim) = claims.remove(&index) {
                 let _ = made.send(Finished { index, variant, claim });
             }

@@ -24,8 +24,7 @@ use parking_lot::Mutex;
 use super::limits::busy;
 use crate::domain::error::{Error, Result};
 use crate::domain::load::QueueLoad;
-
-type Task = Box<dyn FnOnce() + Send>;
+use crate::variant::pipeline::aside::{Spare, Task};
 
 /// A handle on the threads. Cheap to clone.
 #[derive(Clone)]
@@ -123,6 +122,12 @@ impl Pool {
     /// Returns true if tasks wait for a thread.
     pub(super) fn is_pressed(&self) -> bool {
         !self.owner.queues.lock().waiting.is_empty()
+    }
+}
+
+impl Spare for Pool {
+    fn start(&self, task: Task) -> Result<(), Task> {
+        self.owner.queues.lock().hand_over(task).map_or(Ok(()), Err)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::domain::error::{Error, ErrorKind, Result};
 use crate::tasks;
 use crate::variant::geometry::Geometry;
 use crate::variant::key::DigestedKey;
+use crate::variant::pipeline::aside::Spare;
 use crate::variant::pipeline::budget;
 use crate::variant::pipeline::image_file::Deadline;
 use crate::variant::pipeline::plan::Plan;
@@ -174,9 +175,11 @@ impl Shared {
         let quality = self.config.quality;
         let max_bytes = self.caches.max_retained_bytes();
         let (retain, retained) = oneshot::channel();
+        let pool = self.pool.clone();
 
         let variant = self.run(Work::Picture, move |deadline, report: oneshot::Sender<_>| {
-            let (rendered, pixels) = match render_first(&rendering, &file, quality, deadline) {
+            let (rendered, pixels) = match render_first(&rendering, &file, quality, deadline, &pool)
+            {
                 Ok((variant, pixels)) => (Ok(variant), pixels),
                 Err(error) => (Err(error), None),
             };
@@ -204,9 +207,10 @@ fn render_first(
     file: &File,
     quality: f32,
     deadline: Deadline,
+    spare: &dyn Spare,
 ) -> Result<(Variant, Option<Retained>)> {
     let mut variant = None;
-    let pixels = rendering.run(file, quality, deadline, |_, made| {
+    let pixels = rendering.run(file, quality, deadline, spare, |_, made| {
         variant = Some(made);
         ControlFlow::Break(())
     })?;

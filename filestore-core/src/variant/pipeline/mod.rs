@@ -1,4 +1,4 @@
-//! From an open blob to its variants, stage by stage, on one thread.
+//! From an open blob to its variants, stage by stage.
 //!
 //! | stage | module | concern |
 //! |---|---|---|
@@ -14,10 +14,14 @@
 //! made of, and `sketch` its placeholder; `animation` makes one file of many frames, `mosaic` puts variants side by
 //! side, and `blank` is the sheet of none. `image_file` reads the blob, `refusal` names what is wrong with a picture, `cut` shows
 //! what came of one that ends early, and `guard` catches the panics of decoders that are not ours.
+//!
+//! A rendering has one thread. While others are idle, `aside` gives a part of one that a client waits for to them: rows
+//! of a PNG are reduced while the next ones are inflated.
 
 pub(crate) mod refusal;
 pub(crate) mod image_file;
 mod guard;
+pub(crate) mod aside;
 pub(crate) mod orient;
 mod header;
 mod probe;

@@ -15,6 +15,7 @@
 use std::ops::Range;
 
 use super::super::Variant;
+use super::aside::Spare;
 use super::color::to_srgb;
 use super::cut;
 use super::decode::{Decoded, decode};
@@ -61,8 +62,9 @@ impl Retained {
         image: &ImageFile<'_>,
         header: &Header,
         wanted: &[Geometry],
+        spare: &dyn Spare,
     ) -> Result<Self> {
-        let Decoded { picture, profile, came } = decode(image, header, wanted)?;
+        let Decoded { picture, profile, came } = decode(image, header, wanted, spare)?;
         let header = header.clone();
         Ok(Self { header, profile, came, decoded: Some(picture), resized: Vec::new() })
     }

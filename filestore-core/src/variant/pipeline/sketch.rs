@@ -2,6 +2,7 @@
 
 use std::fs::File;
 
+use super::aside::NoSpare;
 use super::budget::{check_size, memory_needed};
 use super::header::{self, Header};
 use super::image_file::{Deadline, ImageFile};
@@ -36,7 +37,7 @@ pub(crate) fn assess_sketch(file: &File, config: &VariantConfig) -> Result<Sketc
 /// Decodes the picture as far as its placeholder needs, and makes that.
 pub(crate) fn sketch_file(planned: &Sketch, file: &File, deadline: Deadline) -> Result<Thumbhash> {
     let image = ImageFile::new(file, deadline)?;
-    let retained = Retained::decode(&image, &planned.header, &[planned.wanted])?;
+    let retained = Retained::decode(&image, &planned.header, &[planned.wanted], &NoSpare)?;
     image.check()?;
     retained.sketch(planned.wanted)
 }

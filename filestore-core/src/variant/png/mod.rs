@@ -13,7 +13,6 @@
 //! which the file is decoded again there.
 
 use std::io::BufRead;
-use std::ops::ControlFlow;
 
 mod idat;
 mod inflated;
@@ -25,7 +24,8 @@ mod wave;
 mod tests;
 
 use inflated::Inflated;
-use unfilter::{GROUP, Unfilter};
+use unfilter::GROUP;
+pub(crate) use unfilter::Unfilter;
 
 /// The longest row that is decoded here, in bytes: some sixteen of them are held.
 const MOST_ROW_BYTES: usize = 256 << 10;
@@ -54,27 +54,25 @@ impl Shape {
     }
 }
 
-/// Decodes the PNG in `file`, whose header said `shape`, and gives each row to `taken`, until that breaks
-/// off. After the last row the rest of the data is read, as its checksum may be wrong.
+/// Inflates the first rows of the PNG in `file`, whose header said `shape`, and gives them to `taken`, some at
+/// once, each stored behind the name of its filter. After the picture's last row the rest of the data is read,
+/// as its checksum may be wrong.
 ///
 /// Fails on whatever is wrong with the file, perhaps after rows were given out.
-pub(crate) fn rows(
+pub(crate) fn stored_rows(
     file: impl BufRead,
     shape: Shape,
-    mut taken: impl FnMut(&[u8]) -> ControlFlow<()>,
+    wanted: usize,
+    mut taken: impl FnMut(&[u8]) -> Result<(), Broken>,
 ) -> Result<(), Broken> {
     let stored_bytes = 1 + shape.row_bytes();
     let mut inflated = Inflated::open(file, GROUP * stored_bytes)?;
-    let mut unfilter = Unfilter::new(shape);
 
-    let mut left = shape.height;
+    let mut left = wanted.min(shape.height);
     while left > 0 {
         let rows = left.min(GROUP);
-        let stored = inflated.take(rows * stored_bytes)?;
-        if unfilter.undo(stored, &mut taken)?.is_break() {
-            return Ok(());
-        }
+        taken(inflated.take(rows * stored_bytes)?)?;
         left -= rows;
     }
-    inflated.finish()
+    if wanted < shape.height { Ok(()) } else { inflated.finish() }
 }

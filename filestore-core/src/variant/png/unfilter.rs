@@ -1,7 +1,5 @@
 //! Undoing the filters of rows (W3C PNG third edition, section 9), a few rows at once.
 
-use std::ops::ControlFlow;
-
 use super::{Broken, Shape};
 
 /// The rows that are undone at once.
@@ -18,7 +16,7 @@ pub(super) const PAETH: u8 = 4;
 ///
 /// Each has pixels of zeros on its left, as the filters ask for, and on its right, up to where the last row of a
 /// group is when the first one ends.
-pub(super) struct Unfilter {
+pub(crate) struct Unfilter {
     shape: Shape,
     /// The bytes from the start of a row to its first pixel, and to the start of the next row.
     margin: usize,
@@ -29,7 +27,7 @@ pub(super) struct Unfilter {
 }
 
 impl Unfilter {
-    pub(super) fn new(shape: Shape) -> Self {
+    pub(crate) fn new(shape: Shape) -> Self {
         let margin = (GROUP - 1) * shape.channels;
         // Four bytes are read and written at once.
         let pitch = margin + shape.row_bytes() + margin + 4;
@@ -37,13 +35,18 @@ impl Unfilter {
         Self { shape, margin, pitch, above, filtered, plain }
     }
 
-    /// Undoes the filters of at most [`GROUP`] rows, each stored behind the name of its filter, and gives them to
-    /// `taken`, until that breaks off.
-    pub(super) fn undo(
+    /// Undoes the filters of rows, each stored behind the name of its filter, and gives them to `taken`.
+    pub(crate) fn undo(
         &mut self,
         stored: &[u8],
-        mut taken: impl FnMut(&[u8]) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>, Broken> {
+        mut taken: impl FnMut(&[u8]),
+    ) -> Result<(), Broken> {
+        let groups = stored.chunks(GROUP * (1 + self.shape.row_bytes()));
+        groups.into_iter().try_for_each(|group| self.undo_some(group, &mut taken))
+    }
+
+    /// Undoes the filters of at most [`GROUP`] rows.
+    fn undo_some(&mut self, stored: &[u8], taken: impl FnMut(&[u8])) -> Result<(), Broken> {
         let mut filters = [NONE; GROUP];
         let rows = stored.chunks_exact(1 + self.shape.row_bytes());
         for (filter, row) in filters.iter_mut().zip(rows.clone()) {
@@ -53,12 +56,13 @@ impl Unfilter {
             return Err("an unknown filter".into());
         }
 
-        let mut rows = rows.map(|row| &row[1..]);
+        let rows = rows.map(|row| &row[1..]);
         if filters == [NONE; GROUP] {
             if let Some(last) = rows.clone().next_back() {
                 self.above[self.margin..][..last.len()].copy_from_slice(last);
             }
-            return Ok(rows.try_for_each(taken));
+            rows.for_each(taken);
+            return Ok(());
         }
 
         let count = rows.len();
@@ -68,11 +72,12 @@ impl Unfilter {
         self.undo_group(filters);
         let (margin, bytes) = (self.margin, self.shape.row_bytes());
         let plain = self.plain.chunks_exact(self.pitch).map(|row| &row[margin..][..bytes]);
-        let mut plain = plain.take(count);
+        let plain = plain.take(count);
         if let Some(last) = plain.clone().next_back() {
             self.above[margin..][..bytes].copy_from_slice(last);
         }
-        Ok(plain.try_for_each(&mut taken))
+        plain.for_each(taken);
+        Ok(())
     }
 
     #[cfg(target_arch = "x86_64")]

@@ -15,6 +15,7 @@ use std::ops::Range;
 
 use rows::Rows;
 
+use super::aside::Spare;
 use super::guard::guarded;
 use super::header::{Format, Header, WebPHeader};
 use super::image_file::ImageFile;
@@ -72,6 +73,7 @@ pub(crate) fn decode(
     image: &ImageFile<'_>,
     header: &Header,
     wanted: &[Geometry],
+    spare: &dyn Spare,
 ) -> Result<Decoded> {
     let decoded = match &header.format {
         Format::Jpeg(jpeg) => jpeg::decode(image, header, *jpeg, wanted),
@@ -81,7 +83,7 @@ pub(crate) fn decode(
         Format::WebP(WebPHeader::Lossless) => {
             or_corrupt(|| webp::decode_lossless(image, header, wanted))
         }
-        _ => decode_or_what_came(image, header, wanted),
+        _ => decode_or_what_came(image, header, wanted, spare),
     };
     // Some decoders take an error of their reader for the end of the file.
     image.outside_failure().map_or(decoded, Err)
@@ -97,8 +99,9 @@ fn decode_or_what_came(
     image: &ImageFile<'_>,
     header: &Header,
     wanted: &[Geometry],
+    spare: &dyn Spare,
 ) -> Result<Decoded> {
-    let whole = guarded(|| decode_undamaged(image, header, wanted));
+    let whole = guarded(|| decode_undamaged(image, header, wanted, spare));
     let error = match whole.unwrap_or_else(|panic| Err(corrupt(panic))) {
         Err(error) if error.kind() == ErrorKind::CorruptImage => error,
         other => return other,
@@ -133,9 +136,10 @@ fn decode_undamaged(
     image: &ImageFile<'_>,
     header: &Header,
     wanted: &[Geometry],
+    spare: &dyn Spare,
 ) -> Result<Decoded> {
     match &header.format {
-        Format::Png(png) => png::decode(image, header, *png, wanted),
+        Format::Png(png) => png::decode(image, header, *png, wanted, spare),
         Format::WebP(_) => webp::decode_whole(image, header),
         Format::Gif => gif::decode(image, header, wanted),
         Format::Bmp => bmp::decode(image, header),

@@ -6,7 +6,6 @@
 //! crate's header.
 
 use std::io::{BufRead, Seek};
-use std::ops::ControlFlow;
 
 use png::{
     BitDepth, ColorType, Decoder, DecodingError, Info, InterlaceInfo, Limits, Reader,
@@ -18,12 +17,13 @@ use super::{Decoded, MAX_PROFILE_BYTES, check_same_size, usual_or};
 use crate::domain::error::{Error, Result};
 use crate::domain::record::Dimensions;
 use crate::variant::geometry::Geometry;
+use crate::variant::pipeline::aside::{Spare, Step, Stream};
 use crate::variant::pipeline::cut;
 use crate::variant::pipeline::header::{Header, PngHeader};
 use crate::variant::pipeline::image_file::ImageFile;
 use crate::variant::pipeline::refusal::{corrupt, over_memory};
 use crate::variant::pixels::{Layout, Pixels};
-use crate::variant::png::{Shape, rows as usual_rows};
+use crate::variant::png::{Broken, Shape, Unfilter, stored_rows};
 
 /// The bytes that the decoder may hold besides rows: an inflated profile and the chunk it came in.
 const CHUNK_BYTES: usize = 2 * MAX_PROFILE_BYTES;
@@ -38,6 +38,7 @@ pub(super) fn decode(
     header: &Header,
     png: PngHeader,
     wanted: &[Geometry],
+    spare: &dyn Spare,
 ) -> Result<Decoded> {
     let (mut reader, layout) = start(image, header, png)?;
     if reader.info().interlaced {
@@ -51,12 +52,13 @@ pub(super) fn decode(
     if let Some(frame) = reader.info().frame_control {
         check_same_size(header, frame.width as usize, frame.height as usize)?;
     }
-    let usual = if is_usual(reader.info()) { usual(image, header, layout, wanted) } else { None };
+    let usual =
+        if is_usual(reader.info()) { usual(image, header, layout, wanted, spare) } else { None };
     let profile = profile(&reader);
     let usual = usual.map(|rows| Decoded::of_rows(rows, profile.clone())).transpose()?;
     usual_or(image, usual, || {
         let rows = Rows::new(header.stored, layout, wanted);
-        by_the_crate(image, reader, rows).and_then(|rows| Decoded::of_rows(rows, profile))
+        by_the_crate(image, reader, rows, spare).and_then(|rows| Decoded::of_rows(rows, profile))
     })
 }
 
@@ -64,15 +66,19 @@ pub(super) fn decode(
 fn by_the_crate<R: BufRead + Seek>(
     image: &ImageFile<'_>,
     mut reader: Reader<R>,
-    mut rows: Rows,
+    rows: Rows,
+    spare: &dyn Spare,
 ) -> Result<Rows> {
     let mut row = vec![0; rows.row_bytes()];
-    while !rows.is_complete() {
+    let needed = rows.needed();
+    let bytes = row.len() as u64 * u64::from(needed);
+    let mut reduced = Stream::start(rows, bytes, spare);
+    for _ in 0..needed {
         let read = reader.read_row(&mut row).map_err(|error| explain(image, error))?;
         read.ok_or_else(|| corrupt("a row is missing"))?;
-        rows.push(&row);
+        reduced.push(&row).map_err(corrupt)?;
     }
-    Ok(rows)
+    reduced.finish().map_err(corrupt)
 }
 
 /// Returns true if the stored samples are those that are shown.
@@ -89,6 +95,7 @@ fn usual(
     header: &Header,
     layout: Layout,
     wanted: &[Geometry],
+    spare: &dyn Spare,
 ) -> Option<Rows> {
     let Dimensions { width, height } = header.stored;
     let channels = layout.channels();
@@ -97,16 +104,26 @@ fn usual(
         return None;
     }
 
-    let mut rows = Rows::new(header.stored, layout, wanted);
-    let outcome = usual_rows(image.reader(), shape, |row| {
-        rows.push(row);
-        if rows.is_complete() && !rows.is_last() {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    });
-    outcome.ok().map(|()| rows)
+    let rows = Rows::new(header.stored, layout, wanted);
+    let needed = rows.needed();
+    let bytes = rows.row_bytes() as u64 * u64::from(needed);
+    let reducing = Reducing { unfilter: Unfilter::new(shape), rows };
+    let mut reduced = Stream::start(reducing, bytes, spare);
+    let taken = |stored: &[u8]| reduced.push(stored);
+    stored_rows(image.reader(), shape, needed as usize, taken).ok()?;
+    reduced.finish().ok().map(|reducing| reducing.rows)
+}
+
+/// The way of stored rows into the picture.
+struct Reducing {
+    unfilter: Unfilter,
+    rows: Rows,
+}
+
+impl Step for Reducing {
+    fn take(&mut self, stored: &[u8]) -> Result<(), Broken> {
+        self.unfilter.undo(stored, |row| self.rows.push(row))
+    }
 }
 
 /// Decodes the rows that come before the damage in a file, or before its end; `None` if there are

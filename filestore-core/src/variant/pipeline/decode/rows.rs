@@ -4,8 +4,11 @@
 //! has [`ENOUGH`] times the size of what is wanted. The filter of the resize does the rest. Where a
 //! length is no multiple of a square's side, some squares are a pixel shorter, so that all weigh as much.
 
+use std::error::Error;
+
 use crate::domain::record::Dimensions;
 use crate::variant::geometry::{Extent, Geometry};
+use crate::variant::pipeline::aside::Step;
 use crate::variant::pipeline::plan::ENOUGH;
 use crate::variant::pixels::{Layout, Picture, Pixels, Reduced};
 
@@ -73,6 +76,11 @@ impl Rows {
         self.stored.width as usize * self.layout.channels()
     }
 
+    /// Counts the rows that must come, from the first one on.
+    pub(super) fn needed(&self) -> u32 {
+        self.rows.first + self.rows.length
+    }
+
     /// Returns true if the next row shows in what is wanted.
     pub(super) fn wants_next(&self) -> bool {
         self.next >= self.rows.first && !self.is_complete()
@@ -80,12 +88,7 @@ impl Rows {
 
     /// Returns true once all rows have come that show: the others need not be decoded.
     pub(super) fn is_complete(&self) -> bool {
-        self.next >= self.rows.first + self.rows.length
-    }
-
-    /// Returns true once the picture's last row has come.
-    pub(super) fn is_last(&self) -> bool {
-        self.next >= self.stored.height
+        self.next >= self.needed()
     }
 
     /// Passes over the next row.
@@ -155,6 +158,13 @@ impl Rows {
             scale_y: self.rows.scale(),
         };
         Some(Picture::Reduced(Reduced { pixels, extent }))
+    }
+}
+
+impl Step for Rows {
+    fn take(&mut self, rows: &[u8]) -> Result<(), Box<dyn Error + Send + Sync>> {
+        rows.chunks_exact(self.row_bytes()).for_each(|row| self.push(row));
+        Ok(())
     }
 }
 

@@ -1,10 +1,11 @@
-//! From an open blob to its variants: the stages in their order, on one thread.
+//! From an open blob to its variants: the stages in their order.
 
 use std::cmp::Reverse;
 use std::fs::File;
 use std::ops::ControlFlow;
 
 use super::super::Variant;
+use super::aside::{NoSpare, Spare};
 use super::budget::{check_size, memory_needed};
 use super::header::{self, Header};
 use super::image_file::{Deadline, ImageFile};
@@ -54,7 +55,7 @@ pub fn render(
     let rendering = assess(file, wanted, Small::PassesThrough, config)?;
     let mut variants = vec![rendering.pass_through(); wanted.len()];
 
-    rendering.run(file, config.quality, deadline, |index, variant| {
+    rendering.run(file, config.quality, deadline, &NoSpare, |index, variant| {
         variants[index] = variant;
         ControlFlow::Continue(())
     })?;
@@ -116,7 +117,7 @@ impl Rendering {
     }
 
     /// Makes the variants, the largest first, and gives each to `made` with its place among the
-    /// wanted, until `made` breaks off.
+    /// wanted, until `made` breaks off. A thread that is `spare` may take a part in decoding.
     ///
     /// Takes as long as decoding takes, but not much longer than until `deadline`. Returns the
     /// pixels that further sizes can be made of; `None` if nothing was decoded.
@@ -125,6 +126,7 @@ impl Rendering {
         file: &File,
         quality: f32,
         deadline: Deadline,
+        spare: &dyn Spare,
         mut made: impl FnMut(usize, Variant) -> ControlFlow<()>,
     ) -> Result<Option<Retained>> {
         if self.rendered.is_empty() {
@@ -133,7 +135,7 @@ impl Rendering {
 
         let image = ImageFile::new(file, deadline)?;
         image.check()?;
-        let mut retained = Retained::decode(&image, &self.header, &self.geometries())?;
+        let mut retained = Retained::decode(&image, &self.header, &self.geometries(), spare)?;
         image.check()?;
 
         let mut left = &*self.largest_first();

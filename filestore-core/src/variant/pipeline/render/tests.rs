@@ -11,6 +11,7 @@ use super::*;
 use crate::domain::error::{Error, ErrorKind};
 use crate::domain::record::Dimensions;
 use crate::variant::fixtures::*;
+use crate::variant::pipeline::aside::NewThreads;
 use crate::variant::probe;
 
 mod damaged;
@@ -490,7 +491,9 @@ fn work_stops_when_its_time_is_over() {
             assess(&file, &[(size("200"), Fit::Cover)], Small::PassesThrough, &config).unwrap();
         // Long enough to pass the first check, far too short to decode in.
         let deadline = Deadline::after(Duration::from_micros(300));
-        let error = work.run(&file, 80.0, deadline, |_, _| ControlFlow::Continue(())).unwrap_err();
+        let error = work
+            .run(&file, 80.0, deadline, &NoSpare, |_, _| ControlFlow::Continue(()))
+            .unwrap_err();
         assert_eq!(
             (error.kind(), error.message()),
             (ErrorKind::ImageTooLarge, "the image takes too long to decode")
@@ -570,4 +573,45 @@ fn a_better_quality_makes_a_larger_file() {
         }
     };
     assert!(bytes(30.0) < bytes(90.0));
+}
+
+#[test]
+fn a_spare_thread_changes_no_variant() {
+    let (width, height) = (900, 700);
+    let noise = |bytes: usize| {
+        let mut random = fastrand::Rng::with_seed(5);
+        std::iter::repeat_with(|| random.u8(..)).take(bytes).collect::<Vec<u8>>()
+    };
+    let pixels = (width * height) as usize;
+    let of = |color, depth, bytes: usize| png(width, height, color, depth, &noise(bytes), |_| {});
+    let palette = png(width, height, ColorType::Indexed, BitDepth::Eight, &noise(pixels), |info| {
+        info.palette = Some(noise(3 * 256).into());
+    });
+    let rgb = of(ColorType::Rgb, BitDepth::Eight, 3 * pixels);
+    let cut = rgb[..rgb.len() / 2].to_vec();
+    let mut damaged = rgb.clone();
+    damaged[rgb.len() / 2] ^= 0x10;
+
+    for (what, bytes) in [
+        ("RGB", rgb),
+        ("cut", cut),
+        ("damaged", damaged),
+        ("RGBA", of(ColorType::Rgba, BitDepth::Eight, 4 * pixels)),
+        ("16 bits", of(ColorType::Rgb, BitDepth::Sixteen, 6 * pixels)),
+        ("palette", palette),
+    ] {
+        let file = file(&bytes);
+        let wanted = [(size("200"), Fit::Cover), (size("400"), Fit::Inside)];
+        let rendering = assess(&file, &wanted, Small::PassesThrough, &unhurried()).unwrap();
+        let [alone, aided] = [&NoSpare as &dyn Spare, &NewThreads].map(|spare| {
+            let mut made = Vec::new();
+            let outcome = rendering.run(&file, 80.0, Deadline::NONE, spare, |index, variant| {
+                made.push((index, variant));
+                ControlFlow::Continue(())
+            });
+            (outcome.map(|_| ()).map_err(|error| error.to_string()), made)
+        });
+        assert_eq!(alone, aided, "{what}");
+        assert_eq!(alone.1.len(), 2, "{what}");
+    }
 }

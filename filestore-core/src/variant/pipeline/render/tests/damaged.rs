@@ -1,6 +1,7 @@
 //! Files that end early or are damaged: what came is shown, the rest is transparent.
 
 use super::*;
+use crate::variant::pipeline::aside::NoSpare;
 
 const SIDE: u32 = 300;
 
@@ -357,7 +358,7 @@ fn a_read_that_fails_is_never_a_cut_picture() {
                 .geometries();
         // The file was as long as it should be when it was opened.
         file.set_len(bytes.len() as u64 / 2).unwrap();
-        let error = Retained::decode(&image, &header, &geometry).unwrap_err();
+        let error = Retained::decode(&image, &header, &geometry, &NoSpare).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Internal, "{what}: {error:?}");
     }
 }

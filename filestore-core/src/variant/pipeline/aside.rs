@@ -1,0 +1,261 @@
+//! Work that a rendering leaves to a thread that has nothing else to do, while it goes on itself.
+//!
+//! # Purpose
+//! One client of an idle machine waits less. A busy machine has no such thread, and a rendering then does all by
+//! itself, with the same result.
+//!
+//! # Faults
+//! Work that panics has no outcome, and whoever waits for it is told so.
+
+use std::error::Error;
+use std::mem;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+use super::guard::guarded;
+
+/// Work for another thread.
+pub(crate) type Task = Box<dyn FnOnce() + Send>;
+
+/// The reason why a step takes no more.
+type Broken = Box<dyn Error + Send + Sync>;
+
+/// The bytes that are handed over at once: they stay in the second cache.
+const BATCH_BYTES: usize = 64 << 10;
+/// The most batches under way.
+const BATCHES: usize = 4;
+/// The bytes from which a stream is worth waking a thread.
+const WORTH_BYTES: u64 = 1 << 20;
+
+/// The threads that may have nothing to do.
+pub(crate) trait Spare {
+    /// Hands `task` to an idle thread; gives it back where there is none.
+    fn start(&self, task: Task) -> Result<(), Task>;
+}
+
+/// No threads but the caller's own.
+pub(crate) struct NoSpare;
+
+impl Spare for NoSpare {
+    fn start(&self, task: Task) -> Result<(), Task> {
+        Err(task)
+    }
+}
+
+/// A new thread for each task.
+#[cfg(test)]
+pub(crate) struct NewThreads;
+
+#[cfg(test)]
+impl Spare for NewThreads {
+    fn start(&self, task: Task) -> Result<(), Task> {
+        std::thread::spawn(task);
+        Ok(())
+    }
+}
+
+/// The outcome of work on another thread.
+pub(crate) struct Aside<T>(Receiver<T>);
+
+impl<T: Send + 'static> Aside<T> {
+    /// Leaves `work` on `with` to an idle thread; gives `with` back where there is none.
+    pub(crate) fn start<W: Send + 'static>(
+        spare: &dyn Spare,
+        with: W,
+        work: impl FnOnce(W) -> T + Send + 'static,
+    ) -> Result<Self, W> {
+        let (give, given) = bounded(1);
+        let (report, outcome) = bounded(1);
+        let task = move || {
+            if let Ok(Ok(made)) = guarded(|| given.recv().map(work)) {
+                let _ = report.send(made);
+            }
+        };
+
+        if spare.start(Box::new(task)).is_err() {
+            return Err(with);
+        }
+        // The receiver is the task's, which the thread has.
+        let _ = give.send(with);
+        Ok(Self(outcome))
+    }
+
+    /// Waits for the outcome; `None` if the work panicked.
+    pub(crate) fn wait(self) -> Option<T> {
+        self.0.recv().ok()
+    }
+}
+
+/// A step of the work on a stream of bytes.
+pub(crate) trait Step: Send + 'static {
+    /// Takes the bytes that come next: one or several of the pieces that were pushed.
+    fn take(&mut self, bytes: &[u8]) -> Result<(), Broken>;
+}
+
+/// A stream of bytes into a step, which another thread takes if one is idle, else this one.
+pub(crate) enum Stream<S> {
+    Here(S),
+    Aside(Feed<S>),
+}
+
+/// The way of bytes to a step on another thread.
+pub(crate) struct Feed<S> {
+    batch: Vec<u8>,
+    batches: usize,
+    full: Sender<Vec<u8>>,
+    empty: Receiver<Vec<u8>>,
+    outcome: Aside<Result<S, Broken>>,
+}
+
+impl<S: Step> Stream<S> {
+    /// Begins a stream of about so many `bytes`.
+    pub(crate) fn start(step: S, bytes: u64, spare: &dyn Spare) -> Self {
+        if bytes < WORTH_BYTES {
+            return Self::Here(step);
+        }
+
+        let (full, filled) = bounded(BATCHES);
+        let (emptied, empty) = bounded(BATCHES);
+        let all = move |mut step: S| {
+            for batch in filled {
+                let mut batch: Vec<u8> = batch;
+                step.take(&batch)?;
+                batch.clear();
+                // Nobody may want it any more.
+                let _ = emptied.send(batch);
+            }
+            Ok(step)
+        };
+        match Aside::start(spare, step, all) {
+            Ok(outcome) => {
+                Self::Aside(Feed { batch: Vec::new(), batches: 1, full, empty, outcome })
+            }
+            Err(step) => Self::Here(step),
+        }
+    }
+
+    /// Gives the step the bytes that come next. Fails if it takes no more.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+        match self {
+            Self::Here(step) => step.take(bytes),
+            Self::Aside(feed) => feed.push(bytes),
+        }
+    }
+
+    /// Waits until the step has taken all, and returns it.
+    pub(crate) fn finish(self) -> Result<S, Broken> {
+        match self {
+            Self::Here(step) => Ok(step),
+            Self::Aside(mut feed) => {
+                // If it takes no more, the outcome says why.
+                let _ = feed.hand_over(Vec::new());
+                let Feed { full, outcome, .. } = feed;
+                drop(full);
+                outcome.wait().ok_or("the thread panicked")?
+            }
+        }
+    }
+}
+
+impl<S> Feed<S> {
+    fn push(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+        self.batch.extend_from_slice(bytes);
+        if self.batch.len() < BATCH_BYTES {
+            return Ok(());
+        }
+
+        let next = if self.batches < BATCHES {
+            self.batches += 1;
+            Vec::with_capacity(self.batch.len())
+        } else {
+            self.empty.recv()?
+        };
+        self.hand_over(next)
+    }
+
+    /// Hands the batch over, and goes on with an empty one.
+    fn hand_over(&mut self, next: Vec<u8>) -> Result<(), Broken> {
+        let batch = mem::replace(&mut self.batch, next);
+        self.full.send(batch).map_err(|_| "no more is taken".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// Collects bytes, and breaks off after so many.
+    struct Collected {
+        bytes: Vec<u8>,
+        most: usize,
+        on: Option<thread::ThreadId>,
+    }
+
+    impl Step for Collected {
+        fn take(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+            self.on = Some(thread::current().id());
+            self.bytes.extend_from_slice(bytes);
+            if self.bytes.len() > self.most { Err("enough".into()) } else { Ok(()) }
+        }
+    }
+
+    fn collected(
+        pieces: &[u8],
+        most: usize,
+        announced: u64,
+        spare: &dyn Spare,
+    ) -> Result<Collected, Broken> {
+        let step = Collected { bytes: Vec::new(), most, on: None };
+        let mut stream = Stream::start(step, announced, spare);
+        for piece in pieces.chunks(1000) {
+            if stream.push(piece).is_err() {
+                break;
+            }
+        }
+        stream.finish()
+    }
+
+    #[test]
+    fn a_step_takes_all_bytes_in_their_order_wherever_it_runs() {
+        let pieces: Vec<u8> = (0..3_000_001u32).map(|at| (at % 251) as u8).collect();
+        let here = thread::current().id();
+        for length in [0, 1, 1000, 65_536, 2_000_000, pieces.len()] {
+            let pieces = &pieces[..length];
+            let aside = collected(pieces, usize::MAX, WORTH_BYTES, &NewThreads).unwrap();
+            assert!(aside.bytes == pieces && aside.on != Some(here), "{length}");
+            for (bytes, spare) in [(WORTH_BYTES, &NoSpare as &dyn Spare), (1000, &NewThreads)] {
+                let alone = collected(pieces, usize::MAX, bytes, spare).unwrap();
+                assert!(alone.bytes == pieces, "{length}");
+                assert!(length == 0 || alone.on == Some(here), "{length}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_step_that_breaks_off_stops_the_stream_and_says_why() {
+        let pieces = vec![7; 2_000_000];
+        for spare in [&NoSpare as &dyn Spare, &NewThreads] {
+            for most in [0, 100_000, 1_999_999] {
+                let step = Collected { bytes: Vec::new(), most, on: None };
+                let mut stream = Stream::start(step, WORTH_BYTES, spare);
+                let broken = pieces.chunks(1000).find_map(|piece| stream.push(piece).err());
+                let error = match (stream, broken) {
+                    (Stream::Here(_), broken) => broken.unwrap(),
+                    (aside, _) => aside.finish().err().unwrap(),
+                };
+                assert_eq!(error.to_string(), "enough");
+            }
+        }
+    }
+
+    #[test]
+    fn work_that_panics_has_no_outcome() {
+        let panics = Aside::start(&NewThreads, (), |()| panic!("expected by this test"));
+        assert!(panics.ok().unwrap().wait().map(|_: ()| ()).is_none());
+        let made = Aside::start(&NewThreads, 6, |six| six + 1);
+        assert_eq!(made.ok().unwrap().wait(), Some(7));
+        assert_eq!(Aside::start(&NoSpare, 6, |six| six + 1).err(), Some(6));
+    }
+}
