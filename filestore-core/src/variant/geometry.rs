@@ -47,6 +47,17 @@ impl Extent {
     /// The extent of a picture in its stored size.
     pub(crate) const WHOLE: Self = Self { left: 0.0, top: 0.0, scale_x: 1.0, scale_y: 1.0 };
 
+    /// Returns the extent of a picture that was made as `wanted`.
+    pub(crate) fn of(wanted: Geometry) -> Self {
+        let Geometry { crop, target } = wanted;
+        Self {
+            left: crop.left.into(),
+            top: crop.top.into(),
+            scale_x: f64::from(target.width) / f64::from(crop.width),
+            scale_y: f64::from(target.height) / f64::from(crop.height),
+        }
+    }
+
     /// Returns true if pixels of `size` with this extent show all of the crop, with `tenths` tenths of
     /// the target's size at least or with all that is stored.
     pub(crate) fn suffices(self, size: Dimensions, wanted: Geometry, tenths: u32) -> bool {

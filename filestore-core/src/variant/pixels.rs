@@ -3,7 +3,7 @@
 use super::geometry::Extent;
 
 /// A decoded picture in the form that its decoder has cheapest.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Picture {
     /// The whole picture in its stored size.
     Whole(Pixels),
@@ -40,14 +40,14 @@ impl Picture {
 }
 
 /// Pixels of a part of the picture, at a scale of their own.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Reduced {
     pub(crate) pixels: Pixels,
     pub(crate) extent: Extent,
 }
 
 /// Components as the file stores them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Planes {
     pub(crate) model: Model,
     /// As many as `model` has components.
@@ -86,7 +86,7 @@ impl Model {
 }
 
 /// One component at a scale of its own.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Plane {
     /// The samples, as [`Layout::Grey`] whatever the component means.
     pub(crate) samples: Pixels,

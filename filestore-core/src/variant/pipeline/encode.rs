@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use webp::{Encoder, PixelLayout, WebPConfig};
 
-use super::libwebp::encode_lossy;
+use super::libwebp::{Yuv, encode_lossy, encode_yuv};
 use crate::domain::error::{Error, Result};
 use crate::variant::pixels::{Layout, Pixels};
 
@@ -64,14 +64,23 @@ pub(crate) fn encode(pixels: &Pixels, quality: f32) -> Result<Bytes> {
 /// Encodes `pixels` as [`encode`] does, but never as a lossless file, whatever they show: that may take
 /// ten times as long.
 pub(crate) fn encode_quickly(pixels: &Pixels, quality: f32) -> Result<Bytes> {
+    encode_lossy(pixels, &lossy_config(pixels.width.max(pixels.height), quality)?)
+}
+
+/// Encodes `picture` as [`encode_quickly`] does.
+pub(crate) fn encode_planes(mut picture: Yuv, quality: f32) -> Result<Bytes> {
+    let config = lossy_config(picture.width.max(picture.height), quality)?;
+    encode_yuv(&mut picture, &config)
+}
+
+fn lossy_config(longer_side: u32, quality: f32) -> Result<WebPConfig> {
     let mut config = default_config()?;
-    let longer_side = pixels.width.max(pixels.height);
     config.quality = quality_at(longer_side, quality);
     config.method = method_at(longer_side);
     config.sns_strength = NOISE_SHAPING;
     config.filter_strength = FILTER_STRENGTH;
     config.alpha_quality = 100;
-    encode_lossy(pixels, &config)
+    Ok(config)
 }
 
 /// Returns the quality that libwebp is asked for, 0 to 100, where `quality` is configured.
@@ -85,9 +94,9 @@ fn method_at(longer_side: u32) -> i32 {
     if longer_side <= THUMBNAIL_SIDE { THUMBNAIL_METHOD } else { METHOD }
 }
 
-/// Returns true if large parts of the picture are of one colour each.
+/// Returns true if large parts of the picture are of one colour each: its lossless file may be the smaller one.
 #[expect(clippy::cast_precision_loss, reason = "counts of pixels, far below 2^52")]
-fn is_flat(pixels: &Pixels) -> bool {
+pub(crate) fn is_flat(pixels: &Pixels) -> bool {
     let channels = pixels.layout.channels();
     let rows = pixels.data.chunks_exact(pixels.width as usize * channels).step_by(ROWS_APART);
 

@@ -11,7 +11,8 @@
 //! # Safety
 //! The one place with foreign calls. All that libwebp is given is checked here: the pixels are as
 //! many as libwebp reads, and picture and writer are initialized before they are used and freed
-//! once, by their guards, on every way out.
+//! once, by their guards, on every way out. Samples that are lent to libwebp outlive the picture, which
+//! frees none but its own.
 
 use std::error::Error as StdError;
 use std::mem::MaybeUninit;
@@ -43,28 +44,79 @@ pub(crate) fn encode_lossy(pixels: &Pixels, config: &WebPConfig) -> Result<Bytes
     }
     let stride = i32::try_from(row).map_err(failed)?;
 
-    let mut picture =
-        Picture(WebPPicture::new().map_err(|()| failed("another version of libwebp"))?);
-    let mut writer = Writer::new();
-    picture.0.use_argb = 0;
-    picture.0.width = i32::try_from(pixels.width).map_err(failed)?;
-    picture.0.height = i32::try_from(pixels.height).map_err(failed)?;
-    picture.0.writer = Some(WebPMemoryWrite);
-    picture.0.custom_ptr = (&raw mut writer.0).cast();
-
+    let mut picture = Picture::new(pixels.width, pixels.height)?;
     // SAFETY: the picture is initialized, and `height` rows of `stride` bytes are there to be read.
     if unsafe { import(&raw mut picture.0, pixels.data.as_ptr(), stride) } == 0 {
-        return Err(failed(format!("{:?}", picture.0.error_code)));
+        return Err(picture.failed());
     }
-    // SAFETY: the picture has its samples; its writer outlives the call and is used by nobody else.
-    if unsafe { WebPEncode(config, &raw mut picture.0) } == 0 {
-        return Err(failed(format!("{:?}", picture.0.error_code)));
-    }
-    Ok(Bytes::copy_from_slice(writer.written()))
+    picture.encode(config)
 }
 
-/// A picture that frees its samples.
+/// Encodes `picture` as a lossy file.
+///
+/// [`Internal`](crate::ErrorKind::Internal) for planes of other sizes, sides over 16383, a configuration that
+/// libwebp refuses, and where memory is short.
+pub(crate) fn encode_yuv(picture: &mut Yuv, config: &WebPConfig) -> Result<Bytes> {
+    let Yuv { width, height, ref mut y, ref mut u, ref mut v } = *picture;
+    let bytes = |width: u32, height: u32| (width as usize).checked_mul(height as usize);
+    let (half_width, half_height) = (width.div_ceil(2), height.div_ceil(2));
+    let has_all = bytes(width, height) == Some(y.len())
+        && [&*u, &*v].iter().all(|plane| bytes(half_width, half_height) == Some(plane.len()));
+    if !has_all {
+        return Err(failed("samples are missing"));
+    }
+
+    let mut picture = Picture::new(width, height)?;
+    picture.0.y = y.as_mut_ptr();
+    picture.0.u = u.as_mut_ptr();
+    picture.0.v = v.as_mut_ptr();
+    picture.0.y_stride = i32::try_from(width).map_err(failed)?;
+    picture.0.uv_stride = i32::try_from(half_width).map_err(failed)?;
+    picture.encode(config)
+}
+
+/// A picture as lossy WebP keeps it (RFC 6386, section 2): BT.601, luminance from 16 to 235 and chrominance around
+/// 128, that at half the size, rounded up.
+#[derive(Debug)]
+pub(crate) struct Yuv {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) y: Vec<u8>,
+    pub(crate) u: Vec<u8>,
+    pub(crate) v: Vec<u8>,
+}
+
+/// A picture that frees the samples that are its own.
 struct Picture(WebPPicture);
+
+impl Picture {
+    /// Makes a picture without samples, in the form that lossy files have.
+    fn new(width: u32, height: u32) -> Result<Self> {
+        let made = WebPPicture::new().map_err(|()| failed("another version of libwebp"))?;
+        let mut picture = Self(made);
+        picture.0.use_argb = 0;
+        picture.0.width = i32::try_from(width).map_err(failed)?;
+        picture.0.height = i32::try_from(height).map_err(failed)?;
+        Ok(picture)
+    }
+
+    /// Encodes the samples, which are there.
+    fn encode(mut self, config: &WebPConfig) -> Result<Bytes> {
+        let mut writer = Writer::new();
+        self.0.writer = Some(WebPMemoryWrite);
+        self.0.custom_ptr = (&raw mut writer.0).cast();
+        // SAFETY: the picture has its samples; its writer outlives the call and is used by nobody else.
+        if unsafe { WebPEncode(config, &raw mut self.0) } == 0 {
+            return Err(self.failed());
+        }
+        Ok(Bytes::copy_from_slice(writer.written()))
+    }
+
+    /// Returns the reason why libwebp gave up.
+    fn failed(&self) -> Error {
+        failed(format!("{:?}", self.0.error_code))
+    }
+}
 
 impl Drop for Picture {
     fn drop(&mut self) {
@@ -139,6 +191,43 @@ mod tests {
                 let file = encode_lossy(&pixels, &config(80.0)).unwrap();
                 assert_eq!(file, &expected[..], "{layout:?} {width}×{height}");
             }
+        }
+    }
+
+    /// Planes of a picture in one colour.
+    fn plain(width: u32, height: u32, [y, u, v]: [u8; 3]) -> Yuv {
+        let chrominance = width.div_ceil(2) as usize * height.div_ceil(2) as usize;
+        Yuv {
+            width,
+            height,
+            y: vec![y; width as usize * height as usize],
+            u: vec![u; chrominance],
+            v: vec![v; chrominance],
+        }
+    }
+
+    #[test]
+    fn planes_are_encoded_as_they_are() {
+        for (width, height) in [(1, 1), (3, 2), (97, 64), (200, 131)] {
+            // Red: BT.601 in video range.
+            let file = encode_yuv(&mut plain(width, height, [81, 90, 240]), &config(90.0)).unwrap();
+            let seen = image::load_from_memory(&file).unwrap().into_rgb8();
+            assert_eq!(seen.dimensions(), (width, height));
+            let last = seen.get_pixel(width - 1, height - 1).0;
+            assert!(last[0] > 245 && last[1] < 10 && last[2] < 10, "{width}×{height}: {last:?}");
+        }
+    }
+
+    #[test]
+    fn planes_of_other_sizes_are_an_error() {
+        let good = || plain(9, 7, [81, 90, 240]);
+        assert!(encode_yuv(&mut good(), &config(80.0)).is_ok());
+        let [mut y, mut u, mut v] = [good(), good(), good()];
+        y.y.pop();
+        u.u.pop();
+        v.v.push(0);
+        for mut bad in [y, u, v, plain(16_384, 1, [0; 3]), plain(0, 0, [0; 3])] {
+            assert!(encode_yuv(&mut bad, &config(80.0)).is_err());
         }
     }
 

@@ -67,6 +67,11 @@ impl Orientation {
         Geometry { crop, target: self.displayed(target) }
     }
 
+    /// Returns for each stored axis, across and down, if it is displayed from its end to its start.
+    pub(crate) fn mirrors(self) -> (bool, bool) {
+        (self.mirror_x, self.mirror_y)
+    }
+
     /// Turns stored pixels the way they are displayed.
     pub(crate) fn apply(self, stored: Pixels) -> Pixels {
         if self == Self::default() {

@@ -10,7 +10,7 @@ use crate::domain::error::{Error, Result};
 use crate::domain::record::Dimensions;
 use crate::variant::geometry::{Extent, Geometry, Rectangle};
 use crate::variant::pixels::{
-    Inks, Layout, Model, Picture, Pixels, Planes, Reduced, video_to_rgb, ycc_to_rgb,
+    Inks, Layout, Model, Picture, Pixels, Plane, Planes, Reduced, video_to_rgb, ycc_to_rgb,
 };
 
 /// Resizes the planned part of `decoded` to the planned size, both in stored axes.
@@ -28,6 +28,87 @@ pub(crate) fn resize(decoded: &Picture, wanted: Geometry) -> Result<Pixels> {
 /// Resizes the planned part of a picture in its stored size, as [`resize`] does.
 pub(crate) fn resize_whole(pixels: &Pixels, wanted: Geometry) -> Result<Pixels> {
     run(pixels, Extent::WHOLE, wanted)
+}
+
+/// Resizes the planned part of `decoded` to planes as lossy WebP has them: chrominance at half the size, rounded
+/// up. `mirrors` says which stored axes are displayed from their end to their start: of an odd number of pixels the
+/// last displayed one has chrominance alone.
+pub(crate) fn resize_planes(
+    decoded: &Planes,
+    wanted: Geometry,
+    mirrors: (bool, bool),
+) -> Result<Planes> {
+    let Geometry { crop, target } = wanted;
+    let across = Halves::of((crop.left, crop.width), target.width, mirrors.0);
+    let down = Halves::of((crop.top, crop.height), target.height, mirrors.1);
+    let halves =
+        Extent { left: across.first, top: down.first, scale_x: across.scale, scale_y: down.scale };
+
+    let Planes { model, planes } = decoded;
+    let resized = planes.iter().enumerate().map(|(component, Plane { samples, extent })| {
+        if !model.is_chrominance(component) {
+            let samples = run(samples, *extent, wanted)?;
+            return Ok(Plane { samples, extent: Extent::of(wanted) });
+        }
+        let part =
+            Part { left: across.start, top: down.start, width: across.length, height: down.length };
+        let size = Dimensions { width: across.pairs, height: down.pairs };
+        let samples = run_part(samples, *extent, part, size)?;
+        Ok(Plane { samples: repeat_ends(samples, across.ends, down.ends), extent: halves })
+    });
+    Ok(Planes { model: *model, planes: resized.collect::<Result<_>>()? })
+}
+
+/// One axis of chrominance at half the size.
+struct Halves {
+    /// The stored pixels that show in pairs of the target's: the first, and their number.
+    start: f64,
+    length: f64,
+    /// The pairs, and the samples that repeat the nearest one: at the start and at the end.
+    pairs: u32,
+    ends: (usize, usize),
+    /// The stored pixel where the first sample begins, and the samples for each stored one.
+    first: f64,
+    scale: f64,
+}
+
+impl Halves {
+    /// Halves the `target` pixels that the stored pixels of a crop, its first and their number, become.
+    fn of((first, crop): (u32, u32), target: u32, mirrors: bool) -> Self {
+        let (first, crop) = (f64::from(first), f64::from(crop));
+        let pixel = crop / f64::from(target);
+        let (start, length, pairs, ends) = match (target, mirrors) {
+            // One pixel is half a pair.
+            (1, _) => (first, crop, 1, (0, 0)),
+            (_, _) if target.is_multiple_of(2) => (first, crop, target / 2, (0, 0)),
+            (_, false) => (first, crop - pixel, target / 2, (0, 1)),
+            (_, true) => (first + pixel, crop - pixel, target / 2, (1, 0)),
+        };
+        let before = f64::from(u8::from(ends.0 > 0)) * 2.0 * pixel;
+        Self { start, length, pairs, ends, first: start - before, scale: f64::from(pairs) / length }
+    }
+}
+
+/// Repeats the first and the last columns and rows so many times.
+fn repeat_ends(samples: Pixels, across: (usize, usize), down: (usize, usize)) -> Pixels {
+    if (across, down) == ((0, 0), (0, 0)) {
+        return samples;
+    }
+
+    let Pixels { layout, width, height, data } = samples;
+    let rows: Vec<&[u8]> = data.chunks_exact(width as usize).collect();
+    let first = rows.iter().take(1).cycle().take(down.0);
+    let last = rows.iter().rev().take(1).cycle().take(down.1);
+
+    let (wide, high) = (across.0 + width as usize + across.1, down.0 + height as usize + down.1);
+    let mut grown = Vec::with_capacity(wide * high);
+    for row in first.chain(&rows).chain(last) {
+        grown.extend(row.iter().take(1).cycle().take(across.0));
+        grown.extend_from_slice(row);
+        grown.extend(row.iter().rev().take(1).cycle().take(across.1));
+    }
+    let size = |side: usize| u32::try_from(side).expect("a pixel more than a picture");
+    Pixels { layout, width: size(wide), height: size(high), data: grown }
 }
 
 /// Joins the resized planes of `model` to pixels.
@@ -69,39 +150,54 @@ fn interleave(planes: &[Pixels]) -> Vec<u8> {
     data
 }
 
-/// Resizes a picture already resized, which shows `shown` of the stored one.
-pub(crate) fn resize_again(resized: &Pixels, shown: Rectangle, wanted: Geometry) -> Result<Pixels> {
-    let extent = Extent {
-        left: f64::from(shown.left),
-        top: f64::from(shown.top),
-        scale_x: f64::from(resized.width) / f64::from(shown.width),
-        scale_y: f64::from(resized.height) / f64::from(shown.height),
-    };
-    run(resized, extent, wanted)
+/// A part of the stored picture, in its pixels.
+#[derive(Clone, Copy)]
+struct Part {
+    left: f64,
+    top: f64,
+    width: f64,
+    height: f64,
 }
 
-fn run(pixels: &Pixels, extent: Extent, wanted: Geometry) -> Result<Pixels> {
-    // By type, not by value: the code for pixels that no layout has is not built.
-    match pixels.layout {
-        Layout::Grey => run_as::<U8>(pixels, extent, wanted),
-        Layout::GreyAlpha => run_as::<U8x2>(pixels, extent, wanted),
-        Layout::Rgb => run_as::<U8x3>(pixels, extent, wanted),
-        Layout::Rgba | Layout::Inks(_) => run_as::<U8x4>(pixels, extent, wanted),
+impl From<Rectangle> for Part {
+    fn from(rectangle: Rectangle) -> Self {
+        let Rectangle { left, top, width, height } = rectangle;
+        let [left, top, width, height] = [left, top, width, height].map(f64::from);
+        Self { left, top, width, height }
     }
 }
 
-fn run_as<P: PixelTrait>(pixels: &Pixels, extent: Extent, wanted: Geometry) -> Result<Pixels> {
+fn run(pixels: &Pixels, extent: Extent, wanted: Geometry) -> Result<Pixels> {
+    run_part(pixels, extent, wanted.crop.into(), wanted.target)
+}
+
+fn run_part(pixels: &Pixels, extent: Extent, part: Part, target: Dimensions) -> Result<Pixels> {
+    // By type, not by value: the code for pixels that no layout has is not built.
+    match pixels.layout {
+        Layout::Grey => run_as::<U8>(pixels, extent, part, target),
+        Layout::GreyAlpha => run_as::<U8x2>(pixels, extent, part, target),
+        Layout::Rgb => run_as::<U8x3>(pixels, extent, part, target),
+        Layout::Rgba | Layout::Inks(_) => run_as::<U8x4>(pixels, extent, part, target),
+    }
+}
+
+fn run_as<P: PixelTrait>(
+    pixels: &Pixels,
+    extent: Extent,
+    part: Part,
+    size: Dimensions,
+) -> Result<Pixels> {
     let Pixels { layout, width, height, ref data } = *pixels;
-    let Dimensions { width: to_width, height: to_height } = wanted.target;
+    let Dimensions { width: to_width, height: to_height } = size;
     let source = TypedImageRef::<P>::from_buffer(width, height, data).map_err(internal)?;
     let mut resized = vec![0; data_bytes::<P>(to_width, to_height)];
     let mut target =
         TypedImage::<P>::from_buffer(to_width, to_height, &mut resized).map_err(internal)?;
 
-    let options = options(extent, wanted, width, height);
+    let options = options(extent, part, width, height);
     let mut resizer = Resizer::new();
     // A mere crop changes no pixel, so it need not lose precision to premultiplication.
-    if layout.has_alpha() && !is_copy(extent, wanted) {
+    if layout.has_alpha() && !is_copy(extent, part, size) {
         let mut bytes = vec![0; data.len()];
         let mut premultiplied =
             TypedImage::<P>::from_buffer(width, height, &mut bytes).map_err(internal)?;
@@ -123,18 +219,19 @@ fn data_bytes<P>(width: u32, height: u32) -> usize {
     width as usize * height as usize * size_of::<P>()
 }
 
-fn is_copy(extent: Extent, wanted: Geometry) -> bool {
-    let Geometry { crop, target } = wanted;
-    (extent.scale_x - 1.0).abs() < f64::EPSILON
-        && (extent.scale_y - 1.0).abs() < f64::EPSILON
-        && (crop.width, crop.height) == (target.width, target.height)
+fn is_copy(extent: Extent, part: Part, target: Dimensions) -> bool {
+    let is_same = |a: f64, b: f64| (a - b).abs() < f64::EPSILON;
+    is_same(extent.scale_x, 1.0)
+        && is_same(extent.scale_y, 1.0)
+        && is_same(part.width, target.width.into())
+        && is_same(part.height, target.height.into())
 }
 
 /// Sets the crop in the picture's pixels, with fractions: a reduced picture's last column or row may
 /// show only a part of a pixel.
-fn options(extent: Extent, wanted: Geometry, width: u32, height: u32) -> ResizeOptions {
-    let left = (f64::from(wanted.crop.left) - extent.left) * extent.scale_x;
-    let top = (f64::from(wanted.crop.top) - extent.top) * extent.scale_y;
+fn options(extent: Extent, part: Part, width: u32, height: u32) -> ResizeOptions {
+    let left = (part.left - extent.left) * extent.scale_x;
+    let top = (part.top - extent.top) * extent.scale_y;
     let (width, height) = (f64::from(width) - left, f64::from(height) - top);
     ResizeOptions::new()
         .resize_alg(ResizeAlg::Convolution(FilterType::Lanczos3))
@@ -142,8 +239,8 @@ fn options(extent: Extent, wanted: Geometry, width: u32, height: u32) -> ResizeO
         .crop(
             left,
             top,
-            (f64::from(wanted.crop.width) * extent.scale_x).min(width),
-            (f64::from(wanted.crop.height) * extent.scale_y).min(height),
+            (part.width * extent.scale_x).min(width),
+            (part.height * extent.scale_y).min(height),
         )
 }
 
@@ -154,7 +251,6 @@ fn internal(error: impl std::error::Error + Send + Sync + 'static) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::variant::pixels::Plane;
 
     fn geometry(left: u32, side: u32, target: u32) -> Geometry {
         Geometry {
@@ -201,5 +297,68 @@ mod tests {
             "half of the second column shows: {:?}",
             small.data
         );
+    }
+
+    /// Planes of 300×300 stored pixels, whose chrominance, at half the size, is the stored column in
+    /// `cb` and the stored row in `cr`, each divided by two.
+    fn ramps() -> Planes {
+        let plane = |side: u32, value: &dyn Fn(u32, u32) -> u32| {
+            let points = (0..side).flat_map(|y| (0..side).map(move |x| (x, y)));
+            let data = points.map(|(x, y)| u8::try_from(value(x, y)).unwrap()).collect();
+            let samples = Pixels { layout: Layout::Grey, width: side, height: side, data };
+            let scale = f64::from(side) / 300.0;
+            let extent = Extent { left: 0.0, top: 0.0, scale_x: scale, scale_y: scale };
+            Plane { samples, extent }
+        };
+        let planes = vec![plane(300, &|_, _| 90), plane(150, &|x, _| x), plane(150, &|_, y| y)];
+        Planes { model: Model::YCbCr, planes }
+    }
+
+    #[test]
+    fn chrominance_stands_between_the_two_displayed_pixels_that_share_it() {
+        let crop = Rectangle { left: 20, top: 30, width: 240, height: 210 };
+        for (width, height) in [(80, 70), (81, 71), (1, 1), (2, 3)] {
+            let wanted = Geometry { crop, target: Dimensions { width, height } };
+            for mirrors in [(false, false), (true, false), (false, true), (true, true)] {
+                let small = resize_planes(&ramps(), wanted, mirrors).unwrap();
+                let [y, cb, cr] = &small.planes[..] else { panic!("three") };
+                assert_eq!((y.samples.width, y.samples.height), (width, height));
+                let (columns, rows) = (width.div_ceil(2), height.div_ceil(2));
+                assert_eq!((cb.samples.width, cr.samples.height), (columns, rows));
+
+                let axis =
+                    |samples: &dyn Fn(u32) -> u8, count: u32, target: u32, mirrors, first, crop| {
+                        let pixel = f64::from(crop) / f64::from(target);
+                        for at in 0..count {
+                            // As displayed, the pair begins at an even pixel.
+                            let pair = if mirrors { count - 1 - at } else { at };
+                            let middle = (2.0 * f64::from(pair) + 1.0) * pixel;
+                            let stored = if mirrors { f64::from(crop) - middle } else { middle };
+                            let seen = 2.0 * f64::from(samples(at)) + 1.0;
+                            let off = (seen - f64::from(first) - stored).abs();
+                            // The filter ends there, or the sample repeats the one before.
+                            let is_end = pair < 2 || pair + 3 > count;
+                            assert!(is_end || off < pixel / 2.0, "{target} {mirrors} {at}: {off}");
+                            assert!(target < 8 || off < 2.0 * pixel + 2.0, "{target} {at}: {off}");
+                        }
+                    };
+                let across = |at: u32| cb.samples.data[at as usize];
+                let down = |at: u32| cr.samples.data[(at * columns) as usize];
+                axis(&across, columns, width, mirrors.0, crop.left, crop.width);
+                axis(&down, rows, height, mirrors.1, crop.top, crop.height);
+
+                // What is made of them once more is where it belongs, too.
+                if width >= 80 {
+                    let target = Dimensions { width: 40, height: 35 };
+                    let again = resize_planes(&small, Geometry { crop, target }, mirrors).unwrap();
+                    let direct =
+                        resize_planes(&ramps(), Geometry { crop, target }, mirrors).unwrap();
+                    for (again, direct) in again.planes.iter().zip(&direct.planes) {
+                        let pairs = again.samples.data.iter().zip(&direct.samples.data);
+                        assert!(pairs.clone().all(|(a, b)| a.abs_diff(*b) <= 2), "{mirrors:?}");
+                    }
+                }
+            }
+        }
     }
 }

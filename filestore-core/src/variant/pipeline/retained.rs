@@ -16,22 +16,23 @@ use std::ops::Range;
 
 use super::super::Variant;
 use super::aside::Spare;
-use super::color::to_srgb;
+use super::color::{ToSrgb, to_srgb};
 use super::cut;
 use super::decode::{Decoded, decode};
-use super::encode::encode;
+use super::encode::{encode, encode_planes, is_flat};
 use super::header::Header;
 use super::image_file::ImageFile;
+use super::libwebp::Yuv;
 use super::plan::{ENOUGH, Plan, Small, plan_reduced, plan_sketch};
 use super::refusal::corrupt;
-use super::resize::{resize, resize_again};
+use super::resize::{resize, resize_planes};
 use super::sketch::thumbhash;
-use crate::domain::error::Result;
+use crate::domain::error::{Error, Result};
 use crate::domain::record::{Dimensions, Thumbhash};
 use crate::domain::variant::{Fit, VariantSize};
-use crate::variant::geometry::{Geometry, Rectangle, area};
+use crate::variant::geometry::{Extent, Geometry, Rectangle, area};
 use crate::variant::jpeg;
-use crate::variant::pixels::{Picture, Pixels, Reduced};
+use crate::variant::pixels::{Layout, Model, Picture, Pixels, Planes, Reduced};
 
 /// The longest side below which a picture is not worth retaining: it serves the smallest size alone.
 const USEFUL_SIDE: u32 = 250;
@@ -45,6 +46,8 @@ pub(crate) struct Retained {
     /// The stored rows that came, if some are missing.
     came: Option<Range<u32>>,
     decoded: Option<Picture>,
+    /// True if what is resized from planes goes into a lossy file as planes.
+    keeps_planes: bool,
     /// Pictures resized from `decoded`, the largest first.
     resized: Vec<Resized>,
 }
@@ -52,7 +55,9 @@ pub(crate) struct Retained {
 /// A picture already resized, and the part of the stored one that it shows.
 #[derive(Debug)]
 struct Resized {
-    pixels: Pixels,
+    picture: Picture,
+    /// The pixels of the whole of it.
+    size: Dimensions,
     shown: Rectangle,
 }
 
@@ -66,34 +71,83 @@ impl Retained {
     ) -> Result<Self> {
         let Decoded { picture, profile, came } = decode(image, header, wanted, spare)?;
         let header = header.clone();
-        Ok(Self { header, profile, came, decoded: Some(picture), resized: Vec::new() })
+
+        let is_ycc = matches!(
+            &picture,
+            Picture::Planes(Planes { model: Model::YCbCr | Model::VideoYCbCr, .. })
+        );
+        // Most profiles are sRGB's: that is found once for all sizes.
+        let profile = profile.filter(|profile| {
+            !is_ycc || !ToSrgb::new(Layout::Rgb, Some(profile)).is_without_profile()
+        });
+        let keeps_planes = is_ycc && profile.is_none() && came.is_none();
+        let decoded = Some(picture);
+        Ok(Self { header, profile, came, decoded, keeps_planes, resized: Vec::new() })
     }
 
-    /// Makes the pixels of `wanted` from the smallest picture that is as good as any. They are
-    /// retained as well if one of the `later` can be made of them.
-    pub(crate) fn make(&mut self, wanted: Geometry, later: &[(usize, Geometry)]) -> Result<Pixels> {
-        let made = Resized { pixels: self.resize(wanted)?, shown: wanted.crop };
+    /// Makes the picture of `wanted` from the smallest one that is as good as any. It is retained as
+    /// well if one of the `later` can be made of it.
+    pub(crate) fn make(
+        &mut self,
+        wanted: Geometry,
+        later: &[(usize, Geometry)],
+    ) -> Result<Picture> {
+        let made = Resized::of(self.shrink(wanted)?, wanted);
         if !later.iter().any(|(_, later)| made.serves(*later)) {
-            return Ok(made.pixels);
+            return Ok(made.picture);
         }
 
-        let pixels = made.pixels.clone();
+        let picture = made.picture.clone();
         self.resized.push(made);
-        Ok(pixels)
+        Ok(picture)
     }
 
-    fn resize(&self, wanted: Geometry) -> Result<Pixels> {
-        let resized = self.resized.iter().rev().find(|resized| resized.serves(wanted));
-        match (resized, &self.decoded) {
-            (Some(Resized { pixels, shown }), _) => resize_again(pixels, *shown, wanted),
-            (None, Some(decoded)) => resize(decoded, wanted),
-            (None, None) => unreachable!("asked only for what it serves"),
+    /// Resizes to planes, if a lossy file is made of them as they are, else to pixels.
+    fn shrink(&self, wanted: Geometry) -> Result<Picture> {
+        let source = self.source(wanted);
+        if self.keeps_planes
+            && let Picture::Planes(planes) = source
+        {
+            let small = resize_planes(planes, wanted, self.header.orientation.mirrors())?;
+            // A lossless file, which may be the smaller one, has pixels.
+            if !is_flat(&small.planes[0].samples) {
+                return Ok(Picture::Planes(small));
+            }
         }
+        let extent = Extent::of(wanted);
+        resize(source, wanted).map(|pixels| Picture::Reduced(Reduced { pixels, extent }))
     }
 
-    /// Turns pixels resized as `wanted` into a file: sRGB, upright, encoded.
-    pub(crate) fn finish(&self, small: Pixels, wanted: Geometry, quality: f32) -> Result<Variant> {
-        encode(&self.upright(small, wanted)?, quality).map(Variant::WebP)
+    /// Finds the smallest picture that is as good as any for `wanted`.
+    fn source(&self, wanted: Geometry) -> &Picture {
+        let resized = self.resized.iter().rev().find(|resized| resized.serves(wanted));
+        let resized = resized.map(|resized| &resized.picture);
+        resized.or(self.decoded.as_ref()).expect("asked only for what it serves")
+    }
+
+    /// Turns a picture resized as `wanted` into a file: sRGB, upright, encoded.
+    pub(crate) fn finish(&self, small: Picture, wanted: Geometry, quality: f32) -> Result<Variant> {
+        let file = match small {
+            Picture::Planes(small) => encode_planes(self.upright_planes(small)?, quality),
+            Picture::Whole(pixels) | Picture::Reduced(Reduced { pixels, .. }) => {
+                encode(&self.upright(pixels, wanted)?, quality)
+            }
+        };
+        file.map(Variant::WebP)
+    }
+
+    /// Turns planes resized for a lossy file into those that are shown: in video range, upright.
+    fn upright_planes(&self, small: Planes) -> Result<Yuv> {
+        let planes = small.planes.into_iter().enumerate().map(|(component, plane)| {
+            let mut samples = self.header.orientation.apply(plane.samples);
+            to_video_range(small.model, component, &mut samples.data);
+            samples
+        });
+        let planes: [Pixels; 3] = planes.collect::<Vec<_>>().try_into().map_err(|_| {
+            Error::internal("encoding a variant", "other planes than luminance and chrominance")
+        })?;
+        let [Pixels { width, height, data: y, .. }, u, v] = planes;
+        Ok(Yuv { width, height, y, u: u.data, v: v.data })
     }
 
     /// Turns pixels resized as `wanted` into those that are shown: sRGB, upright.
@@ -124,7 +178,8 @@ impl Retained {
 
     /// Makes the placeholder that [`plan_sketch`](Self::plan_sketch) said.
     pub(crate) fn sketch(&self, wanted: Geometry) -> Result<Thumbhash> {
-        thumbhash(&self.upright(self.resize(wanted)?, wanted)?)
+        let small = resize(self.source(wanted), wanted)?;
+        thumbhash(&self.upright(small, wanted)?)
     }
 
     fn serves(&self, wanted: Geometry) -> bool {
@@ -142,7 +197,7 @@ impl Retained {
 
     /// Makes what [`plan`](Self::plan) said.
     pub(crate) fn render(&self, wanted: Geometry, quality: f32) -> Result<Variant> {
-        self.resize(wanted).and_then(|small| self.finish(small, wanted, quality))
+        self.shrink(wanted).and_then(|small| self.finish(small, wanted, quality))
     }
 
     /// Returns the answer to a request for the picture itself.
@@ -171,27 +226,48 @@ impl Retained {
 
         let pixels = resize(decoded, reduced).ok()?;
         self.decoded = None;
-        self.resized.push(Resized { pixels, shown: reduced.crop });
+        let picture = Picture::Reduced(Reduced { pixels, extent: Extent::of(reduced) });
+        self.resized.push(Resized::of(picture, reduced));
         Some(self)
     }
 
     /// Counts the bytes of pixels and profile.
     pub(crate) fn bytes(&self) -> u64 {
         let decoded = self.decoded.iter().map(Picture::bytes);
-        let resized = self.resized.iter().map(|resized| resized.pixels.data.len());
+        let resized = self.resized.iter().map(|resized| resized.picture.bytes());
         let profile = self.profile.as_ref().map_or(0, Vec::len);
         (decoded.chain(resized).sum::<usize>() + profile) as u64
     }
 }
 
 impl Resized {
+    /// Wraps a picture that was resized as `made`.
+    fn of(picture: Picture, made: Geometry) -> Self {
+        Self { picture, size: made.target, shown: made.crop }
+    }
+
     /// Returns true if `wanted` is as good from this picture as from the decoded one.
     fn serves(&self, wanted: Geometry) -> bool {
-        let Self { pixels, shown } = self;
+        let Self { size, shown, .. } = self;
         let Geometry { crop, target } = wanted;
         shown.contains(crop)
-            && is_enough(crop.width, pixels.width, shown.width, target.width)
-            && is_enough(crop.height, pixels.height, shown.height, target.height)
+            && is_enough(crop.width, size.width, shown.width, target.width)
+            && is_enough(crop.height, size.height, shown.height, target.height)
+    }
+}
+
+/// Turns samples of a component from the range of `model` to that of WebP: luminance from 16 to 235,
+/// chrominance from 16 to 240 (BT.601).
+fn to_video_range(model: Model, component: usize, samples: &mut [u8]) {
+    if model == Model::VideoYCbCr {
+        return;
+    }
+    // 219/255 and 224/255, and the darkest or most colourless value, in 16 bits of fraction.
+    let (scale, offset) =
+        if model.is_chrominance(component) { (57_569, 1_019_792) } else { (56_284, 16 << 16) };
+    for sample in samples {
+        let turned = (u32::from(*sample) * scale + offset + (1 << 15)) >> 16;
+        *sample = turned.to_le_bytes()[0];
     }
 }
 

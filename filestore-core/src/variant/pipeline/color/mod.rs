@@ -42,6 +42,11 @@ impl ToSrgb {
         Self { profile }
     }
 
+    /// Returns true if the profile says nothing: it is sRGB's, or of no use.
+    pub(crate) fn is_without_profile(&self) -> bool {
+        self.profile.is_none()
+    }
+
     /// Converts a picture of the layout that was prepared for.
     pub(crate) fn convert(&self, pixels: Pixels) -> Pixels {
         let pixels = upright_inks(pixels);

@@ -300,6 +300,43 @@ fn an_embedded_profile_is_converted_and_left_out() {
     }
 }
 
+#[test]
+fn a_jpeg_with_the_profile_of_srgb_is_the_one_without() {
+    let profile = ColorProfile::new_srgb().encode().unwrap();
+    let segment = [&b"ICC_PROFILE\0\x01\x01"[..], &profile].concat();
+    let plain = jpeg(700, 500, &photo(700, 500));
+    let profiled = with_segment(&plain, 0xE2, &segment);
+    for (pixels, fit) in [("200", Fit::Cover), ("300", Fit::Inside)] {
+        assert_eq!(webp_of(&plain, pixels, fit), webp_of(&profiled, pixels, fit));
+    }
+}
+
+#[test]
+fn a_drawing_in_a_jpeg_is_lossless_and_a_photograph_keeps_its_planes() {
+    let drawing = jpeg(600, 600, &[20, 120, 200].repeat(600 * 600));
+    assert_eq!(chunks(&webp_of(&drawing, "200", Fit::Cover)), ["VP8L"]);
+    let photo = jpeg(600, 600, &photo(600, 600));
+    assert_eq!(chunks(&webp_of(&photo, "200", Fit::Cover)), ["VP8 "]);
+}
+
+#[test]
+fn a_smaller_size_is_the_same_whether_it_was_made_alone_or_of_a_larger_one() {
+    let (width, height) = (1501, 1003);
+    let bytes = with_segment(&jpeg(width, height, &photo(width, height)), 0xE1, &exif(6));
+    let wanted = ["700", "300", "200"].map(|pixels| (size(pixels), Fit::Inside));
+    let together = render(&file(&bytes), &wanted, &unhurried()).unwrap();
+    for (variant, (size, fit)) in together.iter().zip(wanted) {
+        let Variant::WebP(together) = variant else { panic!("{variant:?}") };
+        let (together, alone) = (Seen::of(together), seen(&bytes, &size.pixels().to_string(), fit));
+        assert_eq!((together.width, together.height), (alone.width, alone.height));
+        for at in (0..together.width.min(together.height)).step_by(7) {
+            let (is, expected) = (together.at(at, at), alone.at(at, at));
+            let off = is.iter().zip(expected).map(|(is, want)| is.abs_diff(want)).max();
+            assert!(off < Some(24), "{} at {at}: {is:?}, not {expected:?}", size.pixels());
+        }
+    }
+}
+
 /// The chunks of a WebP file.
 fn chunks(webp: &[u8]) -> Vec<String> {
     let mut names = Vec::new();
