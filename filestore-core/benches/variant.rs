@@ -164,12 +164,45 @@ fn sheet_encoded_alone(bencher: Bencher) {
     });
 }
 
+/// The same sheet, asked for again.
+#[divan::bench]
+fn sheet_again(bencher: Bencher) {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, key, cells) = page_in(directory.path(), VariantConfig::default());
+    runtime.block_on(engine.sheet(key.clone(), cells.clone())).expect("a sheet");
+
+    bencher
+        .with_inputs(|| (key.clone(), cells.clone()))
+        .bench_values(|(key, cells)| runtime.block_on(engine.sheet(key, cells)).expect("a sheet"));
+}
+
+/// One of its variants, asked for again.
+#[divan::bench]
+fn variant_again(bencher: Bencher) {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, _, cells) = page_in(directory.path(), VariantConfig::default());
+    let (key, source) = cells[0].clone().expect("a cell");
+    runtime.block_on(engine.get(key.clone(), source.clone())).expect("a variant");
+
+    bencher.with_inputs(|| (key.clone(), source.clone())).bench_values(|(key, source)| {
+        runtime.block_on(engine.get(key, source)).expect("a variant")
+    });
+}
+
 /// Prepares an engine that keeps no sheet, and the cells of one.
 fn page(directory: &Path) -> (VariantEngine, SheetKey, Vec<CellSource>) {
-    let photo = directory.join("photo.jpg");
-    std::fs::write(&photo, &*PHOTO).expect("writing the photograph");
     let mut config = VariantConfig::default();
     config.sheet_cache_bytes = 0;
+    page_in(directory, config)
+}
+
+fn page_in(directory: &Path, config: VariantConfig) -> (VariantEngine, SheetKey, Vec<CellSource>) {
+    let photo = directory.join("photo.jpg");
+    std::fs::write(&photo, &*PHOTO).expect("writing the photograph");
     let engine = VariantEngine::open(&directory.join("cache"), config).expect("an engine");
 
     let cells: Vec<CellSource> = (0..CELLS)

@@ -13,6 +13,7 @@
 //! | `--formats original,webp,lossless,png,filtered,palette,gif,tiff` | the formats that photographs are converted to for the first part |
 //! | `--likeness dssim` | `none` leaves the likeness out |
 //! | `--server target/release/filestore-server` | the first part over HTTP, one request at a time, each of a file just uploaded |
+//! | `--sharp-threads 1` | the threads that sharp has for one picture; 1 is what it has by itself on Linux with glibc |
 //! | `--hundred OUT` | makes a hundred JPEGs of the photographs in a directory, and compares nothing |
 //!
 //! How it is fair: one thread each and no caches; both time themselves, inside their processes,
@@ -96,6 +97,7 @@ struct Options {
     formats: Vec<String>,
     likeness: Likeness,
     server: Option<PathBuf>,
+    sharp_threads: usize,
     hundred: Option<PathBuf>,
 }
 
@@ -130,6 +132,7 @@ impl Options {
                 _ => Likeness::Dssim,
             },
             server: path(named, "--server"),
+            sharp_threads: values(named, "--sharp-threads", "1")[0].parse()?,
             hundred: path(named, "--hundred"),
         })
     }
@@ -171,14 +174,17 @@ fn is_picture(path: &Path) -> bool {
 
 fn compare(options: &Options) -> Outcome {
     let work = tempfile::tempdir()?;
-    let mut sharp = peer::Sharp::start()?;
+    let mut sharp = peer::Sharp::start(options.sharp_threads)?;
     println!("sharp {}", sharp.ask(&json!({"op": "version"}))?);
 
     if let Some(out) = &options.hundred {
         return hundred::make(&mut sharp, &options.photos, out);
     }
     if let Some(program) = &options.server {
-        return over_http(options, &mut sharp, program);
+        for format in &options.formats {
+            over_http(options, &mut sharp, program, (format, work.path()))?;
+        }
+        return Ok(());
     }
     if options.has("single") {
         for format in &options.formats {
@@ -262,11 +268,18 @@ fn single(
 
 /// Every size and fit of all photographs as clients see them: from the request to the last byte. Our
 /// file is uploaded anew for each request, which is not timed, so that no cache knows it.
-fn over_http(options: &Options, sharp: &mut peer::Sharp, program: &Path) -> Outcome {
+fn over_http(
+    options: &Options,
+    sharp: &mut peer::Sharp,
+    program: &Path,
+    (format, work): (&str, &Path),
+) -> Outcome {
     let ours = http::Server::start(program)?;
     let (mut us, mut them) = (ours.connect()?, http::Connection::open(sharp.serve()?)?);
-    let mut table = Table::new("one variant over HTTP (both times are on the clock)");
+    let heading = format!("one variant over HTTP, from {format} (both times are on the clock)");
+    let mut table = Table::new(&heading);
     for photo in &options.photos {
+        let photo = &*converted(sharp, photo, format, work)?;
         let facts = sharp.facts(photo)?;
         for &fit in &options.fits {
             for &size in &options.sizes {
@@ -368,7 +381,7 @@ fn peak(options: &Options) -> Outcome {
                 &report::name(photo),
                 size.pixels(),
                 ours,
-                peer::Sharp::start()?.peak_kib(wanted)?,
+                peer::Sharp::start(options.sharp_threads)?.peak_kib(wanted)?,
             );
         }
     }

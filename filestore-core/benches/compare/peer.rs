@@ -20,7 +20,7 @@ pub(crate) struct Sharp {
 }
 
 impl Sharp {
-    pub(crate) fn start() -> Outcome<Self> {
+    pub(crate) fn start(threads: usize) -> Outcome<Self> {
         if std::env::var_os("COMPARE_SHARP").is_none() {
             return Err(
                 "COMPARE_SHARP does not name the directory that sharp is installed in".into()
@@ -29,6 +29,7 @@ impl Sharp {
         let mut child = Command::new("node")
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/compare/sharp.mjs"))
             .env("UV_THREADPOOL_SIZE", "1")
+            .env("COMPARE_SHARP_THREADS", threads.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

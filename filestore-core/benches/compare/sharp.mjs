@@ -1,7 +1,7 @@
 // sharp's side of the comparison: answers one JSON request per line of standard input.
 //
-// The pipeline is the one a careful user of sharp would write for the same variant: one thread, no
-// cache, colours to sRGB and metadata dropped (sharp's defaults), the default effort.
+// The pipeline is the one a careful user of sharp would write for the same variant: as many threads as
+// COMPARE_SHARP_THREADS says, no cache, colours to sRGB and metadata dropped (sharp's defaults), the default effort.
 //
 // COMPARE_SHARP names the directory whose node_modules holds sharp.
 
@@ -11,7 +11,7 @@ import { createInterface } from 'node:readline';
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const sharp = createRequire(`${process.env.COMPARE_SHARP}/`)('sharp');
-sharp.concurrency(1);
+sharp.concurrency(Number(process.env.COMPARE_SHARP_THREADS));
 sharp.cache(false);
 
 const encoded = ({ path, fit, quality }, size) =>

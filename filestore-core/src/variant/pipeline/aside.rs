@@ -252,8 +252,8 @@ mod tests {
 
     #[test]
     fn work_that_panics_has_no_outcome() {
-        let panics = Aside::start(&NewThreads, (), |()| panic!("expected by this test"));
-        assert!(panics.ok().unwrap().wait().map(|_: ()| ()).is_none());
+        let panics = Aside::<u8>::start(&NewThreads, (), |()| panic!("expected by this test"));
+        assert_eq!(panics.ok().unwrap().wait(), None);
         let made = Aside::start(&NewThreads, 6, |six| six + 1);
         assert_eq!(made.ok().unwrap().wait(), Some(7));
         assert_eq!(Aside::start(&NoSpare, 6, |six| six + 1).err(), Some(6));

@@ -78,14 +78,14 @@ impl Orientation {
             return stored;
         }
         match stored.layout.channels() {
-            1 => self.turn::<1>(stored),
-            2 => self.turn::<2>(stored),
-            3 => self.turn::<3>(stored),
-            _ => self.turn::<4>(stored),
+            1 => self.turn::<1>(&stored),
+            2 => self.turn::<2>(&stored),
+            3 => self.turn::<3>(&stored),
+            _ => self.turn::<4>(&stored),
         }
     }
 
-    fn turn<const CHANNELS: usize>(self, stored: Pixels) -> Pixels {
+    fn turn<const CHANNELS: usize>(self, stored: &Pixels) -> Pixels {
         let size = self.displayed(Dimensions { width: stored.width, height: stored.height });
         let (width, height) = (size.width as usize, size.height as usize);
         let from = stored.data.as_chunks::<CHANNELS>().0;

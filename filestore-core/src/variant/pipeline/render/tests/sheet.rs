@@ -1,11 +1,22 @@
-//! A sheet of damaged and odd pictures, for a person to look at.
+//! A sheet of damaged and odd pictures, for a person to look at: as `sheet.png`, and as `index.html`, where
+//! each variant stands beside what the browser makes of the file itself.
 //!
-//! `FILESTORE_SHEET=/tmp/sheet.png cargo test --lib a_sheet_of_damaged_pictures -- --ignored`
+//! `FILESTORE_SHEET=/tmp/sheet cargo test --lib a_sheet_of_damaged_pictures -- --ignored`
+
+use std::path::{Path, PathBuf};
 
 use image::{Rgba, RgbaImage};
 
 use super::*;
 use crate::variant::jpeg::tests::damage;
+
+/// The file on the left, the variant on the right, both over what shows through.
+const PAGE_HEAD: &str = "<!doctype html><meta charset=\"utf-8\"><style>
+body { background: #ccc; font: 11px sans-serif; display: flex; flex-wrap: wrap }
+figure { margin: 4px; width: 244px }
+img, i { width: 120px; height: 120px; object-fit: cover; background: #eee; display: inline-block }
+</style>
+";
 
 const TILE: u32 = 200;
 const COLUMNS: u32 = 6;
@@ -34,7 +45,8 @@ fn tile(bytes: &[u8]) -> RgbaImage {
 #[test]
 #[ignore = "writes a picture to look at"]
 fn a_sheet_of_damaged_pictures() {
-    let Some(path) = std::env::var_os("FILESTORE_SHEET") else { return };
+    let Some(directory) = std::env::var_os("FILESTORE_SHEET").map(PathBuf::from) else { return };
+    std::fs::create_dir_all(&directory).unwrap();
     let cases: Vec<_> =
         damage::cases().into_iter().chain(damaged::cases()).chain(tiff_kinds::cases()).collect();
     let rows = u32::try_from(cases.len()).unwrap().div_ceil(COLUMNS);
@@ -45,5 +57,26 @@ fn a_sheet_of_damaged_pictures() {
         image::imageops::replace(&mut sheet, &tile(bytes), left.into(), top.into());
         println!("row {}, column {}: {what}", index / COLUMNS + 1, index % COLUMNS + 1);
     }
-    sheet.save(path).unwrap();
+    sheet.save(directory.join("sheet.png")).unwrap();
+    write_page(&directory, &cases);
+}
+
+/// Writes the files and their variants, and a page that shows them in pairs.
+fn write_page(directory: &Path, cases: &[(&str, Vec<u8>)]) {
+    let mut page = PAGE_HEAD.to_owned();
+    for (index, (what, bytes)) in cases.iter().enumerate() {
+        std::fs::write(directory.join(format!("{index}.file")), bytes).unwrap();
+        let ours = match make(bytes, "200", Fit::Cover) {
+            Ok(Variant::WebP(variant)) => {
+                std::fs::write(directory.join(format!("{index}.webp")), variant).unwrap();
+                format!("<img src=\"{index}.webp\">")
+            }
+            Ok(Variant::PassThrough { mime }) => panic!("{mime} passed through"),
+            Err(error) => format!("<i>{}</i>", error.kind().code()),
+        };
+        let file = format!("<img src=\"{index}.file\">");
+        let caption = format!("<figcaption>{index}: {what}</figcaption>");
+        page.extend(["<figure>", &file, &ours, &caption, "</figure>\n"]);
+    }
+    std::fs::write(directory.join("index.html"), page).unwrap();
 }
