@@ -20,8 +20,9 @@ use std::slice;
 
 use bytes::Bytes;
 use libwebp_sys::{
-    WebPEncode, WebPMemoryWrite, WebPMemoryWriter, WebPMemoryWriterClear, WebPMemoryWriterInit,
-    WebPPicture, WebPPictureFree, WebPPictureImportRGB, WebPPictureImportRGBA,
+    WebPEncCSP, WebPEncode, WebPMemoryWrite, WebPMemoryWriter, WebPMemoryWriterClear,
+    WebPMemoryWriterInit, WebPPicture, WebPPictureFree, WebPPictureImportRGB,
+    WebPPictureImportRGBA,
 };
 use webp::WebPConfig;
 
@@ -57,10 +58,11 @@ pub(crate) fn encode_lossy(pixels: &Pixels, config: &WebPConfig) -> Result<Bytes
 /// [`Internal`](crate::ErrorKind::Internal) for planes of other sizes, sides over 16383, a configuration that
 /// libwebp refuses, and where memory is short.
 pub(crate) fn encode_yuv(picture: &mut Yuv, config: &WebPConfig) -> Result<Bytes> {
-    let Yuv { width, height, ref mut y, ref mut u, ref mut v } = *picture;
+    let Yuv { width, height, ref mut y, ref mut u, ref mut v, ref mut alpha } = *picture;
     let bytes = |width: u32, height: u32| (width as usize).checked_mul(height as usize);
     let (half_width, half_height) = (width.div_ceil(2), height.div_ceil(2));
     let has_all = bytes(width, height) == Some(y.len())
+        && alpha.as_ref().is_none_or(|alpha| alpha.len() == y.len())
         && [&*u, &*v].iter().all(|plane| bytes(half_width, half_height) == Some(plane.len()));
     if !has_all {
         return Err(failed("samples are missing"));
@@ -72,6 +74,11 @@ pub(crate) fn encode_yuv(picture: &mut Yuv, config: &WebPConfig) -> Result<Bytes
     picture.0.v = v.as_mut_ptr();
     picture.0.y_stride = i32::try_from(width).map_err(failed)?;
     picture.0.uv_stride = i32::try_from(half_width).map_err(failed)?;
+    if let Some(alpha) = alpha {
+        picture.0.colorspace = WebPEncCSP::WEBP_YUV420A;
+        picture.0.a = alpha.as_mut_ptr();
+        picture.0.a_stride = picture.0.y_stride;
+    }
     picture.encode(config)
 }
 
@@ -84,6 +91,8 @@ pub(crate) struct Yuv {
     pub(crate) y: Vec<u8>,
     pub(crate) u: Vec<u8>,
     pub(crate) v: Vec<u8>,
+    /// Opacity, as large as luminance.
+    pub(crate) alpha: Option<Vec<u8>>,
 }
 
 /// A picture that frees the samples that are its own.
@@ -203,7 +212,18 @@ mod tests {
             y: vec![y; width as usize * height as usize],
             u: vec![u; chrominance],
             v: vec![v; chrominance],
+            alpha: None,
         }
+    }
+
+    #[test]
+    fn the_alpha_of_planes_is_kept() {
+        let mut half = plain(40, 30, [81, 90, 240]);
+        half.alpha = Some((0..1200).map(|at| if at % 40 < 20 { 255 } else { 0 }).collect());
+        let file = encode_yuv(&mut half, &config(90.0)).unwrap();
+        let seen = image::load_from_memory(&file).unwrap().into_rgba8();
+        assert!(seen.get_pixel(5, 5).0[0] > 245);
+        assert_eq!([5, 35].map(|x| seen.get_pixel(x, 20).0[3]), [255, 0]);
     }
 
     #[test]
@@ -222,11 +242,12 @@ mod tests {
     fn planes_of_other_sizes_are_an_error() {
         let good = || plain(9, 7, [81, 90, 240]);
         assert!(encode_yuv(&mut good(), &config(80.0)).is_ok());
-        let [mut y, mut u, mut v] = [good(), good(), good()];
+        let [mut y, mut u, mut v, mut a] = [good(), good(), good(), good()];
+        a.alpha = Some(vec![255; 8 * 7]);
         y.y.pop();
         u.u.pop();
         v.v.push(0);
-        for mut bad in [y, u, v, plain(16_384, 1, [0; 3]), plain(0, 0, [0; 3])] {
+        for mut bad in [y, u, v, a, plain(16_384, 1, [0; 3]), plain(0, 0, [0; 3])] {
             assert!(encode_yuv(&mut bad, &config(80.0)).is_err());
         }
     }

@@ -1,7 +1,8 @@
 //! A contact sheet from the files of its variants: decoded, put side by side, encoded once.
 //!
 //! The cells are the files that the cache has of the variants, so that a page of thumbnails needs no
-//! original. Decoding them takes a quarter of the time that encoding the sheet takes.
+//! original. Lossy ones are put side by side as they are stored, as luminance and chrominance: the sheet is
+//! one too.
 
 use std::io::Cursor;
 
@@ -9,14 +10,15 @@ use bytes::Bytes;
 use image_webp::WebPDecoder;
 
 use super::blank::transparent;
-use super::encode::encode_quickly;
+use super::encode::{encode_planes, encode_quickly};
 use super::image_file::Deadline;
-use super::resize::resize;
+use super::libwebp::Yuv;
+use super::resize::{resize, resize_planes};
 use crate::domain::error::{Error, ErrorKind, Result};
 use crate::domain::record::Dimensions;
 use crate::domain::sheet::{SheetGrid, SheetPlace};
 use crate::variant::geometry::{Geometry, Rectangle};
-use crate::variant::pixels::{Layout, Pixels};
+use crate::variant::pixels::{Layout, Picture, Pixels, Planes};
 use crate::variant::webp::WebP;
 
 /// The bytes for each pixel of a sheet: its pixels, the encoder's planes, and the pixels and hash chains
@@ -51,22 +53,28 @@ pub(crate) fn assemble(
         .iter()
         .map(|file| file.as_deref().map(Cell::survey).transpose())
         .collect::<Result<_>>()?;
-    let mut sheet = empty(grid, &cells);
+    let placed = cells.iter().enumerate().map(|(index, cell)| {
+        let Dimensions { width, height } = cell.as_ref()?.size;
+        Some(grid.place(index, width, height))
+    });
+    let places: Vec<Option<SheetPlace>> = placed.collect();
+    let shown = || cells.iter().flatten().zip(places.iter().flatten());
 
-    let mut places = Vec::with_capacity(cells.len());
-    for (index, cell) in cells.iter().enumerate() {
+    let mut sheet = Ground::of(grid, shown());
+    for (cell, place) in shown() {
         if deadline.has_passed() {
             return Err(too_slow());
         }
-        let Some(cell) = cell else {
-            places.push(None);
-            continue;
-        };
-        let place = grid.place(index, cell.size.width, cell.size.height);
-        paste(&mut sheet, &cell.decode()?, place);
-        places.push(Some(place));
+        match &mut sheet {
+            Ground::Planes(sheet) => paste_planes(sheet, &cell.planes()?, *place)?,
+            Ground::Pixels(sheet) => paste(sheet, &cell.decode()?, *place),
+        }
     }
-    Ok((encode_quickly(&sheet, quality)?, places))
+    let webp = match sheet {
+        Ground::Planes(sheet) => encode_planes(sheet, quality)?,
+        Ground::Pixels(sheet) => encode_quickly(&sheet, quality)?,
+    };
+    Ok((webp, places))
 }
 
 /// Writes the sheet that shows nothing: without a pixel, since ids of no file cost their sender nothing.
@@ -80,16 +88,66 @@ pub(crate) fn too_slow() -> Error {
     Error::new(ErrorKind::Busy, "the sheet takes too long to put together").with_retry_after_secs(1)
 }
 
-/// Makes the sheet without its pictures: without alpha only if they leave nothing uncovered.
-fn empty(grid: SheetGrid, cells: &[Option<Cell<'_>>]) -> Pixels {
-    let side = Dimensions { width: grid.cell(), height: grid.cell() };
-    let shown = cells.iter().flatten().filter(|cell| cell.size == side && !cell.has_alpha);
-    let is_covered = shown.count() == (grid.columns() * grid.rows()) as usize;
+/// A sheet without its pictures, which is transparent.
+enum Ground {
+    /// For lossy pictures without alpha alone, each of which begins where a sample of chrominance does.
+    Planes(Yuv),
+    Pixels(Pixels),
+}
 
-    let layout = if is_covered { Layout::Rgb } else { Layout::Rgba };
-    let (width, height) = (grid.width(), grid.height());
-    let data = vec![0; width as usize * height as usize * layout.channels()];
-    Pixels { layout, width, height, data }
+impl Ground {
+    /// Makes a sheet for `shown`, without alpha only if they leave nothing uncovered.
+    fn of<'a>(
+        grid: SheetGrid,
+        shown: impl Iterator<Item = (&'a Cell<'a>, &'a SheetPlace)> + Clone,
+    ) -> Self {
+        let side = Dimensions { width: grid.cell(), height: grid.cell() };
+        let covering = shown.clone().filter(|(cell, _)| cell.size == side && !cell.has_alpha);
+        let is_covered = covering.count() == (grid.columns() * grid.rows()) as usize;
+        let (width, height) = (grid.width(), grid.height());
+        let pixels = width as usize * height as usize;
+
+        let is_planar = shown.into_iter().all(|(cell, place)| {
+            cell.is_lossy && !cell.has_alpha && place.x % 2 == 0 && place.y % 2 == 0
+        });
+        if is_planar {
+            let chrominance = width.div_ceil(2) as usize * height.div_ceil(2) as usize;
+            let [u, v] = [128, 128].map(|none| vec![none; chrominance]);
+            let alpha = (!is_covered).then(|| vec![0; pixels]);
+            return Self::Planes(Yuv { width, height, y: vec![16; pixels], u, v, alpha });
+        }
+        let layout = if is_covered { Layout::Rgb } else { Layout::Rgba };
+        Self::Pixels(Pixels { layout, width, height, data: vec![0; pixels * layout.channels()] })
+    }
+}
+
+/// Copies the planes of a picture to their place.
+fn paste_planes(sheet: &mut Yuv, picture: &Planes, place: SheetPlace) -> Result<()> {
+    let [y, u, v] = &picture.planes[..] else { return Err(broken("other planes")) };
+    let SheetPlace { x, y: top, width, .. } = place;
+    if let Some(alpha) = &mut sheet.alpha {
+        for row in alpha
+            .chunks_exact_mut(sheet.width as usize)
+            .skip(top as usize)
+            .take(place.height as usize)
+        {
+            row[x as usize..(x + width) as usize].fill(255);
+        }
+    }
+
+    let half = sheet.width.div_ceil(2);
+    for (to, row, plane, left, top) in [
+        (&mut sheet.y, sheet.width, y, x, top),
+        (&mut sheet.u, half, u, x / 2, top / 2),
+        (&mut sheet.v, half, v, x / 2, top / 2),
+    ] {
+        let Pixels { width, ref data, .. } = plane.samples;
+        let rows = to.chunks_exact_mut(row as usize).skip(top as usize);
+        for (to, from) in rows.zip(data.chunks_exact(width as usize)) {
+            to[left as usize..(left + width) as usize].copy_from_slice(from);
+        }
+    }
+    Ok(())
 }
 
 /// Copies a picture to its place.
@@ -132,16 +190,32 @@ impl<'a> Cell<'a> {
         })
     }
 
+    /// Returns all of the variant, in its size.
+    fn whole(&self) -> Geometry {
+        let Dimensions { width, height } = self.size;
+        let crop = Rectangle { left: 0, top: 0, width, height };
+        Geometry { crop, target: self.size }
+    }
+
+    /// Decodes the picture of a lossy variant.
+    fn still(&self) -> Result<Picture> {
+        let still = WebP::survey(self.file).decode(self.size, &[self.whole()], &|| false);
+        still.map(|still| still.picture).map_err(|failure| broken(format!("{failure:?}")))
+    }
+
+    /// Decodes a lossy variant without alpha to planes of its size, chrominance at half of that, rounded up.
+    fn planes(&self) -> Result<Planes> {
+        match self.still()? {
+            Picture::Planes(planes) => resize_planes(&planes, self.whole(), (false, false)),
+            other => Err(broken(format!("no planes of {} pixels", other.longest_side()))),
+        }
+    }
+
     /// Decodes the variant to RGB or RGBA pixels of its size.
     fn decode(&self) -> Result<Pixels> {
         let Dimensions { width, height } = self.size;
         if self.is_lossy {
-            let crop = Rectangle { left: 0, top: 0, width, height };
-            let whole = Geometry { crop, target: self.size };
-            let still = WebP::survey(self.file)
-                .decode(self.size, &[whole], &|| false)
-                .map_err(|failure| broken(format!("{failure:?}")))?;
-            return resize(&still.picture, whole);
+            return resize(&self.still()?, self.whole());
         }
 
         let mut decoder = WebPDecoder::new(Cursor::new(self.file)).map_err(broken)?;
@@ -197,6 +271,39 @@ mod tests {
         assert!(at(100, 300)[1] > 180, "{:?}", at(100, 300));
         for (x, y) in [(300, 100), (300, 300), (20, 300), (100, 220)] {
             assert_eq!(at(x, y)[3], 0, "{x} {y}");
+        }
+    }
+
+    /// A lossy picture of one colour with some grain.
+    fn grainy(width: u32, height: u32, color: [u8; 3]) -> Bytes {
+        let mut random = fastrand::Rng::with_seed(9);
+        let pixels = (0..width * height).flat_map(|_| color.map(|light| light + random.u8(0..20)));
+        let pixels = Pixels { layout: Layout::Rgb, width, height, data: pixels.collect() };
+        encode(&pixels, 80.0).unwrap()
+    }
+
+    #[test]
+    fn lossy_variants_keep_their_planes_and_stand_in_their_cells() {
+        let colors = [[180, 20, 20], [20, 170, 30], [30, 30, 190], [200, 200, 200]];
+        let near = |pixel: &image::Rgba<u8>, color: [u8; 3]| {
+            pixel.0.iter().zip(color).all(|(is, want)| is.abs_diff(want + 10) < 40)
+        };
+        // The last begins at an odd pixel: it is pasted as pixels.
+        for (width, height) in [(200, 200), (200, 133 - 1), (73, 125 - 1), (200, 133)] {
+            let files: Vec<_> =
+                colors.map(|color| Some(grainy(width, height, color))).into_iter().collect();
+            let (sheet, places) = sheet_of(&files);
+            assert_eq!(sheet.color().has_alpha(), (width, height) != (200, 200));
+            let sheet = sheet.to_rgba8();
+            for (place, color) in places.iter().zip(colors) {
+                let SheetPlace { x, y, width, height } = place.unwrap();
+                for (x, y) in [(x + 4, y + 4), (x + width - 5, y + height - 5)] {
+                    let pixel = sheet.get_pixel(x, y);
+                    assert!(near(pixel, color) && pixel.0[3] == 255, "{width}×{height}: {pixel:?}");
+                }
+                let outside = (x > 0).then(|| sheet.get_pixel(x - 1, y).0[3]);
+                assert!(x % 200 == 0 || outside == Some(0), "{width}×{height}");
+            }
         }
     }
 

@@ -147,7 +147,7 @@ impl Retained {
             Error::internal("encoding a variant", "other planes than luminance and chrominance")
         })?;
         let [Pixels { width, height, data: y, .. }, u, v] = planes;
-        Ok(Yuv { width, height, y, u: u.data, v: v.data })
+        Ok(Yuv { width, height, y, u: u.data, v: v.data, alpha: None })
     }
 
     /// Turns pixels resized as `wanted` into those that are shown: sRGB, upright.
