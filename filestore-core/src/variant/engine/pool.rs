@@ -2,7 +2,8 @@
 //!
 //! # Purpose
 //! Pictures are decoded by a fixed number of threads, so that they neither stall requests nor
-//! multiply with them. A task that nobody waits for yet is done when nothing else is to do.
+//! multiply with them. A task that nobody waits for yet is done when nothing else is to do. While a thread is
+//! idle, a picture may have a second one, which is made for it and ends with it.
 //!
 //! The thread that went idle last is the next to work: the system's allocator keeps memory for each
 //! thread that ever used much, so no more threads are used than have work at the same time. A plain
@@ -125,9 +126,27 @@ impl Pool {
     }
 }
 
+/// While a thread is idle, a part of another's work is done beside it, on a thread that is made for that: the idle
+/// one stays free for what comes next.
 impl Spare for Pool {
     fn start(&self, task: Task) -> Result<(), Task> {
-        self.owner.queues.lock().hand_over(task).map_or(Ok(()), Err)
+        if self.owner.queues.lock().idle.is_empty() {
+            return Err(task);
+        }
+        let place = Arc::new(Mutex::new(Some(task)));
+        let taken = Arc::clone(&place);
+        let started = thread::Builder::new().name("variant-aside".to_owned()).spawn(move || {
+            let task = taken.lock().take();
+            // Aside catches panics.
+            if let Some(task) = task {
+                task();
+            }
+        });
+        match started {
+            Ok(_) => Ok(()),
+            // There is no room for a thread.
+            Err(_) => place.lock().take().map_or(Ok(()), Err),
+        }
     }
 }
 
@@ -261,6 +280,40 @@ mod tests {
         assert_eq!((load.tasks.waiting, load.tasks.max), (1, 1));
         assert_eq!((load.busy_threads, load.threads), (1, 1));
         go.send(()).unwrap();
+    }
+
+    #[test]
+    fn a_part_of_a_task_runs_beside_it_while_a_thread_is_idle_and_leaves_that_free() {
+        let pool = Pool::start(2, 4).unwrap();
+        while pool.load().busy_threads > 0 {
+            thread::yield_now();
+        }
+        let (go, gate) = mpsc::channel::<()>();
+        let (done, ended) = mpsc::channel();
+        let part = pool.start(Box::new(move || {
+            gate.recv().unwrap();
+            done.send(thread::current().name().map(str::to_owned)).unwrap();
+        }));
+        assert!(part.is_ok());
+        assert_eq!(pool.load().busy_threads, 0);
+
+        // Both threads work: nothing is to spare.
+        let gates = [0, 1].map(|_| {
+            let ((go, gate), (started, has_started)) = (mpsc::channel::<()>(), mpsc::channel());
+            pool.submit(move || {
+                started.send(()).unwrap();
+                gate.recv().unwrap();
+            })
+            .unwrap();
+            has_started.recv().unwrap();
+            go
+        });
+        assert!(pool.start(Box::new(|| {})).is_err());
+        for gate in gates {
+            gate.send(()).unwrap();
+        }
+        go.send(()).unwrap();
+        assert_eq!(ended.recv().unwrap().as_deref(), Some("variant-aside"));
     }
 
     #[test]

@@ -1,8 +1,7 @@
-//! Work that a rendering leaves to a thread that has nothing else to do, while it goes on itself.
+//! Work that a rendering leaves to another thread, while it goes on itself.
 //!
 //! # Purpose
-//! One client of an idle machine waits less. A busy machine has no such thread, and a rendering then does all by
-//! itself, with the same result.
+//! One client of an idle machine waits less. On a busy one a rendering does all by itself, with the same result.
 //!
 //! # Faults
 //! Work that panics has no outcome, and whoever waits for it is told so.
@@ -27,9 +26,9 @@ const BATCHES: usize = 4;
 /// The bytes from which a stream is worth waking a thread.
 const WORTH_BYTES: u64 = 1 << 20;
 
-/// The threads that may have nothing to do.
+/// Whoever knows if the machine has nothing else to do.
 pub(crate) trait Spare {
-    /// Hands `task` to an idle thread; gives it back where there is none.
+    /// Starts `task` on another thread; gives it back where none is to spare.
     fn start(&self, task: Task) -> Result<(), Task>;
 }
 
@@ -58,7 +57,7 @@ impl Spare for NewThreads {
 pub(crate) struct Aside<T>(Receiver<T>);
 
 impl<T: Send + 'static> Aside<T> {
-    /// Leaves `work` on `with` to an idle thread; gives `with` back where there is none.
+    /// Leaves `work` on `with` to another thread; gives `with` back where none is to spare.
     pub(crate) fn start<W: Send + 'static>(
         spare: &dyn Spare,
         with: W,
@@ -92,7 +91,7 @@ pub(crate) trait Step: Send + 'static {
     fn take(&mut self, bytes: &[u8]) -> Result<(), Broken>;
 }
 
-/// A stream of bytes into a step, which another thread takes if one is idle, else this one.
+/// A stream of bytes into a step, which another thread takes if one is to spare, else this one.
 pub(crate) enum Stream<S> {
     Here(S),
     Aside(Feed<S>),

@@ -288,11 +288,16 @@ mod tests {
         let near = |pixel: &image::Rgba<u8>, color: [u8; 3]| {
             pixel.0.iter().zip(color).all(|(is, want)| is.abs_diff(want + 10) < 40)
         };
-        // The last begins at an odd pixel: it is pasted as pixels.
-        for (width, height) in [(200, 200), (200, 133 - 1), (73, 125 - 1), (200, 133)] {
+        // The last begins at an odd pixel, and is pasted as pixels.
+        for (width, height) in [(200, 200), (200, 132), (71, 123), (200, 133)] {
             let files: Vec<_> =
                 colors.map(|color| Some(grainy(width, height, color))).into_iter().collect();
+            let cells: Vec<_> =
+                files.iter().flatten().map(|file| Cell::survey(file).unwrap()).collect();
             let (sheet, places) = sheet_of(&files);
+            let ground = Ground::of(grid(4), cells.iter().zip(places.iter().flatten()));
+            let is_planar = matches!(ground, Ground::Planes(_));
+            assert_eq!(is_planar, height != 133, "{width}×{height}");
             assert_eq!(sheet.color().has_alpha(), (width, height) != (200, 200));
             let sheet = sheet.to_rgba8();
             for (place, color) in places.iter().zip(colors) {

@@ -23,6 +23,7 @@ use super::encode::{encode, encode_planes, is_flat};
 use super::header::Header;
 use super::image_file::ImageFile;
 use super::libwebp::Yuv;
+use super::orient::Orientation;
 use super::plan::{ENOUGH, Plan, Small, plan_reduced, plan_sketch};
 use super::refusal::corrupt;
 use super::resize::{resize, resize_planes};
@@ -110,12 +111,21 @@ impl Retained {
         {
             let small = resize_planes(planes, wanted, self.header.orientation.mirrors())?;
             // A lossless file, which may be the smaller one, has pixels.
-            if !is_flat(&small.planes[0].samples) {
+            if !self.is_flat(&small.planes[0].samples) {
                 return Ok(Picture::Planes(small));
             }
         }
         let extent = Extent::of(wanted);
         resize(source, wanted).map(|pixels| Picture::Reduced(Reduced { pixels, extent }))
+    }
+
+    /// Returns true if large parts of the picture, as it is displayed, are of one luminance each.
+    fn is_flat(&self, luminance: &Pixels) -> bool {
+        let orientation = self.header.orientation;
+        if orientation == Orientation::default() {
+            return is_flat(luminance);
+        }
+        is_flat(&orientation.apply(luminance.clone()))
     }
 
     /// Finds the smallest picture that is as good as any for `wanted`.

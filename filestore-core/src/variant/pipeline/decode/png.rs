@@ -73,12 +73,14 @@ fn by_the_crate<R: BufRead + Seek>(
     let needed = rows.needed();
     let bytes = row.len() as u64 * u64::from(needed);
     let mut reduced = Stream::start(rows, bytes, spare);
-    for _ in 0..needed {
+    let outcome = (0..needed).try_for_each(|_| {
         let read = reader.read_row(&mut row).map_err(|error| explain(image, error))?;
         read.ok_or_else(|| corrupt("a row is missing"))?;
-        reduced.push(&row).map_err(corrupt)?;
-    }
-    reduced.finish().map_err(corrupt)
+        reduced.push(&row).map_err(corrupt)
+    });
+    // Also after an error: what the other thread holds is gone then.
+    let reduced = reduced.finish().map_err(corrupt);
+    outcome.and(reduced)
 }
 
 /// Returns true if the stored samples are those that are shown.
@@ -110,8 +112,10 @@ fn usual(
     let reducing = Reducing { unfilter: Unfilter::new(shape), rows };
     let mut reduced = Stream::start(reducing, bytes, spare);
     let taken = |stored: &[u8]| reduced.push(stored);
-    stored_rows(image.reader(), shape, needed as usize, taken).ok()?;
-    reduced.finish().ok().map(|reducing| reducing.rows)
+    let outcome = stored_rows(image.reader(), shape, needed as usize, taken);
+    // Also after an error: what the other thread holds is gone then.
+    let reduced = reduced.finish();
+    outcome.and(reduced).ok().map(|reducing| reducing.rows)
 }
 
 /// The way of stored rows into the picture.
