@@ -201,7 +201,7 @@ impl Job {
 
         let deadline = Deadline::after(shared.config.deadline);
         let quality = shared.config.quality;
-        // Nobody waits: the other threads stay free for those who do.
+        // Nobody waits: the processors are for those who do.
         let outcome = rendering.run(&file, quality, deadline, &NoSpare, |index, variant| {
             if let Some(claim) = claims.remove(&index) {
                 let _ = made.send(Finished { index, variant, claim });

@@ -23,7 +23,7 @@ type Broken = Box<dyn Error + Send + Sync>;
 const BATCH_BYTES: usize = 64 << 10;
 /// The most batches under way.
 const BATCHES: usize = 4;
-/// The bytes from which a stream is worth waking a thread.
+/// The bytes from which a stream is worth a thread.
 const WORTH_BYTES: u64 = 1 << 20;
 
 /// Whoever knows if the machine has nothing else to do.

@@ -15,8 +15,8 @@
 //! side, and `blank` is the sheet of none. `image_file` reads the blob, `refusal` names what is wrong with a picture, `cut` shows
 //! what came of one that ends early, and `guard` catches the panics of decoders that are not ours.
 //!
-//! A rendering has one thread. While others are idle, `aside` gives a part of one that a client waits for to them: rows
-//! of a PNG are reduced while the next ones are inflated.
+//! A rendering has one thread. While one of the pool is idle, a rendering that a client waits for may have a second one
+//! (`aside`): it reduces the rows of a PNG while the next ones are inflated.
 
 pub(crate) mod refusal;
 pub(crate) mod image_file;
