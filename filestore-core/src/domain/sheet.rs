@@ -66,13 +66,15 @@ impl SheetGrid {
         self.rows * self.size.pixels()
     }
 
-    /// Places a picture of `width` and `height`, no larger than a cell, in the middle of cell `index`.
+    /// Places a picture of `width` and `height`, no larger than a cell, in the middle of cell `index`: at even
+    /// pixels, where a sample of halved chrominance begins, so that it can stand there as it is stored.
     pub fn place(self, index: usize, width: u32, height: u32) -> SheetPlace {
         let index = u32::try_from(index).unwrap_or(u32::MAX);
         let (column, row) = (index % self.columns, index / self.columns);
+        let before = |side| (self.cell() - side) / 4 * 2;
         SheetPlace {
-            x: column * self.cell() + (self.cell() - width) / 2,
-            y: row * self.cell() + (self.cell() - height) / 2,
+            x: column * self.cell() + before(width),
+            y: row * self.cell() + before(height),
             width,
             height,
         }
@@ -96,6 +98,7 @@ pub struct SheetPlace {
 mod tests {
     use super::*;
     use crate::domain::error::ErrorKind;
+    use crate::domain::variant::VARIANT_SIZES;
 
     fn grid(files: usize, size: u32) -> Result<SheetGrid> {
         SheetGrid::new(files, VariantSize::try_from(size).unwrap())
@@ -117,7 +120,20 @@ mod tests {
         let grid = grid(5, 200).unwrap();
         let place = |x, y, width, height| SheetPlace { x, y, width, height };
         assert_eq!(grid.place(0, 200, 200), place(0, 0, 200, 200));
-        assert_eq!(grid.place(4, 200, 101), place(200, 249, 200, 101));
+        assert_eq!(grid.place(4, 200, 101), place(200, 248, 200, 101));
+        assert_eq!(grid.place(4, 133, 104), place(232, 248, 133, 104));
+    }
+
+    #[test]
+    fn all_pictures_begin_at_even_pixels() {
+        for cell in VARIANT_SIZES {
+            let grid = grid(5, cell).unwrap();
+            for side in 1..=cell {
+                let SheetPlace { x, y, .. } = grid.place(4, side, cell + 1 - side);
+                assert!(x % 2 == 0 && y % 2 == 0, "{side} of {cell}");
+                assert!(x + side <= 2 * cell && y + cell < 2 * cell + side, "{side} of {cell}");
+            }
+        }
     }
 
     #[test]

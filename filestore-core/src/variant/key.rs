@@ -7,7 +7,7 @@ use crate::domain::variant::{Fit, Motion, VariantSize};
 
 /// The version of the rendering: part of every key, so that a change of the recipe (another
 /// filter, another encoder setting) makes new variants instead of serving old ones.
-pub(crate) const RECIPE: u32 = 6;
+pub(crate) const RECIPE: u32 = 7;
 
 /// The identity of one variant: the same key always means the same picture.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -284,7 +284,13 @@ fn renderings_are_the_golden_ones() {
         for (x, y) in (0..TILE).flat_map(|x| (0..TILE).map(move |y| (left + x, top + y))) {
             let (is, want) = (sheet[(x, y)].0, golden[(x, y)].0);
             let same = is.iter().zip(want).all(|(is, want)| is.abs_diff(want) <= SAME);
-            assert!(same, "{}: {is:?} at {},{}, not {want:?}", case.what, x - left, y - top);
+            assert!(
+                same,
+                "{}: {is:?} at {},{}, not {want:?}; if that is meant, RECIPE is another too",
+                case.what,
+                x - left,
+                y - top
+            );
         }
     }
 }
