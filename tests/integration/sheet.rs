@@ -38,7 +38,7 @@ async fn a_sheet_shows_each_variant_in_its_cell_and_its_map_says_where() {
     assert_eq!([&map["width"], &map["height"], &map["size"]], [600, 400, 200]);
     assert_eq!([&map["columns"], &map["rows"]], [3, 2]);
     for (index, expected) in
-        [(0, shown(0, 33, 200, 133)), (1, shown(270, 80, 60, 40)), (4, shown(200, 233, 200, 133))]
+        [(0, shown(0, 32, 200, 133)), (1, shown(270, 80, 60, 40)), (4, shown(200, 232, 200, 133))]
     {
         let cell = &map["cells"][index];
         assert_eq!((&cell["file_id"], &cell["error"]), (&json!(ids[index]), &json!(null)));
