@@ -38,10 +38,10 @@ const FLAT_SHARE: f64 = 0.75;
 const ROWS_APART: usize = 4;
 
 /// The bands of rows that are encoded losslessly to foretell how large all would be.
-const SAMPLE_BANDS: usize = 4;
+const SAMPLE_BANDS: u32 = 4;
 /// The rows for each row of a band, and the rows that a band has at least.
-const SAMPLE_SHARE: usize = 64;
-const SAMPLE_ROWS: usize = 4;
+const SAMPLE_SHARE: u32 = 64;
+const SAMPLE_ROWS: u32 = 4;
 /// The bytes of a lossless file that do not grow with the picture.
 const LOSSLESS_HEADER_BYTES: usize = 80;
 /// The share of the lossy file's bytes up to which a foretold lossless file is worth making, in
@@ -53,7 +53,11 @@ const WORTH_PERCENT: usize = 125;
 /// is kept exactly. Drawings and screenshots become lossless files where those are smaller.
 pub(crate) fn encode(pixels: &Pixels, quality: f32) -> Result<Bytes> {
     let lossy = encode_quickly(pixels, quality)?;
-    if !is_flat(pixels) || !is_worth_lossless(pixels, lossy.len())? {
+    if !is_flat(&pixels.data, pixels.width as usize, pixels.layout.channels()) {
+        return Ok(lossy);
+    }
+    let sample = sample(pixels, &sampled_rows(pixels.height));
+    if !is_worth_lossless(&sample, pixels.height, lossy.len())? {
         return Ok(lossy);
     }
 
@@ -68,9 +72,18 @@ pub(crate) fn encode_quickly(pixels: &Pixels, quality: f32) -> Result<Bytes> {
 }
 
 /// Encodes `picture` as [`encode_quickly`] does.
-pub(crate) fn encode_planes(mut picture: Yuv, quality: f32) -> Result<Bytes> {
+pub(crate) fn encode_planes(picture: &mut Yuv, quality: f32) -> Result<Bytes> {
     let config = lossy_config(picture.width.max(picture.height), quality)?;
-    encode_yuv(&mut picture, &config)
+    encode_yuv(picture, &config)
+}
+
+/// Foretells if a lossless file of what `picture` shows may be smaller than `lossy_bytes`.
+pub(crate) fn may_be_lossless(picture: &Yuv, lossy_bytes: usize) -> Result<bool> {
+    let height = picture.height;
+    if !is_flat(&picture.y, picture.width as usize, 1) {
+        return Ok(false);
+    }
+    is_worth_lossless(&picture.rgb(&sampled_rows(height)), height, lossy_bytes)
 }
 
 fn lossy_config(longer_side: u32, quality: f32) -> Result<WebPConfig> {
@@ -94,11 +107,11 @@ fn method_at(longer_side: u32) -> i32 {
     if longer_side <= THUMBNAIL_SIDE { THUMBNAIL_METHOD } else { METHOD }
 }
 
-/// Returns true if large parts of the picture are of one colour each: its lossless file may be the smaller one.
+/// Returns true if large parts of a picture, of rows of `width` pixels, are of one colour each: its lossless file
+/// may be the smaller one.
 #[expect(clippy::cast_precision_loss, reason = "counts of pixels, far below 2^52")]
-pub(crate) fn is_flat(pixels: &Pixels) -> bool {
-    let channels = pixels.layout.channels();
-    let rows = pixels.data.chunks_exact(pixels.width as usize * channels).step_by(ROWS_APART);
+fn is_flat(samples: &[u8], width: usize, channels: usize) -> bool {
+    let rows = samples.chunks_exact(width * channels).step_by(ROWS_APART);
 
     let (mut equal, mut seen) = (0, 0);
     for row in rows {
@@ -110,37 +123,40 @@ pub(crate) fn is_flat(pixels: &Pixels) -> bool {
     equal as f64 >= FLAT_SHARE * seen as f64
 }
 
-/// Foretells from a sample if the picture's lossless file may be smaller than `lossy_bytes`.
+/// Foretells from the sampled rows of a picture of `height` if its lossless file may be smaller than
+/// `lossy_bytes`.
 ///
 /// The whole file takes up to ten times as long as the lossy one, the sample a twentieth: 0.1 ms at
 /// 200 pixels, 3 ms at 1000.
-fn is_worth_lossless(pixels: &Pixels, lossy_bytes: usize) -> Result<bool> {
-    let sample = sample(pixels);
+fn is_worth_lossless(sample: &Pixels, height: u32, lossy_bytes: usize) -> Result<bool> {
     let mut config = lossless_config()?;
     config.method = 0;
     config.quality = 0.0;
 
-    let growing = encode_lossless(&sample, &config)?.len().saturating_sub(LOSSLESS_HEADER_BYTES);
-    let all = growing * pixels.height as usize / sample.height as usize + LOSSLESS_HEADER_BYTES;
+    let growing = encode_lossless(sample, &config)?.len().saturating_sub(LOSSLESS_HEADER_BYTES);
+    let all = growing * height as usize / sample.height as usize + LOSSLESS_HEADER_BYTES;
     Ok(100 * all <= WORTH_PERCENT * lossy_bytes)
 }
 
-/// Joins a few bands of rows, spread evenly over the picture.
-fn sample(pixels: &Pixels) -> Pixels {
-    let height = pixels.height as usize;
-    let row = pixels.width as usize * pixels.layout.channels();
+/// Chooses the rows of a sample: a few bands, spread evenly over the picture.
+fn sampled_rows(height: u32) -> Vec<u32> {
     let rows = (height / SAMPLE_SHARE).max(SAMPLE_ROWS);
     if rows * SAMPLE_BANDS >= height {
-        return pixels.clone();
+        return (0..height).collect();
     }
-
     let bands = (0..SAMPLE_BANDS).map(|band| {
         let first = (2 * band + 1) * height / (2 * SAMPLE_BANDS) - rows / 2;
-        &pixels.data[first * row..(first + rows) * row]
+        first..first + rows
     });
-    let data = bands.collect::<Vec<_>>().concat();
-    let height = u32::try_from(rows * SAMPLE_BANDS).expect("fewer rows than the picture");
-    Pixels { height, data, ..*pixels }
+    bands.flatten().collect()
+}
+
+/// Joins some rows of a picture.
+fn sample(pixels: &Pixels, rows: &[u32]) -> Pixels {
+    let row = pixels.width as usize * pixels.layout.channels();
+    let sampled = rows.iter().flat_map(|&at| &pixels.data[at as usize * row..][..row]);
+    let data = sampled.copied().collect();
+    Pixels { height: u32::try_from(rows.len()).expect("some of the rows"), data, ..*pixels }
 }
 
 fn lossless_config() -> Result<WebPConfig> {
@@ -197,6 +213,10 @@ mod tests {
         [light + random.u8(0..9), light / 2 + random.u8(0..9), random.u8(40..49), 255]
     }
 
+    fn looks_flat(pixels: &Pixels) -> bool {
+        is_flat(&pixels.data, pixels.width as usize, pixels.layout.channels())
+    }
+
     /// The first chunk's name (WebP container specification, "simple file format").
     fn is_lossless(file: &[u8]) -> bool {
         file.windows(4).any(|name| name == b"VP8L")
@@ -221,7 +241,7 @@ mod tests {
     #[test]
     fn a_photograph_is_lossy_and_never_tried_otherwise() {
         let photo = picture(Layout::Rgb, grain);
-        assert!(!is_flat(&photo));
+        assert!(!looks_flat(&photo));
         assert!(!is_lossless(&encode(&photo, 80.0).unwrap()));
     }
 
@@ -237,9 +257,31 @@ mod tests {
         let shade = |at: u32, most: u32| u8::try_from(20 + at * most / height).unwrap();
         let smooth = of(&|x, y| [shade(x, 130), shade(y, 90), shade(u32::midpoint(x, y), 70), 255]);
         for (what, pixels, expected) in [("chart", of(&chart), true), ("smooth", smooth, false)] {
-            assert!(is_flat(&pixels), "{what}");
+            assert!(looks_flat(&pixels), "{what}");
             let lossy = encode_lossy(&pixels, &default_config().unwrap()).unwrap();
-            assert_eq!(is_worth_lossless(&pixels, lossy.len()).unwrap(), expected, "{what}");
+            let sample = sample(&pixels, &sampled_rows(height));
+            let is_worth = is_worth_lossless(&sample, height, lossy.len()).unwrap();
+            assert_eq!(is_worth, expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn of_planes_only_drawings_may_be_smaller_without_loss() {
+        let side = 400;
+        // Luminance alone; or grain in it.
+        let planes = |luminance: &dyn Fn(u32, u32) -> u8| {
+            let y = (0..side).flat_map(|y| (0..side).map(move |x| luminance(x, y))).collect();
+            let [u, v] = [128, 128].map(|none| vec![none; (side * side / 4) as usize]);
+            Yuv { width: side, height: side, y, u, v, alpha: None }
+        };
+        let chart = planes(&|x, y| chart(x, y)[0].clamp(16, 235));
+        let smooth = planes(&|x, y| u8::try_from(20 + x / 4 + y / 5).unwrap());
+        let photo = planes(&|x, y| grain(x % SIDE, y % SIDE)[0].max(16));
+        for (what, mut picture, expected) in
+            [("chart", chart, true), ("smooth", smooth, false), ("photo", photo, false)]
+        {
+            let lossy = encode_planes(&mut picture, 80.0).unwrap();
+            assert_eq!(may_be_lossless(&picture, lossy.len()).unwrap(), expected, "{what}");
         }
     }
 
@@ -249,7 +291,7 @@ mod tests {
             let data =
                 (0..height).flat_map(|y| [u8::try_from(y * 255 / height).unwrap(); 6]).collect();
             let pixels = Pixels { layout: Layout::Rgb, width: 2, height, data };
-            let sample = sample(&pixels);
+            let sample = sample(&pixels, &sampled_rows(height));
             assert_eq!(sample.data.len(), 6 * sample.height as usize);
             assert!(sample.height <= height && sample.height >= height.min(16), "{height}");
             let (first, last) = (sample.data[0], sample.data[sample.data.len() - 1]);
@@ -261,7 +303,7 @@ mod tests {
     fn a_flat_picture_that_is_smaller_lossy_stays_lossy() {
         // Enough grain in a fifth of the rows that exactness costs more than it saves.
         let mixed = picture(Layout::Rgb, |x, y| if y % 60 < 12 { grain(x, y) } else { [255; 4] });
-        assert!(is_flat(&mixed));
+        assert!(looks_flat(&mixed));
         assert!(!is_lossless(&encode(&mixed, 80.0).unwrap()));
     }
 

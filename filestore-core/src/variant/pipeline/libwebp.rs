@@ -27,7 +27,7 @@ use libwebp_sys::{
 use webp::WebPConfig;
 
 use crate::domain::error::{Error, Result};
-use crate::variant::pixels::{Layout, Pixels};
+use crate::variant::pixels::{Layout, Pixels, video_to_rgb};
 
 /// Encodes `pixels`, which are [`Layout::Rgb`] or [`Layout::Rgba`], as a lossy file.
 ///
@@ -93,6 +93,23 @@ pub(crate) struct Yuv {
     pub(crate) v: Vec<u8>,
     /// Opacity, as large as luminance.
     pub(crate) alpha: Option<Vec<u8>>,
+}
+
+impl Yuv {
+    /// Converts some rows to RGB, a sample of chrominance for the two pixels by two that share it.
+    pub(crate) fn rgb(&self, rows: &[u32]) -> Pixels {
+        let [whole, half] = [self.width, self.width.div_ceil(2)].map(|width| width as usize);
+        let row = |&at: &u32| {
+            let at = at as usize;
+            let [u, v] = [&self.u, &self.v].map(|plane| &plane[at / 2 * half..][..half]);
+            let shared = u.iter().zip(v).flat_map(|chrominance| [chrominance; 2]);
+            let pixels = self.y[at * whole..][..whole].iter().zip(shared);
+            pixels.flat_map(|(y, (u, v))| video_to_rgb(*y, *u, *v))
+        };
+        let data = rows.iter().flat_map(row).collect();
+        let height = u32::try_from(rows.len()).expect("some of the rows");
+        Pixels { layout: Layout::Rgb, width: self.width, height, data }
+    }
 }
 
 /// A picture that frees the samples that are its own.
@@ -235,6 +252,20 @@ mod tests {
             assert_eq!(seen.dimensions(), (width, height));
             let last = seen.get_pixel(width - 1, height - 1).0;
             assert!(last[0] > 245 && last[1] < 10 && last[2] < 10, "{width}×{height}: {last:?}");
+        }
+    }
+
+    #[test]
+    fn rows_of_planes_are_converted_as_a_decoder_does() {
+        let mut picture = plain(5, 3, [81, 90, 240]);
+        picture.y[10..].fill(145);
+        picture.u[3..].fill(54);
+        picture.v[3..].fill(34);
+        let rows = picture.rgb(&[0, 2]);
+        assert_eq!((rows.width, rows.height, rows.data.len()), (5, 2, 30));
+        for (pixels, color) in rows.data.chunks(15).zip([[254, 0, 0], [0, 255, 1]]) {
+            let near = |(is, want): (&u8, &u8)| is.abs_diff(*want) <= 2;
+            assert!(pixels.chunks(3).all(|pixel| pixel.iter().zip(&color).all(near)), "{pixels:?}");
         }
     }
 

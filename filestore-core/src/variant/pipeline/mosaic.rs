@@ -71,7 +71,7 @@ pub(crate) fn assemble(
         }
     }
     let webp = match sheet {
-        Ground::Planes(sheet) => encode_planes(sheet, quality)?,
+        Ground::Planes(mut sheet) => encode_planes(&mut sheet, quality)?,
         Ground::Pixels(sheet) => encode_quickly(&sheet, quality)?,
     };
     Ok((webp, places))

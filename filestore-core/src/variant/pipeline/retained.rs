@@ -14,16 +14,17 @@
 
 use std::ops::Range;
 
+use bytes::Bytes;
+
 use super::super::Variant;
 use super::aside::Spare;
 use super::color::{ToSrgb, to_srgb};
 use super::cut;
 use super::decode::{Decoded, decode};
-use super::encode::{encode, encode_planes, is_flat};
+use super::encode::{encode, encode_planes, may_be_lossless};
 use super::header::Header;
 use super::image_file::ImageFile;
 use super::libwebp::Yuv;
-use super::orient::Orientation;
 use super::plan::{ENOUGH, Plan, Small, plan_reduced, plan_sketch};
 use super::refusal::corrupt;
 use super::resize::{resize, resize_planes};
@@ -109,23 +110,11 @@ impl Retained {
         if self.keeps_planes
             && let Picture::Planes(planes) = source
         {
-            let small = resize_planes(planes, wanted, self.header.orientation.mirrors())?;
-            // A lossless file, which may be the smaller one, has pixels.
-            if !self.is_flat(&small.planes[0].samples) {
-                return Ok(Picture::Planes(small));
-            }
+            let mirrors = self.header.orientation.mirrors();
+            return resize_planes(planes, wanted, mirrors).map(Picture::Planes);
         }
         let extent = Extent::of(wanted);
         resize(source, wanted).map(|pixels| Picture::Reduced(Reduced { pixels, extent }))
-    }
-
-    /// Returns true if large parts of the picture, as it is displayed, are of one luminance each.
-    fn is_flat(&self, luminance: &Pixels) -> bool {
-        let orientation = self.header.orientation;
-        if orientation == Orientation::default() {
-            return is_flat(luminance);
-        }
-        is_flat(&orientation.apply(luminance.clone()))
     }
 
     /// Finds the smallest picture that is as good as any for `wanted`.
@@ -138,12 +127,23 @@ impl Retained {
     /// Turns a picture resized as `wanted` into a file: sRGB, upright, encoded.
     pub(crate) fn finish(&self, small: Picture, wanted: Geometry, quality: f32) -> Result<Variant> {
         let file = match small {
-            Picture::Planes(small) => encode_planes(self.upright_planes(small)?, quality),
+            Picture::Planes(small) => self.finish_planes(small, wanted, quality),
             Picture::Whole(pixels) | Picture::Reduced(Reduced { pixels, .. }) => {
                 encode(&self.upright(pixels, wanted)?, quality)
             }
         };
         file.map(Variant::WebP)
+    }
+
+    /// Turns planes into a lossy file; into a lossless one, of all the colours that were decoded, if that is smaller.
+    fn finish_planes(&self, small: Planes, wanted: Geometry, quality: f32) -> Result<Bytes> {
+        let mut picture = self.upright_planes(small)?;
+        let lossy = encode_planes(&mut picture, quality)?;
+        if !may_be_lossless(&picture, lossy.len())? {
+            return Ok(lossy);
+        }
+        let source = self.decoded.as_ref().unwrap_or_else(|| self.source(wanted));
+        encode(&self.upright(resize(source, wanted)?, wanted)?, quality)
     }
 
     /// Turns planes resized for a lossy file into those that are shown: in video range, upright.
