@@ -154,8 +154,8 @@ fn sampled_rows(height: u32) -> Vec<u32> {
 /// Joins some rows of a picture.
 fn sample(pixels: &Pixels, rows: &[u32]) -> Pixels {
     let row = pixels.width as usize * pixels.layout.channels();
-    let sampled = rows.iter().flat_map(|&at| &pixels.data[at as usize * row..][..row]);
-    let data = sampled.copied().collect();
+    let sampled = rows.iter().map(|&at| &pixels.data[at as usize * row..][..row]);
+    let data = sampled.collect::<Vec<_>>().concat();
     Pixels { height: u32::try_from(rows.len()).expect("some of the rows"), data, ..*pixels }
 }
 

@@ -613,6 +613,29 @@ fn a_better_quality_makes_a_larger_file() {
 }
 
 #[test]
+fn a_drawing_in_a_jpeg_becomes_a_lossless_file_however_it_is_stored() {
+    // Black and white blocks, which a JPEG keeps as they are, and cropped so that they are none of WebP's.
+    let (width, height) = (406, 400);
+    let mut random = fastrand::Rng::with_seed(3);
+    let cells: Vec<u8> = std::iter::repeat_with(|| 255 * random.u8(0..2)).take(51 * 50).collect();
+    let points = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
+    let blocks = points.clone().flat_map(|(x, y)| [cells[(y / 8 * 51 + x / 8) as usize]; 3]);
+    let blocks: Vec<u8> = blocks.collect();
+    let smooth =
+        points.flat_map(|(x, y)| [x, y, x + y].map(|at| u8::try_from(20 + at / 10).unwrap()));
+    let smooth: Vec<u8> = smooth.collect();
+
+    for orientation in [1, 3, 6] {
+        for (what, rgb, expected) in [("blocks", &blocks, true), ("smooth", &smooth, false)] {
+            let file = with_segment(&jpeg(width, height, rgb), 0xE1, &exif(orientation));
+            let variant = webp_of(&file, "400", Fit::Cover);
+            let is_lossless = &variant[12..16] == b"VP8L";
+            assert_eq!(is_lossless, expected, "{what} {orientation}: {} bytes", variant.len());
+        }
+    }
+}
+
+#[test]
 fn a_spare_thread_changes_no_variant() {
     let (width, height) = (900, 700);
     let noise = |bytes: usize| {
