@@ -1,9 +1,10 @@
-//! Rows of usual PNGs: eight bits a sample, no palette, not interlaced (W3C PNG third edition, sections 7
+//! Rows of usual PNGs: eight bits a sample, not interlaced (W3C PNG third edition, sections 7
 //! to 10).
 //!
 //! # The way through the modules
 //! 1. `idat` is the data as one stream; `inflated` inflates it into a window of rows.
 //! 2. `unfilter` undoes the filters of four rows at once, with `wave` where the processor has SSE2.
+//! 3. `palette` has the colours of a picture whose samples name them.
 //!
 //! The png crate undoes a filter pixel by pixel, and a pixel waits for the one on its left: that takes half
 //! as long as inflating. Four rows, each a pixel behind the one above it, wait no longer than one.
@@ -16,6 +17,7 @@ use std::io::BufRead;
 
 mod idat;
 mod inflated;
+mod palette;
 mod unfilter;
 #[cfg(target_arch = "x86_64")]
 mod wave;
@@ -24,6 +26,7 @@ mod wave;
 mod tests;
 
 use inflated::Inflated;
+pub(crate) use palette::Palette;
 use unfilter::GROUP;
 pub(crate) use unfilter::Unfilter;
 
@@ -33,7 +36,7 @@ const MOST_ROW_BYTES: usize = 256 << 10;
 /// The reason why nothing more comes.
 pub(crate) type Broken = Box<dyn std::error::Error + Send + Sync>;
 
-/// The size of a picture and of its pixels.
+/// The size of a picture and of its pixels, as they are stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) width: usize,

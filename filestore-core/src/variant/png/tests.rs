@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::unfilter::undo_row;
 use super::*;
-use png::{ColorType, Encoder, Filter};
+use png::{ColorType, Decoder, Encoder, Filter, Transformations};
 
 /// Bytes without any order, the same at each run.
 fn noise(bytes: usize) -> Vec<u8> {
@@ -173,4 +173,42 @@ fn an_unknown_filter_is_told() {
     let shape = Shape { width: 3, height: 1, channels: 1 };
     let outcome = Unfilter::new(shape).undo(&[5, 1, 2, 3], |_| panic!("a row"));
     assert!(outcome.is_err());
+}
+
+#[test]
+fn samples_stand_for_the_colours_that_the_png_crate_finds() {
+    let colors = noise(3 * 100);
+    let alphas = noise(60);
+    // Beyond the last colour, too.
+    let samples: Vec<u8> = (0..=255).collect();
+    for alpha in [None, Some(&alphas[..]), Some(&alphas[..1])] {
+        let palette = Palette::new(&colors, alpha);
+        let channels = if alpha.is_some() { 4 } else { 3 };
+        for width in [1, 2, 3, 4, 5, 8, 97, 256] {
+            let mut file = Vec::new();
+            let mut encoder = Encoder::new(&mut file, width, 1);
+            encoder.set_color(ColorType::Indexed);
+            encoder.set_palette(&colors);
+            if let Some(alpha) = alpha {
+                encoder.set_trns(alpha);
+            }
+            let samples = &samples[256 - width as usize..];
+            encoder.write_header().unwrap().write_image_data(samples).unwrap();
+            let mut decoder = Decoder::new(Cursor::new(file));
+            decoder.set_transformations(Transformations::normalize_to_color8());
+            let mut expected = vec![0; width as usize * channels];
+            decoder.read_info().unwrap().next_frame(&mut expected).unwrap();
+
+            let mut pixels = vec![7; expected.len()];
+            palette.expand(samples, &mut pixels);
+            assert_eq!(pixels, expected, "{width} {alpha:?}");
+        }
+    }
+}
+
+#[test]
+fn more_alpha_than_colours_counts_for_nothing() {
+    let mut pixels = [7; 8];
+    Palette::new(&[1, 2, 3], Some(&[9, 9])).expand(&[0, 1], &mut pixels);
+    assert_eq!(pixels, [1, 2, 3, 255, 0, 0, 0, 255]);
 }

@@ -23,7 +23,7 @@ use crate::variant::pipeline::header::{Header, PngHeader};
 use crate::variant::pipeline::image_file::ImageFile;
 use crate::variant::pipeline::refusal::{corrupt, over_memory};
 use crate::variant::pixels::{Layout, Pixels};
-use crate::variant::png::{Broken, Shape, Unfilter, stored_rows};
+use crate::variant::png::{Broken, Palette, Shape, Unfilter, stored_rows};
 
 /// The bytes that the decoder may hold besides rows: an inflated profile and the chunk it came in.
 const CHUNK_BYTES: usize = 2 * MAX_PROFILE_BYTES;
@@ -52,8 +52,8 @@ pub(super) fn decode(
     if let Some(frame) = reader.info().frame_control {
         check_same_size(header, frame.width as usize, frame.height as usize)?;
     }
-    let usual =
-        if is_usual(reader.info()) { usual(image, header, layout, wanted, spare) } else { None };
+    let usual = Usual::of(reader.info(), layout)
+        .and_then(|usual| usual.decode(image, Rows::new(header.stored, layout, wanted), spare));
     let profile = profile(&reader);
     let usual = usual.map(|rows| Decoded::of_rows(rows, profile.clone())).transpose()?;
     usual_or(image, usual, || {
@@ -83,50 +83,65 @@ fn by_the_crate<R: BufRead + Seek>(
     outcome.and(reduced)
 }
 
-/// Returns true if the stored samples are those that are shown.
-fn is_usual(info: &Info<'_>) -> bool {
-    info.bit_depth == BitDepth::Eight
-        && info.color_type != ColorType::Indexed
-        && info.trns.is_none()
-        && !info.interlaced
+/// A picture whose rows are decoded by ourselves.
+struct Usual {
+    shape: Shape,
+    palette: Option<Palette>,
 }
 
-/// Decodes the rows of a usual picture by ourselves; `None` if its rows are too long, or anything is wrong.
-fn usual(
-    image: &ImageFile<'_>,
-    header: &Header,
-    layout: Layout,
-    wanted: &[Geometry],
-    spare: &dyn Spare,
-) -> Option<Rows> {
-    let Dimensions { width, height } = header.stored;
-    let channels = layout.channels();
-    let shape = Shape { width: width as usize, height: height as usize, channels };
-    if !shape.fits() {
-        return None;
+impl Usual {
+    /// Returns `None` if the samples are of another kind, or the rows too long.
+    fn of(info: &Info<'_>, layout: Layout) -> Option<Self> {
+        let transparency = info.trns.as_deref();
+        let palette = match (info.color_type, &info.palette) {
+            (ColorType::Indexed, Some(colors)) => Some(Palette::new(colors, transparency)),
+            (ColorType::Indexed, None) => return None,
+            // One colour of all is transparent.
+            _ if transparency.is_some() => return None,
+            _ => None,
+        };
+        let channels = if palette.is_some() { 1 } else { layout.channels() };
+        let shape = Shape { width: info.width as usize, height: info.height as usize, channels };
+        let is_usual = info.bit_depth == BitDepth::Eight && !info.interlaced && shape.fits();
+        is_usual.then_some(Self { shape, palette })
     }
 
-    let rows = Rows::new(header.stored, layout, wanted);
-    let needed = rows.needed();
-    let bytes = rows.row_bytes() as u64 * u64::from(needed);
-    let reducing = Reducing { unfilter: Unfilter::new(shape), rows };
-    let mut reduced = Stream::start(reducing, bytes, spare);
-    let taken = |stored: &[u8]| reduced.push(stored);
-    let outcome = stored_rows(image.reader(), shape, needed as usize, taken);
-    // Also after an error: what the other thread holds is gone then.
-    let reduced = reduced.finish();
-    outcome.and(reduced).ok().map(|reducing| reducing.rows)
+    /// Decodes the `rows` that are needed; `None` if anything is wrong.
+    fn decode(self, image: &ImageFile<'_>, rows: Rows, spare: &dyn Spare) -> Option<Rows> {
+        let Self { shape, palette } = self;
+        let needed = rows.needed();
+        let bytes = rows.row_bytes() as u64 * u64::from(needed);
+        let pixels = if palette.is_some() { vec![0; rows.row_bytes()] } else { Vec::new() };
+        let reducing = Reducing { unfilter: Unfilter::new(shape), palette, pixels, rows };
+
+        let mut reduced = Stream::start(reducing, bytes, spare);
+        let taken = |stored: &[u8]| reduced.push(stored);
+        let outcome = stored_rows(image.reader(), shape, needed as usize, taken);
+        // Also after an error: what the other thread holds is gone then.
+        let reduced = reduced.finish();
+        outcome.and(reduced).ok().map(|reducing| reducing.rows)
+    }
 }
 
 /// The way of stored rows into the picture.
 struct Reducing {
     unfilter: Unfilter,
+    palette: Option<Palette>,
+    /// The colours of a row, where a palette has them.
+    pixels: Vec<u8>,
     rows: Rows,
 }
 
 impl Step for Reducing {
     fn take(&mut self, stored: &[u8]) -> Result<(), Broken> {
-        self.unfilter.undo(stored, |row| self.rows.push(row))
+        let Self { unfilter, palette, pixels, rows } = self;
+        match palette {
+            None => unfilter.undo(stored, |row| rows.push(row)),
+            Some(palette) => unfilter.undo(stored, |row| {
+                palette.expand(row, pixels);
+                rows.push(pixels);
+            }),
+        }
     }
 }
 

@@ -647,6 +647,10 @@ fn a_spare_thread_changes_no_variant() {
     let palette = png(width, height, ColorType::Indexed, BitDepth::Eight, &noise(pixels), |info| {
         info.palette = Some(noise(3 * 256).into());
     });
+    let veiled = png(width, height, ColorType::Indexed, BitDepth::Eight, &noise(pixels), |info| {
+        info.palette = Some(noise(3 * 256).into());
+        info.trns = Some(noise(100).into());
+    });
     let rgb = of(ColorType::Rgb, BitDepth::Eight, 3 * pixels);
     let cut = rgb[..rgb.len() / 2].to_vec();
     let mut damaged = rgb.clone();
@@ -659,6 +663,7 @@ fn a_spare_thread_changes_no_variant() {
         ("RGBA", of(ColorType::Rgba, BitDepth::Eight, 4 * pixels)),
         ("16 bits", of(ColorType::Rgb, BitDepth::Sixteen, 6 * pixels)),
         ("palette", palette),
+        ("palette with alpha", veiled),
     ] {
         let file = file(&bytes);
         let wanted = [(size("200"), Fit::Cover), (size("400"), Fit::Inside)];
