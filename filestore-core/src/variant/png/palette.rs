@@ -8,8 +8,8 @@ pub(crate) struct Palette {
 }
 
 impl Palette {
-    /// Takes colours of three bytes each, and with `alpha` that of the first ones; more alpha than colours counts
-    /// for nothing. Samples beyond the last colour are opaque black. All as the png crate and browsers have it.
+    /// Takes colours of three bytes each, and with `alpha` that of the first ones. If there are more alpha values than
+    /// colours, none of them is used. Samples beyond the last colour are opaque black. All as the png crate has it.
     pub(crate) fn new(colors: &[u8], alpha: Option<&[u8]>) -> Self {
         let colors = colors.as_chunks::<3>().0;
         let alphas = alpha.filter(|alpha| alpha.len() <= colors.len()).unwrap_or_default();

@@ -94,9 +94,11 @@ impl Usual {
     fn of(info: &Info<'_>, layout: Layout) -> Option<Self> {
         let transparency = info.trns.as_deref();
         let palette = match (info.color_type, &info.palette) {
-            (ColorType::Indexed, Some(colors)) => Some(Palette::new(colors, transparency)),
-            (ColorType::Indexed, None) => return None,
-            // One colour of all is transparent.
+            (ColorType::Indexed, Some(colors)) if colors.len().is_multiple_of(3) => {
+                Some(Palette::new(colors, transparency))
+            }
+            (ColorType::Indexed, _) => return None,
+            // One colour is transparent: the png crate makes alpha of it.
             _ if transparency.is_some() => return None,
             _ => None,
         };
@@ -110,6 +112,7 @@ impl Usual {
     fn decode(self, image: &ImageFile<'_>, rows: Rows, spare: &dyn Spare) -> Option<Rows> {
         let Self { shape, palette } = self;
         let needed = rows.needed();
+        // Of the pixels, as they are the work, not of the samples that name their colours.
         let bytes = rows.row_bytes() as u64 * u64::from(needed);
         let pixels = if palette.is_some() { vec![0; rows.row_bytes()] } else { Vec::new() };
         let reducing = Reducing { unfilter: Unfilter::new(shape), palette, pixels, rows };

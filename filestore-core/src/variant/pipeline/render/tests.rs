@@ -636,6 +636,44 @@ fn a_drawing_in_a_jpeg_becomes_a_lossless_file_however_it_is_stored() {
 }
 
 #[test]
+fn a_palette_shows_what_its_colours_show() {
+    let (width, height) = (900, 830);
+    let mut random = fastrand::Rng::with_seed(8);
+    let colors: Vec<[u8; 4]> =
+        std::iter::repeat_with(|| [0; 4].map(|_| random.u8(..))).take(200).collect();
+    // In stripes of some length, so that rows are worth a filter.
+    let points = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
+    let samples: Vec<u8> =
+        points.map(|(x, y)| u8::try_from((x / 7 + y / 5) % 200).unwrap()).collect();
+    let part = |count: usize| {
+        let parts = colors.iter().flat_map(move |color| color[..count].iter().copied());
+        parts.collect::<Vec<u8>>()
+    };
+    let shown = |count: usize| {
+        let shown = samples.iter().flat_map(|at| colors[usize::from(*at)][..count].iter().copied());
+        shown.collect::<Vec<u8>>()
+    };
+    let indexed = |alpha: Option<Vec<u8>>| {
+        png(width, height, ColorType::Indexed, BitDepth::Eight, &samples, |info| {
+            info.palette = Some(part(3).into());
+            info.trns = alpha.map(Into::into);
+        })
+    };
+    let alpha = colors.iter().map(|color| color[3]).collect();
+
+    for (palette, color, channels) in
+        [(indexed(None), ColorType::Rgb, 3), (indexed(Some(alpha)), ColorType::Rgba, 4)]
+    {
+        let colors = png(width, height, color, BitDepth::Eight, &shown(channels), |_| {});
+        for size in ["200", "400"] {
+            let [palette, colors] =
+                [&palette, &colors].map(|file| webp_of(file, size, Fit::Inside));
+            assert!(palette == colors, "{color:?} {size}");
+        }
+    }
+}
+
+#[test]
 fn a_spare_thread_changes_no_variant() {
     let (width, height) = (900, 700);
     let noise = |bytes: usize| {

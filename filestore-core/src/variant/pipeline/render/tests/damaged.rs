@@ -305,8 +305,15 @@ fn a_png_of_colours_without_a_palette_is_corrupt_as_in_browsers() {
     let without = [&whole[..at], &whole[at + 18..]].concat();
     // A chunk of no bytes, with the checksum of its name.
     let empty = [&whole[..at], b"\0\0\0\0PLTE\x4B\xA8\x89\x55", &whole[at + 18..]].concat();
-    for bytes in [without, empty] {
-        assert_eq!(error(&bytes).kind(), ErrorKind::CorruptImage);
+    // Colours have three bytes each.
+    let broken = [4, 5].map(|length| {
+        let chunk = [b"PLTE", &[7; 5][..length]].concat();
+        let sum = crc32(&chunk).to_be_bytes();
+        let size = u32::try_from(length).unwrap().to_be_bytes();
+        [&whole[..at], &size, &chunk, &sum, &whole[at + 18..]].concat()
+    });
+    for bytes in [without, empty].iter().chain(&broken) {
+        assert_eq!(error(bytes).kind(), ErrorKind::CorruptImage);
     }
 }
 
