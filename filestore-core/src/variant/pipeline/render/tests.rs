@@ -16,7 +16,9 @@ use crate::variant::probe;
 
 mod damaged;
 mod jpeg_kinds;
+mod png_kinds;
 mod reduced;
+mod refused;
 mod sheet;
 mod tiff_kinds;
 
@@ -145,81 +147,6 @@ fn extreme_aspects_are_rendered() {
     }
     let inside = seen(&tall, "200", Fit::Inside);
     assert_eq!((inside.width, inside.height), (1, 200));
-}
-
-#[test]
-fn alpha_is_kept_without_fringes() {
-    // Opaque green on the left, fully transparent magenta on the right.
-    let row: Vec<u8> = (0..400)
-        .flat_map(|x| if x < 200 { [30, 200, 30, 255] } else { [255, 0, 255, 0] })
-        .collect();
-    let bytes = png(400, 400, ColorType::Rgba, BitDepth::Eight, &row.repeat(400), |_| {});
-    let small = seen(&bytes, "250", Fit::Cover);
-    assert_eq!((small.at(20, 100)[3], small.at(230, 100)[3]), (255, 0));
-    for x in 0..250 {
-        let [red, _, blue, alpha] = small.at(x, 125);
-        assert!(alpha == 0 || (red < 70 && blue < 70), "a fringe at {x}: {:?}", small.at(x, 125));
-    }
-}
-
-#[test]
-fn every_depth_and_kind_of_png_is_read() {
-    let (grey, alpha) = (100u8, 128u8);
-    let pixels = 300 * 300;
-    let palette = |info: &mut png::Info<'_>| {
-        info.palette = Some(vec![0, 0, 0, 220, 30, 30].into());
-        info.trns = Some(vec![255, alpha].into());
-    };
-    let wide =
-        |values: &[u8]| values.iter().flat_map(|v| [*v, *v]).collect::<Vec<_>>().repeat(pixels);
-    for (what, bytes, expected) in [
-        (
-            "1-bit palette",
-            png(304, 300, ColorType::Indexed, BitDepth::One, &vec![0xFF; 38 * 300], palette),
-            [220, 30, 30, alpha],
-        ),
-        (
-            "8-bit palette",
-            png(300, 300, ColorType::Indexed, BitDepth::Eight, &vec![1; pixels], palette),
-            [220, 30, 30, alpha],
-        ),
-        (
-            "2-bit grey",
-            png(300, 300, ColorType::Grayscale, BitDepth::Two, &vec![0x55; 75 * 300], |_| {}),
-            [85, 85, 85, 255],
-        ),
-        (
-            "8-bit grey",
-            png(300, 300, ColorType::Grayscale, BitDepth::Eight, &vec![grey; pixels], |_| {}),
-            [grey, grey, grey, 255],
-        ),
-        (
-            "16-bit grey with alpha",
-            png(
-                300,
-                300,
-                ColorType::GrayscaleAlpha,
-                BitDepth::Sixteen,
-                &wide(&[grey, alpha]),
-                |_| {},
-            ),
-            [grey, grey, grey, alpha],
-        ),
-        (
-            "16-bit RGB",
-            png(300, 300, ColorType::Rgb, BitDepth::Sixteen, &wide(&BLUE), |_| {}),
-            [BLUE[0], BLUE[1], BLUE[2], 255],
-        ),
-        (
-            "16-bit RGBA",
-            png(300, 300, ColorType::Rgba, BitDepth::Sixteen, &wide(&[30, 200, 30, alpha]), |_| {}),
-            [30, 200, 30, alpha],
-        ),
-    ] {
-        let middle = seen(&bytes, "250", Fit::Cover).at(100, 100);
-        assert!(close(&middle, &expected), "{what}: {middle:?}");
-        assert_eq!(middle[3], expected[3], "{what}: alpha is exact");
-    }
 }
 
 #[test]
@@ -398,144 +325,9 @@ fn no_metadata_is_carried_over() {
 }
 
 #[test]
-fn what_is_no_raster_image_is_refused_as_such() {
-    for bytes in [
-        &b""[..],
-        b"just text",
-        b"BM is how this text begins, and it goes on for a while",
-        b"<svg xmlns='http://www.w3.org/2000/svg' width='900' height='900'/>",
-        b"<!DOCTYPE html><img src=x>",
-        b"%PDF-1.7\n%\xE2\xE3\xCF\xD3",
-    ] {
-        assert_eq!(
-            error(bytes).kind(),
-            ErrorKind::NotAnImage,
-            "{}",
-            String::from_utf8_lossy(bytes)
-        );
-        assert_eq!(probe(&file(bytes)), None);
-    }
-}
-
-#[test]
-fn avif_and_heic_are_refused_by_their_names() {
-    for (bytes, message) in [
-        (&b"\0\0\0\x18ftypavif\0\0\0\0mif1avif"[..], "AVIF images are not supported"),
-        (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "HEIC images are not supported"),
-    ] {
-        let error = error(bytes);
-        assert_eq!((error.kind(), error.message()), (ErrorKind::NotAnImage, message));
-        assert_eq!(probe(&file(bytes)), None);
-    }
-}
-
-#[test]
 fn a_progressive_jpeg_is_read() {
     let middle = seen(&progressive_jpeg(), "200", Fit::Cover).at(100, 100);
     assert!(close(&middle, &[77, 77, 77, 255]), "{middle:?}");
-}
-
-#[test]
-fn bombs_are_refused_from_their_headers() {
-    let png_header = |width: u32, height: u32| {
-        let ihdr = [&width.to_be_bytes()[..], &height.to_be_bytes(), &[8, 6, 0, 0, 0]].concat();
-        [b"\x89PNG\r\n\x1A\n\0\0\0\x0DIHDR", &ihdr[..], &[0; 4]].concat()
-    };
-    let vp8x =
-        |side: [u8; 3]| [b"RIFF\x1E\0\0\0WEBPVP8X\x0A\0\0\0\0\0\0\0", &side[..], &side].concat();
-    let jpeg_frame =
-        b"\xFF\xD8\xFF\xC0\0\x11\x08\xFF\xFF\xFF\xFF\x03\x01\x22\0\x02\x11\0\x03\x11\0";
-    let tiff_large = {
-        let mut bytes = tiff(300, 300, &[0; 9], 1);
-        bytes[8 + 2 + 8..8 + 2 + 12].copy_from_slice(&4_000_000_000u32.to_le_bytes());
-        bytes
-    };
-    let bmp = [b"BM\0\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0", &[0xFF, 0xFF, 0xFF, 0x7F].repeat(2)[..]]
-        .concat();
-    for (what, bytes) in [
-        ("PNG of 60000²", png_header(60_000, 60_000)),
-        ("PNG one pixel too wide", png_header(16_385, 1)),
-        ("GIF of 65535²", b"GIF89a\xFF\xFF\xFF\xFF\0\0\0\0\0\0\0\0".to_vec()),
-        ("WebP 16 million wide", vp8x([0xFF; 3])),
-        ("JPEG of 65535²", jpeg_frame.to_vec()),
-        ("TIFF 4 billion wide", tiff_large),
-        ("BMP of 2³¹", bmp),
-    ] {
-        // `render` decodes only what `assess` has let pass.
-        let refused =
-            assess(&file(&bytes), &[(size("200"), Fit::Cover)], Small::PassesThrough, &unhurried());
-        assert_eq!(refused.unwrap_err().kind(), ErrorKind::ImageTooLarge, "{what}");
-        assert_eq!(error(&bytes).kind(), ErrorKind::ImageTooLarge, "{what}");
-        assert!(probe(&file(&bytes)).is_some(), "{what} has a size");
-    }
-}
-
-#[test]
-fn a_bitstream_larger_than_its_canvas_is_refused_before_it_is_decoded() {
-    let inner = b"VP8 \x0A\0\0\0\x10\0\0\x9D\x01\x2A\xFF\x3F\xFF\x3F";
-    let bytes =
-        [&b"RIFF\x30\0\0\0WEBPVP8X\x0A\0\0\0\0\0\0\0\x2B\x01\0\x2B\x01\0"[..], inner].concat();
-    let refused =
-        assess(&file(&bytes), &[(size("200"), Fit::Cover)], Small::PassesThrough, &unhurried())
-            .unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::CorruptImage);
-}
-
-#[test]
-fn a_profile_that_inflates_without_end_is_ignored() {
-    // 64 MiB of zeros deflate to 64 KiB.
-    let rgb = BLUE.repeat(300 * 300);
-    let bytes = png(300, 300, ColorType::Rgb, BitDepth::Eight, &rgb, |info| {
-        info.icc_profile = Some(vec![0; 64 << 20].into());
-    });
-    assert!(bytes.len() < 1 << 20, "the bomb is small: {}", bytes.len());
-    assert_quarters(&seen(&bytes, "200", Fit::Cover), [BLUE; 4], "profile ignored");
-}
-
-#[test]
-fn hundreds_of_scans_over_a_large_frame_are_refused_before_they_are_decoded() {
-    let mut bytes = b"\xFF\xD8\xFF\xC2\0\x0B\x08\x18\x6A\x1F\x40\x01\x01\x11\0".to_vec();
-    for _ in 0..100 {
-        bytes.extend(b"\xFF\xDA\0\x08\x01\x01\0\0\0\0\0");
-    }
-    let error = error(&bytes);
-    assert_eq!(error.kind(), ErrorKind::ImageTooLarge);
-    assert!(error.message().contains("scans: 100"), "{error:?}");
-}
-
-#[test]
-fn a_picture_that_needs_more_than_the_whole_budget_is_too_large() {
-    let config = VariantConfig { decode_memory_bytes: 17 << 20, ..unhurried() };
-    let bytes = jpeg(900, 900, &photo(900, 900));
-    let refused =
-        assess(&file(&bytes), &[(size("200"), Fit::Cover)], Small::PassesThrough, &config)
-            .unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::ImageTooLarge);
-    assert_eq!(refused.details().limit, Some(17 << 20));
-}
-
-#[test]
-fn work_stops_when_its_time_is_over() {
-    let config = unhurried();
-    let rgb = photo(1200, 900);
-    for bytes in [
-        jpeg(1200, 900, &rgb),
-        png(1200, 900, ColorType::Rgb, BitDepth::Eight, &rgb, |_| {}),
-        webp(1200, 900, &rgb, &[]),
-    ] {
-        let file = file(&bytes);
-        let work =
-            assess(&file, &[(size("200"), Fit::Cover)], Small::PassesThrough, &config).unwrap();
-        // Long enough to pass the first check, far too short to decode in.
-        let deadline = Deadline::after(Duration::from_micros(300));
-        let error = work
-            .run(&file, 80.0, deadline, &NoSpare, |_, _| ControlFlow::Continue(()))
-            .unwrap_err();
-        assert_eq!(
-            (error.kind(), error.message()),
-            (ErrorKind::ImageTooLarge, "the image takes too long to decode")
-        );
-    }
 }
 
 /// A photograph whose rows go from transparent to opaque, again and again.
@@ -632,89 +424,5 @@ fn a_drawing_in_a_jpeg_becomes_a_lossless_file_however_it_is_stored() {
             let is_lossless = &variant[12..16] == b"VP8L";
             assert_eq!(is_lossless, expected, "{what} {orientation}: {} bytes", variant.len());
         }
-    }
-}
-
-#[test]
-fn a_palette_shows_what_its_colours_show() {
-    let (width, height) = (900, 830);
-    let mut random = fastrand::Rng::with_seed(8);
-    let colors: Vec<[u8; 4]> =
-        std::iter::repeat_with(|| [0; 4].map(|_| random.u8(..))).take(200).collect();
-    // In stripes of some length, so that rows are worth a filter.
-    let points = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
-    let samples: Vec<u8> =
-        points.map(|(x, y)| u8::try_from((x / 7 + y / 5) % 200).unwrap()).collect();
-    let part = |count: usize| {
-        let parts = colors.iter().flat_map(move |color| color[..count].iter().copied());
-        parts.collect::<Vec<u8>>()
-    };
-    let shown = |count: usize| {
-        let shown = samples.iter().flat_map(|at| colors[usize::from(*at)][..count].iter().copied());
-        shown.collect::<Vec<u8>>()
-    };
-    let indexed = |alpha: Option<Vec<u8>>| {
-        png(width, height, ColorType::Indexed, BitDepth::Eight, &samples, |info| {
-            info.palette = Some(part(3).into());
-            info.trns = alpha.map(Into::into);
-        })
-    };
-    let alpha = colors.iter().map(|color| color[3]).collect();
-
-    for (palette, color, channels) in
-        [(indexed(None), ColorType::Rgb, 3), (indexed(Some(alpha)), ColorType::Rgba, 4)]
-    {
-        let colors = png(width, height, color, BitDepth::Eight, &shown(channels), |_| {});
-        for size in ["200", "400"] {
-            let [palette, colors] =
-                [&palette, &colors].map(|file| webp_of(file, size, Fit::Inside));
-            assert!(palette == colors, "{color:?} {size}");
-        }
-    }
-}
-
-#[test]
-fn a_spare_thread_changes_no_variant() {
-    let (width, height) = (900, 700);
-    let noise = |bytes: usize| {
-        let mut random = fastrand::Rng::with_seed(5);
-        std::iter::repeat_with(|| random.u8(..)).take(bytes).collect::<Vec<u8>>()
-    };
-    let pixels = (width * height) as usize;
-    let of = |color, depth, bytes: usize| png(width, height, color, depth, &noise(bytes), |_| {});
-    let palette = png(width, height, ColorType::Indexed, BitDepth::Eight, &noise(pixels), |info| {
-        info.palette = Some(noise(3 * 256).into());
-    });
-    let veiled = png(width, height, ColorType::Indexed, BitDepth::Eight, &noise(pixels), |info| {
-        info.palette = Some(noise(3 * 256).into());
-        info.trns = Some(noise(100).into());
-    });
-    let rgb = of(ColorType::Rgb, BitDepth::Eight, 3 * pixels);
-    let cut = rgb[..rgb.len() / 2].to_vec();
-    let mut damaged = rgb.clone();
-    damaged[rgb.len() / 2] ^= 0x10;
-
-    for (what, bytes) in [
-        ("RGB", rgb),
-        ("cut", cut),
-        ("damaged", damaged),
-        ("RGBA", of(ColorType::Rgba, BitDepth::Eight, 4 * pixels)),
-        ("16 bits", of(ColorType::Rgb, BitDepth::Sixteen, 6 * pixels)),
-        ("palette", palette),
-        ("palette with alpha", veiled),
-    ] {
-        let file = file(&bytes);
-        let wanted = [(size("200"), Fit::Cover), (size("400"), Fit::Inside)];
-        let rendering = assess(&file, &wanted, Small::PassesThrough, &unhurried()).unwrap();
-        let [alone, aided] = [&NoSpare as &dyn Spare, &NewThreads].map(|spare| {
-            let mut made = Vec::new();
-            let outcome = rendering.run(&file, 80.0, Deadline::NONE, spare, |index, variant| {
-                made.push((index, variant));
-                ControlFlow::Continue(())
-            });
-            (outcome.map(|_| ()).map_err(|error| error.to_string()), made)
-        });
-        assert_eq!(alone, aided, "{what}");
-        assert_eq!(alone.1.len(), 2, "{what}");
     }
 }
